@@ -1,0 +1,17 @@
+/* cli.h - command lines: argp with suggestions for near misses, and one form of usage errors.
+ * Invariant: wrong use prints one sentence and the way out on stderr and ends with exit code 2. */
+#ifndef MR_CLI_H
+#define MR_CLI_H
+
+#include <argp.h>
+
+#include "error.h"
+
+/* Parses argv[1..] by `argp` (argv[0] is the command's name).  Unknown long options get the nearest known one
+ * suggested.  On --help prints and exits 0; on wrong use exits 2. */
+void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
+void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
+
+#endif

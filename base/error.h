@@ -1,0 +1,33 @@
+/* error.h - saying what went wrong.
+ * Invariant: a function that returns a failure has filled `err` (if not NULL) with a sentence fit to print. */
+#ifndef MR_ERROR_H
+#define MR_ERROR_H
+
+#include "millrace.h"
+
+#define MR_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* Fills `err` and returns `status`, so that failing is one statement: return mr_fail(err, MR_BAD_DATA, "..."). */
+mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...) MR_PRINTF(3, 4);
+
+/* The same with ": strerror(errnum)" behind it and MR_SYSTEM as the status; ENOENT, ENOTDIR and ELOOP keep it too. */
+mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_PRINTF(3, 4);
+
+/* MR_SYSTEM, "out of memory while WHAT". */
+mr_status mr_fail_memory(mr_error *err, const char *what);
+
+/* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */
+int mr_exit_code(mr_status status);
+
+/* malloc and realloc for `count` items of `size` bytes that fail, rather than wrap, when the product overflows. */
+void *mr_alloc(size_t count, size_t size);      /* zeroed */
+void *mr_realloc(void *old, size_t count, size_t size);
+
+/* Makes room for one more item in a growing array; false when memory is out (the array stays valid).
+ *      if (!MR_GROW(list->items, list->count, list->room)) return mr_fail_memory(err, "..."); */
+#define MR_GROW(items, count, room) ((count) < (room) || mr_grow((void **)&(items), &(room), sizeof *(items)))
+int mr_grow(void **items, size_t *room, size_t size);
+
+#define MR_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

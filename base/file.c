@@ -1,0 +1,237 @@
+/* file.c - files and directories, opened and published with care. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err)
+{
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer; on a regular file it means nothing. */
+    int opened = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
+    if (opened < 0) {
+        if (errno == ELOOP && !follow)
+            return mr_fail(err, MR_BAD_DATA, "%s: is a symbolic link, not a file", path);
+        return mr_fail_errno(err, errno, "%s", path);
+    }
+    struct stat st;
+    if (fstat(opened, &st) != 0) {
+        mr_fail_errno(err, errno, "%s", path);
+        close(opened);
+        return MR_SYSTEM;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(opened);
+        return mr_fail(err, MR_BAD_DATA, "%s: is not a regular file", path);
+    }
+    *fd = opened;
+    if (size)
+        *size = (uint64_t)st.st_size;
+    return MR_OK;
+}
+
+mr_status mr_file_pread(int fd, void *bytes, size_t len, uint64_t offset, const char *name, mr_error *err)
+{
+    uint8_t *at = bytes;
+    while (len) {
+        ssize_t n = pread(fd, at, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mr_fail_errno(err, errno, "%s: cannot read", name);
+        if (n == 0)
+            return mr_fail(err, MR_BAD_DATA, "%s: ends at byte %llu, %zu bytes early", name,
+                           (unsigned long long)offset, len);
+        at += n;
+        offset += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return MR_OK;
+}
+
+mr_status mr_file_read_all(int dirfd, const char *path, uint64_t max, mr_buf *out, mr_error *err)
+{
+    int fd;
+    uint64_t size;
+    mr_status status = mr_file_open(dirfd, path, true, &fd, &size, err);
+    if (status != MR_OK)
+        return status;
+    if (size > max)
+        status = mr_fail(err, MR_BAD_DATA, "%s: %llu bytes are more than the limit of %llu", path,
+                         (unsigned long long)size, (unsigned long long)max);
+    else if (!mr_buf_reserve(out, size))
+        status = mr_fail_memory(err, path);
+    else
+        status = mr_file_pread(fd, out->data + out->len, size, 0, path, err);
+    if (status == MR_OK)
+        out->len += size;
+    close(fd);
+    return status;
+}
+
+mr_status mr_file_write(int fd, const void *bytes, size_t len, const char *name, mr_error *err)
+{
+    const uint8_t *at = bytes;
+    while (len) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mr_fail_errno(err, errno, "%s: cannot write", name);
+        at += n;
+        len -= (size_t)n;
+    }
+    return MR_OK;
+}
+
+mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset, const char *name, mr_error *err)
+{
+    const uint8_t *at = bytes;
+    while (len) {
+        ssize_t n = pwrite(fd, at, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return mr_fail_errno(err, errno, "%s: cannot write", name);
+        at += n;
+        offset += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return MR_OK;
+}
+
+mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err)
+{
+    /* Some file systems have nothing to sync for a directory and say EINVAL. */
+    if (fsync(dirfd) != 0 && errno != EINVAL)
+        return mr_fail_errno(err, errno, "%s: cannot sync the directory", name);
+    return MR_OK;
+}
+
+static mr_status sync_parent(int dirfd, const char *path, mr_error *err)
+{
+    char *dir = NULL, *name = NULL;
+    mr_status status = mr_path_split(path, &dir, &name, err);
+    if (status != MR_OK)
+        return status;
+    int fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        status = mr_fail_errno(err, errno, "%s", dir);
+    else
+        status = mr_dir_sync(fd, dir, err);
+    if (fd >= 0)
+        close(fd);
+    free(dir);
+    free(name);
+    return status;
+}
+
+mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err)
+{
+    mr_buf temp = {0};
+    mr_buf_printf(&temp, "%s.tmp", path);
+    mr_status status = mr_buf_status(&temp, err, path);
+    if (status != MR_OK)
+        return status;
+    const char *temp_path = mr_buf_text(&temp);
+    int fd = openat(dirfd, temp_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) {
+        status = mr_fail_errno(err, errno, "%s", temp_path);
+        goto done;
+    }
+    status = mr_file_write(fd, bytes, len, temp_path, err);
+    if (status == MR_OK && fsync(fd) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot sync", temp_path);
+    if (close(fd) != 0 && status == MR_OK)
+        status = mr_fail_errno(err, errno, "%s: cannot close", temp_path);
+    if (status == MR_OK && renameat(dirfd, temp_path, dirfd, path) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot rename to %s", temp_path, path);
+    if (status == MR_OK)
+        status = sync_parent(dirfd, path, err);
+    else
+        unlinkat(dirfd, temp_path, 0);
+done:
+    mr_buf_free(&temp);
+    return status;
+}
+
+mr_status mr_dir_make(const char *path, mr_error *err)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return mr_fail_memory(err, path);
+    mr_status status = MR_OK;
+    for (char *at = copy + 1; status == MR_OK; at++) {
+        if (*at != '/' && *at != '\0')
+            continue;
+        char end = *at;
+        *at = '\0';
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            status = mr_fail_errno(err, errno, "%s: cannot make the directory", copy);
+        *at = end;
+        if (end == '\0')
+            break;
+    }
+    free(copy);
+    return status;
+}
+
+static int remove_all(int dirfd, const char *path)
+{
+    if (unlinkat(dirfd, path, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -1;
+    int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        int saved = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = saved;
+        return -1;
+    }
+    int failed = 0;
+    for (struct dirent *e; !failed && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            failed = remove_all(fd, e->d_name);
+    int saved = errno;
+    closedir(dir);
+    errno = saved;
+    return failed ? -1 : unlinkat(dirfd, path, AT_REMOVEDIR);
+}
+
+mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err)
+{
+    if (remove_all(dirfd, path) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot remove", path);
+    return MR_OK;
+}
+
+mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    size_t cut = len;
+    while (cut > 0 && path[cut - 1] != '/')
+        cut--;
+    size_t dir_len = cut;
+    while (dir_len > 1 && path[dir_len - 1] == '/')
+        dir_len--;
+    char *d = cut == 0 ? strdup(".") : strndup(path, dir_len);
+    char *n = strndup(path + cut, len - cut);
+    if (!d || !n) {
+        free(d);
+        free(n);
+        return mr_fail_memory(err, path);
+    }
+    *dir = d;
+    *name = n;
+    return MR_OK;
+}

@@ -1,0 +1,33 @@
+/* file.h - files and directories, opened and published with care.
+ * Invariant: only regular files are ever read (a FIFO or device is refused, not waited for), and a file becomes visible
+ * under its final name only after its bytes are on disk. */
+#ifndef MR_FILE_H
+#define MR_FILE_H
+
+#include "buf.h"
+
+/* Opens `path` (relative to `dirfd`, or AT_FDCWD) for reading.  Refuses anything but a regular file with MR_BAD_DATA;
+ * MR_SYSTEM where the system refuses (err names it).  `size` may be NULL.  `follow`: whether a symbolic link as the
+ * last component is followed. */
+mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err);
+
+/* Exactly `len` bytes at `offset`, or MR_BAD_DATA if the file ends before. `name` is for the message. */
+mr_status mr_file_pread(int fd, void *bytes, size_t len, uint64_t offset, const char *name, mr_error *err);
+
+/* A whole file of at most `max` bytes, appended to `out`. */
+mr_status mr_file_read_all(int dirfd, const char *path, uint64_t max, mr_buf *out, mr_error *err);
+
+mr_status mr_file_write(int fd, const void *bytes, size_t len, const char *name, mr_error *err);
+mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset, const char *name, mr_error *err);
+
+/* Writes `path` whole: temp name beside it, write, fsync, rename, fsync of the directory. */
+mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err);
+
+mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);      /* fsync of a directory */
+mr_status mr_dir_make(const char *path, mr_error *err);                 /* with parents; fine if it is there */
+mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
+
+/* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */
+mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err);
+
+#endif

@@ -1,0 +1,189 @@
+/* hash.c - XXH3 by xxHash (its vector paths chosen at run time), SHA-256 by libcrypto.
+ * Invariant: a digest is of exactly the bytes that were added, in order. */
+#include "hash.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
+
+#include "file.h"
+
+struct mr_hasher {
+    XXH3_state_t *xxh;
+    EVP_MD_CTX *sha;            /* NULL: not asked for */
+    uint64_t bytes;
+    bool failed;
+};
+
+uint64_t mr_hash64(const void *bytes, size_t len)
+{
+    return XXH3_64bits(bytes, len);
+}
+
+void mr_hash128(const void *bytes, size_t len, uint8_t out[16])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes, len));
+    memcpy(out, canonical.digest, 16);
+}
+
+void mr_sha256(const void *bytes, size_t len, uint8_t out[32])
+{
+    EVP_Digest(bytes, len, out, NULL, EVP_sha256(), NULL);
+}
+
+static void release(mr_hasher *h)
+{
+    if (!h)
+        return;
+    EVP_MD_CTX_free(h->sha);
+    XXH3_freeState(h->xxh);
+    free(h);
+}
+
+mr_status mr_hasher_begin(bool with_sha256, mr_hasher **out, mr_error *err)
+{
+    mr_hasher *h = mr_alloc(1, sizeof *h);
+    if (!h)
+        return mr_fail_memory(err, "hashing");
+    h->xxh = XXH3_createState();
+    h->sha = with_sha256 ? EVP_MD_CTX_new() : NULL;
+    if (!h->xxh || (with_sha256 && !h->sha) || XXH3_128bits_reset(h->xxh) != XXH_OK ||
+        (h->sha && EVP_DigestInit_ex(h->sha, EVP_sha256(), NULL) != 1)) {
+        release(h);
+        return mr_fail_memory(err, "hashing");
+    }
+    *out = h;
+    return MR_OK;
+}
+
+void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len)
+{
+    h->bytes += len;
+    XXH3_128bits_update(h->xxh, bytes, len);
+    if (h->sha && EVP_DigestUpdate(h->sha, bytes, len) != 1)
+        h->failed = true;
+}
+
+mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (out) {
+        XXH128_canonical_t canonical;
+        mr_digest digest = {.bytes = h->bytes};
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(h->xxh));
+        memcpy(digest.xxh3_128, canonical.digest, sizeof digest.xxh3_128);
+        if (h->failed || (h->sha && EVP_DigestFinal_ex(h->sha, digest.sha256, NULL) != 1))
+            status = mr_fail(err, MR_SYSTEM, "libcrypto: SHA-256 failed");
+        else
+            *out = digest;
+    }
+    release(h);
+    return status;
+}
+
+mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err)
+{
+    enum { CHUNK = 256 * 1024 };        /* stays in the second-level cache between read and hash */
+    mr_hasher *h;
+    uint8_t *chunk = mr_alloc(1, CHUNK);
+    if (!chunk)
+        return mr_fail_memory(err, "hashing");
+    mr_status status = mr_hasher_begin(with_sha256, &h, err);
+    if (status != MR_OK) {
+        free(chunk);
+        return status;
+    }
+    for (uint64_t at = 0; status == MR_OK && at < size;) {
+        size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        status = mr_file_pread(fd, chunk, n, at, name, err);
+        if (status == MR_OK)
+            mr_hasher_add(h, chunk, n);
+        at += n;
+    }
+    free(chunk);
+    if (status != MR_OK) {
+        mr_hasher_end(h, NULL, NULL);
+        return status;
+    }
+    return mr_hasher_end(h, out, err);
+}
+
+struct mr_hash64_stream {
+    XXH3_state_t *state;
+};
+
+mr_hash64_stream *mr_hash64_new(void)
+{
+    mr_hash64_stream *s = mr_alloc(1, sizeof *s);
+    if (s && !(s->state = XXH3_createState())) {
+        free(s);
+        s = NULL;
+    }
+    if (s)
+        mr_hash64_reset(s);
+    return s;
+}
+
+void mr_hash64_reset(mr_hash64_stream *s)
+{
+    XXH3_64bits_reset(s->state);
+}
+
+void mr_hash64_add(mr_hash64_stream *s, const void *bytes, size_t len)
+{
+    XXH3_64bits_update(s->state, bytes, len);
+}
+
+uint64_t mr_hash64_end(mr_hash64_stream *s)
+{
+    return XXH3_64bits_digest(s->state);
+}
+
+void mr_hash64_free(mr_hash64_stream *s)
+{
+    if (!s)
+        return;
+    XXH3_freeState(s->state);
+    free(s);
+}
+
+void mr_hex(const uint8_t *bytes, size_t len, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+static int nibble(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool mr_unhex(const char *text, uint8_t *bytes, size_t len)
+{
+    if (strlen(text) != 2 * len)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}

@@ -1,0 +1,101 @@
+/* json.c - the few things we ask of jansson, with errors in our form. */
+#include "json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
+{
+    json_error_t why;
+    json_t *doc = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &why);
+    if (!doc)
+        return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why.line, why.column, why.text);
+    *out = doc;
+    return MR_OK;
+}
+
+static const char *type_name(json_type type)
+{
+    switch (type) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "a list";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number";
+    default:
+        return "a value";
+    }
+}
+
+mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const char *name, json_t **out,
+                      mr_error *err)
+{
+    json_t *value = json_object_get(obj, key);
+    if (!value)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is missing", name, key);
+    if (json_typeof(value) != type)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is not %s", name, key, type_name(type));
+    *out = value;
+    return MR_OK;
+}
+
+mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err)
+{
+    json_t *value = NULL;
+    mr_status status = mr_json_get(obj, key, JSON_INTEGER, name, &value, err);
+    if (status != MR_OK)
+        return status;
+    if (json_integer_value(value) < 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is negative", name, key);
+    *out = (uint64_t)json_integer_value(value);
+    return MR_OK;
+}
+
+mr_status mr_json_get_string(const json_t *obj, const char *key, const char *name, const char **out, mr_error *err)
+{
+    json_t *value = NULL;
+    mr_status status = mr_json_get(obj, key, JSON_STRING, name, &value, err);
+    if (status == MR_OK)
+        *out = json_string_value(value);
+    return status;
+}
+
+static int add_chunk(const char *bytes, size_t len, void *out)
+{
+    mr_buf_add(out, bytes, len);
+    return ((mr_buf *)out)->failed ? -1 : 0;
+}
+
+mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err)
+{
+    if (!doc || json_dump_callback(doc, add_chunk, out, JSON_INDENT(1) | JSON_ENCODE_ANY) != 0)
+        return mr_fail_memory(err, "writing JSON");
+    mr_buf_add(out, "\n", 1);
+    return mr_buf_status(out, err, "writing JSON");
+}
+
+mr_status mr_json_print(const json_t *doc, mr_error *err)
+{
+    mr_buf text = {0};
+    mr_status status = mr_json_dump(doc, &text, err);
+    if (status == MR_OK && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0))
+        status = mr_fail(err, MR_SYSTEM, "standard output: cannot write");
+    mr_buf_free(&text);
+    return status;
+}
+
+json_t *mr_json_path(const char *bytes, size_t len)
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, bytes, len);
+    json_t *value = text.failed ? NULL : json_stringn((const char *)text.data, text.len);
+    mr_buf_free(&text);
+    return value;
+}

@@ -1,0 +1,27 @@
+/* json.h - the few things we ask of jansson, with errors in our form.
+ * Invariant: foreign JSON is parsed with a depth limit (jansson's 2048) and duplicate keys refused. */
+#ifndef MR_JSON_H
+#define MR_JSON_H
+
+#include <jansson.h>
+
+#include "buf.h"
+
+/* Parses one whole document; `name` is for the message, which says line and column. Caller: json_decref(*out). */
+mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
+
+/* Required members of an object, MR_BAD_DATA with `name` and the key if missing or of another type. */
+mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err);
+mr_status mr_json_get_string(const json_t *obj, const char *key, const char *name, const char **out, mr_error *err);
+mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const char *name, json_t **out,
+                      mr_error *err);
+
+/* The document in order of insertion, indented by 1, with a final newline; appended to `out`. */
+mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err);
+/* Prints it on stdout. */
+mr_status mr_json_print(const json_t *doc, mr_error *err);
+
+/* A JSON string from path bytes (path text, see text.h); NULL: out of memory. */
+json_t *mr_json_path(const char *bytes, size_t len);
+
+#endif

@@ -1,0 +1,195 @@
+/* term.c - what people look at: colours, tables, a progress line, messages. */
+#include "term.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "text.h"
+
+double mr_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static bool is_terminal(FILE *stream)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
+}
+
+const char *mr_sgr(FILE *stream, mr_colour colour)
+{
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[36m"};
+    const char *off = getenv("NO_COLOR");
+    return is_terminal(stream) && !(off && *off) ? codes[colour] : "";
+}
+
+void mr_term_error(const mr_error *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "%smillrace:%s %s\n", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), err->text);
+}
+
+void mr_term_warn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fflush(stdout);
+    fprintf(stderr, "%smillrace:%s ", mr_sgr(stderr, MR_YELLOW), mr_sgr(stderr, MR_PLAIN));
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+/* ---- tables --------------------------------------------------------------------------------------------------- */
+
+struct mr_table {
+    char **cells;
+    size_t columns, count, room;
+    bool failed;
+};
+
+mr_table *mr_table_new(size_t columns)
+{
+    mr_table *t = mr_alloc(1, sizeof *t);
+    if (t)
+        t->columns = columns;
+    return t;
+}
+
+void mr_table_row(mr_table *t, ...)
+{
+    if (!t)
+        return;
+    va_list args;
+    va_start(args, t);
+    for (size_t i = 0; i < t->columns; i++) {
+        const char *cell = va_arg(args, const char *);
+        if (!MR_GROW(t->cells, t->count, t->room) || !(t->cells[t->count] = strdup(cell)))
+            t->failed = true;
+        else
+            t->count++;
+    }
+    va_end(args);
+}
+
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void print_cell(FILE *stream, const char *cell, size_t width, bool right, bool last)
+{
+    int pad = (int)(width - width_of(cell));
+    if (right)
+        fprintf(stream, "%*s%s", pad, "", cell);
+    else
+        fprintf(stream, "%s%*s", cell, last ? 0 : pad, "");
+    fputs(last ? "" : "  ", stream);
+}
+
+void mr_table_print(mr_table *t, FILE *stream)
+{
+    size_t columns = t ? t->columns : 0;
+    size_t *widths = mr_alloc(columns, sizeof *widths);
+    bool *right = mr_alloc(columns, sizeof *right);
+    for (size_t i = 0; t && !t->failed && widths && right && i < t->count; i++) {
+        size_t column = i % columns;
+        if (i < columns && t->cells[i][0] == '>') {
+            right[column] = true;
+            memmove(t->cells[i], t->cells[i] + 1, strlen(t->cells[i]));
+        }
+        if (width_of(t->cells[i]) > widths[column])
+            widths[column] = width_of(t->cells[i]);
+    }
+    for (size_t i = 0; t && !t->failed && widths && right && i < t->count; i++) {
+        size_t column = i % columns;
+        bool last = column + 1 == columns;
+        if (column == 0)
+            fprintf(stream, "  %s", i == 0 ? mr_sgr(stream, MR_BOLD) : "");
+        print_cell(stream, t->cells[i], widths[column], right[column], last);
+        if (last)
+            fprintf(stream, "%s\n", i < columns ? mr_sgr(stream, MR_PLAIN) : "");
+    }
+    for (size_t i = 0; t && i < t->count; i++)
+        free(t->cells[i]);
+    free(t ? t->cells : NULL);
+    free(t);
+    free(widths);
+    free(right);
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------- */
+
+struct mr_progress {
+    pthread_mutex_t lock;
+    const char *what;
+    uint64_t total, done, bytes;
+    double started, drawn;
+};
+
+mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet)
+{
+    if (quiet || !is_terminal(stderr))
+        return NULL;
+    mr_progress *p = mr_alloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    pthread_mutex_init(&p->lock, NULL);
+    p->what = what;
+    p->total = total;
+    p->started = mr_seconds();
+    return p;
+}
+
+static void draw(const mr_progress *p, double now)
+{
+    char done[32], total[32], rate[32], left[32], line[256];
+    struct winsize size = {.ws_col = 80};
+    double spent = now - p->started;
+    ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+    mr_text_bytes(spent > 0 ? (uint64_t)((double)p->bytes / spent) : 0, rate);
+    int n = snprintf(line, sizeof line, "%s  %s", p->what, mr_text_count(p->done, done));
+    if (p->total)
+        n += snprintf(line + n, sizeof line - (size_t)n, " / %s (%llu %%)", mr_text_count(p->total, total),
+                      (unsigned long long)(p->done * 100 / p->total));
+    n += snprintf(line + n, sizeof line - (size_t)n, "  %s/s", rate);
+    if (p->total && p->done && p->done <= p->total)
+        snprintf(line + n, sizeof line - (size_t)n, "  %s left",
+                 mr_text_seconds(spent * (double)(p->total - p->done) / (double)p->done, left));
+    fprintf(stderr, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
+}
+
+void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->done += items;
+    p->bytes += bytes;
+    double now = mr_seconds();
+    if (now - p->drawn > 0.1) {
+        p->drawn = now;
+        draw(p, now);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void mr_progress_end(mr_progress *p)
+{
+    if (!p)
+        return;
+    fputs("\r\033[K", stderr);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

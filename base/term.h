@@ -1,0 +1,34 @@
+/* term.h - what people look at: colours, tables, a progress line, messages.
+ * Invariant: colours and progress only where the stream is a terminal; nothing but cmd_*.c and millrace.c prints. */
+#ifndef MR_TERM_H
+#define MR_TERM_H
+
+#include <stdio.h>
+
+#include "buf.h"
+
+/* SGR codes, or "" when `stream` is no terminal, NO_COLOR is set or TERM=dumb. */
+typedef enum mr_colour { MR_PLAIN, MR_BOLD, MR_DIM, MR_RED, MR_GREEN, MR_YELLOW, MR_CYAN } mr_colour;
+const char *mr_sgr(FILE *stream, mr_colour colour);
+
+/* "millrace: WHERE: WHAT" on stderr, in red on a terminal. */
+void mr_term_error(const mr_error *err);
+void mr_term_warn(const char *format, ...) MR_PRINTF(1, 2);
+
+/* A table: rows of cells, columns padded to the widest; cells whose first row entry starts with '>' are right-aligned
+ * (the mark is not printed).  First row is the head (bold). Width counts UTF-8 code points. */
+typedef struct mr_table mr_table;
+mr_table *mr_table_new(size_t columns);
+void mr_table_row(mr_table *t, ...);            /* exactly `columns` const char *, copied */
+void mr_table_print(mr_table *t, FILE *stream); /* and frees it */
+
+/* A progress line on stderr with rate and time left, redrawn at most ten times a second, by any thread; silent unless
+ * stderr is a terminal or when `quiet`.  total 0: unknown. `unit`: "images". */
+typedef struct mr_progress mr_progress;
+mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet);   /* NULL is a valid, silent progress */
+void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes);
+void mr_progress_end(mr_progress *p);           /* clears the line, frees */
+
+double mr_seconds(void);                        /* monotonic clock */
+
+#endif

@@ -1,0 +1,231 @@
+/* text.c - words for people, and names that may hold any bytes.
+ * Invariant: mr_text_unescape(mr_text_escape(x)) is x for every x. */
+#include "text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the valid UTF-8 sequence at p (1 to 4), 0 if there is none.  Source: RFC 3629, section 4. */
+static size_t utf8_len(const uint8_t *p, size_t left)
+{
+    if (p[0] < 0x80)
+        return 1;
+    size_t n = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 0;
+    if (n == 0 || n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool surrogate = p[0] == 0xED && p[1] > 0x9F;
+    bool beyond = p[0] == 0xF4 && p[1] > 0x8F;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
+void mr_text_escape(mr_buf *out, const char *bytes, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)bytes;
+    for (size_t i = 0; i < len;) {
+        size_t n = utf8_len(p + i, len - i);
+        if (p[i] == '\\')
+            mr_buf_add(out, "\\\\", 2);
+        else if (n == 0 || p[i] < 0x20 || p[i] == 0x7F)
+            mr_buf_printf(out, "\\x%02X", p[i]);
+        else
+            mr_buf_add(out, p + i, n);
+        i += n ? n : 1;
+    }
+}
+
+bool mr_text_unescape(mr_buf *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '\\') {
+            mr_buf_add(out, text + i, 1);
+        } else if (i + 1 < len && text[i + 1] == '\\') {
+            mr_buf_add(out, "\\", 1);
+            i++;
+        } else if (i + 3 < len && text[i + 1] == 'x' && isxdigit((unsigned char)text[i + 2]) &&
+                   isxdigit((unsigned char)text[i + 3])) {
+            char hex[3] = {text[i + 2], text[i + 3], 0};
+            uint8_t byte = (uint8_t)strtoul(hex, NULL, 16);
+            mr_buf_add(out, &byte, 1);
+            i += 3;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool mr_utf8_valid(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        size_t n = utf8_len((const uint8_t *)bytes + i, len - i);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+void mr_json_add_string(mr_buf *out, const char *bytes, size_t len)
+{
+    mr_buf_add(out, "\"", 1);
+    size_t from = 0;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = (uint8_t)bytes[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        mr_buf_add(out, bytes + from, i - from);
+        from = i + 1;
+        if (c == '"' || c == '\\')
+            mr_buf_printf(out, "\\%c", c);
+        else if (c == '\n')
+            mr_buf_add(out, "\\n", 2);
+        else if (c == '\t')
+            mr_buf_add(out, "\\t", 2);
+        else
+            mr_buf_printf(out, "\\u%04x", c);
+    }
+    mr_buf_add(out, bytes + from, len - from);
+    mr_buf_add(out, "\"", 1);
+}
+
+void mr_json_add_path(mr_buf *out, const char *bytes, size_t len)
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, bytes, len);
+    if (text.failed)
+        out->failed = true;
+    else
+        mr_json_add_string(out, (const char *)text.data, text.len);
+    mr_buf_free(&text);
+}
+
+/* Levenshtein distance with two rows; words longer than 63 bytes are never near anything. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b), before[64], row[64];
+    if (na > 63 || nb > 63)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        before[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = before[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            if (before[j] + 1 < best)
+                best = before[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+        memcpy(before, row, (nb + 1) * sizeof *row);
+    }
+    return before[nb];
+}
+
+const char *mr_text_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;        /* "verfy" is near "verify"; "x" is near nothing long */
+    for (; *words; words++) {
+        size_t d = distance(word, *words);
+        if (strlen(word) >= 3 && strncmp(*words, word, strlen(word)) == 0)
+            d = 1;
+        if (d < best_distance && d < strlen(*words)) {
+            best_distance = d;
+            best = *words;
+        }
+    }
+    return best;
+}
+
+char *mr_text_bytes(uint64_t bytes, char *out)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < MR_COUNT(units)) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(out, 32, unit == 0 ? "%.0f %s" : value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
+             units[unit]);
+    return out;
+}
+
+char *mr_text_count(uint64_t count, char *out)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count), at = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+char *mr_text_seconds(double seconds, char *out)
+{
+    unsigned long whole = seconds > 0 && seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 0;
+    if (seconds < 0.9995)
+        snprintf(out, 32, "%.0f ms", seconds > 0 ? seconds * 1000 : 0);
+    else if (seconds < 9.95)
+        snprintf(out, 32, "%.1f s", seconds);
+    else if (whole < 60)
+        snprintf(out, 32, "%lu s", whole);
+    else if (whole < 3600)
+        snprintf(out, 32, "%lu min %lu s", whole / 60, whole % 60);
+    else
+        snprintf(out, 32, "%lu h %lu min", whole / 3600, whole % 3600 / 60);
+    return out;
+}
+
+bool mr_text_parse_u64(const char *text, uint64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end)
+        return false;
+    *out = value;
+    return true;
+}
+
+bool mr_text_parse_size(const char *text, uint64_t *out)
+{
+    static const char letters[] = "kmgt";
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno)
+        return false;
+    while (*end == ' ')
+        end++;
+    double factor = 1;
+    const char *letter = *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
+    if (letter) {
+        bool decimal = tolower((unsigned char)end[1]) == 'b' && end[2] == '\0';
+        if (end[1] && !decimal && (strcasecmp(end + 1, "ib") != 0 && strcasecmp(end + 1, "i") != 0))
+            return false;
+        for (const char *l = letters; l <= letter; l++)
+            factor *= decimal ? 1000 : 1024;
+    } else if (*end && strcasecmp(end, "b") != 0) {
+        return false;
+    }
+    if (value * factor >= 1.8e19)
+        return false;
+    *out = (uint64_t)(value * factor + 0.5);
+    return true;
+}

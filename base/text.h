@@ -1,0 +1,32 @@
+/* text.h - words for people, and names that may hold any bytes.
+ *
+ * A source path is bytes, JSON is UTF-8.  Paths are written in "path text": valid UTF-8 as it is, every other byte and
+ * every control character as \xHH, a backslash as two.  The form is one to one, so exports restore the very bytes. */
+#ifndef MR_TEXT_H
+#define MR_TEXT_H
+
+#include "buf.h"
+
+void mr_text_escape(mr_buf *out, const char *bytes, size_t len);                /* bytes -> path text */
+bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               /* false: not path text */
+bool mr_utf8_valid(const char *bytes, size_t len);
+
+/* Appends a quoted JSON string; `bytes` must be UTF-8 (see mr_text_escape). */
+void mr_json_add_string(mr_buf *out, const char *bytes, size_t len);
+/* Appends a quoted JSON string of a path: escaped first. */
+void mr_json_add_path(mr_buf *out, const char *bytes, size_t len);
+
+/* The word of `words` (NULL-terminated) nearest to `word`, or NULL if none is near enough to suggest. */
+const char *mr_text_nearest(const char *word, const char *const *words);
+
+/* "12.3 MB" (powers of 1000), "1,234,567", "2 min 5 s"; `out` of at least 32 bytes; returns out. */
+char *mr_text_bytes(uint64_t bytes, char *out);
+char *mr_text_count(uint64_t count, char *out);
+char *mr_text_seconds(double seconds, char *out);
+
+/* Sizes as people write them: 256MiB, 64k, 1.5GB, 1000; false if it is none.  KiB/MiB/GiB/TiB and k/m/g/t are powers of
+ * 1024; KB/MB/GB/TB powers of 1000. */
+bool mr_text_parse_size(const char *text, uint64_t *out);
+bool mr_text_parse_u64(const char *text, uint64_t *out);
+
+#endif

@@ -1,0 +1,99 @@
+/* archive_input.c - an archive's bytes into libarchive: its formats, at most one layer of compression, seeking.
+ * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors. */
+#include "archive_input.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
+ * outside programs for some.  One layer, chosen here by its magic, is what archives have. */
+static int outer_filter(const uint8_t *p, size_t len)
+{
+    static const struct magic {
+        const char *bytes;
+        size_t len;
+        int filter;
+    } magics[] = {
+        {"\x1F\x8B", 2, ARCHIVE_FILTER_GZIP},           {"BZh", 3, ARCHIVE_FILTER_BZIP2},
+        {"\xFD" "7zXZ\0", 6, ARCHIVE_FILTER_XZ},         {"\x28\xB5\x2F\xFD", 4, ARCHIVE_FILTER_ZSTD},
+        {"\x04\x22\x4D\x18", 4, ARCHIVE_FILTER_LZ4},    {"\x1F\x9D", 2, ARCHIVE_FILTER_COMPRESS},
+        {"LZIP", 4, ARCHIVE_FILTER_LZIP},
+    };
+    for (size_t i = 0; i < MR_COUNT(magics); i++)
+        if (len >= magics[i].len && memcmp(p, magics[i].bytes, magics[i].len) == 0)
+            return magics[i].filter;
+    return ARCHIVE_FILTER_NONE;
+}
+
+static ssize_t read_block(archive_input *in)
+{
+    ssize_t n;
+    do
+        n = read(in->fd, in->block, sizeof in->block);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
+{
+    archive_input *in = ctx;
+    *bytes = in->block;
+    ssize_t n = in->ready ? (ssize_t)in->ready : read_block(in);
+    in->ready = 0;
+    if (n < 0)
+        archive_set_error(a, errno, "cannot read: %s", strerror(errno));
+    return n;
+}
+
+static la_int64_t on_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
+{
+    archive_input *in = ctx;
+    in->ready = 0;
+    off_t at = lseek(in->fd, offset, whence);
+    if (at < 0)
+        archive_set_error(a, errno, "cannot seek: %s", strerror(errno));
+    return at < 0 ? ARCHIVE_FATAL : at;
+}
+
+static la_int64_t on_skip(struct archive *a, void *ctx, la_int64_t count)
+{
+    archive_input *in = ctx;
+    (void)a;
+    /* What lies ready has been read from the descriptor already. */
+    if (!in->seekable || in->ready || lseek(in->fd, count, SEEK_CUR) < 0)
+        return 0;
+    return count;
+}
+
+int archive_input_open(struct archive *a, archive_input *in)
+{
+    archive_read_support_format_tar(a);
+    /* No mtree (it may name files of this machine), no raw and no empty (they take anything). */
+    archive_read_support_format_zip(a);
+    archive_read_support_format_7zip(a);
+    archive_read_support_format_cpio(a);
+    archive_read_support_format_rar(a);
+    archive_read_support_format_rar5(a);
+    archive_read_support_format_xar(a);
+    archive_read_support_format_cab(a);
+    archive_read_support_format_lha(a);
+    ssize_t n = read_block(in);
+    if (n < 0) {
+        archive_set_error(a, errno, "cannot read: %s", strerror(errno));
+        return ARCHIVE_FATAL;
+    }
+    in->ready = (size_t)n;
+    /* Appending compress (.Z) reads at once, before there is anything to read from: that one is left to bid alone. */
+    int filter = outer_filter(in->block, in->ready);
+    int r = filter == ARCHIVE_FILTER_COMPRESS ? archive_read_support_filter_compress(a)
+                                              : archive_read_append_filter(a, filter);
+    if (r < ARCHIVE_WARN)
+        return r;
+    archive_read_set_read_callback(a, on_read);
+    archive_read_set_skip_callback(a, on_skip);
+    if (in->seekable)
+        archive_read_set_seek_callback(a, on_seek);
+    archive_read_set_callback_data(a, in);
+    return archive_read_open1(a);
+}

@@ -1,0 +1,272 @@
+/* cmd_ingest.c - millrace ingest SRC... DST: the command line.
+ * Invariant: results go to stdout, progress and complaints to stderr; only rank 0 prints. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cmd_ingest.h"
+#include "commands.h"
+#include "file.h"
+#include "ingest.h"
+#include "pool.h"
+#include "text.h"
+
+enum key {
+    KEY_LAYOUT = 256, KEY_LABEL, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE, KEY_SHUFFLE, KEY_CHECK,
+    KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_FILE, KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT,
+};
+
+static const struct argp_option options[] = {
+    {.doc = "What the source is:", .group = 1},
+    {"layout", KEY_LAYOUT, "NAME", 0, "imagenette, roboflow, coco or newyorker; found by looking if not given", 1},
+    {"config", KEY_CONFIG, "NAME", 0, "newyorker: which config (matching, ranking, explanation ...)", 1},
+    {"label-column", KEY_LABEL, "NAME", 0, "take labels from this column (imagenette: noisy_labels_25; newyorker: any)", 1},
+    {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split FROM as TO (test=val); an empty TO leaves FROM out", 1},
+    {"keep-unlisted", KEY_UNLISTED, 0, 0, "take images that no annotation file lists, too", 1},
+    {.doc = "What the dataset becomes:", .group = 2},
+    {"shard-size", KEY_SHARD_SIZE, "SIZE", 0, "bytes a shard aims at, 1MiB to 64GiB (default 256MiB)", 2},
+    {"shuffle", KEY_SHUFFLE, "SEED", 0, "shuffle the samples of each split by this number", 2},
+    {"force", KEY_FORCE, 0, 0, "replace a finished dataset at DST once the new one is whole", 2},
+    {.doc = "What is let in:", .group = 3},
+    {"check", KEY_CHECK, "LEVEL", 0, "header (default): structure to the end marker; decode: every pixel", 3},
+    {"max-rejects", KEY_MAX_REJECTS, "N or N%", 0, "end with exit code 1 if more images are rejected (default 1%)", 3},
+    {"max-pixels", KEY_MAX_PIXELS, "N", 0, "reject images with more pixels (default 178956970)", 3},
+    {"max-file", KEY_MAX_FILE, "SIZE", 0, "reject larger image files (default 1GiB)", 3},
+    {"fail-on-leak", KEY_FAIL_ON_LEAK, 0, 0, "end with exit code 1 if a picture is in two splits", 3},
+    {.doc = "How it runs:", .group = 4},
+    {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},
+    {"dry-run", KEY_DRY_RUN, 0, 0, "look at everything, say what would be done, write nothing", 4},
+    {"report", KEY_REPORT, "FILE", 0, "write the report here as well, also when ingest fails", 4},
+    {"json", KEY_JSON, 0, 0, "print one JSON object instead of the summary", 4},
+    {"quiet", 'q', 0, 0, "no progress and no summary", 4},
+    {0},
+};
+
+static const char help[] =
+    "Turns image datasets into shards of the untouched encoded bytes."
+    "\vEach SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...) or - for an archive on standard input; "
+    "several are laid over one another as one tree.  A folder that holds the archives as downloaded is read without "
+    "unpacking.  DST must not exist yet; it appears whole, in one step, at the end.  An interrupted ingest goes on "
+    "where it was when the same command is given again.\n\n"
+    "  millrace ingest imagenette2-160.tgz imagenette\n"
+    "  millrace ingest flowers/ flowers.mr --split-map test=val\n"
+    "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
+    "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n\n"
+    "Exit codes: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed.";
+
+typedef struct args {
+    mr_ingest_options o;
+    char *paths[256];
+    size_t path_count;
+    mr_split_map maps[32];
+    bool json;
+    bool jobs_given;
+    const char *report;
+} args;
+
+static void parse_split_map(args *a, char *text, struct argp_state *state)
+{
+    for (char *pair = strtok(text, ","); pair; pair = strtok(NULL, ",")) {
+        char *equal = strchr(pair, '=');
+        if (!equal || equal == pair || a->o.for_layout.map_count == MR_COUNT(a->maps))
+            mr_cli_misuse(state, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
+        *equal = '\0';
+        if (equal[1] && !mr_split_name_ok(equal + 1))
+            mr_cli_misuse(state, "--split-map: '%s' is no name for a split; use letters, digits, - and _", equal + 1);
+        a->maps[a->o.for_layout.map_count++] = (mr_split_map){pair, equal + 1};
+    }
+}
+
+static void parse_max_rejects(args *a, const char *text, struct argp_state *state)
+{
+    char *end;
+    size_t len = strlen(text);
+    if (len > 1 && text[len - 1] == '%') {
+        a->o.max_rejects_percent = strtod(text, &end);
+        if (end == text + len - 1 && a->o.max_rejects_percent >= 0 && a->o.max_rejects_percent <= 100)
+            return;
+    } else if (mr_text_parse_u64(text, &a->o.max_rejects)) {
+        a->o.max_rejects_percent = -1;
+        return;
+    }
+    mr_cli_misuse(state, "--max-rejects %s: use a number of images or a percentage, for example 10 or 0.5%%", text);
+}
+
+static void check_layout(const char *name, struct argp_state *state)
+{
+    const char *names[16] = {0};
+    for (size_t i = 0; mr_layouts[i] && i < MR_COUNT(names) - 1; i++) {
+        names[i] = mr_layouts[i]->name;
+        if (strcmp(names[i], name) == 0)
+            return;
+    }
+    const char *near = mr_text_nearest(name, names);
+    mr_cli_misuse(state, "--layout %s: unknown layout%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
+                  near ? "?" : "; use imagenette, roboflow, coco or newyorker");
+}
+
+static void finish(args *a, struct argp_state *state)
+{
+    if (a->path_count == 0)
+        mr_cli_misuse(state, "SRC and DST are missing, for example: millrace ingest imagenette2-160.tgz imagenette");
+    if (a->path_count == 1)
+        mr_cli_misuse(state, "DST is missing, for example: millrace ingest %s %s", a->paths[0], "dataset");
+    a->o.sources = a->paths;
+    a->o.source_count = a->path_count - 1;
+    a->o.target = a->paths[a->path_count - 1];
+    if (strcmp(a->o.target, "-") == 0)
+        mr_cli_misuse(state, "DST must be a folder to make, not -");
+    a->o.for_layout.maps = a->maps;
+    a->o.for_source.quiet = a->o.quiet;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    args *a = state->input;
+    uint64_t n;
+    switch (key) {
+    case KEY_LAYOUT:
+        check_layout(arg, state);
+        a->o.layout = arg;
+        break;
+    case KEY_LABEL:
+        a->o.for_layout.label_column = arg;
+        break;
+    case KEY_CONFIG:
+        a->o.for_layout.config = arg;
+        break;
+    case KEY_UNLISTED:
+        a->o.for_layout.keep_unlisted = true;
+        break;
+    case KEY_SPLIT_MAP:
+        parse_split_map(a, arg, state);
+        break;
+    case KEY_SHARD_SIZE:
+        if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 20 || a->o.shard_size >> 36 > 0)
+            mr_cli_misuse(state, "--shard-size %s: use 1MiB to 64GiB, for example 256MiB", arg);
+        break;
+    case KEY_SHUFFLE:
+        if (!mr_text_parse_u64(arg, &a->o.seed) || a->o.seed > INT64_MAX)
+            mr_cli_misuse(state, "--shuffle %s: the seed is a number, for example --shuffle 1", arg);
+        a->o.shuffle = true;
+        break;
+    case KEY_CHECK:
+        a->o.decode = strcmp(arg, "decode") == 0;
+        if (!a->o.decode && strcmp(arg, "header") != 0)
+            mr_cli_misuse(state, "--check %s: use header or decode", arg);
+        break;
+    case KEY_MAX_REJECTS:
+        parse_max_rejects(a, arg, state);
+        break;
+    case KEY_MAX_PIXELS:
+        if (!mr_text_parse_u64(arg, &a->o.limits.max_pixels) || a->o.limits.max_pixels == 0)
+            mr_cli_misuse(state, "--max-pixels %s: use a number above 0", arg);
+        break;
+    case KEY_MAX_FILE:
+        if (!mr_text_parse_size(arg, &a->o.for_source.max_entry) || a->o.for_source.max_entry == 0 ||
+            a->o.for_source.max_entry > MR_RECORD_MAX)
+            mr_cli_misuse(state, "--max-file %s: use a size up to 4GiB, for example 64MiB", arg);
+        break;
+    case KEY_FAIL_ON_LEAK:
+        a->o.fail_on_leak = true;
+        break;
+    case KEY_FORCE:
+        a->o.force = true;
+        break;
+    case KEY_DRY_RUN:
+        a->o.dry_run = true;
+        break;
+    case KEY_JSON:
+        a->json = true;
+        break;
+    case KEY_REPORT:
+        a->report = arg;
+        break;
+    case 'j':
+        if (!mr_text_parse_u64(arg, &n) || n == 0 || n > 1024)
+            mr_cli_misuse(state, "--jobs %s: use a number from 1 to 1024", arg);
+        a->o.jobs = (unsigned)n;
+        a->jobs_given = true;
+        break;
+    case 'q':
+        a->o.quiet = true;
+        break;
+    case ARGP_KEY_ARG:
+        if (a->path_count == MR_COUNT(a->paths))
+            mr_cli_misuse(state, "more than %zu sources", MR_COUNT(a->paths) - 1);
+        a->paths[a->path_count++] = arg;
+        break;
+    case ARGP_KEY_END:
+        finish(a, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static mr_status write_report(const mr_ingest *in, const char *path, bool complete, mr_error *err)
+{
+    mr_buf text = {0};
+    json_t *report = mr_ingest_report(in, complete);
+    json_object_set_new(report, "sources", cmd_ingest_sources(in->options));
+    mr_status status = mr_json_dump(report, &text, err);
+    if (status == MR_OK)
+        status = mr_file_publish(AT_FDCWD, path, text.data, text.len, err);
+    json_decref(report);
+    mr_buf_free(&text);
+    return status;
+}
+
+static void on_signal(int number)
+{
+    static const char text[] = "\nmillrace: interrupted; DST is as it was, and the same command goes on from the "
+                               "shards that are finished\n";
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)n;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+int cmd_ingest(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "SRC... DST", help, NULL, NULL, NULL};
+    args a = {.o = {.shard_size = (uint64_t)256 << 20, .max_rejects_percent = 1}};
+    mr_ranks *ranks = NULL;
+    mr_ingest in = {0};
+    mr_error err, other;
+    mr_cli_parse(&argp, argc, argv, &a);
+    mr_status status = mr_ranks_begin(&ranks, &err);
+    if (status != MR_OK) {
+        mr_term_error(&err);
+        return mr_exit_code(status);
+    }
+    bool leader = mr_ranks_rank(ranks) == 0;
+    if (!a.jobs_given)
+        a.o.jobs = mr_ranks_world(ranks) > 1 ? 1 : mr_pool_processors();
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    if (a.o.dry_run && mr_ranks_world(ranks) > 1)
+        status = mr_fail(&err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
+    else
+        status = mr_ingest_run(&a.o, ranks, &in, &err);
+    if (leader && a.report && in.options && write_report(&in, a.report, status == MR_OK, &other) != MR_OK)
+        mr_term_error(&other);
+    if (leader && a.json && in.options) {
+        if (cmd_ingest_json(&in, status, &err, &other) != MR_OK)
+            mr_term_error(&other);
+    } else if (leader && status == MR_OK && !a.o.quiet) {
+        cmd_ingest_summary(&in, stdout);
+    } else if (leader && status != MR_OK && in.options) {
+        cmd_ingest_failure(&in);
+    }
+    if (leader && status != MR_OK)
+        mr_term_error(&err);
+    mr_ranks_end(ranks);
+    mr_ingest_release(&in);
+    return mr_exit_code(status);
+}

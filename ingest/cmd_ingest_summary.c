@@ -1,0 +1,137 @@
+/* cmd_ingest_summary.c - what people and machines read when an ingest has ended.
+ * Invariant: every number comes from the notes and the shards that were built, and adds up to what the source held. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd_ingest.h"
+#include "text.h"
+
+enum { SHOWN = 10, SHOWN_IGNORED = 3 };         /* examples of each kind */
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_notes(const mr_notes *notes, FILE *stream)
+{
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++) {
+        size_t shown = 0, count = notes->counts[kind];
+        bool bad = kind == MR_NOTE_REJECT || kind == MR_NOTE_LEAK;
+        if (count == 0)
+            continue;
+        fprintf(stream, "%s%s: %zu%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind], count,
+                mr_sgr(stream, MR_PLAIN));
+        size_t most = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
+        for (size_t i = 0; i < notes->count && shown < most; i++) {
+            const mr_note *n = &notes->items[i];
+            if ((int)n->kind != kind)
+                continue;
+            fprintf(stream, "  %s%s%s\n", n->path, n->path[0] && n->detail[0] ? ": " : "", n->detail);
+            shown++;
+        }
+        if (count > shown)
+            fprintf(stream, "  ... and %zu more, all in the report\n", count - shown);
+    }
+}
+
+static void print_splits(const mr_ingest *in, FILE *stream)
+{
+    char samples[32], images[32], bytes[32], shards[32];
+    mr_table *t = mr_table_new(5);
+    mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards");
+    for (size_t s = 0; s < in->plan.split_count; s++) {
+        uint64_t n = 0, size = 0, cuts = 0, stored = 0;
+        for (size_t i = 0; i < in->cut_count; i++) {
+            if (in->cuts[i].split != s)
+                continue;
+            n += in->cuts[i].count;
+            cuts++;
+            stored += in->shards[i].images;
+            size += in->shards[i].image_bytes;
+        }
+        if (!in->manifest) {
+            snprintf(images, sizeof images, "-");
+            snprintf(bytes, sizeof bytes, "-");
+        } else {
+            mr_text_count(stored, images);
+            mr_text_bytes(size, bytes);
+        }
+        mr_table_row(t, in->plan.splits[s].name, mr_text_count(n, samples), images, bytes, mr_text_count(cuts, shards));
+    }
+    mr_table_print(t, stream);
+}
+
+static void print_classes(const mr_ingest *in, FILE *stream)
+{
+    size_t n = in->plan.class_count;
+    if (n == 0)
+        return;
+    fprintf(stream, "%zu class%s: ", n, n == 1 ? "" : "es");
+    for (size_t i = 0; i < n && i < 12; i++)
+        fprintf(stream, "%s%s", i ? ", " : "", in->plan.classes[i].name);
+    fprintf(stream, "%s\n", n > 12 ? ", ..." : "");
+}
+
+void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
+{
+    const mr_ingest_options *o = in->options;
+    const char *variant = in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant;
+    char time[32], hex[65];
+    mr_buf root = {0};
+    mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
+    fprintf(stream, "%slayout %s%s%s%s%s: %s%s%s\n", mr_sgr(stream, MR_BOLD), in->choice.layout->name,
+            variant && *variant ? " (" : "", variant && *variant ? variant : "", variant && *variant ? ")" : "",
+            mr_sgr(stream, MR_PLAIN), in->choice.bid.why, root.len ? ", root " : "", mr_buf_text(&root));
+    mr_buf_free(&root);
+    print_splits(in, stream);
+    print_classes(in, stream);
+    print_notes(&in->notes, stream);
+    if (!in->rejects && !in->leaks)
+        fprintf(stream, "no image rejected, no leak between splits\n");
+    if (o->dry_run) {
+        fprintf(stream, "dry run: nothing was written\n");
+        return;
+    }
+    if (in->resumed)
+        fprintf(stream, "%llu shard%s taken over from an earlier run\n", (unsigned long long)in->resumed,
+                plural(in->resumed));
+    mr_hex(in->digest, 32, hex);
+    fprintf(stream, "%sdone%s in %s: %s\ndigest %s\n", mr_sgr(stream, MR_GREEN), mr_sgr(stream, MR_PLAIN),
+            mr_text_seconds(in->seconds, time), o->target, hex);
+}
+
+void cmd_ingest_failure(const mr_ingest *in)
+{
+    if (in->choice.unknown) {
+        fprintf(stderr, "What each layout needs:\n");
+        for (size_t i = 0; mr_layouts[i]; i++)
+            fprintf(stderr, "  %-11s %s\n", mr_layouts[i]->name, mr_layouts[i]->needs);
+    }
+    print_notes(&in->notes, stderr);
+}
+
+json_t *cmd_ingest_sources(const mr_ingest_options *o)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < o->source_count; i++)
+        json_array_append_new(list, mr_json_path(o->sources[i], strlen(o->sources[i])));
+    return list;
+}
+
+mr_status cmd_ingest_json(const mr_ingest *in, mr_status status, const mr_error *why, mr_error *err)
+{
+    char hex[65];
+    json_t *doc = mr_ingest_report(in, status == MR_OK && !in->options->dry_run);
+    json_object_set_new(doc, "sources", cmd_ingest_sources(in->options));
+    json_object_set_new(doc, "ok", json_boolean(status == MR_OK));
+    json_object_set_new(doc, "error", status == MR_OK ? json_null() : json_string(why->text));
+    json_object_set_new(doc, "dry_run", json_boolean(in->options->dry_run));
+    json_object_set_new(doc, "shards", json_integer((json_int_t)in->cut_count));
+    json_object_set_new(doc, "seconds", json_real(in->seconds));
+    mr_hex(in->digest, 32, hex);
+    json_object_set_new(doc, "digest", in->manifest ? json_string(hex) : json_null());
+    mr_status printed = mr_json_print(doc, err);
+    json_decref(doc);
+    return printed;
+}

@@ -1,0 +1,48 @@
+/* coco_json.h - a COCO annotation file, streamed: places of things in the file instead of the things.
+ * Invariant: memory is a few dozen bytes an image and an annotation, however large their polygons; the text is read
+ * again from the source when a sample's meta is written, so every number keeps the source's spelling. */
+#ifndef MR_COCO_JSON_H
+#define MR_COCO_JSON_H
+
+#include "source.h"
+
+typedef struct mr_coco_image {
+    int64_t id;
+    char *file_name;                /* UTF-8 and a NUL; a hostile one may hold a NUL before name_len */
+    uint64_t at;                    /* the object's text in the file */
+    uint32_t len, name_len;
+    uint32_t first, count;          /* its annotations: file->annotations[first .. first + count - 1] */
+} mr_coco_image;
+
+typedef struct mr_coco_annotation {
+    int64_t image_id;
+    int64_t category_id;            /* INT64_MIN: none (captions) */
+    uint64_t at;
+    uint32_t len;
+} mr_coco_annotation;
+
+typedef struct mr_coco_category {
+    int64_t id;
+    char *name;
+} mr_coco_category;
+
+typedef struct mr_coco_file {
+    uint32_t entry;
+    mr_coco_image *images;          /* sorted by id */
+    mr_coco_annotation *annotations;/* sorted by image id, then by place in the file */
+    mr_coco_category *categories;   /* in the file's order */
+    size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
+    uint64_t orphans;               /* annotations of an image that the file does not list */
+} mr_coco_file;
+
+/* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is a COCO *result* file: said
+ * so), an image or category id twice, an id that is no integer; the message names file and byte. */
+mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, mr_error *err);
+void mr_coco_free(mr_coco_file *f);
+
+/* Appends the JSON list of the annotations of image number `n` of the file, as the source wrote each. */
+mr_status mr_coco_annotations(const mr_source *s, const mr_coco_file *f, size_t n, mr_buf *out, mr_error *err);
+/* Appends the image's own object as the source wrote it. */
+mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n, mr_buf *out, mr_error *err);
+
+#endif

@@ -1,0 +1,217 @@
+/* csv.c - comma-separated lines as people export them, parsed in place.
+ * Invariant: the writing position never overtakes the reading position, so a cell and its closing NUL always fit where
+ * the cell and its delimiter stood; the last cell has the byte that mr_buf keeps behind its length. */
+#include "csv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 32768 };
+
+typedef struct reader {
+    char *at, *end;                 /* not read yet */
+    size_t line;                    /* of `at`, counted from 1 */
+    const char *name;
+    mr_csv *csv;
+    size_t cell_count, cell_room;
+} reader;
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The length of the line end at `p`: 2 for CRLF, 1 for LF or a CR that ends the file, 0 for none. */
+static size_t line_end(const reader *r, const char *p)
+{
+    if (p < r->end && *p == '\n')
+        return 1;
+    if (p < r->end && *p == '\r')
+        return p + 1 == r->end ? 1 : p[1] == '\n' ? 2 : 0;
+    return 0;
+}
+
+static void skip_blanks(reader *r)
+{
+    while (r->at < r->end && is_blank(*r->at))
+        r->at++;
+}
+
+static mr_status put_cell(reader *r, char *cell, mr_error *err)
+{
+    if (!MR_GROW(r->csv->cells, r->cell_count, r->cell_room))
+        return mr_fail_memory(err, "reading a CSV file");
+    r->csv->cells[r->cell_count++] = cell;
+    return MR_OK;
+}
+
+/* At an opening quote.  Leaves `at` behind the closing one; the cell is shifted left over the quotes that go. */
+static mr_status quoted_cell(reader *r, char **cell, char **cell_end, mr_error *err)
+{
+    size_t opened = r->line;
+    char *to = ++r->at;
+    *cell = to;
+    for (; r->at < r->end; r->at++) {
+        if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
+            r->at++;
+            *cell_end = to;
+            return MR_OK;
+        }
+        if (*r->at == '"')
+            r->at++;
+        if (*r->at == '\n')
+            r->line++;
+        *to++ = *r->at;
+    }
+    return mr_fail(err, MR_BAD_DATA, "%s: line %zu: a quoted cell is never closed", r->name, opened);
+}
+
+static void plain_cell(reader *r, char **cell, char **cell_end)
+{
+    *cell = r->at;
+    while (r->at < r->end && *r->at != ',' && !line_end(r, r->at))
+        r->at++;
+    char *end = r->at;
+    while (end > *cell && is_blank(end[-1]))
+        end--;
+    *cell_end = end;
+}
+
+/* One cell and its delimiter. *last: the row ends here. */
+static mr_status read_cell(reader *r, bool *last, mr_error *err)
+{
+    char *cell = r->at, *cell_end = r->at;
+    mr_status status = MR_OK;
+    skip_blanks(r);
+    if (r->at < r->end && *r->at == '"') {
+        status = quoted_cell(r, &cell, &cell_end, err);
+        if (status != MR_OK)
+            return status;
+        skip_blanks(r);
+        if (r->at < r->end && *r->at != ',' && !line_end(r, r->at))
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: text behind a closing quote", r->name, r->line);
+    } else {
+        plain_cell(r, &cell, &cell_end);
+    }
+    size_t newline = line_end(r, r->at);
+    *last = r->at == r->end || newline;
+    if (newline)
+        r->line++;
+    r->at += newline ? newline : r->at < r->end;
+    *cell_end = '\0';
+    return put_cell(r, cell, err);
+}
+
+static bool skip_blank_line(reader *r)
+{
+    char *p = r->at;
+    while (p < r->end && is_blank(*p))
+        p++;
+    size_t newline = line_end(r, p);
+    if (!newline && p < r->end)
+        return false;
+    r->at = p + newline;
+    r->line += newline != 0;
+    return true;
+}
+
+/* Two columns of one name would make a JSON object with one key twice, and a class with two numbers. */
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static mr_status check_header(const mr_csv *csv, const char *name, mr_error *err)
+{
+    mr_status status = MR_OK;
+    char **sorted = mr_alloc(csv->columns, sizeof *sorted);
+    if (!sorted)
+        return mr_fail_memory(err, "reading a CSV file");
+    memcpy(sorted, csv->cells, csv->columns * sizeof *sorted);
+    qsort(sorted, csv->columns, sizeof *sorted, by_text);
+    for (size_t i = 1; i < csv->columns && status == MR_OK; i++)
+        if (!strcmp(sorted[i - 1], sorted[i]))
+            status = mr_fail(err, MR_BAD_DATA, "%s: the header names the column \"%s\" twice", name, sorted[i]);
+    free(sorted);
+    return status;
+}
+
+static mr_status read_rows(reader *r, mr_error *err)
+{
+    mr_csv *csv = r->csv;
+    while (r->at < r->end) {
+        if (skip_blank_line(r))
+            continue;
+        size_t line = r->line, before = r->cell_count;
+        for (bool last = false; !last;) {
+            mr_status status = read_cell(r, &last, err);
+            if (status != MR_OK)
+                return status;
+        }
+        size_t cells = r->cell_count - before;
+        if (!before && cells > COLUMNS_MAX)
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, which is more than %d", r->name, line, cells,
+                           COLUMNS_MAX);
+        if (!before)
+            csv->columns = cells;
+        else if (cells != csv->columns)
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu cells, where the header has %zu", r->name, line, cells,
+                           csv->columns);
+        else
+            csv->rows++;
+    }
+    if (!csv->columns)
+        return mr_fail(err, MR_BAD_DATA, "%s: empty: there is no header line", r->name);
+    return check_header(csv, r->name, err);
+}
+
+mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err)
+{
+    mr_csv csv = {.text = *text};
+    *text = (mr_buf){0};
+    mr_buf_text(&csv.text);
+    mr_status status = mr_buf_status(&csv.text, err, "reading a CSV file");
+    if (status != MR_OK)
+        goto done;
+    char *begin = (char *)csv.text.data;
+    reader r = {.at = begin, .end = begin + csv.text.len, .line = 1, .name = name, .csv = &csv};
+    const char *nul = memchr(begin, '\0', csv.text.len);
+    if (nul) {
+        size_t line = 1;
+        for (const char *p = begin; p < nul; p++)
+            line += *p == '\n';
+        status = mr_fail(err, MR_BAD_DATA, "%s: line %zu: a NUL byte: this is no text file", name, line);
+        goto done;
+    }
+    if (csv.text.len >= 3 && !memcmp(begin, "\xEF\xBB\xBF", 3))
+        r.at += 3;
+    status = read_rows(&r, err);
+done:
+    if (status != MR_OK) {
+        mr_csv_free(&csv);
+        return status;
+    }
+    csv.header = csv.cells;
+    *out = csv;
+    return MR_OK;
+}
+
+const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column)
+{
+    return csv->cells[(row + 1) * csv->columns + column];
+}
+
+int mr_csv_column(const mr_csv *csv, const char *name)
+{
+    for (size_t c = 0; c < csv->columns; c++)
+        if (!strcmp(csv->header[c], name))
+            return (int)c;
+    return -1;
+}
+
+void mr_csv_free(mr_csv *csv)
+{
+    mr_buf_free(&csv->text);
+    free(csv->cells);
+    *csv = (mr_csv){0};
+}

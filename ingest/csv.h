@@ -1,0 +1,23 @@
+/* csv.h - comma-separated lines as people export them.
+ * Invariant: cells are slices of the text given to mr_csv_parse(); nothing is lost between LF, CRLF, a missing final
+ * newline and blanks after commas.  Quoted cells ("a, ""b""") follow RFC 4180. */
+#ifndef MR_CSV_H
+#define MR_CSV_H
+
+#include "buf.h"
+
+typedef struct mr_csv {
+    mr_buf text;                    /* the file, rewritten in place: cells NUL-terminated, quotes undone */
+    char **cells;                   /* rows * columns pointers into text; row 0 is the header */
+    size_t columns, rows;           /* rows without the header: cell(r, c) for r in 0..rows-1 */
+    char **header;
+} mr_csv;
+
+/* Takes over `text`. Blank lines are skipped; blanks around unquoted cells are cut; a UTF-8 mark at the start too.
+ * MR_BAD_DATA: a row with another number of cells, an unclosed quote, a NUL byte, no header (`name` and line named). */
+mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
+const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
+int mr_csv_column(const mr_csv *csv, const char *name);         /* -1: none */
+void mr_csv_free(mr_csv *csv);
+
+#endif

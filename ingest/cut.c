@@ -1,0 +1,100 @@
+/* cut.c - which samples go into which shard, in which order.
+ * Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "ingest.h"
+
+enum { MAX_SHARD_SAMPLES = 1 << 20 };
+
+typedef struct keyed {
+    uint64_t key;
+    uint32_t sample;
+} keyed;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* A keyed sort: the place of a sample is the rank of XXH3-64(seed, its number), so the order is the seed's alone. */
+static mr_status shuffle(uint32_t *samples, size_t count, uint64_t seed, mr_error *err)
+{
+    keyed *keys = mr_alloc(count, sizeof *keys);
+    if (!keys)
+        return mr_fail_memory(err, "shuffling");
+    for (size_t i = 0; i < count; i++) {
+        uint8_t bytes[16];
+        mr_put64le(bytes, seed);
+        mr_put64le(bytes + 8, i);
+        keys[i] = (keyed){mr_hash64(bytes, sizeof bytes), samples[i]};
+    }
+    if (count)
+        qsort(keys, count, sizeof *keys, by_key);
+    for (size_t i = 0; i < count; i++)
+        samples[i] = keys[i].sample;
+    free(keys);
+    return MR_OK;
+}
+
+static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
+{
+    if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
+        return mr_fail_memory(err, "planning shards");
+    mr_cut *cut = &in->cuts[in->cut_count++];
+    *cut = (mr_cut){.split = split, .first = first, .begin = at};
+    snprintf(cut->name, sizeof cut->name, "%s-%05zu", in->plan.splits[split].name, number);
+    return MR_OK;
+}
+
+static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t end, uint32_t *last_cut, mr_error *err)
+{
+    uint64_t bytes = 0;
+    size_t number = 0;
+    for (size_t at = begin; at < end; at++) {
+        const mr_sample *s = &in->plan.samples[in->order[at]];
+        const mr_examined *x = &in->examined[in->file_of[s->entry]];
+        uint64_t size = mr_source_entry(in->source, s->entry)->size;
+        mr_cut *cut = in->cut_count && number ? &in->cuts[in->cut_count - 1] : NULL;
+        uint64_t more = s->meta_bytes;
+        if (!cut || last_cut[x->content] != in->cut_count)
+            more += size;
+        if (!cut || (cut->count && bytes + more > in->options->shard_size) || cut->count >= MAX_SHARD_SAMPLES) {
+            mr_status status = begin_cut(in, split, at, at - begin, number++, err);
+            if (status != MR_OK)
+                return status;
+            cut = &in->cuts[in->cut_count - 1];
+            bytes = 0;
+            more = s->meta_bytes + size;
+        }
+        last_cut[x->content] = (uint32_t)in->cut_count;
+        bytes += more;
+        cut->count++;
+    }
+    return MR_OK;
+}
+
+mr_status mr_cut_shards(mr_ingest *in, mr_error *err)
+{
+    const mr_plan *plan = &in->plan;
+    uint32_t *last_cut = mr_alloc(in->content_count, sizeof *last_cut);
+    in->order = mr_alloc(plan->sample_count, sizeof *in->order);
+    mr_status status = last_cut && in->order ? MR_OK : mr_fail_memory(err, "planning shards");
+    for (uint32_t split = 0; status == MR_OK && split < plan->split_count; split++) {
+        size_t begin = in->order_count;
+        for (size_t i = 0; i < plan->sample_count; i++)
+            if (plan->samples[i].split == split && !in->examined[in->file_of[plan->samples[i].entry]].why)
+                in->order[in->order_count++] = (uint32_t)i;
+        if (in->options->shuffle)
+            status = shuffle(in->order + begin, in->order_count - begin, in->options->seed, err);
+        if (status == MR_OK)
+            status = cut_split(in, split, begin, in->order_count, last_cut, err);
+    }
+    free(last_cut);
+    if (status == MR_OK && !(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
+        status = mr_fail_memory(err, "planning shards");
+    return status;
+}

@@ -1,0 +1,182 @@
+/* examine.c - pass 1: every image file is read once, hashed, and its header judged.
+ * Invariant: the verdict on a file depends on its bytes and the limits alone; work is shared by threads and ranks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "ingest.h"
+#include "pool.h"
+#include "term.h"
+
+enum { RANK_BLOCK = 64 };           /* neighbouring files go to the same rank */
+
+typedef struct pass {
+    mr_ingest *in;
+    mr_buf *buffers;                /* one a worker */
+    mr_progress *progress;
+} pass;
+
+static bool mine(const mr_ingest *in, size_t file)
+{
+    return file / RANK_BLOCK % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
+}
+
+static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error *err)
+{
+    pass *p = ctx;
+    mr_ingest *in = p->in;
+    mr_examined *x = &in->examined[file];
+    mr_buf *bytes = &p->buffers[worker];
+    mr_error why;
+    if (!mine(in, file))
+        return MR_OK;
+    mr_status status = mr_source_read(in->source, in->files[file], bytes, err);
+    if (status != MR_OK)
+        return status;
+    x->hash = mr_hash64(bytes->data, bytes->len);
+    mr_hash128(bytes->data, bytes->len, x->hash128);
+    status = mr_image_examine(bytes->data, bytes->len, &in->options->limits, &x->facts, &why);
+    if (status == MR_OK && in->options->decode)
+        status = mr_image_decode(bytes->data, bytes->len, &in->options->limits, &why);
+    if (status == MR_SYSTEM || status == MR_MISUSE) {
+        *err = why;
+        return status;
+    }
+    if (status != MR_OK && !(x->why = strdup(why.text)))
+        return mr_fail_memory(err, "examining images");
+    mr_progress_add(p->progress, 1, bytes->len);
+    return MR_OK;
+}
+
+/* Each image file once, however many samples show it. */
+static mr_status list_files(mr_ingest *in, mr_error *err)
+{
+    size_t entries = mr_source_count(in->source);
+    in->file_of = mr_alloc(entries, sizeof *in->file_of);
+    in->files = mr_alloc(in->plan.sample_count, sizeof *in->files);
+    if (!in->file_of || !in->files)
+        return mr_fail_memory(err, "examining images");
+    memset(in->file_of, 0xFF, entries * sizeof *in->file_of);
+    for (size_t i = 0; i < in->plan.sample_count; i++)
+        in->file_of[in->plan.samples[i].entry] = 0;
+    for (uint32_t e = 0; e < entries; e++) {
+        if (in->file_of[e] == MR_NO_ENTRY)
+            continue;
+        in->file_of[e] = (uint32_t)in->file_count;
+        in->files[in->file_count++] = e;
+        uint64_t size = mr_source_entry(in->source, e)->size;
+        if (size > in->largest_record)
+            in->largest_record = size;
+    }
+    in->examined = mr_alloc(in->file_count, sizeof *in->examined);
+    return in->examined ? MR_OK : mr_fail_memory(err, "examining images");
+}
+
+/* The ranks' verdicts, each a struct and the reason's text, joined on every rank. */
+static mr_status exchange(mr_ingest *in, mr_error *err)
+{
+    mr_buf part = {0}, all = {0};
+    unsigned world = mr_ranks_world(in->ranks);
+    if (world == 1)
+        return MR_OK;
+    uint64_t *lens = mr_alloc(world, sizeof *lens);
+    for (size_t i = 0; i < in->file_count; i++) {
+        if (!mine(in, i))
+            continue;
+        uint32_t len = in->examined[i].why ? (uint32_t)strlen(in->examined[i].why) + 1 : 0;
+        mr_buf_add(&part, &in->examined[i], sizeof in->examined[i]);
+        mr_buf_add(&part, &len, sizeof len);
+        mr_buf_add(&part, in->examined[i].why, len);
+    }
+    mr_status status = lens ? mr_buf_status(&part, err, "examining images") : mr_fail_memory(err, "examining images");
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(in->ranks, &part, &all, lens, err);
+    uint64_t at = 0;
+    for (unsigned rank = 0; status == MR_OK && rank < world; rank++) {
+        for (size_t i = 0; status == MR_OK && i < in->file_count; i++) {
+            uint32_t len;
+            if (i / RANK_BLOCK % world != rank)
+                continue;
+            free(in->examined[i].why);
+            memcpy(&in->examined[i], all.data + at, sizeof in->examined[i]);
+            memcpy(&len, all.data + at + sizeof in->examined[i], sizeof len);
+            at += sizeof in->examined[i] + sizeof len;
+            in->examined[i].why = len ? strdup((char *)all.data + at) : NULL;
+            if (len && !in->examined[i].why)
+                status = mr_fail_memory(err, "examining images");
+            at += len;
+        }
+    }
+    mr_buf_free(&part);
+    mr_buf_free(&all);
+    free(lens);
+    return status;
+}
+
+typedef struct content_key {
+    uint8_t hash128[16];
+    uint64_t size;
+    uint32_t file;
+} content_key;
+
+static int by_content(const void *a, const void *b)
+{
+    const content_key *x = a, *y = b;
+    int order = memcmp(x->hash128, y->hash128, sizeof x->hash128);
+    if (order == 0)
+        order = (x->size > y->size) - (x->size < y->size);
+    return order ? order : (x->file > y->file) - (x->file < y->file);
+}
+
+static mr_status number_contents(mr_ingest *in, mr_error *err)
+{
+    content_key *keys = mr_alloc(in->file_count, sizeof *keys);
+    if (!keys)
+        return mr_fail_memory(err, "examining images");
+    for (size_t i = 0; i < in->file_count; i++) {
+        memcpy(keys[i].hash128, in->examined[i].hash128, sizeof keys[i].hash128);
+        keys[i].size = mr_source_entry(in->source, in->files[i])->size;
+        keys[i].file = (uint32_t)i;
+    }
+    if (in->file_count)
+        qsort(keys, in->file_count, sizeof *keys, by_content);
+    for (size_t i = 0; i < in->file_count; i++) {
+        bool same = i > 0 && memcmp(keys[i].hash128, keys[i - 1].hash128, 16) == 0 && keys[i].size == keys[i - 1].size;
+        in->content_count += !same;
+        in->examined[keys[i].file].content = (uint32_t)in->content_count - 1;
+    }
+    free(keys);
+    return MR_OK;
+}
+
+mr_status mr_examine(mr_ingest *in, mr_error *err)
+{
+    pass p = {.in = in};
+    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
+    mr_status status = list_files(in, err);
+    p.buffers = mr_alloc(jobs, sizeof *p.buffers);
+    if (status == MR_OK && !p.buffers)
+        status = mr_fail_memory(err, "examining images");
+    if (status == MR_OK) {
+        p.progress = mr_progress_begin("checking", in->file_count / mr_ranks_world(in->ranks),
+                                       in->options->quiet || mr_ranks_rank(in->ranks) != 0);
+        status = mr_pool_run(in->file_count, jobs, examine_file, &p, err);
+        mr_progress_end(p.progress);
+    }
+    for (unsigned i = 0; p.buffers && i < jobs; i++)
+        mr_buf_free(&p.buffers[i]);
+    free(p.buffers);
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = exchange(in, err);
+    if (status == MR_OK)
+        status = number_contents(in, err);
+    for (size_t i = 0; status == MR_OK && i < in->file_count; i++) {
+        const mr_entry *e = mr_source_entry(in->source, in->files[i]);
+        if (in->examined[i].why)
+            mr_note_add(&in->notes, MR_NOTE_REJECT, e->path, e->path_len, e->size, "%s", in->examined[i].why);
+    }
+    in->rejects = in->notes.counts[MR_NOTE_REJECT];
+    return status;
+}

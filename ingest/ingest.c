@@ -1,0 +1,279 @@
+/* ingest.c - the way from source to dataset, step by step; every rank walks it.
+ * Invariant: each step ends with an agreement of all ranks, so a failure anywhere ends all of them together. */
+#include "ingest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "pool.h"
+
+static bool leader(const mr_ingest *in)
+{
+    return mr_ranks_rank(in->ranks) == 0;
+}
+
+static mr_status list_source(mr_ingest *in, int spool, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    return mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err);
+}
+
+/* Rank 0 lists and unpacks; the others open the same files by its listing. */
+static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    mr_buf listing = {0};
+    int spool = -1;
+    mr_status status = MR_OK;
+    if (leader(in)) {
+        if (stage)
+            status = mr_stage_spool(stage, &spool, err);
+        if (status == MR_OK)
+            status = list_source(in, spool, err);
+        if (spool >= 0)
+            close(spool);
+        if (status == MR_OK && mr_ranks_world(in->ranks) > 1)
+            status = mr_source_pack(in->source, &listing, err);
+    }
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK && mr_ranks_world(in->ranks) > 1) {
+        status = mr_ranks_share(in->ranks, &listing, err);
+        if (status == MR_OK && !leader(in)) {
+            status = mr_stage_spool(stage, &spool, err);
+            if (status == MR_OK)
+                status = mr_source_unpack(&listing, spool, &in->source, err);
+        }
+        status = mr_ranks_agree(in->ranks, status, err);
+    }
+    if (stage && leader(in))
+        mr_stage_spool_unlink(stage);
+    mr_buf_free(&listing);
+    return status;
+}
+
+/* Files under the root that the layout had no use for. */
+static void note_ignored(mr_ingest *in)
+{
+    const mr_tree *t = &in->choice.tree;
+    for (uint32_t e = 0; e < mr_source_count(in->source); e++) {
+        const mr_entry *entry = mr_source_entry(in->source, e);
+        if (in->plan.used[e])
+            continue;
+        mr_note_add(&in->notes, MR_NOTE_IGNORED, entry->path, entry->path_len, entry->size, "%s",
+                    e >= t->begin && e < t->end ? "no part of the layout" : "lies outside of the dataset's root");
+    }
+}
+
+static mr_status make_plan(mr_ingest *in, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    mr_status status = mr_layout_choose(in->source, o->layout, &in->choice, err);
+    if (status == MR_BAD_DATA && err)
+        return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
+                       err->text);
+    if (status != MR_OK)
+        return status;
+    in->plan.notes = &in->notes;
+    in->plan.used = mr_alloc(mr_source_count(in->source), 1);
+    if (!in->plan.used)
+        return mr_fail_memory(err, "planning");
+    status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
+    if (status != MR_OK)
+        return status;
+    note_ignored(in);
+    if (in->plan.sample_count == 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: holds no image for layout %s", o->sources[0], in->choice.layout->name);
+    if (in->plan.sample_count >= UINT32_MAX)
+        return mr_fail(err, MR_BAD_DATA, "more than %u samples", UINT32_MAX - 1);
+    return MR_OK;
+}
+
+static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    uint64_t rejects = in->rejects, files = in->file_count;
+    char limit[64];
+    bool too_many;
+    if (o->max_rejects_percent >= 0) {
+        too_many = (double)rejects * 100 > o->max_rejects_percent * (double)files;
+        snprintf(limit, sizeof limit, "%g %%", o->max_rejects_percent);
+    } else {
+        too_many = rejects > o->max_rejects;
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)o->max_rejects);
+    }
+    if (too_many)
+        return mr_fail(err, MR_BAD_DATA, "%llu of %llu images are rejected, more than --max-rejects %s allows; nothing "
+                       "was written", (unsigned long long)rejects, (unsigned long long)files, limit);
+    if (in->order_count == 0)
+        return mr_fail(err, MR_BAD_DATA, "all %llu images are rejected; nothing was written", (unsigned long long)files);
+    return MR_OK;
+}
+
+typedef struct pass {
+    mr_ingest *in;
+    const mr_stage *stage;
+    uint8_t *resumed;               /* one a shard */
+} pass;
+
+static mr_status build_one(void *ctx, size_t number, unsigned worker, mr_error *err)
+{
+    pass *p = ctx;
+    bool resumed = false;
+    (void)worker;
+    if (number % mr_ranks_world(p->in->ranks) != mr_ranks_rank(p->in->ranks))
+        return MR_OK;
+    mr_status status = mr_build_shard(p->in, p->stage, number, &resumed, err);
+    p->resumed[number] = resumed;
+    return status;
+}
+
+/* Every rank's shards, joined on all. */
+static mr_status exchange_shards(mr_ingest *in, uint8_t *resumed, mr_error *err)
+{
+    unsigned world = mr_ranks_world(in->ranks), rank = mr_ranks_rank(in->ranks);
+    mr_buf mine = {0}, all = {0};
+    if (world == 1)
+        return MR_OK;
+    for (size_t i = rank; i < in->cut_count; i += world) {
+        mr_buf_add(&mine, &in->shards[i], sizeof in->shards[i]);
+        mr_buf_add(&mine, &resumed[i], 1);
+    }
+    mr_status status = mr_ranks_agree(in->ranks, mr_buf_status(&mine, err, "joining shards"), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(in->ranks, &mine, &all, NULL, err);
+    size_t at = 0;
+    for (unsigned r = 0; status == MR_OK && r < world; r++) {
+        for (size_t i = r; i < in->cut_count; i += world) {
+            memcpy(&in->shards[i], all.data + at, sizeof in->shards[i]);
+            resumed[i] = all.data[at + sizeof in->shards[i]];
+            at += sizeof in->shards[i] + 1;
+        }
+    }
+    mr_buf_free(&mine);
+    mr_buf_free(&all);
+    return status;
+}
+
+static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
+{
+    pass p = {.in = in, .stage = stage, .resumed = mr_alloc(in->cut_count, 1)};
+    if (!p.resumed)
+        return mr_ranks_agree(in->ranks, mr_fail_memory(err, "building shards"), err);
+    in->progress = mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks),
+                                     in->options->quiet || !leader(in));
+    mr_status status = mr_pool_run(in->cut_count, in->options->jobs, build_one, &p, err);
+    mr_progress_end(in->progress);
+    in->progress = NULL;
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = exchange_shards(in, p.resumed, err);
+    for (size_t i = 0; i < in->cut_count; i++)
+        in->resumed += p.resumed[i];
+    free(p.resumed);
+    return status;
+}
+
+/* Report, then manifest, then the rename that shows them. */
+static mr_status publish(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    mr_buf text = {0};
+    json_t *report = NULL;
+    int dir = mr_stage_dir(stage);
+    mr_status status = mr_ingest_manifest(in, err);
+    if (status == MR_OK) {
+        report = mr_ingest_report(in, true);
+        status = mr_json_dump(report, &text, err);
+    }
+    if (status == MR_OK)
+        status = mr_file_publish(dir, MR_REPORT, text.data, text.len, err);
+    mr_buf_clear(&text);
+    if (status == MR_OK)
+        status = mr_manifest_write(in->manifest, &text, err);
+    if (status == MR_OK) {
+        mr_sha256(text.data, text.len, in->digest);
+        status = mr_file_publish(dir, MR_MANIFEST, text.data, text.len, err);
+    }
+    for (size_t i = 0; status == MR_OK && i < in->cut_count; i++) {
+        char done[128];
+        snprintf(done, sizeof done, "%s.done", in->cuts[i].name);
+        status = mr_dir_remove(dir, done, err);
+    }
+    if (status == MR_OK)
+        status = mr_stage_publish(stage, in->options->target, err);
+    json_decref(report);
+    mr_buf_free(&text);
+    return status;
+}
+
+static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    mr_status status = open_source(in, stage, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(in->ranks, make_plan(in, err), err);
+    if (status == MR_OK)
+        status = mr_examine(in, err);
+    if (status == MR_OK)
+        status = mr_find_leaks(in, err);
+    if (status == MR_OK)
+        status = mr_cut_shards(in, err);
+    if (status == MR_OK && in->notes.failed)
+        status = mr_fail_memory(err, "writing the report");
+    if (status == MR_OK)
+        status = judge_rejects(in, err);
+    if (status == MR_OK && o->fail_on_leak && in->leaks)
+        status = mr_fail(err, MR_BAD_DATA, "%llu leaks between splits, and --fail-on-leak is given; nothing was written",
+                         (unsigned long long)in->leaks);
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status != MR_OK || o->dry_run)
+        return status;
+    if (leader(in))
+        status = mr_stage_sweep(stage, in->cuts, in->cut_count, err);
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = build_all(in, stage, err);
+    if (status == MR_OK && leader(in))
+        status = publish(in, stage, err);
+    return mr_ranks_agree(in->ranks, status, err);
+}
+
+mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err)
+{
+    double started = mr_seconds();
+    mr_stage *stage = NULL;
+    mr_status status = MR_OK;
+    *in = (mr_ingest){.options = o, .ranks = ranks};
+    if (!o->dry_run) {
+        /* Rank 0 makes the folder that the others open. */
+        if (leader(in))
+            status = mr_stage_open(o->target, o->force, true, &stage, err);
+        status = mr_ranks_agree(ranks, status, err);
+        if (status == MR_OK && !leader(in))
+            status = mr_stage_open(o->target, o->force, false, &stage, err);
+        status = mr_ranks_agree(ranks, status, err);
+    }
+    if (status == MR_OK)
+        status = run_steps(in, stage, err);
+    mr_stage_close(stage);
+    in->seconds = mr_seconds() - started;
+    return status;
+}
+
+void mr_ingest_release(mr_ingest *in)
+{
+    for (size_t i = 0; in->examined && i < in->file_count; i++)
+        free(in->examined[i].why);
+    free(in->examined);
+    free(in->files);
+    free(in->file_of);
+    free(in->order);
+    free(in->cuts);
+    free(in->shards);
+    mr_manifest_free(in->manifest);
+    mr_plan_free(in->choice.layout, &in->plan);
+    mr_notes_free(&in->notes);
+    mr_source_free(in->source);
+    *in = (mr_ingest){0};
+}

@@ -1,0 +1,105 @@
+/* ingest.h - a source tree becomes a dataset.
+ * Invariant: DST is absent, or as it was, until the one rename that makes the whole new dataset visible.
+ *
+ *   source -> layout -> plan of samples -> examine every image -> cut into shards -> build each -> publish
+ *   (list)    (bid)     (names, labels)    (pass 1: trust)        (pure function)    (pass 2)      (rename)
+ *
+ * Two passes over the images: what is rejected must be known before samples get their numbers. */
+#ifndef MR_INGEST_H
+#define MR_INGEST_H
+
+#include "image.h"
+#include "layout.h"
+#include "manifest.h"
+#include "ranks.h"
+#include "term.h"
+
+typedef struct mr_ingest_options {
+    char *const *sources;
+    size_t source_count;
+    const char *target;
+    const char *layout;             /* NULL: found by bidding */
+    mr_layout_options for_layout;
+    mr_source_options for_source;
+    mr_image_limits limits;
+    uint64_t shard_size;            /* bytes of images and metas a shard aims at */
+    bool shuffle;
+    uint64_t seed;
+    unsigned jobs;
+    bool decode;                    /* --check decode */
+    uint64_t max_rejects;           /* files; or, if max_rejects_percent >= 0, that share of them */
+    double max_rejects_percent;
+    bool fail_on_leak, force, dry_run, quiet;
+} mr_ingest_options;
+
+/* One image file of the source, read once. */
+typedef struct mr_examined {
+    uint64_t hash;                  /* XXH3-64 */
+    uint8_t hash128[16];
+    mr_image_facts facts;
+    char *why;                      /* rejected: the reason; NULL: good */
+    uint32_t content;               /* equal numbers: equal bytes (as far as XXH3-128 tells) */
+} mr_examined;
+
+typedef struct mr_cut {             /* a shard to be built */
+    char name[80];
+    uint32_t split;
+    uint64_t first;                 /* number of its first sample in the split */
+    size_t begin, count;            /* its samples: order[begin .. begin + count - 1] */
+} mr_cut;
+
+typedef struct mr_ingest {
+    const mr_ingest_options *options;
+    mr_ranks *ranks;
+    mr_source *source;
+    mr_choice choice;
+    mr_plan plan;
+    mr_notes notes;
+    mr_examined *examined;          /* by position in `files` */
+    uint32_t *files;                /* entries to examine, ascending */
+    size_t file_count;
+    uint32_t *file_of;              /* entry -> position in files, MR_NO_ENTRY */
+    size_t content_count;
+    uint32_t *order;                /* sample numbers of the plan, split by split, shuffled if asked */
+    size_t order_count;
+    mr_cut *cuts;
+    size_t cut_count, cut_room;
+    mr_shard *shards;               /* as built, parallel to cuts */
+    uint64_t largest_record;
+    mr_manifest *manifest;          /* rank 0, when all is built */
+    uint8_t digest[32];
+    uint64_t resumed;               /* shards taken over from an earlier run */
+    uint64_t rejects, leaks;
+    double seconds;
+    mr_progress *progress;          /* of the step at work */
+} mr_ingest;
+
+/* Runs everything.  On MR_BAD_DATA the notes say why in detail.  `in` is filled as far as it got; the caller releases
+ * it with mr_ingest_release() in any case.  Every rank calls it. */
+mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err);
+void mr_ingest_release(mr_ingest *in);
+
+/* ---- the steps (each in a file of its own) ---------------------------------------------------------------------- */
+
+mr_status mr_examine(mr_ingest *in, mr_error *err);                         /* examine.c: hashes, headers, rejects */
+mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c */
+mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* cut.c: order and shards */
+
+typedef struct mr_stage mr_stage;                                           /* stage.c: DST.partial */
+mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
+const char *mr_stage_path(const mr_stage *s);
+int mr_stage_dir(const mr_stage *s);
+mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err);              /* an empty file, named until unlinked */
+void mr_stage_spool_unlink(mr_stage *s);
+/* Removes what is not a file of the shards named. */
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
+mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err); /* the rename */
+void mr_stage_close(mr_stage *s);                                           /* removes the folder if it is empty */
+
+mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
+                                                                            /* build.c: thread-safe; fills in->shards[cut] */
+
+mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err);                 /* report.c */
+json_t *mr_ingest_report(const mr_ingest *in, bool complete);               /* what report.json holds; NULL: no memory */
+
+#endif

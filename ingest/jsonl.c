@@ -1,0 +1,239 @@
+/* jsonl.c - files with one JSON object a line, streamed, with the place of every row. */
+#include "jsonl.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <yajl/yajl_parse.h>
+
+#include "text.h"
+
+enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
+
+MR_PRINTF(4, 5)
+static mr_status refuse(const mr_jsonl *j, uint64_t line, mr_error *err, const char *format, ...)
+{
+    mr_buf name = {0};
+    va_list args;
+    char text[400];
+    const mr_entry *e = mr_source_entry(j->source, j->entry);
+    mr_text_escape(&name, e->path, e->path_len);
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mr_status status = mr_fail(err, MR_BAD_DATA, "%.500s: line %" PRIu64 ": %s", mr_buf_text(&name), line, text);
+    mr_buf_free(&name);
+    return status;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------------------- */
+
+/* Reads on behind what is left; *more is false at the end of the file. */
+static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
+{
+    uint64_t size = mr_source_entry(j->source, j->entry)->size;
+    if (j->pos && j->buf.len) {
+        memmove(j->buf.data, j->buf.data + j->pos, j->buf.len - j->pos);
+        j->buf.len -= j->pos;
+        j->buf_at += j->pos;
+        j->pos = 0;
+    }
+    uint64_t at = j->buf_at + j->buf.len;
+    size_t len = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+    *more = len > 0;
+    if (!len)
+        return MR_OK;
+    if (j->buf.len > LINE_MAX_BYTES)
+        return refuse(j, j->line + 1, err, "longer than 64 MiB");
+    if (!mr_buf_reserve(&j->buf, len))
+        return mr_fail_memory(err, "reading JSON lines");
+    mr_status status = mr_source_pread(j->source, j->entry, j->buf.data + j->buf.len, len, at, err);
+    if (status == MR_OK)
+        j->buf.len += len;
+    return status;
+}
+
+static bool blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The line of `len` bytes at pos without the blanks around it, and without a byte order mark; pos moves behind it. */
+static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
+{
+    const char *text = (const char *)j->buf.data + j->pos, *end = text + len;
+    *row = (mr_jsonl_row){.line = ++j->line};
+    if (j->buf_at + j->pos == 0 && len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
+        text += 3;
+    while (text < end && blank(*text))
+        text++;
+    while (end > text && blank(end[-1]))
+        end--;
+    row->text = text;
+    row->len = (size_t)(end - text);
+    row->at = j->buf_at + (uint64_t)(text - (const char *)j->buf.data);
+    j->pos += len;
+}
+
+mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err)
+{
+    size_t seen = 0;                /* bytes behind pos known to hold no line end */
+    for (;;) {
+        size_t left = j->buf.len - j->pos;
+        const uint8_t *start = left ? j->buf.data + j->pos : NULL;
+        const uint8_t *end = left > seen ? memchr(start + seen, '\n', left - seen) : NULL;
+        bool more = true;
+        if (end) {
+            take_line(j, (size_t)(end - start) + 1, row);
+            seen = 0;
+        } else {
+            seen = left;
+            mr_status status = fill(j, &more, err);
+            if (status != MR_OK)
+                return status;
+            if (more)
+                continue;
+            if (!left)
+                return MR_END;
+            take_line(j, left, row);
+        }
+        if (row->len)
+            return MR_OK;
+    }
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------- */
+
+typedef struct pick {
+    const mr_jsonl *j;
+    const mr_jsonl_row *row;
+    mr_jsonl_field *fields;
+    size_t count;
+    mr_buf *names;
+    uint64_t wanted;                /* fields whose value comes next, as bits */
+    unsigned depth;
+    mr_status status;
+    mr_error *err;
+} pick;
+
+static int value(pick *p, mr_jsonl_kind kind, const char *text, size_t len)
+{
+    if (p->depth == 0) {
+        p->status = refuse(p->j, p->row->line, p->err, "no JSON object");
+        return 0;
+    }
+    for (size_t i = 0; p->depth == 1 && i < p->count; i++) {
+        if (!(p->wanted >> i & 1))
+            continue;
+        p->fields[i].kind = kind;
+        mr_buf_add(&p->fields[i].text, text, len);
+    }
+    if (p->depth == 1)
+        p->wanted = 0;
+    return 1;
+}
+
+static int on_null(void *ctx)
+{
+    return value(ctx, MR_JSONL_NULL, "", 0);
+}
+
+static int on_boolean(void *ctx, int yes)
+{
+    (void)yes;
+    return value(ctx, MR_JSONL_OTHER, "", 0);
+}
+
+static int on_number(void *ctx, const char *text, size_t len)
+{
+    bool integer = !memchr(text, '.', len) && !memchr(text, 'e', len) && !memchr(text, 'E', len);
+    return value(ctx, integer ? MR_JSONL_INTEGER : MR_JSONL_OTHER, text, len);
+}
+
+static int on_string(void *ctx, const unsigned char *text, size_t len)
+{
+    return value(ctx, MR_JSONL_STRING, (const char *)text, len);
+}
+
+static int on_key(void *ctx, const unsigned char *key, size_t len)
+{
+    pick *p = ctx;
+    if (p->depth != 1)
+        return 1;
+    p->wanted = 0;
+    if (p->names) {
+        mr_buf_add_text(p->names, p->names->len ? ", " : "");
+        mr_text_escape(p->names, (const char *)key, len);
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        if (strlen(p->fields[i].name) != len || memcmp(p->fields[i].name, key, len) != 0)
+            continue;
+        if (p->fields[i].kind != MR_JSONL_ABSENT) {
+            p->status = refuse(p->j, p->row->line, p->err, "\"%.100s\" twice", p->fields[i].name);
+            return 0;
+        }
+        p->wanted |= (uint64_t)1 << i;
+    }
+    return 1;
+}
+
+static int open_container(pick *p)
+{
+    if (p->depth && !value(p, MR_JSONL_OTHER, "", 0))
+        return 0;
+    if (++p->depth <= DEPTH_MAX)
+        return 1;
+    p->status = refuse(p->j, p->row->line, p->err, "nested more than %d deep", DEPTH_MAX);
+    return 0;
+}
+
+static int on_map(void *ctx)
+{
+    return open_container(ctx);
+}
+
+static int on_array(void *ctx)
+{
+    pick *p = ctx;
+    return p->depth ? open_container(p) : value(p, MR_JSONL_OTHER, "", 0);
+}
+
+static int on_end(void *ctx)
+{
+    ((pick *)ctx)->depth--;
+    return 1;
+}
+
+static const yajl_callbacks callbacks = {
+    .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string,
+    .yajl_start_map = on_map, .yajl_map_key = on_key, .yajl_end_map = on_end,
+    .yajl_start_array = on_array, .yajl_end_array = on_end,
+};
+
+mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
+                        mr_error *err)
+{
+    pick p = {.j = j, .row = row, .fields = fields, .count = count, .names = names, .err = err};
+    for (size_t i = 0; i < count; i++) {
+        fields[i].kind = MR_JSONL_ABSENT;
+        mr_buf_clear(&fields[i].text);
+    }
+    yajl_handle yajl = yajl_alloc(&callbacks, NULL, &p);
+    if (!yajl)
+        return mr_fail_memory(err, "reading JSON lines");
+    yajl_status parsed = yajl_parse(yajl, (const unsigned char *)row->text, row->len);
+    if (parsed == yajl_status_ok)
+        parsed = yajl_complete_parse(yajl);
+    if (parsed != yajl_status_ok && p.status == MR_OK) {
+        unsigned char *text = yajl_get_error(yajl, 0, NULL, 0);
+        p.status = refuse(j, row->line, err, "no JSON object: %.*s", text ? (int)strcspn((char *)text, "\n") : 0,
+                          text ? (char *)text : "");
+        yajl_free_error(yajl, text);
+    }
+    yajl_free(yajl);
+    for (size_t i = 0; i < count && p.status == MR_OK; i++)
+        p.status = mr_buf_status(&fields[i].text, err, "reading JSON lines");
+    return p.status;
+}

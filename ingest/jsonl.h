@@ -1,0 +1,43 @@
+/* jsonl.h - files with one JSON object a line, streamed, with the place of every row.
+ * Invariant: memory is the longest line, at most 64 MiB; a row is handed out without the blanks around it, exactly as
+ * it is written, and mr_jsonl_pick() has proven that it is one whole JSON object. */
+#ifndef MR_JSONL_H
+#define MR_JSONL_H
+
+#include "source.h"
+
+typedef struct mr_jsonl {
+    const mr_source *source;
+    uint32_t entry;
+    mr_buf buf;                     /* read, not yet handed out from `pos` on */
+    size_t pos;
+    uint64_t buf_at;                /* the place of buf.data[0] in the file */
+    uint64_t line;                  /* lines seen, blank ones too */
+} mr_jsonl;
+
+typedef struct mr_jsonl_row {
+    const char *text;               /* lent until the next call; not NUL-terminated */
+    size_t len;
+    uint64_t at, line;              /* first byte in the file; line from 1 */
+} mr_jsonl_row;
+
+/* Begin with a struct that is zero but for source and entry; end with mr_buf_free(&j->buf).  The next row that is not
+ * blank; lines end with LF or CRLF, the last one needs none.  MR_END: no more. */
+mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err);
+
+typedef enum mr_jsonl_kind {
+    MR_JSONL_ABSENT, MR_JSONL_NULL, MR_JSONL_STRING, MR_JSONL_INTEGER, MR_JSONL_OTHER
+} mr_jsonl_kind;
+
+typedef struct mr_jsonl_field {     /* a member of the row that the caller wants */
+    const char *name;
+    mr_jsonl_kind kind;
+    mr_buf text;                    /* string without its quotes and escapes, or the number as written */
+} mr_jsonl_field;
+
+/* Validates the row and fills the fields.  MR_BAD_DATA, naming file and line: no JSON object, nested more than 200
+ * deep, or one of the fields twice.  `names`, if not NULL, gets the names of all members: "a, b, c". */
+mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
+                        mr_error *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* layout.c - the layouts bid, with argued evidence, for a root in the source.
+ * Invariant: the outcome depends on the tree alone, and two equal bids are an error that names both, never a guess. */
+#include "layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
+
+const mr_layout *const mr_layouts[] = {
+#define X(word) &mr_layout_##word,
+    MR_LAYOUTS(X)
+#undef X
+        NULL,
+};
+
+typedef struct root {
+    const char *path;               /* "a/b/", points into an entry's path */
+    size_t len;
+    unsigned depth;
+} root;
+
+typedef struct roots {
+    root *items;
+    size_t count, room;
+} roots;
+
+/* Every folder to MAX_DEPTH, breadth first, so that shallow roots come first. */
+static mr_status collect(const mr_source *s, roots *r, mr_error *err)
+{
+    if (!MR_GROW(r->items, r->count, r->room))
+        return mr_fail_memory(err, "looking for a layout");
+    r->items[r->count++] = (root){.path = ""};
+    mr_tree whole = mr_tree_at(s, "", 0);
+    for (size_t i = 0; i < r->count && r->count < MAX_ROOTS; i++) {
+        root at = r->items[i];
+        mr_child child = {0};
+        if (at.depth >= MAX_DEPTH)
+            continue;
+        while (r->count < MAX_ROOTS && mr_tree_next(&whole, at.path, at.len ? at.len - 1 : 0, &child)) {
+            if (!child.is_dir)
+                continue;
+            if (!MR_GROW(r->items, r->count, r->room))
+                return mr_fail_memory(err, "looking for a layout");
+            const char *path = mr_source_entry(s, child.entry)->path;
+            r->items[r->count++] = (root){path, at.len + child.name_len + 1, at.depth + 1};
+        }
+    }
+    return MR_OK;
+}
+
+static const char *root_name(const mr_choice *c, char out[256])
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, c->tree.root, c->tree.root_len);
+    snprintf(out, 256, "%.*s", c->tree.root_len ? (int)(text.len < 200 ? text.len : 200) : 20,
+             c->tree.root_len ? mr_buf_text(&text) : "the top of the source");
+    mr_buf_free(&text);
+    return out;
+}
+
+/* What lies at the top: "train/, val/, 12 .jpg, 1 .csv ..." */
+static void describe(const mr_source *s, mr_buf *out)
+{
+    struct kind {
+        char end[16];
+        size_t count;
+    } kinds[8] = {0};
+    size_t kind_count = 0, dirs = 0, other = 0;
+    mr_tree whole = mr_tree_at(s, "", 0);
+    mr_child child = {0};
+    while (mr_tree_next(&whole, "", 0, &child)) {
+        if (!child.is_dir || dirs++ >= 8)
+            continue;
+        mr_text_escape(out, child.name, child.name_len);
+        mr_buf_add_text(out, "/, ");
+    }
+    if (dirs > 8)
+        mr_buf_printf(out, "%zu more folders, ", dirs - 8);
+    for (uint32_t i = 0; i < mr_source_count(s); i++) {
+        const mr_entry *e = mr_source_entry(s, i);
+        const char *slash = memrchr(e->path, '/', e->path_len), *base = slash ? slash + 1 : e->path;
+        const char *dot = strrchr(base, '.');
+        char end[16];
+        snprintf(end, sizeof end, "%.14s", dot && dot != base && mr_utf8_valid(dot, strlen(dot)) ? dot : "other");
+        size_t k = 0;
+        while (k < kind_count && strcasecmp(kinds[k].end, end) != 0)
+            k++;
+        if (k == kind_count && k == MR_COUNT(kinds)) {
+            other++;
+            continue;
+        }
+        if (k == kind_count)
+            snprintf(kinds[kind_count++].end, sizeof end, "%s", end);
+        kinds[k].count++;
+    }
+    for (size_t k = 0; k < kind_count; k++)
+        mr_buf_printf(out, "%zu %s%s", kinds[k].count, kinds[k].end, k + 1 < kind_count || other ? ", " : "");
+    if (other)
+        mr_buf_printf(out, "%zu others", other);
+}
+
+static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
+{
+    mr_buf seen = {0};
+    out->unknown = true;
+    describe(s, &seen);
+    if (mr_source_count(s) == 0)
+        mr_fail(err, MR_BAD_DATA, "holds no files");
+    else
+        mr_fail(err, MR_BAD_DATA, "%s%s fits; seen: %s", forced ? "nothing of layout " : "no layout", forced ? forced : "",
+                mr_buf_text(&seen));
+    mr_buf_free(&seen);
+    return MR_BAD_DATA;
+}
+
+static bool within(const mr_tree *inner, const mr_tree *outer)
+{
+    return inner->root_len >= outer->root_len && inner->begin >= outer->begin && inner->end <= outer->end;
+}
+
+static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
+{
+    char first[256], second[256];
+    if (a->layout == b->layout)
+        return mr_fail(err, MR_BAD_DATA,
+                       "two places look like a dataset of layout %s: %s (%s) and %s (%s); name the one you mean as SRC",
+                       a->layout->name, root_name(a, first), a->bid.why, root_name(b, second), b->bid.why);
+    return mr_fail(err, MR_BAD_DATA, "%s (%s, at %s) and %s (%s, at %s) fit equally well; choose one with --layout",
+                   a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));
+}
+
+mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
+{
+    roots r = {0};
+    mr_choice best = {0}, rival = {0};
+    mr_status status = collect(s, &r, err);
+    for (size_t i = 0; status == MR_OK && i < r.count; i++) {
+        mr_tree tree = mr_tree_at(s, r.items[i].path, r.items[i].len);
+        for (const mr_layout *const *l = mr_layouts; *l; l++) {
+            mr_choice c = {.layout = *l, .tree = tree};
+            if (forced && strcmp((*l)->name, forced) != 0)
+                continue;
+            (*l)->bid(&tree, &c.bid);
+            if (c.bid.score > best.bid.score) {
+                best = c;
+                rival.layout = NULL;
+            } else if (best.layout && c.bid.score == best.bid.score && !rival.layout &&
+                       !(within(&tree, &best.tree) && best.layout == *l)) {
+                rival = c;
+            }
+        }
+    }
+    free(r.items);
+    if (status != MR_OK)
+        return status;
+    if (rival.layout)
+        return tie(&best, &rival, err);
+    if (!best.layout && forced && mr_source_count(s) > 0) {
+        for (const mr_layout *const *l = mr_layouts; *l; l++)
+            if (strcmp((*l)->name, forced) == 0)
+                best = (mr_choice){.layout = *l, .tree = mr_tree_at(s, "", 0), .bid = {.why = "forced by --layout"}};
+    }
+    if (!best.layout)
+        return nobody(s, forced, out, err);
+    *out = best;
+    if (best.bid.refusal[0])
+        return mr_fail(err, MR_BAD_DATA, "%s", best.bid.refusal);
+    return MR_OK;
+}

@@ -1,0 +1,105 @@
+/* layout.h - how a source tree is arranged: one card a layout, one file and one word in MR_LAYOUTS to add one.
+ * Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder and its
+ * archive give the same samples in the same order. */
+#ifndef MR_LAYOUT_H
+#define MR_LAYOUT_H
+
+#include "manifest.h"
+#include "source.h"
+
+typedef struct mr_sample {
+    uint32_t split;                 /* index in plan->splits */
+    uint32_t entry;                 /* the image file */
+    int32_t label;                  /* -1: none */
+    uint32_t flags;                 /* MR_FLAG_MULTI_LABEL, MR_FLAG_UNANNOTATED */
+    uint32_t group_at, group_len;   /* the part of the entry's full path that names its group of copies; len 0: none */
+    uint64_t aux;                   /* the layout's own: a row number, an image's place in its tables */
+    uint64_t meta_bytes;            /* about how long its meta will be; shards are cut by it */
+} mr_sample;
+
+typedef struct mr_plan_split {
+    char name[64];                  /* as stored: train, val, test ... (mr_split_name_ok) */
+} mr_plan_split;
+
+typedef struct mr_plan {
+    const char *variant;            /* static text: "folder", "multi-class", "matching" is copied into variant_text */
+    char variant_text[128];
+    char *licence;                  /* malloc'ed path text, or NULL */
+    mr_sample *samples;             /* in order; the samples of a split keep their relative order */
+    size_t sample_count, sample_room;
+    mr_plan_split *splits;
+    size_t split_count, split_room;
+    mr_class *classes;
+    size_t class_count, class_room;
+    uint8_t *used;                  /* one byte an entry: set for files that were understood (not "ignored") */
+    mr_notes *notes;
+    void *state;                    /* the layout's own, see free_state */
+} mr_plan;
+
+typedef struct mr_split_map {       /* --split-map test=val: stored under another name; to "" : left out */
+    const char *from, *to;
+} mr_split_map;
+
+typedef struct mr_layout_options {
+    const char *label_column;       /* NULL: the layout's own label */
+    const char *config;             /* newyorker: which config; NULL: the only one */
+    bool keep_unlisted;
+    const mr_split_map *maps;
+    size_t map_count;
+} mr_layout_options;
+
+typedef struct mr_bid {
+    int score;                      /* 0: not mine; 100: certain */
+    char why[300];                  /* the evidence: "train/ and val/ with 10 folders of images" */
+    char refusal[300];              /* set: recognised, but cannot be read; says what to do instead */
+} mr_bid;
+
+typedef struct mr_layout {
+    const char *name;
+    const char *title;              /* one line for help */
+    const char *needs;              /* what it looks for, for the message when nobody bids */
+    /* Cheap: looks at names, and at most the first 64 KiB of a few files. */
+    void (*bid)(const mr_tree *t, mr_bid *bid);
+    mr_status (*plan)(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+    /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
+     * NULL: nothing to add. */
+    mr_status (*meta)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
+    void (*free_state)(void *state);
+} mr_layout;
+
+#define MR_LAYOUTS(X) X(imagenette) X(roboflow) X(coco) X(newyorker)
+#define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
+MR_LAYOUTS(MR_LAYOUT_DECLARE)
+extern const mr_layout *const mr_layouts[];         /* NULL-terminated, in the table's order */
+
+/* ---- for layouts ---------------------------------------------------------------------------------------------- */
+
+/* The stored split for a source folder name: --split-map first, then valid/validation -> val. Adds it if it is new.
+ * *split is MR_NO_ENTRY when the map leaves it out. */
+mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
+                            mr_error *err);
+mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err);   /* marks the entry used */
+/* Adds a class (name bytes are escaped to path text) behind the others. */
+mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
+/* Index of the class of that name (path text of the bytes), -1: none. Linear under 16 classes, else by a sorted copy:
+ * valid after mr_plan_classes_sort(). */
+int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len);
+void mr_plan_classes_sort(mr_plan *plan);           /* bytewise by name, duplicates removed */
+
+/* ---- for ingest ----------------------------------------------------------------------------------------------- */
+
+typedef struct mr_choice {          /* the outcome of the bidding */
+    bool unknown;                   /* nobody bid: print what each layout needs */
+    const mr_layout *layout;
+    mr_tree tree;
+    mr_bid bid;
+} mr_choice;
+
+/* Lets every layout bid on every folder that may be a root (forced: only that layout; a score of 0 is then still
+ * accepted at the best root). MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout
+ * would have needed. */
+mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *out, mr_error *err);
+
+void mr_plan_free(const mr_layout *layout, mr_plan *plan);      /* contents, not the struct */
+
+#endif

@@ -1,0 +1,66 @@
+/* layout_coco.h - what layout_coco.c (bid, meta) and its plan (layout_coco_plan.c, layout_coco_images.c) share.
+ *
+ *   parts    instances_train2017  captions_train2017 | instances_val2017 ...      annotation files by split, kind
+ *   groups   0: parts 0..1                           | 1: parts 2..           one a split of the source
+ *   where    0, 17, 12 | 0, 18, NONE | ...      a sample's aux is a place in it: its group, then its image's number in
+ *                                               each part of the group
+ * Invariant: nothing of this changes after plan(), so meta() may run on many threads. */
+#ifndef MR_LAYOUT_COCO_H
+#define MR_LAYOUT_COCO_H
+
+#include "coco_json.h"
+#include "format.h"
+#include "layout.h"
+
+enum { MR_COCO_KINDS = 4, MR_COCO_IMAGE_INFO = 3 };
+extern const char *const mr_coco_kinds[MR_COCO_KINDS];      /* the words before _SPLIT.json, in the order of meta */
+
+#define MR_COCO_NONE UINT32_MAX
+#define MR_COCO_UNLISTED UINT64_MAX     /* a sample's aux: in no annotation file */
+
+typedef struct mr_coco_part {
+    uint32_t entry;
+    int kind;
+    const char *split;              /* "train2017", points into the entry's path */
+    size_t split_len;
+    mr_coco_file *file;             /* NULL until parsed, and for what is left out */
+} mr_coco_part;
+
+typedef struct mr_coco_group {
+    size_t first, count;            /* parts */
+    char folder[256];               /* of its images: "train2017" */
+    bool left_out;                  /* by --split-map */
+    bool flat[3];                   /* has images directly in the root, in images/, in annotations/ */
+    uint32_t split;                 /* in plan->splits; MR_NO_ENTRY until its first sample */
+} mr_coco_group;
+
+typedef struct mr_coco_state {
+    mr_coco_part *parts;
+    size_t part_count, part_room;
+    mr_coco_group *groups;
+    size_t group_count, group_room;
+    uint32_t *where;
+    size_t where_count, where_room;
+    size_t results;                 /* result files seen (bare lists) */
+    const char *result;             /* the path of one */
+    const char *dir;                /* "annotations" or "" */
+} mr_coco_state;
+
+typedef struct mr_coco_build {      /* while plan() runs */
+    const mr_tree *tree;
+    const mr_layout_options *options;
+    mr_plan *plan;
+    mr_coco_state *st;
+    mr_error *err;
+} mr_coco_build;
+
+/* Lists the annotation files in annotations/, or else in the root itself. */
+mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err);
+void mr_coco_state_free(void *state);
+mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+/* The stored split of a group, added to the plan. */
+mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
+/* Parses the parts of group n and adds its images. */
+mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
+
+#endif

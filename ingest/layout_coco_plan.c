@@ -1,0 +1,304 @@
+/* layout_coco_plan.c - COCO: splits, classes, the order of samples, and what no annotation file mentions.
+ * Invariant: every image file in the folders of the splits ends up as a sample or in a note. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout_coco.h"
+
+/* ---- groups and splits ---------------------------------------------------------------------------------------- */
+
+static bool has_map(const mr_layout_options *o, const char *name, size_t len)
+{
+    for (size_t i = 0; i < o->map_count; i++)
+        if (strlen(o->maps[i].from) == len && !memcmp(o->maps[i].from, name, len))
+            return true;
+    return false;
+}
+
+/* train2017 is stored as train, unless the split map names it in full. */
+static size_t stored_len(const mr_layout_options *o, const char *name, size_t len)
+{
+    size_t cut = len;
+    if (has_map(o, name, len))
+        return len;
+    while (cut && name[cut - 1] >= '0' && name[cut - 1] <= '9')
+        cut--;
+    while (cut && cut < len && (name[cut - 1] == '_' || name[cut - 1] == '-'))
+        cut--;
+    return cut ? cut : len;
+}
+
+static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_part *part, uint32_t *split)
+{
+    size_t len = stored_len(b->options, part->split, part->split_len);
+    return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
+}
+
+mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
+{
+    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, &b->st->parts[g->first], &g->split) : MR_OK;
+}
+
+/* Asked of an empty plan first: a split whose images are all missing is not to appear in the dataset. */
+static mr_status is_left_out(const mr_coco_build *b, const mr_coco_part *part, bool *out)
+{
+    mr_plan probe = {0};
+    uint32_t split = 0;
+    mr_status status = get_split(b, &probe, part, &split);
+    *out = split == MR_NO_ENTRY;
+    free(probe.splits);
+    return status;
+}
+
+static bool same_split(const mr_coco_part *a, const char *split, size_t len)
+{
+    return a->split_len == len && !memcmp(a->split, split, len);
+}
+
+static bool has_parts(const mr_coco_build *b, const char *folder)
+{
+    for (size_t i = 0; i < b->st->part_count; i++)
+        if (same_split(&b->st->parts[i], folder, strlen(folder)))
+            return true;
+    return false;
+}
+
+/* image_info_test-dev2017.json lists some of the images of test2017/ again. */
+static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
+{
+    mr_coco_state *st = b->st;
+    const mr_coco_part *part = &st->parts[first];
+    mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
+    if (part->split_len >= sizeof g.folder)
+        return mr_fail(b->err, MR_BAD_DATA, "a split's name of %zu bytes in annotation files", part->split_len);
+    memcpy(g.folder, part->split, part->split_len);
+    char *dev = strstr(g.folder, "-dev");
+    if (dev && strspn(dev + 4, "0123456789") == strlen(dev + 4))
+        memmove(dev, dev + 4, strlen(dev + 4) + 1);
+    else
+        dev = NULL;
+    for (size_t i = 0; i < count; i++)
+        b->plan->used[part[i].entry] = 1;
+    if (dev && has_parts(b, g.folder)) {
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0,
+                    "left out: it lists images of %s again", g.folder);
+        return MR_OK;
+    }
+    mr_status status = is_left_out(b, part, &g.left_out);
+    if (status != MR_OK)
+        return status;
+    if (g.left_out)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
+    if (!MR_GROW(st->groups, st->group_count, st->group_room))
+        return mr_fail_memory(b->err, "listing annotation files");
+    st->groups[st->group_count++] = g;
+    return MR_OK;
+}
+
+static mr_status make_groups(mr_coco_build *b)
+{
+    const mr_coco_part *p = b->st->parts;
+    mr_status status = MR_OK;
+    for (size_t i = 0, end; i < b->st->part_count && status == MR_OK; i = end) {
+        for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
+            ;
+        status = add_group(b, i, end - i);
+    }
+    return status;
+}
+
+/* ---- classes -------------------------------------------------------------------------------------------------- */
+
+typedef struct category {
+    int64_t id;
+    const char *name;
+    uint32_t entry;
+} category;
+
+static int by_id(const void *a, const void *b)
+{
+    const category *x = a, *y = b;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static mr_status add_classes(const mr_coco_build *b, const category *list, size_t count)
+{
+    const mr_source *s = b->tree->source;
+    for (size_t i = 0; i < count; i++) {
+        if (i && list[i].id == list[i - 1].id) {
+            if (!strcmp(list[i].name, list[i - 1].name))
+                continue;
+            return mr_fail(b->err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the "
+                           "annotation files do not belong together", list[i].id, list[i - 1].name,
+                           mr_source_entry(s, list[i - 1].entry)->path, list[i].name,
+                           mr_source_entry(s, list[i].entry)->path);
+        }
+        mr_status status = mr_plan_class(b->plan, list[i].name, strlen(list[i].name), true, list[i].id, b->err);
+        if (status != MR_OK)
+            return status;
+    }
+    return MR_OK;
+}
+
+/* The union over all files by original id: ids have gaps, class numbers have none. */
+static mr_status plan_classes(const mr_coco_build *b)
+{
+    size_t count = 0, n = 0;
+    for (size_t i = 0; i < b->st->part_count; i++)
+        count += b->st->parts[i].file ? b->st->parts[i].file->category_count : 0;
+    category *list = mr_alloc(count, sizeof *list);
+    if (!list)
+        return mr_fail_memory(b->err, "listing the categories");
+    for (size_t i = 0; i < b->st->part_count; i++) {
+        const mr_coco_part *part = &b->st->parts[i];
+        for (size_t k = 0; part->file && k < part->file->category_count; k++)
+            list[n++] = (category){part->file->categories[k].id, part->file->categories[k].name, part->entry};
+    }
+    qsort(list, n, sizeof *list, by_id);
+    mr_status status = add_classes(b, list, n);
+    free(list);
+    return status;
+}
+
+/* ---- images in no annotation file ----------------------------------------------------------------------------- */
+
+static bool under(const char *path, size_t len, const char *parent, const char *folder)
+{
+    size_t a = strlen(parent), n = strlen(folder);
+    return len > a + n && !memcmp(path, parent, a) && !memcmp(path + a, folder, n) && path[a + n] == '/';
+}
+
+/* The group in whose folder the file lies; or beside whose images, if that tells one from all others. */
+static mr_coco_group *owner_of(const mr_coco_build *b, const char *path, size_t len)
+{
+    static const char *const flat[] = {"", "images/", "annotations/"};
+    mr_coco_group *found = NULL;
+    for (size_t i = 0; i < b->st->group_count; i++) {
+        mr_coco_group *g = &b->st->groups[i];
+        if (under(path, len, "", g->folder) || under(path, len, "images/", g->folder))
+            return g;
+    }
+    const char *slash = memrchr(path, '/', len);
+    size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
+    for (size_t i = 0; i < b->st->group_count; i++) {
+        mr_coco_group *g = &b->st->groups[i];
+        for (size_t k = 0; k < MR_COUNT(flat); k++) {
+            if (!g->flat[k] || dir != strlen(flat[k]) || memcmp(path, flat[k], dir) != 0)
+                continue;
+            if (found && found != g)
+                return NULL;
+            found = g;
+        }
+        if (g->left_out)
+            return NULL;            /* its images may lie there too */
+    }
+    return found;
+}
+
+static mr_status plan_unlisted(const mr_coco_build *b)
+{
+    for (uint32_t n = b->tree->begin; n < b->tree->end; n++) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, n, &len);
+        if (b->plan->used[n] || !mr_name_is_image(path, len))
+            continue;
+        b->plan->used[n] = 1;
+        mr_coco_group *g = owner_of(b, path, len);
+        if (g && g->left_out)
+            continue;
+        bool keep = g && b->options->keep_unlisted;
+        mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, n)->size, "%s",
+                    keep ? "taken without annotation (--keep-unlisted)"
+                    : g  ? "in no annotation file of its split: left out (--keep-unlisted takes it)"
+                         : "in no annotation file, and of no split: left out");
+        if (!keep)
+            continue;
+        mr_status status = mr_coco_group_split(b, g);
+        mr_sample sample = {.split = g->split, .entry = n, .label = -1, .flags = MR_FLAG_UNANNOTATED,
+                            .aux = MR_COCO_UNLISTED};
+        if (status == MR_OK)
+            status = mr_plan_add(b->plan, &sample, b->err);
+        if (status != MR_OK)
+            return status;
+    }
+    return MR_OK;
+}
+
+/* ---- the order ------------------------------------------------------------------------------------------------ */
+
+/* Entries are sorted bytewise by path, so their numbers are that order. */
+static int by_split_and_path(const void *a, const void *b)
+{
+    const mr_sample *x = a, *y = b;
+    if (x->split != y->split)
+        return x->split < y->split ? -1 : 1;
+    if (x->entry != y->entry)
+        return x->entry < y->entry ? -1 : 1;
+    return (x->aux > y->aux) - (x->aux < y->aux);
+}
+
+static void sort_samples(const mr_coco_build *b)
+{
+    mr_plan *plan = b->plan;
+    size_t kept = 0;
+    if (plan->sample_count)
+        qsort(plan->samples, plan->sample_count, sizeof *plan->samples, by_split_and_path);
+    for (size_t i = 0; i < plan->sample_count; i++) {
+        const mr_sample *s = &plan->samples[i];
+        if (kept && s->split == plan->samples[kept - 1].split && s->entry == plan->samples[kept - 1].entry) {
+            size_t len;
+            const char *path = mr_tree_path(b->tree, s->entry, &len);
+            mr_note_add(plan->notes, MR_NOTE_COLLISION, path, len, 0,
+                        "listed twice in the annotation files of its split: the first stays");
+            continue;
+        }
+        plan->samples[kept++] = *s;
+    }
+    plan->sample_count = kept;
+}
+
+static void name_variant(const mr_coco_build *b)
+{
+    mr_plan *plan = b->plan;
+    for (int kind = 0; kind < MR_COCO_KINDS; kind++)
+        for (size_t i = 0; i < b->st->part_count; i++)
+            if (b->st->parts[i].file && b->st->parts[i].kind == kind) {
+                size_t n = strlen(plan->variant_text);
+                snprintf(plan->variant_text + n, sizeof plan->variant_text - n, "%s%s", n ? "+" : "",
+                         mr_coco_kinds[kind]);
+                break;
+            }
+}
+
+mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_coco_state *st = mr_alloc(1, sizeof *st);
+    mr_coco_build b = {t, o, plan, st, err};
+    if (!st)
+        return mr_fail_memory(err, "listing annotation files");
+    plan->state = st;
+    if (o->label_column || o->config)
+        return mr_fail(err, MR_MISUSE, "%s means nothing for the layout coco: an image has many annotations, all in "
+                       "its meta", o->label_column ? "--label-column" : "--config");
+    mr_status status = mr_coco_list(t, st, err);
+    if (status == MR_OK && !st->part_count)
+        return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
+    if (status == MR_OK)
+        status = make_groups(&b);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (!st->groups[i].left_out)
+            status = mr_coco_plan_group(&b, i);
+    if (status == MR_OK)
+        status = plan_classes(&b);
+    if (status == MR_OK)
+        status = plan_unlisted(&b);
+    if (status != MR_OK)
+        return status;
+    sort_samples(&b);
+    name_variant(&b);
+    return MR_OK;
+}

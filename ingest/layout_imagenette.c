@@ -1,0 +1,123 @@
+/* layout_imagenette.c - Imagenette, and any tree of split folders that hold class folders (ImageFolder).
+ * Invariant: the class of an image is the folder it lies in, or the csv cell that --label-column chooses; its file name
+ * never is.
+ *
+ *      train/n01440764/n01440764_11.JPEG       noisy_imagenette.csv: path,noisy_labels_0, ... ,is_valid              */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "imagenette_table.h"
+#include "roboflow.h"
+
+enum { LOOK_AT = 256, WNID_LEN = 9 };
+
+static bool is_wnid(const char *name, size_t len)
+{
+    if (len != WNID_LEN || name[0] != 'n')
+        return false;
+    for (size_t i = 1; i < len; i++)
+        if (name[i] < '0' || name[i] > '9')
+            return false;
+    return true;
+}
+
+/* Class folders at the root itself count only if they hold images directly: deeper trees are something else. */
+static bool is_flat_class(const mr_tree *t, const mr_child *child)
+{
+    mr_child file = {0};
+    if (!child->is_dir || child->name[0] == '.')
+        return false;
+    for (int n = 0; n < LOOK_AT && mr_tree_next(t, child->name, child->name_len, &file); n++)
+        if (!file.is_dir && mr_folder_image(t, file.entry, child->name_len + 1))
+            return true;
+    return false;
+}
+
+static size_t flat_classes(const mr_tree *t)
+{
+    size_t count = 0;
+    mr_child child = {0};
+    while (mr_tree_next(t, "", 0, &child))
+        count += is_flat_class(t, &child);
+    return count;
+}
+
+static bool all_wnids(const mr_tree *t, const mr_split_dirs *dirs)
+{
+    for (size_t i = 0; i < dirs->count; i++) {
+        mr_child child = {0};
+        while (mr_tree_next(t, dirs->items[i].name, dirs->items[i].len, &child))
+            if (mr_folder_is_class(t, &child, LOOK_AT) && !is_wnid(child.name, child.name_len))
+                return false;
+    }
+    return true;
+}
+
+static void bid_without_splits(const mr_tree *t, mr_bid *bid)
+{
+    size_t count = flat_classes(t);
+    if (count < 2)
+        return;
+    bid->score = 20;
+    snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train", count);
+}
+
+static void imagenette_bid(const mr_tree *t, mr_bid *bid)
+{
+    mr_rf_marks marks;
+    mr_rf_look(t, &marks);
+    if (!marks.dirs.count) {
+        bid_without_splits(t, bid);
+        return;
+    }
+    if (marks.kind || marks.valid || marks.readme || marks.names)
+        return;
+    size_t most = 0, used = 0;
+    char names[60] = "";
+    for (size_t i = 0; i < marks.dirs.count; i++) {
+        const mr_split_dir *dir = &marks.dirs.items[i];
+        size_t count = mr_folder_count(t, dir, LOOK_AT), len = strlen(names);
+        if (count)
+            snprintf(names + len, sizeof names - len, "%s%.*s/", used++ ? ", " : "", (int)dir->len, dir->name);
+        most = count > most ? count : most;
+    }
+    if (!most)
+        return;
+    const char *csv = mr_imagenette_csv(t);
+    bool wnids = all_wnids(t, &marks.dirs);
+    bid->score = 50 + (csv ? 40 : 0) + (wnids ? 5 : 0);
+    snprintf(bid->why, sizeof bid->why, "%s with %zu folder%s of images%s%s%s", names, most, most == 1 ? "" : "s",
+             wnids ? " named by WordNet id" : "", csv ? ", and " : "", csv ? csv : "");
+}
+
+static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_split_dirs dirs;
+    if (o->config)
+        return mr_fail(err, MR_MISUSE, "--config %s: the layout imagenette has no configs", o->config);
+    mr_split_dirs_find(t, &dirs);
+    plan->variant = "image-folder";
+    if (!dirs.count) {
+        dirs.items[dirs.count++] = (mr_split_dir){"", 0, t->begin, t->end, MR_NO_ENTRY};
+        plan->variant = "image-folder without splits";
+    } else if (mr_imagenette_csv(t)) {
+        plan->variant = "imagenette";
+    }
+    mr_status status = mr_split_dirs_open(t, o, plan, &dirs, err);
+    if (status == MR_OK)
+        status = mr_folder_plan(t, o, plan, &dirs, NULL, err);
+    if (status == MR_OK)
+        status = mr_imagenette_table(t, o, plan, err);
+    return status;
+}
+
+const mr_layout mr_layout_imagenette = {
+    .name = "imagenette",
+    .title = "Imagenette, or any train/ and val/ with one folder of images a class",
+    .needs = "train/ or val/ with one folder of images a class (and noisy_imagenette.csv, if labels are to be noisy)",
+    .bid = imagenette_bid,
+    .plan = imagenette_plan,
+    .meta = mr_imagenette_meta,
+    .free_state = mr_imagenette_free,
+};

@@ -1,0 +1,226 @@
+/* layout_newyorker_rows.c - from the rows of a config to samples and labels.
+ * Invariant: every row is a sample, in row order, or in a note; labels hold one text a sample, empty for none. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout_newyorker.h"
+#include "text.h"
+
+enum { CLASSES_MAX = 10000, LETTERS_MAX = 26 };
+
+/* ---- rows ----------------------------------------------------------------------------------------------------- */
+
+typedef struct build {
+    const mr_tree *tree;
+    const mr_layout_options *options;
+    mr_plan *plan;
+    mr_newyorker_state *st;
+    mr_jsonl_field fields[2];       /* contest_number, and the label */
+    mr_buf labels;                  /* "text\0" a row, in order of rows */
+    mr_buf columns;                 /* the first row's, for a message */
+    bool letters;                   /* all labels so far are single letters */
+    size_t labelled;                /* rows with a label */
+    mr_error *err;
+} build;
+
+static uint32_t find_image(const mr_tree *t, int64_t number)
+{
+    static const char *const ends[] = {"jpeg", "jpg", "png", "webp"};
+    for (size_t i = 0; i < MR_COUNT(ends); i++) {
+        char path[64];
+        int n = snprintf(path, sizeof path, MR_NEWYORKER_IMAGES "/%" PRId64 ".%s", number, ends[i]);
+        uint32_t entry = mr_tree_find(t, path, (size_t)n);
+        if (entry != MR_NO_ENTRY)
+            return entry;
+    }
+    return MR_NO_ENTRY;
+}
+
+static const char *file_name(const mr_jsonl *j)
+{
+    return mr_source_entry(j->source, j->entry)->path;
+}
+
+static mr_status contest_number(build *b, const mr_jsonl *j, const mr_jsonl_row *r, int64_t *number)
+{
+    mr_jsonl_field *f = &b->fields[0];
+    errno = 0;
+    *number = f->kind == MR_JSONL_INTEGER ? strtoll(mr_buf_text(&f->text), NULL, 10) : 0;
+    if (f->kind == MR_JSONL_INTEGER && !errno)
+        return MR_OK;
+    return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu64 ": %s", file_name(j), r->line,
+                   f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is no whole number");
+}
+
+/* Keeps the row's label text for plan_labels(). An empty text is kept as "none". */
+static mr_status take_label(build *b, const mr_jsonl *j, const mr_jsonl_row *r)
+{
+    mr_jsonl_field *f = &b->fields[1];
+    bool usable = f->kind == MR_JSONL_STRING || f->kind == MR_JSONL_INTEGER;
+    if (b->options->label_column && (f->kind == MR_JSONL_OTHER || memchr(mr_buf_text(&f->text), '\0', f->text.len)))
+        return mr_fail(b->err, MR_MISUSE, "--label-column %s: %s line %" PRIu64 " has no string or whole number there",
+                       f->name, file_name(j), r->line);
+    if (usable && f->text.len) {
+        char c = (char)(f->text.data[0] | 0x20);
+        b->letters = b->letters && f->kind == MR_JSONL_STRING && f->text.len == 1 && c >= 'a' && c <= 'z';
+        b->labelled++;
+        if (b->letters || b->options->label_column)
+            mr_buf_add(&b->labels, f->text.data, f->text.len);
+    }
+    mr_buf_add(&b->labels, "", 1);
+    return mr_buf_status(&b->labels, b->err, "reading labels");
+}
+
+static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uint32_t split)
+{
+    int64_t number;
+    mr_buf *columns = b->columns.len ? NULL : &b->columns;
+    mr_status status = mr_jsonl_pick(j, r, b->fields, MR_COUNT(b->fields), columns, b->err);
+    if (status == MR_OK)
+        status = contest_number(b, j, r, &number);
+    if (status != MR_OK)
+        return status;
+    uint32_t entry = find_image(b->tree, number);
+    if (entry == MR_NO_ENTRY) {
+        char path[64];
+        int n = snprintf(path, sizeof path, MR_NEWYORKER_IMAGES "/%" PRId64 ".jpeg", number);
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, path, (size_t)n, 0, "%s line %" PRIu64 ": row left out",
+                    file_name(j), r->line);
+        return MR_OK;
+    }
+    status = take_label(b, j, r);
+    if (status != MR_OK)
+        return status;
+    if (!MR_GROW(b->st->rows, b->st->count, b->st->room))
+        return mr_fail_memory(b->err, "listing rows");
+    b->st->rows[b->st->count] = (mr_newyorker_row){.at = r->at, .len = (uint32_t)r->len, .file = j->entry};
+    mr_sample sample = {.split = split, .entry = entry, .label = -1, .aux = b->st->count++, .meta_bytes = r->len};
+    return mr_plan_add(b->plan, &sample, b->err);
+}
+
+static mr_status plan_file(build *b, uint32_t entry, const char *stem)
+{
+    mr_jsonl j = {.source = b->tree->source, .entry = entry};
+    mr_jsonl_row r;
+    size_t splits = b->plan->split_count, samples = b->plan->sample_count;
+    uint32_t split;
+    mr_status status = mr_plan_split_get(b->plan, b->options, stem, strlen(stem), &split, b->err);
+    if (status != MR_OK)
+        return status;
+    b->plan->used[entry] = 1;
+    if (split == MR_NO_ENTRY) {
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, stem, strlen(stem), 0, "split left out by --split-map");
+        return MR_OK;
+    }
+    while ((status = mr_jsonl_next(&j, &r, b->err)) == MR_OK && (status = add_row(b, &j, &r, split)) == MR_OK)
+        ;
+    mr_buf_free(&j.buf);
+    if (status != MR_END)
+        return status;
+    if (b->plan->sample_count == samples) {
+        b->plan->split_count = splits;
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, file_name(&j), strlen(file_name(&j)), 0,
+                    "no row with an image: no split is made of it");
+    }
+    return MR_OK;
+}
+
+/* ---- labels --------------------------------------------------------------------------------------------------- */
+
+static void drop_classes(mr_plan *plan)
+{
+    for (size_t i = 0; i < plan->class_count; i++)
+        free(plan->classes[i].name);
+    plan->class_count = 0;
+}
+
+static mr_status add_classes(build *b)
+{
+    const char *text = (const char *)b->labels.data;
+    for (size_t i = 0; i < b->plan->sample_count; i++, text += strlen(text) + 1) {
+        if (!*text)
+            continue;
+        mr_status status = mr_plan_class(b->plan, text, strlen(text), false, 0, b->err);
+        if (status != MR_OK)
+            return status;
+    }
+    mr_plan_classes_sort(b->plan);
+    return MR_OK;
+}
+
+/* Letters make classes (A to E in matching); an explanation is a text, and stays one.  A column that was asked for
+ * makes classes of whatever it holds. */
+static mr_status plan_labels(build *b)
+{
+    const char *column = b->options->label_column;
+    if (column && !b->labelled && b->plan->sample_count)
+        return mr_fail(b->err, MR_MISUSE, "--label-column %s: no row has such a column; choose one of: %.600s", column,
+                       mr_buf_text(&b->columns));
+    if (!column && !b->letters)
+        return MR_OK;
+    mr_status status = add_classes(b);
+    if (status != MR_OK)
+        return status;
+    if (column && b->plan->class_count > CLASSES_MAX)
+        return mr_fail(b->err, MR_MISUSE, "--label-column %s has %zu different values; a label has at most %d", column,
+                       b->plan->class_count, CLASSES_MAX);
+    if (!column && b->plan->class_count > LETTERS_MAX) {
+        drop_classes(b->plan);
+        return MR_OK;
+    }
+    const char *text = (const char *)b->labels.data;
+    for (size_t i = 0; i < b->plan->sample_count; i++, text += strlen(text) + 1)
+        if (*text)
+            b->plan->samples[i].label = mr_plan_class_find(b->plan, text, strlen(text));
+    return MR_OK;
+}
+
+/* One note for all: a config's rows use a part of the contest images, that is no fault. */
+static void note_unused(const build *b, const char *config)
+{
+    mr_child child = {0};
+    size_t count = 0;
+    uint64_t bytes = 0;
+    while (mr_tree_next(b->tree, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), &child)) {
+        if (child.is_dir || !mr_name_is_image(child.name, child.name_len) || b->plan->used[child.entry])
+            continue;
+        b->plan->used[child.entry] = 1;
+        bytes += mr_source_entry(b->tree->source, child.entry)->size;
+        count++;
+    }
+    if (count)
+        mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, MR_NEWYORKER_IMAGES, strlen(MR_NEWYORKER_IMAGES), bytes,
+                    "%zu images that no row of the splits of %s uses: left out", count, config);
+}
+
+mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_newyorker_config config = {0};
+    build b = {.tree = t, .options = o, .plan = plan, .letters = true, .err = err,
+               .fields = {{.name = "contest_number"}, {.name = o->label_column ? o->label_column : "label"}}};
+    mr_status status = mr_newyorker_choose(t, o->config, &config, err);
+    if (status != MR_OK)
+        return status;
+    plan->state = b.st = mr_alloc(1, sizeof *b.st);
+    if (!b.st)
+        return mr_fail_memory(err, "listing rows");
+    for (int i = 0; i < MR_NEWYORKER_FILES && status == MR_OK; i++)
+        if (config.files[i] != MR_NO_ENTRY)
+            status = plan_file(&b, config.files[i], mr_newyorker_stems[i]);
+    if (status == MR_OK)
+        status = plan_labels(&b);
+    if (status == MR_OK)
+        note_unused(&b, config.name);
+    mr_buf name = {0};
+    mr_text_escape(&name, config.name, strlen(config.name));
+    snprintf(plan->variant_text, sizeof plan->variant_text, "%s", mr_buf_text(&name));
+    mr_buf_free(&name);
+    for (size_t i = 0; i < MR_COUNT(b.fields); i++)
+        mr_buf_free(&b.fields[i].text);
+    mr_buf_free(&b.labels);
+    mr_buf_free(&b.columns);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* notes.c - what ingest saw that a person should know.
+ * Invariant: path and detail of a kept note are valid UTF-8, whatever bytes the source's names had. */
+#include "notes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+const char *const mr_note_words[MR_NOTE_COUNT] = {
+#define X(word, json, head) [MR_NOTE_##word] = json,
+    MR_NOTE_KINDS(X)
+#undef X
+};
+
+const char *const mr_note_heads[MR_NOTE_COUNT] = {
+#define X(word, json, head) [MR_NOTE_##word] = head,
+    MR_NOTE_KINDS(X)
+#undef X
+};
+
+/* Escaped path text as a string of its own; NULL: out of memory. */
+static char *path_text(const char *bytes, size_t len)
+{
+    mr_buf buf = {0};
+    mr_text_escape(&buf, bytes, len);
+    mr_buf_text(&buf);
+    if (buf.failed)
+        mr_buf_free(&buf);
+    return (char *)buf.data;
+}
+
+/* A detail often quotes what the source wrote: if that was no UTF-8, all of it becomes path text. */
+static char *detail_text(const char *format, va_list args)
+{
+    char *text, *escaped;
+    if (vasprintf(&text, format, args) < 0)
+        return NULL;
+    size_t len = strlen(text);
+    if (mr_utf8_valid(text, len))
+        return text;
+    escaped = path_text(text, len);
+    free(text);
+    return escaped;
+}
+
+void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
+                 const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mr_note note = {.kind = kind, .bytes = bytes};
+    note.path = path_text(path, path_len);
+    note.detail = detail_text(format, args);
+    va_end(args);
+    if (!note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
+        free(note.path);
+        free(note.detail);
+        notes->failed = true;
+        return;
+    }
+    notes->items[notes->count++] = note;
+    notes->counts[kind]++;
+}
+
+void mr_notes_free(mr_notes *notes)
+{
+    for (size_t i = 0; i < notes->count; i++) {
+        free(notes->items[i].path);
+        free(notes->items[i].detail);
+    }
+    free(notes->items);
+    *notes = (mr_notes){0};
+}

@@ -1,0 +1,51 @@
+/* notes.h - what ingest saw that a person should know, kept for report.json and the summary.
+ * Invariant: nothing that was in the source and is not in the dataset goes without a note. */
+#ifndef MR_NOTES_H
+#define MR_NOTES_H
+
+#include "buf.h"
+
+/* word: in report.json; head: in the summary, before a count */
+#define MR_NOTE_KINDS(X)                                                                                  \
+    X(REJECT, "rejects", "rejected")                     /* an image that cannot be trusted */            \
+    X(LINK, "links", "links not followed")               /* symbolic or hard links, devices, FIFOs */     \
+    X(BAD_NAME, "bad_names", "unsafe names refused")     /* .., absolute, NUL, empty, too long */         \
+    X(COLLISION, "collisions", "names seen twice")       /* the first stays */                            \
+    X(ODD_NAME, "odd_names", "names not UTF-8")          /* kept byte-exact */                            \
+    X(UNLISTED, "unlisted", "images in no annotation")                                                    \
+    X(MISSING, "missing", "annotated but not there")                                                      \
+    X(CLASS, "classes", "classes not in every split")                                                     \
+    X(LEAK, "leaks", "leaks between splits")                                                              \
+    X(IGNORED, "ignored", "other files left out")                                                         \
+    X(INFO, "notes", "remarks")
+
+typedef enum mr_note_kind {
+#define X(word, json, head) MR_NOTE_##word,
+    MR_NOTE_KINDS(X)
+#undef X
+    MR_NOTE_COUNT
+} mr_note_kind;
+
+typedef struct mr_note {
+    mr_note_kind kind;
+    char *path;                     /* path text */
+    char *detail;
+    uint64_t bytes;
+} mr_note;
+
+typedef struct mr_notes {
+    mr_note *items;
+    size_t count, room;
+    size_t counts[MR_NOTE_COUNT];
+    bool failed;                    /* memory ran out; checked once at the end */
+} mr_notes;
+
+extern const char *const mr_note_words[MR_NOTE_COUNT];
+extern const char *const mr_note_heads[MR_NOTE_COUNT];
+
+/* `path` is bytes (escaped here); detail is printf-style. Not thread-safe. */
+void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
+                 const char *format, ...) MR_PRINTF(6, 7);
+void mr_notes_free(mr_notes *notes);
+
+#endif

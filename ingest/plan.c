@@ -1,0 +1,189 @@
+/* plan.c - what a layout fills in: splits, classes, samples.
+ * Invariant: a split's name is fit for a file name, and a sample's split and label are numbers that exist. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout.h"
+#include "text.h"
+
+static bool same(const char *text, const char *bytes, size_t len)
+{
+    return strlen(text) == len && !memcmp(text, bytes, len);
+}
+
+/* ---- splits --------------------------------------------------------------------------------------------------- */
+
+static const mr_split_map *find_map(const mr_layout_options *o, const char *name, size_t len)
+{
+    for (size_t i = 0; o && i < o->map_count; i++)
+        if (same(o->maps[i].from, name, len))
+            return &o->maps[i];
+    return NULL;
+}
+
+static bool means_val(const char *name, size_t len)
+{
+    return same("valid", name, len) || same("validation", name, len);
+}
+
+static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t *split, mr_error *err)
+{
+    for (size_t i = 0; i < plan->split_count; i++)
+        if (same(plan->splits[i].name, name, len)) {
+            *split = (uint32_t)i;
+            return MR_OK;
+        }
+    if (!MR_GROW(plan->splits, plan->split_count, plan->split_room))
+        return mr_fail_memory(err, "listing the splits");
+    mr_plan_split *s = &plan->splits[plan->split_count];
+    *s = (mr_plan_split){0};
+    memcpy(s->name, name, len);
+    *split = (uint32_t)plan->split_count++;
+    return MR_OK;
+}
+
+static bool name_fits(const char *name, size_t len)
+{
+    char copy[sizeof((mr_plan_split *)0)->name] = "";
+    if (len >= sizeof copy || memchr(name, '\0', len))
+        return false;
+    memcpy(copy, name, len);
+    return mr_split_name_ok(copy);
+}
+
+mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
+                            mr_error *err)
+{
+    /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
+    const mr_split_map *map = find_map(o, name, len);
+    if (!map && means_val(name, len))
+        map = find_map(o, "val", 3);
+    if (map && !*map->to) {
+        *split = MR_NO_ENTRY;
+        return MR_OK;
+    }
+    const char *stored = map ? map->to : name;
+    size_t stored_len = map ? strlen(map->to) : len;
+    if (means_val(stored, stored_len)) {
+        stored = "val";
+        stored_len = 3;
+    }
+    if (name_fits(stored, stored_len))
+        return split_add(plan, stored, stored_len, split, err);
+    if (map)
+        return mr_fail(err, MR_MISUSE, "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
+                       "'_', '-' and '.', and does not start with '.'", map->from, map->to);
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    mr_fail(err, MR_BAD_DATA, "%s: no name for a split: store it under another one by --split-map NAME=train",
+            mr_buf_text(&text));
+    mr_buf_free(&text);
+    return MR_BAD_DATA;
+}
+
+/* ---- classes -------------------------------------------------------------------------------------------------- */
+
+mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err)
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    mr_buf_text(&text);
+    if (text.failed || plan->class_count >= INT32_MAX || !MR_GROW(plan->classes, plan->class_count, plan->class_room)) {
+        mr_buf_free(&text);
+        return mr_fail_memory(err, "listing the classes");
+    }
+    plan->classes[plan->class_count++] = (mr_class){.name = (char *)text.data, .has_id = has_id, .id = id};
+    return MR_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const mr_class *)a)->name, ((const mr_class *)b)->name);
+}
+
+void mr_plan_classes_sort(mr_plan *plan)
+{
+    if (!plan->class_count)
+        return;
+    qsort(plan->classes, plan->class_count, sizeof *plan->classes, by_name);
+    size_t kept = 1;
+    for (size_t i = 1; i < plan->class_count; i++)
+        if (strcmp(plan->classes[kept - 1].name, plan->classes[i].name))
+            plan->classes[kept++] = plan->classes[i];
+        else
+            free(plan->classes[i].name);
+    plan->class_count = kept;
+}
+
+static int compare(const char *bytes, size_t len, const char *name)
+{
+    size_t name_len = strlen(name);
+    int cmp = memcmp(bytes, name, len < name_len ? len : name_len);
+    return cmp ? cmp : (len > name_len) - (len < name_len);
+}
+
+/* A search by halves first: what it finds is right in any order, and in sorted classes it misses nothing. */
+static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
+{
+    size_t low = 0, high = plan->class_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int cmp = compare(name, len, plan->classes[mid].name);
+        if (!cmp)
+            return (int32_t)mid;
+        if (cmp < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    for (size_t i = 0; i < plan->class_count; i++)
+        if (!compare(name, len, plan->classes[i].name))
+            return (int32_t)i;
+    return -1;
+}
+
+/* Is the path text of these bytes the bytes themselves? */
+static bool is_plain(const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)bytes[i] < 0x20 || bytes[i] == 0x7F || bytes[i] == '\\')
+            return false;
+    return mr_utf8_valid(bytes, len);
+}
+
+int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len)
+{
+    if (is_plain(name, len))
+        return find_text(plan, name, len);
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    int32_t found = text.failed ? -1 : find_text(plan, (const char *)text.data, text.len);
+    mr_buf_free(&text);
+    return found;
+}
+
+/* ---- samples -------------------------------------------------------------------------------------------------- */
+
+mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
+{
+    if (!MR_GROW(plan->samples, plan->sample_count, plan->sample_room))
+        return mr_fail_memory(err, "listing the samples");
+    plan->samples[plan->sample_count++] = *sample;
+    plan->used[sample->entry] = 1;
+    return MR_OK;
+}
+
+void mr_plan_free(const mr_layout *layout, mr_plan *plan)
+{
+    if (plan->state && layout && layout->free_state)
+        layout->free_state(plan->state);
+    for (size_t i = 0; i < plan->class_count; i++)
+        free(plan->classes[i].name);
+    free(plan->classes);
+    free(plan->splits);
+    free(plan->samples);
+    free(plan->used);
+    free(plan->licence);
+    mr_notes *notes = plan->notes;
+    *plan = (mr_plan){.notes = notes};
+}

@@ -1,0 +1,139 @@
+/* report.c - what ingest did: the manifest, and report.json for people who ask why.
+ * Invariant: neither holds a clock, a host or a path of this run; the manifest depends on the samples alone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ingest.h"
+#include "text.h"
+
+static json_t *options_json(const mr_ingest *in)
+{
+    const mr_ingest_options *o = in->options;
+    json_t *maps = json_object();
+    for (size_t i = 0; i < o->for_layout.map_count; i++)
+        json_object_set_new(maps, o->for_layout.maps[i].from, json_string(o->for_layout.maps[i].to));
+    return json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)o->shard_size, "order",
+                     json_string(o->shuffle ? "shuffled" : "source"), "seed",
+                     o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
+                     o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
+                     (int)o->for_layout.keep_unlisted, "split_map", maps);
+}
+
+static mr_status copy_classes(const mr_plan *plan, mr_manifest *m, mr_error *err)
+{
+    m->classes = mr_alloc(plan->class_count, sizeof *m->classes);
+    if (!m->classes)
+        return mr_fail_memory(err, "writing the manifest");
+    for (; m->class_count < plan->class_count; m->class_count++) {
+        m->classes[m->class_count] = plan->classes[m->class_count];
+        m->classes[m->class_count].name = strdup(plan->classes[m->class_count].name);
+        if (!m->classes[m->class_count].name)
+            return mr_fail_memory(err, "writing the manifest");
+    }
+    return MR_OK;
+}
+
+static int by_split_name(const void *a, const void *b)
+{
+    static const char *const first[] = {"train", "val", "test"};
+    const mr_split *x = a, *y = b;
+    size_t i = 0, j = 0;
+    while (i < MR_COUNT(first) && strcmp(first[i], x->name) != 0)
+        i++;
+    while (j < MR_COUNT(first) && strcmp(first[j], y->name) != 0)
+        j++;
+    return i != j ? (i > j) - (i < j) : strcmp(x->name, y->name);
+}
+
+static mr_status fill_splits(const mr_ingest *in, mr_manifest *m, mr_error *err)
+{
+    m->splits = mr_alloc(in->plan.split_count, sizeof *m->splits);
+    if (!m->splits)
+        return mr_fail_memory(err, "writing the manifest");
+    for (; m->split_count < in->plan.split_count; m->split_count++) {
+        mr_split *split = &m->splits[m->split_count];
+        memcpy(split->name, in->plan.splits[m->split_count].name, sizeof split->name);
+        split->shards = mr_alloc(in->cut_count, sizeof *split->shards);
+        if (!split->shards)
+            return mr_fail_memory(err, "writing the manifest");
+        for (size_t i = 0; i < in->cut_count; i++) {
+            if (in->cuts[i].split != m->split_count)
+                continue;
+            split->shards[split->shard_count++] = in->shards[i];
+            split->samples += in->shards[i].samples;
+            split->images += in->shards[i].images;
+            split->image_bytes += in->shards[i].image_bytes;
+        }
+    }
+    if (m->split_count)
+        qsort(m->splits, m->split_count, sizeof *m->splits, by_split_name);
+    return MR_OK;
+}
+
+mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
+{
+    mr_manifest *m = mr_alloc(1, sizeof *m);
+    if (!m)
+        return mr_fail_memory(err, "writing the manifest");
+    m->layout = strdup(in->choice.layout->name);
+    m->variant = strdup(in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant ? in->plan.variant : "");
+    m->licence = in->plan.licence ? strdup(in->plan.licence) : NULL;
+    m->options = options_json(in);
+    mr_status status = m->layout && m->variant && m->options && (m->licence || !in->plan.licence)
+                           ? MR_OK
+                           : mr_fail_memory(err, "writing the manifest");
+    if (status == MR_OK)
+        status = copy_classes(&in->plan, m, err);
+    if (status == MR_OK)
+        status = fill_splits(in, m, err);
+    if (status == MR_OK)
+        in->manifest = m;
+    else
+        mr_manifest_free(m);
+    return status;
+}
+
+static json_t *notes_of(const mr_notes *notes, mr_note_kind kind)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < notes->count; i++) {
+        const mr_note *n = &notes->items[i];
+        if (n->kind == kind)
+            json_array_append_new(list, json_pack("{sssssI}", "file", n->path, "reason", n->detail, "bytes",
+                                                  (json_int_t)n->bytes));
+    }
+    return list;
+}
+
+static json_t *splits_json(const mr_ingest *in)
+{
+    json_t *splits = json_object();
+    for (uint32_t s = 0; s < in->plan.split_count; s++) {
+        json_int_t samples = 0;
+        for (size_t i = 0; i < in->plan.sample_count; i++)
+            samples += in->plan.samples[i].split == s &&
+                       !(in->examined && in->examined[in->file_of[in->plan.samples[i].entry]].why);
+        json_object_set_new(splits, in->plan.splits[s].name, json_pack("{sI}", "samples", samples));
+    }
+    return splits;
+}
+
+json_t *mr_ingest_report(const mr_ingest *in, bool complete)
+{
+    mr_buf root = {0};
+    mr_text_escape(&root, in->choice.tree.root ? in->choice.tree.root : "", in->choice.tree.root_len);
+    json_t *doc = json_pack("{sbss?ss?ssss?sIsIsoso}", "complete", (int)complete, "layout",
+                            in->choice.layout ? in->choice.layout->name : NULL, "variant",
+                            in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant, "root",
+                            mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL, "files",
+                            (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
+                            (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
+    mr_buf_free(&root);
+    json_t *counts = json_object_get(doc, "counts");
+    for (int kind = 0; doc && kind < MR_NOTE_COUNT; kind++) {
+        json_object_set_new(counts, mr_note_words[kind], json_integer((json_int_t)in->notes.counts[kind]));
+        json_object_set_new(doc, mr_note_words[kind], notes_of(&in->notes, (mr_note_kind)kind));
+    }
+    return doc;
+}

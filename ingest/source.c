@@ -1,0 +1,370 @@
+/* source.c - folders, archives and standard input as one sorted tree.
+ * Invariant: after mr_source_open() nothing of a source changes, so every reader is thread-safe. */
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "source_list.h"
+#include "text.h"
+
+enum { BLOCK = 1 << 20, PATH_LIMIT = 4096 };
+
+static const uint64_t default_max_entry = (uint64_t)1 << 30;
+static const uint64_t max_text_entry = (uint64_t)1 << 36;
+static const uint64_t default_max_entries = 20000000;
+
+/* ---- the growing list ----------------------------------------------------------------------------------------- */
+
+char *list_keep(mr_source *s, const char *bytes, size_t len)
+{
+    block *b = s->blocks;
+    if (!b || b->size - b->used < len + 1) {
+        size_t size = len + 1 > BLOCK ? len + 1 : BLOCK;
+        b = malloc(sizeof *b + size);
+        if (!b)
+            return NULL;
+        *b = (block){.next = s->blocks, .size = size};
+        s->blocks = b;
+    }
+    char *at = b->bytes + b->used;
+    memcpy(at, bytes, len);
+    at[len] = '\0';
+    b->used += len + 1;
+    return at;
+}
+
+mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err)
+{
+    mr_source *s = l->source;
+    char *copy = strdup(path);
+    if (!copy || !MR_GROW(s->holders, s->holder_count, s->holder_room)) {
+        free(copy);
+        return mr_fail_memory(err, "listing the source");
+    }
+    s->holders[s->holder_count] = (holder){.path = copy, .fd = fd, .kind = kind};
+    *out = (uint32_t)s->holder_count++;
+    return MR_OK;
+}
+
+static const char *unsafe(const char *path, size_t len)
+{
+    if (len == 0)
+        return "the name is empty";
+    if (len > PATH_LIMIT)
+        return "the name is longer than 4,096 bytes";
+    if (memchr(path, '\0', len))
+        return "the name holds a NUL byte";
+    if (path[0] == '/')
+        return "the name is an absolute path";
+    for (size_t at = 0; at <= len;) {
+        const char *slash = memchr(path + at, '/', len - at);
+        size_t part = slash ? (size_t)(slash - path) - at : len - at;
+        if (part == 2 && memcmp(path + at, "..", 2) == 0)
+            return "the name leads out of the tree (..)";
+        if (part == 0 || (part == 1 && path[at] == '.'))
+            return "the name has an empty or \".\" part";
+        if (part > 255)
+            return "a part of the name is longer than 255 bytes";
+        at += part + 1;
+    }
+    return NULL;
+}
+
+bool list_name_ok(list *l, const char *path, size_t len)
+{
+    const char *why = unsafe(path, len);
+    if (why)
+        mr_note_add(l->notes, MR_NOTE_BAD_NAME, path, len, 0, "%s", why);
+    return !why;
+}
+
+/* macOS writes a shadow of every file into archives; its name ends like an image's, its bytes are none. */
+static bool is_resource_fork(const char *path, size_t len)
+{
+    const char *slash = memrchr(path, '/', len);
+    const char *base = slash ? slash + 1 : path;
+    size_t base_len = len - (size_t)(base - path);
+    return (len > 9 && memcmp(path, "__MACOSX/", 9) == 0) || (base_len > 2 && memcmp(base, "._", 2) == 0);
+}
+
+uint64_t list_max_size(const list *l, const char *path, size_t len)
+{
+    static const char *const text[] = {".json", ".jsonl", ".csv", ".txt", ".parquet"};
+    for (size_t i = 0; i < MR_COUNT(text); i++)
+        if (mr_name_ends(path, len, text[i]))
+            return max_text_entry;
+    return l->options.max_entry ? l->options.max_entry : default_max_entry;
+}
+
+mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
+                   mr_error *err)
+{
+    if (!list_name_ok(l, path, len))
+        return MR_OK;
+    if (is_resource_fork(path, len)) {
+        mr_note_add(l->notes, MR_NOTE_IGNORED, path, len, size, "a macOS resource fork");
+        return MR_OK;
+    }
+    uint64_t max = l->options.max_entries ? l->options.max_entries : default_max_entries;
+    if (l->count >= max)
+        return mr_fail(err, MR_BAD_DATA, "%s: more than %llu files", l->source->holders[held_by].path,
+                       (unsigned long long)max);
+    if (!mr_utf8_valid(path, len))
+        mr_note_add(l->notes, MR_NOTE_ODD_NAME, path, len, size, "kept byte for byte");
+    char *kept = list_keep(l->source, path, len);
+    if (!kept || !MR_GROW(l->items, l->count, l->room))
+        return mr_fail_memory(err, "listing the source");
+    l->items[l->count] = (listed){
+        .entry = {.path = kept, .path_len = (uint32_t)len, .holder = held_by, .size = size, .offset = offset},
+        .order = (uint32_t)l->count,
+    };
+    l->count++;
+    return MR_OK;
+}
+
+mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err)
+{
+    size_t target_len = strlen(target);
+    if (!list_name_ok(l, path, len))
+        return MR_OK;
+    const char *why = unsafe(target, target_len);
+    if (why) {
+        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a hard link out of the tree");
+        return MR_OK;
+    }
+    char *kept = list_keep(l->source, path, len), *kept_target = list_keep(l->source, target, target_len);
+    if (!kept || !kept_target || !MR_GROW(l->links, l->link_count, l->link_room))
+        return mr_fail_memory(err, "listing the source");
+    l->links[l->link_count++] = (pending_link){kept, kept_target, (uint32_t)len, (uint32_t)target_len};
+    return MR_OK;
+}
+
+static int compare_paths(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+    return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const listed *x = a, *y = b;
+    int order = compare_paths(x->entry.path, x->entry.path_len, y->entry.path, y->entry.path_len);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static uint32_t find(const mr_source *s, const char *path, size_t len)
+{
+    uint32_t at = mr_source_lower(s, path, len);
+    const mr_entry *e = at < s->count ? &s->entries[at] : NULL;
+    return e && compare_paths(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
+}
+
+/* Sorts, drops second comers, and publishes the entries in the source. */
+static mr_status settle(list *l, mr_error *err)
+{
+    mr_source *s = l->source;
+    if (l->count)
+        qsort(l->items, l->count, sizeof *l->items, by_path);
+    free(s->entries);
+    s->entries = mr_alloc(l->count, sizeof *s->entries);
+    s->count = 0;
+    if (!s->entries)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < l->count; i++) {
+        const mr_entry *e = &l->items[i].entry, *last = s->count ? &s->entries[s->count - 1] : NULL;
+        if (last && compare_paths(last->path, last->path_len, e->path, e->path_len) == 0)
+            mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
+                        "there is an earlier file of this name (%llu bytes), which stays",
+                        (unsigned long long)last->size);
+        else
+            s->entries[s->count++] = *e;
+    }
+    /* Only the survivors stay listed: links may add to them and settle again. */
+    for (size_t i = 0; i < s->count; i++)
+        l->items[i] = (listed){.entry = s->entries[i], .order = (uint32_t)i};
+    l->count = s->count;
+    return MR_OK;
+}
+
+/* "a" and "a/b" cannot both be written back: the file stays, what lies under its name goes. */
+static void drop_under_files(list *l)
+{
+    mr_source *s = l->source;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const mr_entry *e = &s->entries[i];
+        bool under = false;
+        for (size_t at = 1; at < e->path_len && !under; at++)
+            under = e->path[at] == '/' && find(s, e->path, at) != MR_NO_ENTRY;
+        if (under)
+            mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size, "lies under the name of a file");
+        else
+            s->entries[kept++] = *e;
+    }
+    s->count = kept;
+}
+
+static mr_status resolve_links(list *l, mr_error *err)
+{
+    size_t before = l->count;
+    for (size_t i = 0; i < l->link_count; i++) {
+        const pending_link *link = &l->links[i];
+        uint32_t target = find(l->source, link->target, link->target_len);
+        if (target == MR_NO_ENTRY) {
+            mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "a hard link to a file that is not there");
+            continue;
+        }
+        const mr_entry *e = &l->source->entries[target];
+        mr_status status = list_add(l, e->holder, link->path, link->path_len, e->size, e->offset, err);
+        if (status != MR_OK)
+            return status;
+    }
+    return l->count > before ? settle(l, err) : MR_OK;
+}
+
+static mr_status list_one(list *l, const char *path, mr_error *err)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return list_archive(l, STDIN_FILENO, "standard input", err);
+    if (stat(path, &st) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR)
+            return mr_fail(err, MR_MISUSE, "%s: there is no such file or folder", path);
+        return mr_fail_errno(err, errno, "%s", path);
+    }
+    if (S_ISDIR(st.st_mode))
+        return list_folder(l, path, err);
+    int fd;
+    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
+    if (status != MR_OK)
+        return status;
+    status = list_archive(l, fd, path, err);
+    close(fd);
+    return status;
+}
+
+mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
+                         mr_source **out, mr_error *err)
+{
+    list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
+    mr_status status = MR_OK;
+    l.source = mr_alloc(1, sizeof *l.source);
+    if (!l.source)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = list_one(&l, srcs[i], err);
+    if (status == MR_OK)
+        status = settle(&l, err);
+    if (status == MR_OK)
+        status = resolve_links(&l, err);
+    if (status == MR_OK)
+        drop_under_files(&l);
+    free(l.items);
+    free(l.links);
+    if (status == MR_OK)
+        *out = l.source;
+    else
+        mr_source_free(l.source);
+    return status;
+}
+
+void mr_source_free(mr_source *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->holder_count; i++) {
+        if (s->holders[i].fd >= 0)
+            close(s->holders[i].fd);
+        free(s->holders[i].path);
+    }
+    for (block *b = s->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    free(s->holders);
+    free(s->entries);
+    free(s);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+uint32_t mr_source_count(const mr_source *s)
+{
+    return (uint32_t)s->count;
+}
+
+const mr_entry *mr_source_entry(const mr_source *s, uint32_t n)
+{
+    return &s->entries[n];
+}
+
+uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len)
+{
+    size_t low = 0, high = s->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const mr_entry *e = &s->entries[middle];
+        if (compare_paths(e->path, e->path_len, path, len) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (uint32_t)low;
+}
+
+mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err)
+{
+    const mr_entry *e = &s->entries[entry];
+    const holder *h = &s->holders[e->holder];
+    if (at > e->size || len > e->size - at)
+        return mr_fail(err, MR_BAD_DATA, "%s: byte %llu lies behind its end", e->path, (unsigned long long)(at + len));
+    if (h->kind != HOLD_FOLDER)
+        return mr_file_pread(h->fd, bytes, len, e->offset + at, e->path, err);
+    int fd;
+    uint64_t size;
+    mr_status status = mr_file_open(h->fd, e->path, e->offset == FOLLOW_LINK, &fd, &size, err);
+    if (status != MR_OK)
+        return status;
+    if (size != e->size)
+        status = mr_fail(err, MR_BAD_DATA, "%s: changed its size while being read (%llu bytes, now %llu)", e->path,
+                         (unsigned long long)e->size, (unsigned long long)size);
+    else
+        status = mr_file_pread(fd, bytes, len, at, e->path, err);
+    close(fd);
+    return status;
+}
+
+mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err)
+{
+    size_t size = (size_t)s->entries[entry].size;
+    mr_buf_clear(out);
+    if (!mr_buf_reserve(out, size))
+        return mr_fail_memory(err, s->entries[entry].path);
+    mr_status status = mr_source_pread(s, entry, out->data, size, 0, err);
+    if (status == MR_OK)
+        out->len = size;
+    return status;
+}
+
+bool mr_name_ends(const char *name, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return len >= n && strncasecmp(name + len - n, suffix, n) == 0;
+}
+
+bool mr_name_is_image(const char *name, size_t len)
+{
+    static const char *const ends[] = {".jpg",  ".jpeg", ".jpe",  ".jfif", ".png",  ".webp", ".apng", ".gif",
+                                       ".bmp",  ".tif",  ".tiff", ".jp2",  ".mpo",  ".heic", ".heif", ".avif",
+                                       ".ppm",  ".pgm",  ".pbm",  ".jxl",  ".dng",  ".svg",  ".ico",  ".tga"};
+    for (size_t i = 0; i < MR_COUNT(ends); i++)
+        if (mr_name_ends(name, len, ends[i]))
+            return true;
+    return false;
+}

@@ -1,0 +1,82 @@
+/* source.h - folders, archives and standard input as one sorted tree of regular files.
+ * Invariant: every entry's path is relative, has no empty, "." or ".." part and no NUL, and occurs once; entries are
+ * sorted bytewise by path, so everything under a folder is one run.  What does not fit is in the notes. */
+#ifndef MR_SOURCE_H
+#define MR_SOURCE_H
+
+#include "notes.h"
+
+#define MR_NO_ENTRY UINT32_MAX
+
+typedef struct mr_entry {
+    const char *path;               /* NUL-terminated bytes, '/' between parts */
+    uint32_t path_len;
+    uint32_t holder;                /* which folder, archive or spool has the bytes */
+    uint64_t size;
+    uint64_t offset;                /* in the holder, if that is a file */
+} mr_entry;
+
+typedef struct mr_source mr_source;
+
+typedef struct mr_source_options {
+    uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
+    uint64_t max_entries;           /* 0: 20,000,000 */
+    bool quiet;
+} mr_source_options;
+
+/* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
+ * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).
+ * MR_MISUSE: a SRC does not exist; MR_BAD_DATA: an archive that cannot be read to its end (names it). */
+mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
+                         mr_source **out, mr_error *err);
+void mr_source_free(mr_source *s);
+
+uint32_t mr_source_count(const mr_source *s);
+const mr_entry *mr_source_entry(const mr_source *s, uint32_t n);
+uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len);     /* first entry with path >= this */
+
+/* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter. */
+mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err);
+/* The whole entry; replaces out's contents. */
+mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err);
+
+/* ---- a layout's view: the tree under a root ------------------------------------------------------------------- */
+
+typedef struct mr_tree {
+    const mr_source *source;
+    const char *root;               /* "" or "imagenette2-160/": a prefix of paths; not NUL-terminated at root_len */
+    size_t root_len;
+    uint32_t begin, end;            /* the entries under it */
+} mr_tree;
+
+mr_tree mr_tree_at(const mr_source *s, const char *root, size_t root_len);
+
+typedef struct mr_child {
+    const char *name;               /* not NUL-terminated: points into an entry's path */
+    size_t name_len;
+    bool is_dir;
+    uint32_t entry;                 /* the file, or the first entry of the directory */
+    uint32_t end;                   /* one past the child's entries */
+} mr_child;
+
+/* Iterates the children of directory `dir` ("" or "train/x", no trailing slash) in bytewise order of their full paths.
+ *      mr_child c = {0};
+ *      while (mr_tree_next(&tree, "train", 5, &c)) ...                                                              */
+bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *child);
+
+uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len);          /* a file; MR_NO_ENTRY */
+bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
+/* An entry's path without the root. */
+const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
+
+/* Does the name end like an image's: jpg jpeg png webp, and the kinds we refuse by name (gif bmp tif tiff ...)? */
+bool mr_name_is_image(const char *name, size_t len);
+bool mr_name_ends(const char *name, size_t len, const char *suffix);            /* ASCII case ignored */
+
+/* ---- for ranks: rank 0 lists, the others take its listing --------------------------------------------------------- */
+
+mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err);
+/* Opens the same folders and archives by path; `spool`: the shared spool file (taken over), -1 if there is none. */
+mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_error *err);
+
+#endif

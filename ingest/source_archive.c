@@ -1,0 +1,292 @@
+/* source_archive.c - what libarchive reads becomes entries, with their bytes in the archive itself or in the spool.
+ * Invariant: no name of an archive ever reaches the file system: bytes stay or go to one unlinked file, names go into
+ * the list.
+ *
+ * An entry stored uncompressed in a plain tar or zip file need not be copied: where its bytes should begin is guessed
+ * from the reader's position and then proven, byte by byte, against what libarchive delivers. */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive_entry.h>
+
+#include "archive_input.h"
+#include "file.h"
+#include "source_list.h"
+#include "term.h"
+#include "text.h"
+
+typedef struct unpack {
+    list *list;
+    struct archive *archive;
+    const char *name;
+    mr_progress *progress;
+    uint64_t entries, passed_over;
+    int fd;                         /* of the archive, if its bytes can be read in place; -1 */
+    uint32_t holder;                /* its number, MR_NO_ENTRY before the first use */
+    mr_buf compare;
+} unpack;
+
+enum { MAX_PASSED_OVER = 10000 };   /* a damaged archive must not keep us for ever */
+
+static mr_status broken(unpack *u, mr_error *err)
+{
+    const char *why = archive_error_string(u->archive);
+    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", u->name, u->entries,
+                   why ? why : "unknown damage");
+}
+
+static mr_status open_spool(list *l, mr_error *err)
+{
+    if (l->spool_holder != MR_NO_ENTRY)
+        return MR_OK;
+    int fd;
+    if (l->spool >= 0) {
+        fd = dup(l->spool);
+    } else {
+        const char *dir = getenv("TMPDIR");
+        mr_buf path = {0};
+        mr_buf_printf(&path, "%s/millrace-spool-XXXXXX", dir && *dir ? dir : "/tmp");
+        mr_buf_text(&path);
+        fd = path.failed ? -1 : mkstemp((char *)path.data);
+        if (fd >= 0)
+            unlink((char *)path.data);
+        mr_buf_free(&path);
+    }
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
+    mr_status status = list_holder(l, "the unpacked archive", fd, HOLD_SPOOL, &l->spool_holder, err);
+    if (status != MR_OK)
+        close(fd);
+    return status;
+}
+
+/* Where the data of the entry at hand lies. */
+typedef struct place {
+    bool in_place;
+    uint64_t at;                    /* in the archive, while in_place */
+    uint64_t size;                  /* so far */
+    const char *why;                /* must be rejected */
+} place;
+
+static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
+{
+    mr_buf_clear(&u->compare);
+    return len > 0 && mr_buf_reserve(&u->compare, len) &&
+           mr_file_pread(u->fd, u->compare.data, len, at, u->name, NULL) == MR_OK &&
+           memcmp(u->compare.data, bytes, len) == 0;
+}
+
+/* A tar reader may not have swallowed the header's last block yet: two places are possible. */
+static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
+{
+    int64_t position = archive_filter_bytes(u->archive, 0);
+    for (uint64_t ahead = 0; position >= 0 && ahead <= 512; ahead += 512) {
+        p->at = (uint64_t)position + ahead;
+        if (same_bytes(u, p->at, bytes, len))
+            return true;
+    }
+    return false;
+}
+
+/* The entry turned out not to lie in one piece: what has passed so far is copied after all. */
+static mr_status leave_place(unpack *u, place *p, mr_error *err)
+{
+    enum { CHUNK = 1 << 16 };
+    p->in_place = false;
+    for (uint64_t done = 0; done < p->size;) {
+        size_t n = p->size - done < CHUNK ? (size_t)(p->size - done) : CHUNK;
+        mr_buf_clear(&u->compare);
+        if (!mr_buf_reserve(&u->compare, n))
+            return mr_fail_memory(err, u->name);
+        mr_status status = mr_file_pread(u->fd, u->compare.data, n, p->at + done, u->name, err);
+        if (status == MR_OK)
+            status = mr_file_pwrite(u->list->source->holders[u->list->spool_holder].fd, u->compare.data, n,
+                                    u->list->spool_at + done, "the spool file", err);
+        if (status != MR_OK)
+            return status;
+        done += n;
+    }
+    return MR_OK;
+}
+
+/* Follows the entry's data to its end, block by block. */
+static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
+{
+    list *l = u->list;
+    const void *bytes;
+    size_t len;
+    int64_t offset;
+    for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
+        mr_status status = MR_OK;
+        if (r == ARCHIVE_FATAL)
+            return broken(u, err);
+        if (r == ARCHIVE_FAILED || r == ARCHIVE_RETRY) {
+            p->why = "damaged in the archive";
+            return MR_OK;
+        }
+        if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
+            p->why = "larger than the limit";
+            return MR_OK;
+        }
+        if (p->size == 0 && offset == 0 && len && u->fd >= 0)
+            p->in_place = find_place(u, bytes, len, p);
+        else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
+            status = leave_place(u, p, err);
+        if (status == MR_OK && !p->in_place)
+            status = mr_file_pwrite(l->source->holders[l->spool_holder].fd, bytes, len, l->spool_at + (uint64_t)offset,
+                                    "the spool file", err);
+        if (status != MR_OK)
+            return status;
+        if ((uint64_t)offset + len > p->size)
+            p->size = (uint64_t)offset + len;
+    }
+    return MR_OK;
+}
+
+static mr_status archive_holder(unpack *u, mr_error *err)
+{
+    if (u->holder != MR_NO_ENTRY)
+        return MR_OK;
+    int fd = dup(u->fd);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s", u->name);
+    mr_status status = list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
+    if (status != MR_OK)
+        close(fd);
+    return status;
+}
+
+static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
+{
+    list *l = u->list;
+    uint64_t max = list_max_size(l, path, len), at = l->spool_at;
+    bool stated = archive_entry_size_is_set(e);
+    place p = {0};
+    if (archive_entry_is_encrypted(e))
+        p.why = "encrypted";
+    else if (stated && archive_entry_size(e) < 0)
+        p.why = "claims a negative size";
+    else if (stated && (uint64_t)archive_entry_size(e) > max)
+        p.why = "larger than the limit";
+    mr_status status = p.why ? MR_OK : follow_data(u, max, &p, err);
+    if (status != MR_OK)
+        return status;
+    /* Refused bytes are left behind in the spool: what comes next must find nothing but zeros in its holes. */
+    if (!p.in_place)
+        l->spool_at += p.size;
+    /* A file that ends in a hole: the spool must be as long as the entry says. */
+    if (!p.in_place && p.size && ftruncate(l->source->holders[l->spool_holder].fd, (off_t)l->spool_at) != 0)
+        return mr_fail_errno(err, errno, "the spool file");
+    if (!p.why && stated && p.size != (uint64_t)archive_entry_size(e))
+        p.why = "has another length than the archive says";
+    if (p.why) {
+        mr_note_add(l->notes, MR_NOTE_REJECT, path, len, p.size, "%s", p.why);
+        return MR_OK;
+    }
+    mr_progress_add(u->progress, 1, p.size);
+    if (!p.in_place)
+        return list_add(l, l->spool_holder, path, len, p.size, at, err);
+    status = archive_holder(u, err);
+    return status == MR_OK ? list_add(l, u->holder, path, len, p.size, p.at, err) : status;
+}
+
+/* The entry's name in the bytes the archive has; "./a" is "a". */
+static const char *entry_name(struct archive_entry *e, size_t *len)
+{
+    const char *name = archive_entry_pathname(e);
+    if (!name)
+        name = archive_entry_pathname_utf8(e);
+    while (name && name[0] == '.' && name[1] == '/')
+        for (name += 2; *name == '/';)
+            name++;
+    *len = name ? strlen(name) : 0;
+    return name;
+}
+
+static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
+{
+    list *l = u->list;
+    size_t len;
+    const char *path = entry_name(e, &len);
+    mode_t type = archive_entry_filetype(e);
+    u->entries++;
+    if (type == AE_IFDIR)
+        return MR_OK;
+    if (!path || len == 0) {
+        mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name", u->entries,
+                    u->name);
+        return MR_OK;
+    }
+    const char *target = archive_entry_hardlink(e);
+    if (target) {
+        while (target[0] == '.' && target[1] == '/')
+            target += 2;
+        return list_link(l, path, len, target, err);
+    }
+    if (type == AE_IFLNK || (type != AE_IFREG && type != 0)) {
+        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "%s",
+                    type == AE_IFLNK ? "a symbolic link in an archive" : "a device or FIFO");
+        return MR_OK;
+    }
+    if (path[len - 1] == '/')       /* a folder that does not say so */
+        return MR_OK;
+    if (!list_name_ok(l, path, len))
+        return MR_OK;
+    return add_file(u, e, path, len, err);
+}
+
+mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
+{
+    struct stat st;
+    bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
+    struct archive_entry *entry;
+    mr_status status = open_spool(l, err);
+    if (status != MR_OK)
+        return status;
+    u.archive = archive_read_new();
+    archive_input *in = malloc(sizeof *in);
+    if (!u.archive || !in) {
+        archive_read_free(u.archive);
+        free(in);
+        return mr_fail_memory(err, path);
+    }
+    in->fd = fd;
+    in->seekable = is_file;
+    in->ready = 0;
+    /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
+    if (utf8)
+        before = uselocale(utf8);
+    u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
+    int r = archive_input_open(u.archive, in);
+    if (r < ARCHIVE_WARN) {
+        const char *why = archive_error_string(u.archive);
+        status = mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", path, why ? why : "unknown format");
+    }
+    while (status == MR_OK && (r = archive_read_next_header(u.archive, &entry)) != ARCHIVE_EOF) {
+        if (r == ARCHIVE_FATAL)
+            status = broken(&u, err);
+        else if (r == ARCHIVE_RETRY && ++u.passed_over > MAX_PASSED_OVER)
+            status = broken(&u, err);
+        else if (r == ARCHIVE_RETRY)
+            mr_note_add(l->notes, MR_NOTE_INFO, path, strlen(path), 0, "an entry was passed over: %s",
+                        archive_error_string(u.archive));
+        else
+            status = add_entry(&u, entry, err);
+    }
+    mr_progress_end(u.progress);
+    mr_buf_free(&u.compare);
+    archive_read_free(u.archive);
+    free(in);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
+    return status;
+}

@@ -1,0 +1,68 @@
+/* source_list.h - the listing while it grows; for source*.c alone.
+ * Invariant: a path gets in only through list_add(), which refuses the unsafe ones with a note. */
+#ifndef MR_SOURCE_LIST_H
+#define MR_SOURCE_LIST_H
+
+#include "source.h"
+
+typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL } holder_kind;
+
+typedef struct holder {
+    char *path;                     /* as given, for messages */
+    int fd;
+    holder_kind kind;
+} holder;
+
+typedef struct listed {
+    mr_entry entry;
+    uint32_t order;                 /* of arrival: the first of two equal names stays */
+} listed;
+
+typedef struct pending_link {       /* a hard link inside an archive: another name for earlier bytes */
+    const char *path, *target;
+    uint32_t path_len, target_len;
+} pending_link;
+
+typedef struct block {              /* paths live in blocks that never move */
+    struct block *next;
+    size_t used, size;
+    char bytes[];
+} block;
+
+struct mr_source {
+    holder *holders;
+    size_t holder_count, holder_room;
+    mr_entry *entries;
+    size_t count;
+    block *blocks;
+};
+
+typedef struct list {
+    mr_source *source;
+    mr_notes *notes;
+    mr_source_options options;
+    listed *items;
+    size_t count, room;
+    pending_link *links;
+    size_t link_count, link_room;
+    int spool;                      /* where archives unpack to */
+    uint32_t spool_holder;
+    uint64_t spool_at;
+} list;
+
+enum { FOLLOW_LINK = 1 };           /* entry.offset of a folder's file that is a link to another file of the tree */
+
+char *list_keep(mr_source *s, const char *bytes, size_t len);      /* a copy that lives as long; NULL: no memory */
+mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
+/* False when the name was refused (with a note); `*status` is a failure when memory is out. */
+bool list_name_ok(list *l, const char *path, size_t len);
+mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
+                   mr_error *err);
+mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
+uint64_t list_max_size(const list *l, const char *path, size_t len);
+
+mr_status list_folder(list *l, const char *path, mr_error *err);
+mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
+bool archive_name(const char *name, size_t len, size_t *stem_len);
+
+#endif

@@ -1,0 +1,229 @@
+/* stage.c - DST.partial, where a dataset grows beside its target.
+ * Invariant: at most one ingest works in it (flock), and the target changes by one rename of the whole folder. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "ingest.h"
+
+struct mr_stage {
+    char *path;                     /* DST.partial */
+    int dir;
+    bool replaces;                  /* the target holds a dataset that goes when the new one is whole */
+    bool owner;                     /* rank 0 */
+    bool published;
+};
+
+static const char spool_name[] = "spool";
+
+typedef enum target_kind { ABSENT, EMPTY_FOLDER, DATASET, OTHER } target_kind;
+
+static mr_status look_at(const char *target, target_kind *kind, mr_error *err)
+{
+    struct stat st;
+    if (lstat(target, &st) != 0) {
+        *kind = ABSENT;
+        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", target);
+    }
+    *kind = OTHER;
+    if (!S_ISDIR(st.st_mode))
+        return MR_OK;
+    DIR *dir = opendir(target);
+    if (!dir)
+        return mr_fail_errno(err, errno, "%s", target);
+    *kind = EMPTY_FOLDER;
+    for (struct dirent *e; *kind != DATASET && (e = readdir(dir));) {
+        if (strcmp(e->d_name, MR_MANIFEST) == 0)
+            *kind = DATASET;
+        else if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            *kind = OTHER;
+    }
+    closedir(dir);
+    return MR_OK;
+}
+
+static mr_status check_target(mr_stage *s, const char *target, bool force, mr_error *err)
+{
+    target_kind kind;
+    mr_status status = look_at(target, &kind, err);
+    if (status != MR_OK)
+        return status;
+    if (kind == OTHER)
+        return mr_fail(err, MR_MISUSE, "%s: is there and is no millrace dataset; choose another DST or remove it", target);
+    if (kind == DATASET && !force)
+        return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
+                       target);
+    s->replaces = kind == DATASET;
+    return MR_OK;
+}
+
+static mr_status make(mr_stage *s, const char *target, mr_error *err)
+{
+    char *parent = NULL, *name = NULL;
+    mr_status status = mr_path_split(target, &parent, &name, err);
+    if (status == MR_OK)
+        status = mr_dir_make(parent, err);
+    free(parent);
+    free(name);
+    if (status != MR_OK)
+        return status;
+    if (mkdir(s->path, 0777) != 0 && errno != EEXIST)
+        return mr_fail_errno(err, errno, "%s: cannot make the folder", s->path);
+    return MR_OK;
+}
+
+mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err)
+{
+    mr_stage *s = mr_alloc(1, sizeof *s);
+    size_t len = strlen(target);
+    while (len > 1 && target[len - 1] == '/')
+        len--;
+    mr_buf path = {0};
+    mr_buf_printf(&path, "%.*s.partial", (int)len, target);
+    if (!s || mr_buf_status(&path, err, target) != MR_OK) {
+        free(s);
+        return mr_fail_memory(err, target);
+    }
+    mr_buf_text(&path);
+    *s = (mr_stage){.path = (char *)path.data, .dir = -1, .owner = first_rank};
+    mr_status status = first_rank ? check_target(s, target, force, err) : MR_OK;
+    if (status == MR_OK && first_rank)
+        status = make(s, target, err);
+    if (status == MR_OK) {
+        s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (s->dir < 0)
+            status = mr_fail_errno(err, errno, "%s", s->path);
+    }
+    if (status == MR_OK && first_rank && flock(s->dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        status = mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it", s->path);
+    if (status != MR_OK) {
+        s->owner = false;           /* not ours: leave it as it is */
+        mr_stage_close(s);
+        return status;
+    }
+    *out = s;
+    return MR_OK;
+}
+
+const char *mr_stage_path(const mr_stage *s)
+{
+    return s->path;
+}
+
+int mr_stage_dir(const mr_stage *s)
+{
+    return s->dir;
+}
+
+mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
+{
+    int flags = s->owner ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
+    *fd = openat(s->dir, spool_name, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s/%s", s->path, spool_name) : MR_OK;
+}
+
+void mr_stage_spool_unlink(mr_stage *s)
+{
+    unlinkat(s->dir, spool_name, 0);
+}
+
+static bool belongs(const char *name, const mr_cut *cuts, size_t count)
+{
+    const char *dot = strrchr(name, '.');
+    if (!dot || (strcmp(dot, ".mdb") != 0 && strcmp(dot, ".idx") != 0 && strcmp(dot, ".done") != 0))
+        return false;
+    size_t len = (size_t)(dot - name);
+    for (size_t i = 0; i < count; i++)
+        if (strlen(cuts[i].name) == len && memcmp(cuts[i].name, name, len) == 0)
+            return true;
+    return false;
+}
+
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err)
+{
+    int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    mr_status status = MR_OK;
+    if (!dir) {
+        mr_fail_errno(err, errno, "%s", s->path);
+        if (fd >= 0)
+            close(fd);
+        return MR_SYSTEM;
+    }
+    for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || belongs(e->d_name, cuts, count))
+            continue;
+        status = mr_dir_remove(s->dir, e->d_name, err);
+    }
+    closedir(dir);
+    return status;
+}
+
+static mr_status sync_parent(const char *target, mr_error *err)
+{
+    char *parent = NULL, *name = NULL;
+    mr_status status = mr_path_split(target, &parent, &name, err);
+    int fd = status == MR_OK ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (status == MR_OK)
+        status = fd < 0 ? mr_fail_errno(err, errno, "%s", parent) : mr_dir_sync(fd, parent, err);
+    if (fd >= 0)
+        close(fd);
+    free(parent);
+    free(name);
+    return status;
+}
+
+/* renameat2(EXCHANGE) swaps old and new in one act.  File systems without it get the old one moved aside first: then a
+ * crash between the two renames leaves it whole under DST.partial.old. */
+static mr_status exchange(mr_stage *s, const char *target, mr_error *err)
+{
+    if (renameat2(AT_FDCWD, s->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
+        return mr_dir_remove(AT_FDCWD, s->path, err);
+    if (errno != EINVAL && errno != ENOSYS)
+        return mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
+    mr_buf aside = {0};
+    mr_buf_printf(&aside, "%s.old", s->path);
+    mr_status status = mr_buf_status(&aside, err, target);
+    if (status == MR_OK && (rename(target, mr_buf_text(&aside)) != 0 || rename(s->path, target) != 0))
+        status = mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
+    if (status == MR_OK)
+        status = mr_dir_remove(AT_FDCWD, mr_buf_text(&aside), err);
+    mr_buf_free(&aside);
+    return status;
+}
+
+mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err)
+{
+    mr_status status = mr_dir_sync(s->dir, s->path, err);
+    if (status != MR_OK)
+        return status;
+    if (s->replaces)
+        status = exchange(s, target, err);
+    else if (rename(s->path, target) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot be renamed to %s", s->path, target);
+    if (status != MR_OK)
+        return status;
+    s->published = true;
+    return sync_parent(target, err);
+}
+
+void mr_stage_close(mr_stage *s)
+{
+    if (!s)
+        return;
+    if (s->owner && !s->published) {
+        mr_stage_spool_unlink(s);
+        rmdir(s->path);             /* stays if it holds finished shards */
+    }
+    if (s->dir >= 0)
+        close(s->dir);
+    free(s->path);
+    free(s);
+}

@@ -1,0 +1,81 @@
+/* millrace.c - the program: one table of commands, and nothing that a command could do itself. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ingest/commands.h"
+#include "shards/commands.h"
+#include "term.h"
+#include "text.h"
+
+/* word, function, what it does */
+#define COMMANDS(X)                                                            \
+    X("ingest", cmd_ingest, "turn image folders and archives into a dataset")  \
+    X("verify", cmd_verify, "prove that a dataset is whole")                   \
+    X("inspect", cmd_inspect, "summarise a dataset: splits, classes, digest")  \
+    X("show", cmd_show, "one sample's facts and meta, or its image")           \
+    X("export", cmd_export, "write the source files back, or a WebDataset tar")\
+    X("reindex", cmd_reindex, "rebuild lost .idx files")                       \
+    X("sample", cmd_sample, "draw a small dataset to try everything with")
+
+typedef struct command {
+    const char *word;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} command;
+
+static const command commands[] = {
+#define X(word, run, what) {word, run, what},
+    COMMANDS(X)
+#undef X
+};
+
+static void usage(FILE *stream)
+{
+    fprintf(stream, "%smillrace%s turns image datasets into shards that can be trusted, and streams them.\n\n",
+            mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN));
+    fprintf(stream, "Usage: millrace COMMAND [OPTION...] ...\n\n");
+    for (size_t i = 0; i < MR_COUNT(commands); i++)
+        fprintf(stream, "  %s%-8s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i].word, mr_sgr(stream, MR_PLAIN),
+                commands[i].what);
+    fprintf(stream, "\n'millrace COMMAND --help' explains a command.  To try it all without a download:\n\n"
+                    "  millrace sample pictures --layout imagenette\n"
+                    "  millrace ingest pictures dataset\n"
+                    "  millrace verify dataset\n\n"
+                    "Exit codes: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed.\n");
+}
+
+static int unknown(const char *word)
+{
+    const char *words[MR_COUNT(commands) + 1] = {0};
+    for (size_t i = 0; i < MR_COUNT(commands); i++)
+        words[i] = commands[i].word;
+    const char *near = mr_text_nearest(word, words);
+    fprintf(stderr, "%smillrace:%s there is no command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
+    if (near)
+        fprintf(stderr, "; did you mean 'millrace %s'?", near);
+    fprintf(stderr, "\nTry 'millrace --help'.\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    /* A closed pipe is a write error with a message, not a silent death. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        usage(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        printf("millrace %s, dataset format 1\n", MILLRACE_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < MR_COUNT(commands); i++)
+        if (strcmp(commands[i].word, argv[1]) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    return unknown(argv[1]);
+}

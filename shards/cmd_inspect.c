@@ -1,0 +1,329 @@
+/* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
+ * Invariant: reads the manifest alone, and the indexes only for --classes; image bytes are never touched. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "index.h"
+#include "manifest.h"
+#include "term.h"
+#include "text.h"
+
+enum { CLASSES_SHOWN = 20 };
+
+enum { OPT_JSON = 256, OPT_CLASSES };
+
+typedef struct request {
+    const char *dir;
+    bool json, classes;
+} request;
+
+/* counts[split * (classes + 2) + class]; behind the classes: samples with no label, and with a list of labels. */
+typedef struct census {
+    uint64_t *counts;
+    size_t width;
+} census;
+
+static const struct argp_option options[] = {
+    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
+    {"classes", OPT_CLASSES, NULL, 0, "List every class with its number of samples in each split", 1},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+    {0},
+};
+
+static const char help[] =
+    "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and its digest (the same "
+    "wherever the same source is ingested)."
+    "\vExamples:\n"
+    "  millrace inspect imagenette\n"
+    "  millrace inspect --classes imagenette\n"
+    "  millrace inspect --json imagenette | jq .splits.train.samples\n\n"
+    "Exit status: 0 done; 1 the manifest or an index is damaged; 2 wrong use or no dataset there; 3 the system failed.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    switch (key) {
+    case OPT_JSON: q->json = true; break;
+    case OPT_CLASSES: q->classes = true; break;
+    case 'q': break;
+    case ARGP_KEY_ARG:
+        if (q->dir)
+            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
+        q->dir = arg;
+        break;
+    case ARGP_KEY_END:
+        if (!q->dir)
+            mr_cli_misuse(state, "which dataset? Name its directory");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- counting labels ------------------------------------------------------------------------------------------ */
+
+static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
+{
+    mr_row *rows;
+    mr_status status = mr_index_read(dirfd, shard, &rows, err);
+    if (status != MR_OK)
+        return status;
+    for (uint64_t i = 0; i < shard->samples; i++) {
+        int32_t label = rows[i].label;
+        if (rows[i].flags & MR_FLAG_MULTI_LABEL)
+            counts[classes + 1]++;
+        else
+            counts[label >= 0 && (size_t)label < classes ? (size_t)label : classes]++;
+    }
+    free(rows);
+    return MR_OK;
+}
+
+static mr_status count_all(const char *dir, const mr_manifest *m, census *c, mr_error *err)
+{
+    c->width = m->class_count + 2;
+    c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
+    if (!c->counts)
+        return mr_fail_memory(err, "counting classes");
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return mr_fail(err, MR_SYSTEM, "%s: cannot open", dir);
+    mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
+        for (size_t k = 0; status == MR_OK && k < m->splits[i].shard_count; k++)
+            status = count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err);
+    close(dirfd);
+    return status;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t file_bytes(const mr_split *s)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < s->shard_count; i++)
+        bytes += s->shards[i].mdb.bytes + s->shards[i].idx.bytes;
+    return bytes;
+}
+
+static json_t *splits_json(const mr_manifest *m)
+{
+    json_t *splits = json_object();
+    for (size_t i = 0; i < m->split_count; i++) {
+        const mr_split *s = &m->splits[i];
+        json_object_set_new(splits, s->name,
+                            json_pack("{s:I,s:I,s:I,s:I,s:I}", "samples", (json_int_t)s->samples, "images",
+                                      (json_int_t)s->images, "bytes", (json_int_t)s->image_bytes, "shards",
+                                      (json_int_t)s->shard_count, "file_bytes", (json_int_t)file_bytes(s)));
+    }
+    return splits;
+}
+
+static void add_classes(const mr_manifest *m, json_t *doc)
+{
+    json_t *names = json_array(), *ids = json_array();
+    bool have_ids = false;
+    for (size_t i = 0; i < m->class_count; i++) {
+        json_array_append_new(names, json_string(m->classes[i].name));
+        json_array_append_new(ids, m->classes[i].has_id ? json_integer(m->classes[i].id) : json_null());
+        have_ids |= m->classes[i].has_id;
+    }
+    json_object_set_new(doc, "classes", names);
+    if (have_ids)
+        json_object_set(doc, "class_ids", ids);
+    json_decref(ids);
+}
+
+static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < m->split_count; i++) {
+        const uint64_t *counts = c->counts + i * c->width;
+        json_t *list = json_array();
+        for (size_t k = 0; k < m->class_count; k++)
+            json_array_append_new(list, json_integer((json_int_t)counts[k]));
+        json_object_set_new(all, m->splits[i].name,
+                            json_pack("{s:o,s:I,s:I}", "classes", list, "no_label", (json_int_t)counts[m->class_count],
+                                      "several_labels", (json_int_t)counts[m->class_count + 1]));
+    }
+    json_object_set_new(doc, "class_counts", all);
+}
+
+static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, mr_error *err)
+{
+    json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
+                            m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
+    if (!doc)
+        return mr_fail_memory(err, "writing JSON");
+    add_classes(m, doc);
+    json_object_set_new(doc, "options", m->options ? json_incref(m->options) : json_object());
+    if (c->counts)
+        add_counts(m, c, doc);
+    mr_status status = mr_json_print(doc, err);
+    json_decref(doc);
+    return status;
+}
+
+/* ---- for people ----------------------------------------------------------------------------------------------- */
+
+static void print_splits(const mr_manifest *m)
+{
+    mr_table *t = mr_table_new(6);
+    char samples[32], images[32], bytes[32], shards[32], files[32];
+    uint64_t sum[5] = {0};
+    mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards", ">on disk");
+    for (size_t i = 0; i <= m->split_count; i++) {
+        uint64_t row[5];
+        const mr_split *s = i < m->split_count ? &m->splits[i] : NULL;
+        if (!s && m->split_count == 1)
+            break;
+        if (s) {
+            const uint64_t own[5] = {s->samples, s->images, s->image_bytes, s->shard_count, file_bytes(s)};
+            memcpy(row, own, sizeof row);
+            for (size_t k = 0; k < 5; k++)
+                sum[k] += row[k];
+        } else {
+            memcpy(row, sum, sizeof row);
+        }
+        mr_table_row(t, s ? s->name : "all", mr_text_count(row[0], samples), mr_text_count(row[1], images),
+                     mr_text_bytes(row[2], bytes), mr_text_count(row[3], shards), mr_text_bytes(row[4], files));
+    }
+    mr_table_print(t, stdout);
+}
+
+static void print_classes(const mr_manifest *m)
+{
+    if (!m->class_count)
+        return;
+    printf("\n  %s%zu classes%s: ", mr_sgr(stdout, MR_BOLD), m->class_count, mr_sgr(stdout, MR_PLAIN));
+    for (size_t i = 0; i < m->class_count && i < CLASSES_SHOWN; i++)
+        printf("%s%s", i ? ", " : "", m->classes[i].name);
+    if (m->class_count > CLASSES_SHOWN)
+        printf(" ... and %zu more (--classes)", m->class_count - CLASSES_SHOWN);
+    printf("\n");
+}
+
+static bool any(const mr_manifest *m, const census *c, size_t column)
+{
+    for (size_t i = 0; i < m->split_count; i++)
+        if (c->counts[i * c->width + column])
+            return true;
+    return false;
+}
+
+/* Where a sample has boxes or a list of labels, counting single labels would show nothing but zeros. */
+static bool has_labels(const mr_manifest *m, const census *c)
+{
+    for (size_t k = 0; k < m->class_count; k++)
+        if (any(m, c, k))
+            return true;
+    return false;
+}
+
+static void print_all_classes(const mr_manifest *m)
+{
+    printf("\n  %s label  class%s   (samples have no single label here: see their annotations or \"labels\" in the meta)\n",
+           mr_sgr(stdout, MR_BOLD), mr_sgr(stdout, MR_PLAIN));
+    for (size_t k = 0; k < m->class_count; k++) {
+        printf("  %6zu  %s", k, m->classes[k].name);
+        if (m->classes[k].has_id)
+            printf("  %s(id %lld in the source)%s", mr_sgr(stdout, MR_DIM), (long long)m->classes[k].id,
+                   mr_sgr(stdout, MR_PLAIN));
+        printf("\n");
+    }
+}
+
+/* A column a split shows what is missing where. */
+static void print_census(const mr_manifest *m, const census *c)
+{
+    size_t width = 7;
+    for (size_t i = 0; i < m->class_count; i++)
+        width = strlen(m->classes[i].name) > width ? strlen(m->classes[i].name) : width;
+    width = width > 40 ? 40 : width;
+    printf("\n  %s%6s  %-*s", mr_sgr(stdout, MR_BOLD), "label", (int)width, "class");
+    for (size_t i = 0; i < m->split_count; i++)
+        printf("  %10s", m->splits[i].name);
+    printf("%s\n", mr_sgr(stdout, MR_PLAIN));
+    for (size_t k = 0; k < c->width; k++) {
+        if (k < m->class_count)
+            printf("  %6zu  %-*s", k, (int)width, m->classes[k].name);
+        else if (any(m, c, k))
+            printf("  %6s  %-*s", "", (int)width, k == m->class_count ? "(no label)" : "(several labels)");
+        else
+            continue;
+        for (size_t i = 0; i < m->split_count; i++) {
+            uint64_t n = c->counts[i * c->width + k];
+            char count[32];
+            printf("  %s%10s%s", n ? "" : mr_sgr(stdout, MR_YELLOW), mr_text_count(n, count), mr_sgr(stdout, MR_PLAIN));
+        }
+        printf("\n");
+    }
+}
+
+static void print_options(const mr_manifest *m)
+{
+    const char *key;
+    json_t *value;
+    bool first = true;
+    json_object_foreach(m->options, key, value) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        printf("%s%s=%s", first ? "  options  " : ", ", key, text ? text : "?");
+        free(text);
+        first = false;
+    }
+    if (!first)
+        printf("\n");
+}
+
+static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c)
+{
+    bool variant = m->variant && *m->variant;
+    printf("%s%s%s: %s%s%s%s, format %d\n", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN), m->layout,
+           variant ? " (" : "", variant ? m->variant : "", variant ? ")" : "", MR_FORMAT_VERSION);
+    print_splits(m);
+    if (c->counts && has_labels(m, c))
+        print_census(m, c);
+    else if (c->counts)
+        print_all_classes(m);
+    else
+        print_classes(m);
+    printf("\n");
+    if (m->licence)
+        printf("  licence  %s\n", m->licence);
+    print_options(m);
+    printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    request q = {0};
+    mr_manifest *m = NULL;
+    census c = {0};
+    uint8_t digest[32];
+    char hex[65];
+    mr_error err = {0};
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_manifest_open(q.dir, &m, digest, &err);
+    if (status == MR_OK && q.classes)
+        status = count_all(q.dir, m, &c, &err);
+    if (status == MR_OK) {
+        mr_hex(digest, sizeof digest, hex);
+        if (q.json)
+            status = print_json(m, hex, &c, &err);
+        else
+            print_human(&q, m, hex, &c);
+    }
+    if (status == MR_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        status = mr_fail(&err, MR_SYSTEM, "standard output: cannot write");
+    if (status != MR_OK)
+        mr_term_error(&err);
+    free(c.counts);
+    mr_manifest_free(m);
+    return mr_exit_code(status);
+}

@@ -1,0 +1,266 @@
+/* cmd_show.c - `millrace show DST SPLIT N`: one sample as the trainer will see it.
+ * Invariant: the image and meta shown have matched their hashes, and the meta's numbers are shown as the source wrote
+ * them: its text is laid out anew, never parsed into numbers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "file.h"
+#include "image.h"
+#include "json_lay_out.h"
+#include "manifest.h"
+#include "meta.h"
+#include "term.h"
+#include "text.h"
+
+typedef unsigned long long ull;
+
+enum { OPT_IMAGE = 256, OPT_JSON, OPT_FORCE };
+
+typedef struct request {
+    const char *dir, *split, *image;
+    uint64_t sample;
+    unsigned args;
+    bool json, force;
+} request;
+
+static const struct argp_option options[] = {
+    {"image", OPT_IMAGE, "FILE", 0, "Write the encoded image to FILE ('-': standard output) and print nothing else", 1},
+    {"force", OPT_FORCE, NULL, 0, "Let --image replace an existing FILE", 1},
+    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+    {0},
+};
+
+static const char help[] =
+    "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within SPLIT."
+    "\vExamples:\n"
+    "  millrace show imagenette train 17\n"
+    "  millrace show imagenette val 0 --image first.jpg\n"
+    "  millrace show --json coco val 3 | jq .meta.annotations\n\n"
+    "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system failed.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    switch (key) {
+    case OPT_IMAGE: q->image = arg; break;
+    case OPT_FORCE: q->force = true; break;
+    case OPT_JSON: q->json = true; break;
+    case 'q': break;
+    case ARGP_KEY_ARG:
+        if (q->args == 0)
+            q->dir = arg;
+        else if (q->args == 1)
+            q->split = arg;
+        else if (q->args > 2)
+            mr_cli_misuse(state, "'%s' is one argument too many", arg);
+        else if (!mr_text_parse_u64(arg, &q->sample))
+            mr_cli_misuse(state, "'%s' is no sample number; they count from 0", arg);
+        q->args++;
+        break;
+    case ARGP_KEY_END:
+        if (q->args < 3)
+            mr_cli_misuse(state, "expected DST SPLIT N, for example: millrace show imagenette train 17");
+        if (q->image && q->json)
+            mr_cli_misuse(state, "--image and --json exclude each other");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- facts ---------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    uint32_t flag;
+    const char *word;
+} flag_words[] = {
+    {MR_FLAG_SAME_BYTES, "same-bytes"},   {MR_FLAG_MULTI_LABEL, "multi-label"}, {MR_FLAG_UNANNOTATED, "unannotated"},
+    {MR_FLAG_PROGRESSIVE, "progressive"}, {MR_FLAG_ANIMATED, "animated"},       {MR_FLAG_ALPHA, "alpha"},
+    {MR_FLAG_PALETTE, "palette"},         {MR_FLAG_ARITHMETIC, "arithmetic"},
+};
+
+static const char *shard_name(const mr_manifest *m, const request *q)
+{
+    const mr_split *split = mr_manifest_split(m, q->split);
+    for (size_t i = 0; split && i < split->shard_count; i++)
+        if (q->sample - split->shards[i].first < split->shards[i].samples)
+            return split->shards[i].name;
+    return "";
+}
+
+static const char *class_name(const mr_manifest *m, int32_t label)
+{
+    return label >= 0 && (size_t)label < m->class_count ? m->classes[label].name : NULL;
+}
+
+static void add_text(mr_buf *out, const char *key, const char *text)
+{
+    mr_buf_printf(out, ",\"%s\":", key);
+    if (text)
+        mr_json_add_string(out, text, strlen(text));
+    else
+        mr_buf_add_text(out, "null");
+}
+
+static void write_json(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_buf *source, mr_buf *out)
+{
+    const mr_codec *codec = mr_codec_by_id(v->codec);
+    mr_buf_add_text(out, "{\"split\":");
+    mr_json_add_string(out, q->split, strlen(q->split));
+    mr_buf_printf(out, ",\"sample\":%llu", (ull)q->sample);
+    add_text(out, "shard", shard_name(m, q));
+    add_text(out, "source", mr_buf_text(source));
+    mr_buf_printf(out, ",\"bytes\":%zu,\"xxh3_64\":\"%016llx\"", v->image_len, (ull)mr_hash64(v->image, v->image_len));
+    add_text(out, "codec", codec ? codec->name : NULL);
+    mr_buf_printf(out, ",\"width\":%u,\"height\":%u,\"components\":%u,\"bits\":%u,\"orientation\":%u,\"label\":%d",
+                  v->width, v->height, v->components, v->bits, v->orientation, (int)v->label);
+    add_text(out, "class", class_name(m, v->label));
+    mr_buf_add_text(out, ",\"flags\":[");
+    const char *comma = "";
+    for (size_t i = 0; i < MR_COUNT(flag_words); i++) {
+        if (!(v->flags & flag_words[i].flag))
+            continue;
+        mr_buf_printf(out, "%s\"%s\"", comma, flag_words[i].word);
+        comma = ",";
+    }
+    mr_buf_add_text(out, "],\"meta\":");
+    mr_buf_add(out, v->meta, v->meta_len);
+    mr_buf_add_text(out, "}\n");
+}
+
+static void line(mr_buf *out, const char *word)
+{
+    mr_buf_printf(out, "  %s%-11s%s ", mr_sgr(stdout, MR_DIM), word, mr_sgr(stdout, MR_PLAIN));
+}
+
+static void write_human(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_buf *source, mr_buf *out)
+{
+    static const char *const channels[] = {"", "gray", "gray + alpha", "3 colours", "4 channels"};
+    const mr_codec *codec = mr_codec_by_id(v->codec);
+    const char *name = class_name(m, v->label);
+    char count[32];
+    mr_buf_printf(out, "%s%s %llu%s of %s\n", mr_sgr(stdout, MR_BOLD), q->split, (ull)q->sample, mr_sgr(stdout, MR_PLAIN),
+                  q->dir);
+    line(out, "source");
+    mr_buf_printf(out, "%s\n", mr_buf_text(source));
+    line(out, "shard");
+    mr_buf_printf(out, "%s\n", shard_name(m, q));
+    line(out, "image");
+    mr_buf_printf(out, "%s, %u x %u, %s, %u bits, %s bytes\n", codec ? codec->name : "?", v->width, v->height,
+                  channels[v->components < MR_COUNT(channels) ? v->components : 0], v->bits,
+                  mr_text_count(v->image_len, count));
+    line(out, "orientation");
+    mr_buf_printf(out, "%u%s\n", v->orientation, v->orientation > 1 ? " (EXIF: turn or mirror before use)" : "");
+    line(out, "label");
+    if (v->flags & MR_FLAG_MULTI_LABEL)
+        mr_buf_add_text(out, "a list, see \"labels\" below\n");
+    else if (v->label < 0)
+        mr_buf_add_text(out, "none\n");
+    else
+        mr_buf_printf(out, "%d%s%s%s\n", (int)v->label, name ? " (" : "", name ? name : "", name ? ")" : "");
+    for (size_t i = 0, n = 0; i < MR_COUNT(flag_words); i++) {
+        if (!(v->flags & flag_words[i].flag))
+            continue;
+        if (n++ == 0)
+            line(out, "flags");
+        else
+            mr_buf_add_text(out, ", ");
+        mr_buf_add_text(out, flag_words[i].word);
+    }
+    if (v->flags)
+        mr_buf_add_text(out, "\n");
+    line(out, "hash");
+    mr_buf_printf(out, "%016llx (XXH3-64, matches)\n", (ull)mr_hash64(v->image, v->image_len));
+    mr_buf_printf(out, "  %smeta%s\n    ", mr_sgr(stdout, MR_DIM), mr_sgr(stdout, MR_PLAIN));
+    mr_json_lay_out(out, v->meta, v->meta_len, 2);
+    mr_buf_add_text(out, "\n");
+}
+
+/* ---- output --------------------------------------------------------------------------------------------------- */
+
+static mr_status write_image(const request *q, const mr_sample_view *v, mr_error *err)
+{
+    if (strcmp(q->image, "-") == 0) {
+        if (isatty(STDOUT_FILENO))
+            return mr_fail(err, MR_MISUSE, "standard output: is a terminal; send the image to a file or a pipe");
+        return mr_file_write(STDOUT_FILENO, v->image, v->image_len, "standard output", err);
+    }
+    if (q->force)
+        return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);
+    int fd = open(q->image, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s", q->image);
+    mr_status status = mr_file_write(fd, v->image, v->image_len, q->image, err);
+    if (close(fd) != 0 && status == MR_OK)
+        status = mr_fail_errno(err, errno, "%s: cannot close", q->image);
+    if (status != MR_OK)
+        unlink(q->image);
+    return status;
+}
+
+static mr_status print(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_error *err)
+{
+    mr_buf source = {0}, out = {0};
+    mr_meta_facts facts;
+    mr_status status = mr_meta_scan(v->meta, v->meta_len, &facts, &source, err);
+    if (status == MR_OK && q->json)
+        write_json(q, m, v, &source, &out);
+    else if (status == MR_OK)
+        write_human(q, m, v, &source, &out);
+    if (status == MR_OK)
+        status = mr_buf_status(&out, err, "writing");
+    if (status == MR_OK && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0))
+        status = mr_fail_errno(err, errno, "standard output: cannot write");
+    mr_buf_free(&source);
+    mr_buf_free(&out);
+    return status;
+}
+
+/* Which splits there are is worth more than "no such split". */
+static mr_status check_split(const request *q, const mr_manifest *m, mr_error *err)
+{
+    mr_buf names = {0};
+    if (mr_manifest_split(m, q->split))
+        return MR_OK;
+    for (size_t i = 0; i < m->split_count; i++)
+        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
+    mr_status status = mr_fail(err, MR_MISUSE, "%s: has no split \"%s\"; it has %s", q->dir, q->split,
+                               mr_buf_text(&names));
+    mr_buf_free(&names);
+    return status;
+}
+
+int cmd_show(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST SPLIT N", help, NULL, NULL, NULL};
+    request q = {0};
+    mr_manifest *m = NULL;
+    mr_dataset *ds = NULL;
+    mr_sample_view view = {0};
+    mr_error err = {0};
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_manifest_open(q.dir, &m, NULL, &err);
+    if (status == MR_OK)
+        status = check_split(&q, m, &err);
+    if (status == MR_OK)
+        status = mr_dataset_open(q.dir, &ds, &err);
+    if (status == MR_OK)
+        status = mr_dataset_read(ds, q.split, q.sample, &view, &err);
+    if (status == MR_OK)
+        status = q.image ? write_image(&q, &view, &err) : print(&q, m, &view, &err);
+    if (status != MR_OK)
+        mr_term_error(&err);
+    mr_sample_view_free(&view);
+    mr_dataset_free(ds);
+    mr_manifest_free(m);
+    return mr_exit_code(status);
+}

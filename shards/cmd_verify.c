@@ -1,0 +1,246 @@
+/* cmd_verify.c - `millrace verify DST`: is the dataset whole?
+ * Invariant: under mpirun only rank 0 prints. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "file.h"
+#include "hash.h"
+#include "text.h"
+#include "verify.h"
+
+enum { LINES_A_SHARD = 20 };
+
+enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_JSON, OPT_JUNIT };
+
+typedef struct request {
+    const char *dir, *junit;
+    bool json, leveled;
+    mr_verify_options options;
+} request;
+
+static const struct argp_option options[] = {
+    {"quick", OPT_QUICK, NULL, 0, "Sizes, manifest and indexes only: seconds for terabytes, but no image byte is read", 1},
+    {"deep", OPT_DEEP, NULL, 0, "Also walk LMDB's pages and compare metas and image headers with the index", 1},
+    {"decode", OPT_DECODE, NULL, 0, "Also decode every pixel (implies --deep)", 1},
+    {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
+    {"expect", OPT_EXPECT, "DIGEST", 0, "Insist on this dataset digest (inspect prints it): pins the very dataset", 2},
+    {"jobs", 'j', "N", 0, "Threads (default: one a processor)", 3},
+    {"json", OPT_JSON, NULL, 0, "Print one JSON object with every problem", 4},
+    {"junit", OPT_JUNIT, "FILE", 0, "Also write JUnit XML, a test case a shard", 4},
+    {"quiet", 'q', NULL, 0, "No progress, and no words when all is well", 4},
+    {0},
+};
+
+static const char help[] =
+    "Proves that a dataset is whole: every file's size and digest, every index row, every record's hash.  On damage, "
+    "names the shards, samples and source files that are hit, and says what is whole.  Nothing is changed."
+    "\vExamples:\n"
+    "  millrace verify imagenette                       everything, all processors\n"
+    "  millrace verify --quick imagenette               before a run\n"
+    "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
+    "  mpirun -n 8 millrace verify imagenette           shards shared out to 8 ranks\n\n"
+    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed.";
+
+static void set_level(request *q, mr_verify_level level, struct argp_state *state)
+{
+    if (q->leveled && q->options.level != level && (q->options.level == MR_VERIFY_QUICK || level == MR_VERIFY_QUICK))
+        mr_cli_misuse(state, "--quick and --%s exclude each other",
+                      mr_verify_level_words[level == MR_VERIFY_QUICK ? q->options.level : level]);
+    if (!q->leveled || level > q->options.level)
+        q->options.level = level;
+    q->leveled = true;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    uint64_t n;
+    uint8_t digest[32];
+    switch (key) {
+    case OPT_QUICK: set_level(q, MR_VERIFY_QUICK, state); break;
+    case OPT_DEEP: set_level(q, MR_VERIFY_DEEP, state); break;
+    case OPT_DECODE: set_level(q, MR_VERIFY_DECODE, state); break;
+    case OPT_NO_SHA256: q->options.no_sha256 = true; break;
+    case OPT_JSON: q->json = true; break;
+    case OPT_JUNIT: q->junit = arg; break;
+    case 'q': q->options.quiet = true; break;
+    case OPT_EXPECT:
+        if (!mr_unhex(arg, digest, sizeof digest))
+            mr_cli_misuse(state, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it", arg);
+        q->options.expect = arg;
+        break;
+    case 'j':
+        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
+            mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
+        q->options.jobs = (unsigned)n;
+        break;
+    case ARGP_KEY_ARG:
+        if (q->dir)
+            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
+        q->dir = arg;
+        break;
+    case ARGP_KEY_END:
+        if (!q->dir)
+            mr_cli_misuse(state, "which dataset? Name its directory");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- for people ----------------------------------------------------------------------------------------------- */
+
+static void print_problem(const mr_problem *p)
+{
+    printf("  %s%-9s%s ", mr_sgr(stdout, MR_RED), mr_problem_words[p->kind], mr_sgr(stdout, MR_PLAIN));
+    if (p->sample != MR_NO_SAMPLE)
+        printf("sample %llu ", (unsigned long long)p->sample);
+    if (p->source)
+        printf("(%s%s%s) ", mr_sgr(stdout, MR_BOLD), p->source, mr_sgr(stdout, MR_PLAIN));
+    printf("%s\n", p->detail);
+}
+
+static void print_problems(const mr_problems *list)
+{
+    for (size_t i = 0; i < list->count && i < LINES_A_SHARD; i++)
+        print_problem(&list->items[i]);
+    if (list->count > LINES_A_SHARD)
+        printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
+}
+
+static void print_shard(const mr_verify_shard *s, mr_verify_level level)
+{
+    char hit[32], samples[32], whole[32];
+    mr_text_count(s->hit, hit);
+    mr_text_count(s->samples, samples);
+    mr_text_count(s->samples - s->hit, whole);
+    printf("%s%s%s: %sdamaged%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
+           mr_sgr(stdout, MR_PLAIN));
+    if (level == MR_VERIFY_QUICK && s->hit == 0)
+        printf("%s samples not looked at (--quick)\n", samples);
+    else if (s->index_only)
+        printf("but its %s samples are whole: 'millrace reindex' rebuilds the index\n", samples);
+    else if (s->hit == 0)
+        printf("but its %s samples are whole\n", samples);
+    else if (s->hit >= s->samples)
+        printf("all %s samples are lost or suspect\n", samples);
+    else
+        printf("%s of %s samples hit, %s whole\n", hit, samples, whole);
+    print_problems(&s->problems);
+}
+
+static const char *what_was_read(const mr_verify_report *r, bool no_sha256)
+{
+    switch (r->level) {
+    case MR_VERIFY_QUICK: return "sizes and indexes (--quick: no image byte was read)";
+    case MR_VERIFY_FULL: break;
+    case MR_VERIFY_DEEP: return "digests, indexes, every record, pages, metas and image headers";
+    case MR_VERIFY_DECODE: return "digests, indexes, every record, pages, metas and every pixel";
+    }
+    return no_sha256 ? "XXH3 digests, indexes and every record" : "digests, indexes and every record";
+}
+
+static void print_totals(const request *q, const mr_verify_report *r)
+{
+    char shards[32], samples[32], bytes[32], seconds[32], rate[32], digest[65];
+    mr_text_count(r->shard_count, shards);
+    mr_text_count(r->samples, samples);
+    mr_text_bytes(r->bytes, bytes);
+    mr_text_seconds(r->seconds, seconds);
+    mr_text_bytes(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0, rate);
+    printf("  %s samples in %s shard%s of %zu split%s, %s\n", samples, shards, r->shard_count == 1 ? "" : "s",
+           r->split_count, r->split_count == 1 ? "" : "s", bytes);
+    printf("  checked %s", what_was_read(r, q->options.no_sha256));
+    if (r->level == MR_VERIFY_QUICK)
+        printf(" in %s\n", seconds);
+    else
+        printf(" in %s, %s/s\n", seconds, rate);
+    if (r->have_digest) {
+        mr_hex(r->digest, sizeof r->digest, digest);
+        printf("  digest %s\n", digest);
+    }
+}
+
+static void print_report(const request *q, const mr_verify_report *r)
+{
+    uint64_t hit = 0;
+    size_t damaged = 0;
+    char count[32], shards[32];
+    for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
+        mr_term_warn("%s", r->warnings.items[i].detail);
+    if (mr_verify_ok(r)) {
+        if (q->options.quiet)
+            return;
+        printf("%s: %swhole%s\n", q->dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN));
+        print_totals(q, r);
+        return;
+    }
+    print_problems(&r->problems);
+    for (size_t i = 0; i < r->shard_count; i++) {
+        if (!r->shards[i].problems.count)
+            continue;
+        print_shard(&r->shards[i], r->level);
+        damaged++;
+        hit += r->shards[i].hit;
+    }
+    printf("%s: %sdamaged%s", q->dir, mr_sgr(stdout, MR_RED), mr_sgr(stdout, MR_PLAIN));
+    if (r->shard_count)
+        printf(", %s of %zu shards, %s samples hit%s", mr_text_count(damaged, shards), r->shard_count,
+               mr_text_count(hit, count), r->level == MR_VERIFY_QUICK ? "" : "; all else is whole");
+    printf("\n");
+    if (r->shard_count)
+        print_totals(q, r);
+}
+
+static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
+{
+    mr_status status = MR_OK;
+    mr_buf xml = {0};
+    json_t *json = NULL;
+    if (q->junit) {
+        status = mr_verify_junit(r, q->dir, &xml, err);
+        if (status == MR_OK)
+            status = mr_file_publish(AT_FDCWD, q->junit, xml.data, xml.len, err);
+    }
+    mr_buf_free(&xml);
+    if (status != MR_OK)
+        return status;
+    if (q->json) {
+        status = mr_verify_json(r, &json, err);
+        if (status == MR_OK)
+            status = mr_json_print(json, err);
+        json_decref(json);
+        return status;
+    }
+    print_report(q, r);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        status = mr_fail_errno(err, errno, "standard output: cannot write");
+    return status;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    request q = {.options = {.level = MR_VERIFY_FULL}};
+    mr_verify_report *report = NULL;
+    mr_ranks *ranks = NULL;
+    mr_error err = {0};
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_ranks_begin(&ranks, &err);
+    bool first = status != MR_OK || mr_ranks_rank(ranks) == 0;
+    q.options.ranks = ranks;
+    if (status == MR_OK)
+        status = mr_verify(q.dir, &q.options, &report, &err);
+    if (status == MR_OK && first)
+        status = deliver(&q, report, &err);
+    if (status != MR_OK && first)
+        mr_term_error(&err);
+    int code = status == MR_OK && first && !mr_verify_ok(report) ? 1 : mr_exit_code(status);
+    mr_verify_report_free(report);
+    mr_ranks_end(ranks);
+    return code;
+}

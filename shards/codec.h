@@ -1,0 +1,37 @@
+/* codec.h - what the codecs share: numbers out of bytes, and one way to refuse a size.
+ * Invariant: the readers are given pointers that the caller has bounded; they add no check of their own. */
+#ifndef MR_CODEC_H
+#define MR_CODEC_H
+
+#include "image.h"
+
+static inline uint32_t mr_be16(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 8 | p[1];
+}
+
+static inline uint32_t mr_be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint32_t mr_le16(const uint8_t *p)
+{
+    return (uint32_t)p[1] << 8 | p[0];
+}
+
+static inline uint32_t mr_le24(const uint8_t *p)
+{
+    return (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+static inline uint32_t mr_le32(const uint8_t *p)
+{
+    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+/* MR_BAD_SAMPLE if a side is 0 or the picture has more pixels than the limit; `name` is the codec's. */
+mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height, const mr_image_limits *limits,
+                              mr_error *err);
+
+#endif

@@ -1,0 +1,318 @@
+/* codec_jpeg.c - JPEG: an own walk over the markers for the facts, libjpeg-turbo for the pixels.
+ * Invariant: `at` only grows, so the walk passes over each byte once; setjmp lives in this file only, and all that
+ * must survive a jump is a member of jpeg_run.
+ *
+ *   FFD8  { FF marker, u16 length, body } ...  FFDA header, coded bytes (FF00 is a coded FF; FFD0 to FFD7 restarts)
+ *         { segments, further scans } ...      FFD9  whatever a camera put behind
+ * Source: ITU-T T.81, annex B; EXIF 2.32, 4.7.2.
+ */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+#include "codec.h"
+
+enum {
+    SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,
+    RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8, EOI = 0xd9, SOS = 0xda, DQT = 0xdb, DNL = 0xdc, DRI = 0xdd,
+    APP0 = 0xe0, APP1 = 0xe1, APP15 = 0xef, JPEG_LS = 0xf7, COM = 0xfe, TEM = 0x01,
+};
+
+typedef struct walk {
+    const uint8_t *bytes;
+    size_t len, at;
+    mr_image_limits limits;
+    mr_image_facts facts;           /* codec is set once a frame header was read */
+    uint8_t ids[4], blocks[4];      /* of the frame's components: name, coding blocks in an interleaved unit */
+    uint32_t scans, segments;
+    bool exif;
+} walk;
+
+static bool jpeg_claims(const uint8_t *bytes, size_t len)
+{
+    return len >= 3 && bytes[0] == 0xff && bytes[1] == SOI && bytes[2] == 0xff;
+}
+
+/* The next marker that means something, 0 if there is none.  Coded FF bytes, restarts, fill bytes and stray bytes
+ * between segments are passed over alike: libjpeg does the same, and the walk needs no notion of where a scan ends. */
+static int next_marker(walk *w)
+{
+    const uint8_t *p = w->bytes + w->at, *end = w->bytes + w->len;
+    while (p < end && (p = memchr(p, 0xff, (size_t)(end - p)))) {
+        while (p < end && *p == 0xff)
+            p++;
+        if (p == end)
+            break;
+        int marker = *p++;
+        if (marker && marker != TEM && (marker < RST0 || marker > RST7)) {
+            w->at = (size_t)(p - w->bytes);
+            return marker;
+        }
+    }
+    w->at = w->len;
+    return 0;
+}
+
+static mr_status cut_short(const walk *w, mr_error *err)
+{
+    if (w->scans)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG ends inside scan %u: no end marker; the file is cut short", w->scans);
+    return mr_fail(err, MR_BAD_SAMPLE, "JPEG ends inside its header: the file is cut short");
+}
+
+/* The body of the segment at `at`; `at` moves behind it. */
+static mr_status take_segment(walk *w, int marker, const uint8_t **body, size_t *len, mr_error *err)
+{
+    if (w->len - w->at < 2)
+        return cut_short(w, err);
+    size_t n = mr_be16(w->bytes + w->at);
+    if (n < 2)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG segment 0xff%02x at byte %zu has an impossible length",
+                       (unsigned)marker, w->at - 2);
+    if (n > w->len - w->at)
+        return cut_short(w, err);
+    *body = w->bytes + w->at + 2;
+    *len = n - 2;
+    w->at += n;
+    return MR_OK;
+}
+
+/* Why a frame type is not for us; NULL if it is. */
+static const char *refused_frame(int marker)
+{
+    switch (marker) {
+    case SOF0:
+    case SOF1:
+    case SOF2:
+        return NULL;
+    case SOF9:
+    case SOF10:
+#ifdef D_ARITH_CODING_SUPPORTED
+        return NULL;
+#else
+        return "arithmetic-coded";
+#endif
+    case 0xc3:
+    case 0xcb:
+        return "lossless";
+    default:
+        return "hierarchical";
+    }
+}
+
+static mr_status frame(walk *w, int marker, const uint8_t *body, size_t len, mr_error *err)
+{
+    const char *kind = refused_frame(marker);
+    if (w->facts.codec)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has two frame headers");
+    if (kind)
+        return mr_fail(err, MR_BAD_SAMPLE, "%s JPEG: few programs read it; convert it to baseline JPEG or PNG", kind);
+    if (len < 6 || len != 6 + 3 * (size_t)body[5])
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG frame header has an impossible length");
+    if (body[0] != 8)
+        return mr_fail(err, MR_BAD_SAMPLE, "%u-bit JPEG: only 8 bits a channel can be decoded; convert it to PNG",
+                       body[0]);
+    if (body[5] != 1 && body[5] != 3 && body[5] != 4)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u components: only 1, 3 and 4 have a meaning", body[5]);
+    uint32_t height = mr_be16(body + 1), width = mr_be16(body + 3);
+    mr_status s = mr_image_check_size("JPEG", width, height, &w->limits, err);
+    if (s != MR_OK)
+        return s;
+    if (width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u x %u pixels: readers refuse sides above %ld", width, height,
+                       (long)JPEG_MAX_DIMENSION);
+    for (unsigned i = 0; i < body[5]; i++) {
+        unsigned h = body[7 + 3 * i] >> 4, v = body[7 + 3 * i] & 15;
+        if (h < 1 || h > 4 || v < 1 || v > 4)
+            return mr_fail(err, MR_BAD_SAMPLE, "JPEG component %u has sampling factors %u x %u, not 1 to 4", i, h, v);
+        w->ids[i] = body[6 + 3 * i];
+        w->blocks[i] = (uint8_t)(h * v);
+    }
+    uint32_t flags = (marker == SOF2 || marker == SOF10 ? MR_FLAG_PROGRESSIVE : 0u) |
+                     (marker == SOF9 || marker == SOF10 ? MR_FLAG_ARITHMETIC : 0u);
+    w->facts = (mr_image_facts){width, height, MR_CODEC_JPEG, w->facts.orientation, body[5], 8, flags};
+    return MR_OK;
+}
+
+static mr_status scan(walk *w, const uint8_t *body, size_t len, mr_error *err)
+{
+    if (!w->facts.codec)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a scan before any frame header");
+    unsigned count = len ? body[0] : 0, blocks = 0;
+    if (count < 1 || count > 4 || len != 4 + 2 * (size_t)count)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan header has an impossible length");
+    for (unsigned i = 0; i < count; i++) {
+        unsigned c = 0;
+        while (c < w->facts.components && w->ids[c] != body[1 + 2 * i])
+            c++;
+        if (c == w->facts.components)
+            return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan names component %u, which the frame has not",
+                           body[1 + 2 * i]);
+        blocks += w->blocks[c];
+    }
+    if (count > 1 && blocks > D_MAX_BLOCKS_IN_MCU)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan interleaves %u blocks: the standard allows %d", blocks,
+                       D_MAX_BLOCKS_IN_MCU);
+    if (++w->scans > w->limits.max_scans)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", w->limits.max_scans);
+    return MR_OK;
+}
+
+/* The first Exif segment counts; a second one continues it or is a mistake. */
+static void app1(walk *w, const uint8_t *body, size_t len)
+{
+    if (w->exif || len < 10 || memcmp(body, "Exif\0\0", 6) ||
+        (memcmp(body + 6, "II*\0", 4) && memcmp(body + 6, "MM\0*", 4)))
+        return;
+    w->exif = true;
+    w->facts.orientation = mr_exif_orientation(body, len);
+}
+
+static mr_status segment(walk *w, int marker, mr_error *err)
+{
+    const uint8_t *body = NULL;
+    size_t len = 0;
+    if (marker == SOI)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG: a second picture starts at byte %zu, before the end of the first",
+                       w->at - 2);
+    if (marker == JPEG_LS && !w->facts.codec)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG-LS: few programs read it; convert it to PNG");
+    bool sof = marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != DAC && marker != JPG;
+    bool known = sof || marker == DHT || marker == DAC || (marker >= SOS && marker <= DRI) || marker == COM ||
+                 (marker >= APP0 && marker <= APP15);
+    if (!known)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a marker 0xff%02x at byte %zu, which means nothing: damaged",
+                       (unsigned)marker, w->at - 2);
+    mr_status s = take_segment(w, marker, &body, &len, err);
+    if (s != MR_OK)
+        return s;
+    if (sof)
+        return frame(w, marker, body, len, err);
+    if (marker == SOS)
+        return scan(w, body, len, err);
+    if (marker == APP1)
+        app1(w, body, len);
+    return MR_OK;
+}
+
+static mr_status jpeg_examine(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
+                              mr_error *err)
+{
+    walk w = {.bytes = bytes, .len = len, .at = 2, .limits = mr_image_limits_fill(limits), .facts.orientation = 1};
+    int marker;
+    if (!jpeg_claims(bytes, len))
+        return mr_fail(err, MR_BAD_SAMPLE, "not a JPEG");
+    while ((marker = next_marker(&w)) != EOI) {
+        if (!marker)
+            return cut_short(&w, err);
+        if (++w.segments > w.limits.max_segments)
+            return mr_fail(err, MR_BAD_SAMPLE, "JPEG has more than %u segments, the limit", w.limits.max_segments);
+        mr_status s = segment(&w, marker, err);
+        if (s != MR_OK)
+            return s;
+    }
+    if (!w.facts.codec)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG holds tables only: no frame header, no picture");
+    if (!w.scans)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a header and an end marker, but no scan between them");
+    *facts = w.facts;
+    return MR_OK;
+}
+
+/* ---- pixels --------------------------------------------------------------------------------------------------- */
+
+typedef struct jpeg_run {
+    struct jpeg_error_mgr errors;           /* first: libjpeg's callbacks are given its address */
+    struct jpeg_progress_mgr progress;
+    struct jpeg_decompress_struct cinfo;
+    jmp_buf out;
+    mr_image_limits limits;
+    mr_status status;
+    mr_error *err;
+} jpeg_run;
+
+static void on_error(j_common_ptr cinfo)
+{
+    jpeg_run *run = (jpeg_run *)cinfo->err;
+    char words[JMSG_LENGTH_MAX];
+    cinfo->err->format_message(cinfo, words);
+    if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY)
+        run->status = mr_fail_memory(run->err, "decoding a JPEG");
+    else
+        run->status = mr_fail(run->err, MR_BAD_SAMPLE, "JPEG cannot be decoded: %s", words);
+    longjmp(run->out, 1);
+}
+
+/* Level -1 is a warning: the data is corrupt and libjpeg would go on with gray. */
+static void on_message(j_common_ptr cinfo, int level)
+{
+    if (level < 0)
+        on_error(cinfo);
+}
+
+static void on_progress(j_common_ptr cinfo)
+{
+    jpeg_run *run = (jpeg_run *)cinfo->err;
+    int scans = ((j_decompress_ptr)cinfo)->input_scan_number;
+    if (scans <= 0 || (unsigned)scans <= run->limits.max_scans)
+        return;
+    run->status = mr_fail(run->err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", run->limits.max_scans);
+    longjmp(run->out, 1);
+}
+
+static long memory_limit(const mr_image_limits *limits)
+{
+    uint64_t bytes;
+    if (__builtin_mul_overflow(limits->max_pixels, 8u, &bytes) || bytes > LONG_MAX)
+        return LONG_MAX;
+    return (long)bytes;
+}
+
+/* Everything that may jump. The colours stay as stored: conversion would find nothing. */
+static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
+{
+    struct jpeg_decompress_struct *c = &run->cinfo;
+    if (setjmp(run->out))
+        return;
+    jpeg_create_decompress(c);
+    c->mem->max_memory_to_use = memory_limit(&run->limits);
+    c->progress = &run->progress;
+    jpeg_mem_src(c, bytes, len);
+    jpeg_read_header(c, TRUE);
+    run->status = mr_image_check_size("JPEG", c->image_width, c->image_height, &run->limits, run->err);
+    if (run->status != MR_OK)
+        return;
+    c->out_color_space = c->jpeg_color_space;
+    c->do_block_smoothing = FALSE;
+    jpeg_start_decompress(c);
+    JDIMENSION row_bytes = c->output_width * (JDIMENSION)c->output_components;
+    JSAMPARRAY row = c->mem->alloc_sarray((j_common_ptr)c, JPOOL_IMAGE, row_bytes, 1);
+    while (c->output_scanline < c->output_height)
+        jpeg_read_scanlines(c, row, 1);
+    jpeg_finish_decompress(c);
+}
+
+static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+{
+    jpeg_run run = {.limits = mr_image_limits_fill(limits), .status = MR_OK, .err = err};
+    run.cinfo.err = jpeg_std_error(&run.errors);
+    run.errors.error_exit = on_error;
+    run.errors.emit_message = on_message;
+    run.progress.progress_monitor = on_progress;
+    decode_rows(&run, bytes, len);
+    jpeg_destroy_decompress(&run.cinfo);
+    return run.status;
+}
+
+const mr_codec mr_codec_jpeg = {
+    .name = "JPEG",
+    .suffix = "jpg",
+    .id = MR_CODEC_JPEG,
+    .claims = jpeg_claims,
+    .examine = jpeg_examine,
+    .decode = jpeg_decode,
+};

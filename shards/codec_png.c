@@ -1,0 +1,279 @@
+/* codec_png.c - PNG: an own walk over the chunks for the facts, libspng for the pixels.
+ * Invariant: a chunk is looked at only after its length was found to lie inside the file; what a chunk that readers may
+ * skip says counts only if its CRC is right, as it does for them.
+ *
+ *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
+ *   chunk: u32 length, 4 letters (first in upper case: no reader may skip it), body, u32 CRC of letters and body
+ * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6.
+ */
+#include <spng.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec.h"
+
+enum {
+    MAX_SIDE = 1000000,             /* libpng's own limit: wider files cannot be read by most programs */
+    CHUNK_MEMORY = 64 << 20,        /* for text and profiles that libspng unpacks on the way */
+    GRAY = 0, RGB = 2, PALETTE = 3, GRAY_ALPHA = 4, RGB_ALPHA = 6,
+};
+
+static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+typedef struct crc_tables {         /* eight bytes a step; built per file, which costs as much as 8 KB of data */
+    uint32_t t[8][256];
+} crc_tables;
+
+typedef struct walk {
+    const uint8_t *bytes;
+    size_t len, at;
+    mr_image_limits limits;
+    mr_image_facts facts;
+    crc_tables crc;
+    uint8_t colour;
+    uint32_t chunks;
+    bool header, palette, exif, end;
+    uint64_t data;                  /* bytes of IDAT so far */
+} walk;
+
+typedef struct chunk {
+    const uint8_t *tag, *body;
+    uint32_t len;
+} chunk;
+
+static bool png_claims(const uint8_t *bytes, size_t len)
+{
+    return len >= sizeof signature && !memcmp(bytes, signature, sizeof signature);
+}
+
+static void crc_build(crc_tables *c)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t v = i;
+        for (int bit = 0; bit < 8; bit++)
+            v = v >> 1 ^ (0xedb88320 & (0u - (v & 1)));
+        c->t[0][i] = v;
+    }
+    for (int k = 1; k < 8; k++)
+        for (uint32_t i = 0; i < 256; i++)
+            c->t[k][i] = c->t[k - 1][i] >> 8 ^ c->t[0][c->t[k - 1][i] & 255];
+}
+
+static uint32_t crc_of(const crc_tables *c, const uint8_t *p, size_t len)
+{
+    uint32_t v = 0xffffffff;
+    for (; len >= 8; len -= 8, p += 8) {
+        uint32_t a = v ^ mr_le32(p), b = mr_le32(p + 4);
+        v = c->t[7][a & 255] ^ c->t[6][a >> 8 & 255] ^ c->t[5][a >> 16 & 255] ^ c->t[4][a >> 24] ^
+            c->t[3][b & 255] ^ c->t[2][b >> 8 & 255] ^ c->t[1][b >> 16 & 255] ^ c->t[0][b >> 24];
+    }
+    while (len--)
+        v = v >> 8 ^ c->t[0][(v ^ *p++) & 255];
+    return ~v;
+}
+
+static bool crc_right(const walk *w, const chunk *c)
+{
+    return crc_of(&w->crc, c->tag, (size_t)c->len + 4) == mr_be32(c->body + c->len);
+}
+
+static bool is(const chunk *c, const char *tag)
+{
+    return !memcmp(c->tag, tag, 4);
+}
+
+/* The chunk at `at`; `at` moves behind it. */
+static mr_status take_chunk(walk *w, chunk *c, mr_error *err)
+{
+    size_t rest = w->len - w->at;
+    const uint8_t *p = w->bytes + w->at;
+    if (rest < 12)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG ends without its end chunk: the file is cut short");
+    *c = (chunk){p + 4, p + 8, mr_be32(p)};
+    for (int i = 0; i < 4; i++)
+        if ((c->tag[i] | 32) < 'a' || (c->tag[i] | 32) > 'z')
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG has no chunk at byte %zu where one must start: damaged", w->at);
+    if (c->len > rest - 12)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu goes past the end: the file is cut short",
+                       (const char *)c->tag, w->at);
+    w->at += (size_t)c->len + 12;
+    if (++w->chunks > w->limits.max_segments)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has more than %u chunks, the limit", w->limits.max_segments);
+    return MR_OK;
+}
+
+/* Colour channels of a colour type at a depth; 0: the standard has no such pair. */
+static uint8_t channels(uint8_t colour, uint8_t depth)
+{
+    bool power = depth && depth <= 16 && !(depth & (depth - 1));
+    if (!power || (depth == 16 && colour == PALETTE))
+        return 0;
+    switch (colour) {
+    case GRAY:
+        return 1;
+    case PALETTE:
+        return 3;
+    case RGB:
+        return depth >= 8 ? 3 : 0;
+    case GRAY_ALPHA:
+        return depth >= 8 ? 2 : 0;
+    case RGB_ALPHA:
+        return depth >= 8 ? 4 : 0;
+    default:
+        return 0;
+    }
+}
+
+static mr_status header(walk *w, const chunk *c, mr_error *err)
+{
+    if (w->header || c->len != 13)
+        return mr_fail(err, MR_BAD_SAMPLE, w->header ? "PNG has two headers" : "PNG header has an impossible length");
+    uint32_t width = mr_be32(c->body), height = mr_be32(c->body + 4);
+    uint8_t depth = c->body[8], colour = c->body[9], components = channels(colour, depth);
+    if (!components)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG of colour type %u with %u bits: there is no such kind", colour, depth);
+    if (c->body[10] || c->body[11] || c->body[12] > 1)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG with unknown compression, filter or interlace method");
+    mr_status s = mr_image_check_size("PNG", width, height, &w->limits, err);
+    if (s != MR_OK)
+        return s;
+    if (width > MAX_SIDE || height > MAX_SIDE)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG of %u x %u pixels: readers refuse sides above %d", width, height,
+                       MAX_SIDE);
+    w->header = true;
+    w->colour = colour;
+    /* The channels of a palette picture are its colours' of 8 bits, not the bits of an index. */
+    w->facts = (mr_image_facts){width, height, MR_CODEC_PNG, 1, components, colour == PALETTE ? 8 : depth, 0};
+    w->facts.flags = (c->body[12] ? MR_FLAG_PROGRESSIVE : 0u) | (colour == PALETTE ? MR_FLAG_PALETTE : 0u) |
+                     (colour == GRAY_ALPHA || colour == RGB_ALPHA ? MR_FLAG_ALPHA : 0u);
+    return MR_OK;
+}
+
+static mr_status critical(walk *w, const chunk *c, mr_error *err)
+{
+    if (!crc_right(w, c))
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu is damaged: its CRC differs",
+                       (const char *)c->tag, (size_t)(c->tag - w->bytes) - 4);
+    if (is(c, "IHDR"))
+        return header(w, c, err);
+    if (is(c, "PLTE")) {
+        if (w->palette || w->data || !c->len || c->len % 3 || c->len > 768)
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG palette is misplaced or has an impossible length");
+        w->palette = true;
+    } else if (is(c, "IDAT")) {
+        if (w->colour == PALETTE && !w->palette)
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG has pixels that point into a palette, and no palette");
+        w->data += c->len;
+    } else if (is(c, "IEND")) {
+        w->end = true;
+    } else {
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has a chunk %.4s that readers may not skip and do not know",
+                       (const char *)c->tag);
+    }
+    return MR_OK;
+}
+
+/* The few of the skippable chunks that say something about the picture. */
+static void ancillary(walk *w, const chunk *c)
+{
+    if (is(c, "tRNS") && !w->data && c->len && crc_right(w, c)) {
+        w->facts.flags |= MR_FLAG_ALPHA;
+    } else if (is(c, "acTL") && !w->data && c->len == 8 && crc_right(w, c)) {
+        if (mr_be32(c->body) > 1)
+            w->facts.flags |= MR_FLAG_ANIMATED;
+    } else if (is(c, "eXIf") && !w->exif && crc_right(w, c)) {
+        w->exif = true;
+        w->facts.orientation = mr_exif_orientation(c->body, c->len);
+    }
+}
+
+static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
+                             mr_error *err)
+{
+    walk w = {.bytes = bytes, .len = len, .at = sizeof signature, .limits = mr_image_limits_fill(limits)};
+    if (!png_claims(bytes, len))
+        return mr_fail(err, MR_BAD_SAMPLE, "not a PNG");
+    crc_build(&w.crc);
+    while (!w.end) {
+        chunk c;
+        mr_status s = take_chunk(&w, &c, err);
+        if (s == MR_OK && !w.header && !is(&c, "IHDR"))
+            s = mr_fail(err, MR_BAD_SAMPLE, "PNG starts with %.4s, not with its header", (const char *)c.tag);
+        if (s == MR_OK && c.tag[0] & 32)
+            ancillary(&w, &c);
+        else if (s == MR_OK)
+            s = critical(&w, &c, err);
+        if (s != MR_OK)
+            return s;
+    }
+    if (!w.data)
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has a header and an end, but no pixels between them");
+    *facts = w.facts;
+    return MR_OK;
+}
+
+/* ---- pixels --------------------------------------------------------------------------------------------------- */
+
+static mr_status spng_failure(int code, mr_error *err)
+{
+    if (code == SPNG_EMEM)
+        return mr_fail_memory(err, "decoding a PNG");
+    return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
+}
+
+static int set_up(spng_ctx *ctx, const uint8_t *bytes, size_t len, struct spng_ihdr *ihdr)
+{
+    int e = spng_set_image_limits(ctx, MAX_SIDE, MAX_SIDE);
+    if (!e)
+        e = spng_set_chunk_limits(ctx, CHUNK_MEMORY, CHUNK_MEMORY);
+    if (!e)
+        e = spng_set_png_buffer(ctx, bytes, len);
+    return e ? e : spng_get_ihdr(ctx, ihdr);
+}
+
+/* Row by row (pass by pass, if interlaced) into one row; then the chunks behind the pixels. */
+static int decode_rows(spng_ctx *ctx, const struct spng_ihdr *ihdr, uint8_t **row)
+{
+    size_t size;
+    int e = spng_decoded_image_size(ctx, SPNG_FMT_PNG, &size);
+    if (e)
+        return e;
+    size /= ihdr->height;
+    *row = mr_alloc(size, 1);
+    if (!*row)
+        return SPNG_EMEM;
+    e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
+    while (!e)
+        e = spng_decode_row(ctx, *row, size);
+    return e == SPNG_EOI ? spng_decode_chunks(ctx) : e;
+}
+
+static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+{
+    mr_image_limits l = mr_image_limits_fill(limits);
+    struct spng_ihdr ihdr;
+    uint8_t *row = NULL;
+    spng_ctx *ctx = spng_ctx_new(0);
+    mr_status s = MR_OK;
+    if (!ctx)
+        return mr_fail_memory(err, "decoding a PNG");
+    int e = set_up(ctx, bytes, len, &ihdr);
+    if (e)
+        s = spng_failure(e, err);
+    if (s == MR_OK)
+        s = mr_image_check_size("PNG", ihdr.width, ihdr.height, &l, err);
+    if (s == MR_OK && (e = decode_rows(ctx, &ihdr, &row)))
+        s = spng_failure(e, err);
+    free(row);
+    spng_ctx_free(ctx);
+    return s;
+}
+
+const mr_codec mr_codec_png = {
+    .name = "PNG",
+    .suffix = "png",
+    .id = MR_CODEC_PNG,
+    .claims = png_claims,
+    .examine = png_examine,
+    .decode = png_decode,
+};

@@ -1,0 +1,203 @@
+/* dataset.c - a dataset opened for reading single samples: mr_dataset_* of millrace.h.
+ *
+ *   open:  manifest.json, then of each shard: both sizes, and the header of the .idx
+ *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
+ *
+ * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
+ * time, so a dataset of thousands of shards costs one descriptor. */
+#include "millrace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "index.h"
+
+struct mr_dataset {
+    int dir;
+    mr_manifest *manifest;
+};
+
+/* Opens SHARD.mdb or SHARD.idx and makes sure that it is as long as the manifest says. */
+static mr_status open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, uint64_t bytes, int *fd,
+                           mr_error *err)
+{
+    char name[96];
+    uint64_t size;
+    snprintf(name, sizeof name, "%s.%s", shard->name, suffix);
+    mr_status status = mr_file_open(ds->dir, name, true, fd, &size, err);
+    if (status == MR_SYSTEM && faccessat(ds->dir, name, F_OK, 0) != 0 && errno == ENOENT)
+        return mr_fail(err, MR_BAD_DATA, "%s: is missing; `millrace verify` shows what else is", name);
+    if (status != MR_OK || size == bytes)
+        return status;
+    close(*fd);
+    return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu; `millrace verify` shows what is whole", name,
+                   (unsigned long long)size, (unsigned long long)bytes);
+}
+
+static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)
+{
+    uint8_t header[MR_INDEX_HEADER];
+    int fd;
+    mr_status status = open_file(ds, shard, "mdb", shard->mdb.bytes, &fd, err);
+    if (status != MR_OK)
+        return status;
+    close(fd);
+    status = open_file(ds, shard, "idx", shard->idx.bytes, &fd, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_file_pread(fd, header, sizeof header, 0, shard->name, err);
+    close(fd);
+    return status == MR_OK ? mr_index_check_header(header, shard->idx.bytes, shard, err) : status;
+}
+
+mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
+{
+    mr_dataset *ds = mr_alloc(1, sizeof *ds);
+    if (!ds)
+        return mr_fail_memory(err, "opening a dataset");
+    ds->dir = -1;
+    mr_status status = mr_manifest_open(path, &ds->manifest, NULL, err);
+    if (status == MR_OK) {
+        ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (ds->dir < 0)
+            status = mr_fail_errno(err, errno, "%s", path);
+    }
+    for (size_t i = 0; status == MR_OK && i < ds->manifest->split_count; i++)
+        for (size_t k = 0; status == MR_OK && k < ds->manifest->splits[i].shard_count; k++)
+            status = check_shard(ds, &ds->manifest->splits[i].shards[k], err);
+    if (status == MR_OK)
+        *out = ds;
+    else
+        mr_dataset_free(ds);
+    return status;
+}
+
+void mr_dataset_free(mr_dataset *ds)
+{
+    if (!ds)
+        return;
+    if (ds->dir >= 0)
+        close(ds->dir);
+    mr_manifest_free(ds->manifest);
+    free(ds);
+}
+
+uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split)
+{
+    const mr_split *s = mr_manifest_split(ds->manifest, split);
+    return s ? s->samples : 0;
+}
+
+/* The shard that has sample n: the last one that begins at or before it. */
+static const mr_shard *shard_of(const mr_split *split, uint64_t n)
+{
+    size_t low = 0, high = split->shard_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (split->shards[middle].first <= n)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &split->shards[low];
+}
+
+static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
+{
+    uint8_t packed[MR_INDEX_ROW];
+    mr_error why;
+    int fd;
+    mr_status status = open_file(ds, shard, "idx", shard->idx.bytes, &fd, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_file_pread(fd, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
+    close(fd);
+    if (status != MR_OK)
+        return status;
+    mr_row_unpack(packed, row);
+    if (mr_index_check_row(row, i, shard, &why) != MR_OK)
+        return mr_fail(err, MR_BAD_SAMPLE, "%s", why.text);
+    return MR_OK;
+}
+
+static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
+{
+    if (need <= view->storage_len)
+        return MR_OK;
+    uint8_t *storage = realloc(view->storage, need);
+    if (!storage)
+        return mr_fail_memory(err, "reading a sample");
+    view->storage = storage;
+    view->storage_len = need;
+    return MR_OK;
+}
+
+/* The image and, behind it, the meta into the view's storage, each checked against its hash. */
+static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
+                              mr_sample_view *view, mr_error *err)
+{
+    int fd;
+    mr_status status = open_file(ds, shard, "mdb", shard->mdb.bytes, &fd, err);
+    if (status != MR_OK)
+        return status;
+    status = make_room(view, (size_t)row->image_len + row->meta_len, err);
+    if (status == MR_OK)
+        status = mr_file_pread(fd, view->storage, row->image_len, row->image_offset, shard->name, err);
+    if (status == MR_OK)
+        status = mr_file_pread(fd, view->storage + row->image_len, row->meta_len, row->meta_offset, shard->name, err);
+    close(fd);
+    if (status != MR_OK)
+        return status;
+    const char *what = NULL;
+    if (mr_hash64(view->storage, row->image_len) != row->image_hash)
+        what = "image";
+    else if (mr_hash64(view->storage + row->image_len, row->meta_len) != row->meta_hash)
+        what = "meta";
+    if (what)
+        return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; "
+                       "`millrace verify` shows the extent", shard->name, (unsigned long long)n, what);
+    return MR_OK;
+}
+
+mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err)
+{
+    const mr_split *s = mr_manifest_split(ds->manifest, split);
+    mr_row row;
+    if (!s)
+        return mr_fail(err, MR_MISUSE, "%s: the dataset has no such split", split);
+    if (n >= s->samples)
+        return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
+                       (unsigned long long)n, (unsigned long long)s->samples);
+    const mr_shard *shard = shard_of(s, n);
+    *view = (mr_sample_view){.storage = view->storage, .storage_len = view->storage_len};
+    mr_status status = read_row(ds, shard, n - shard->first, &row, err);
+    if (status == MR_OK)
+        status = read_records(ds, shard, &row, n, view, err);
+    if (status != MR_OK)
+        return status;
+    view->image = view->storage;
+    view->image_len = row.image_len;
+    view->meta = (const char *)view->storage + row.image_len;
+    view->meta_len = row.meta_len;
+    view->width = row.width;
+    view->height = row.height;
+    view->label = row.label;
+    view->codec = row.codec;
+    view->orientation = row.orientation;
+    view->components = row.components;
+    view->bits = row.bits;
+    view->flags = row.flags;
+    return MR_OK;
+}
+
+void mr_sample_view_free(mr_sample_view *view)
+{
+    if (!view)
+        return;
+    free(view->storage);
+    *view = (mr_sample_view){0};
+}

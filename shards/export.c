@@ -1,0 +1,261 @@
+/* export.c - every sample of a dataset to somebody, and the ingested files back at their source paths.
+ *
+ *    OUT.export-1234/train/n01/a.JPEG ...    files are written here, in a folder that only we know
+ *    OUT                                     and get their place by one rename at the end
+ *
+ * Invariant: a path becomes a file only if it is relative and none of its parts is empty, "." or "..". */
+#include "export.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "manifest.h"
+#include "meta.h"
+#include "term.h"
+#include "text.h"
+
+typedef unsigned long long ull;
+
+static mr_status each_of_split(const mr_dataset *ds, const mr_split *split, mr_export_fn fn, void *ctx,
+                               mr_progress *progress, mr_sample_view *view, mr_export_result *result, mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (uint64_t i = 0; status == MR_OK && i < split->samples; i++) {
+        const mr_export_sample sample = {split->name, i, view};
+        status = mr_dataset_read(ds, split->name, i, view, err);
+        if (status == MR_OK)
+            status = fn(ctx, &sample, err);
+        result->samples += status == MR_OK;
+        mr_progress_add(progress, 1, view->image_len);
+    }
+    return status;
+}
+
+mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_export_fn fn, void *ctx,
+                         mr_export_result *result, mr_error *err)
+{
+    mr_manifest *m = NULL;
+    mr_dataset *ds = NULL;
+    mr_sample_view view = {0};
+    uint64_t total = 0;
+    mr_status status = mr_manifest_open(dataset, &m, NULL, err);
+    if (status == MR_OK && o->split && !mr_manifest_split(m, o->split))
+        status = mr_fail(err, MR_MISUSE, "%s: has no split \"%s\"; inspect lists them", dataset, o->split);
+    if (status == MR_OK)
+        status = mr_dataset_open(dataset, &ds, err);
+    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
+        total += !o->split || strcmp(o->split, m->splits[i].name) == 0 ? m->splits[i].samples : 0;
+    mr_progress *progress = status == MR_OK ? mr_progress_begin("export", total, o->quiet) : NULL;
+    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
+        if (!o->split || strcmp(o->split, m->splits[i].name) == 0)
+            status = each_of_split(ds, &m->splits[i], fn, ctx, progress, &view, result, err);
+    mr_progress_end(progress);
+    mr_sample_view_free(&view);
+    mr_dataset_free(ds);
+    mr_manifest_free(m);
+    return status;
+}
+
+mr_status mr_export_temp(const char *out, char **temp, mr_error *err)
+{
+    size_t len = strlen(out);
+    while (len > 1 && out[len - 1] == '/')
+        len--;
+    if (asprintf(temp, "%.*s.export-%ld", (int)len, out, (long)getpid()) < 0) {
+        *temp = NULL;
+        return mr_fail_memory(err, out);
+    }
+    return MR_OK;
+}
+
+/* ---- a folder ------------------------------------------------------------------------------------------------- */
+
+typedef struct folder {
+    int dirfd;                      /* the temporary one */
+    mr_export_result *result;
+    mr_buf source, path, parent;    /* parent: the folder made last */
+} folder;
+
+static bool path_is_safe(const mr_buf *path)
+{
+    const char *at = (const char *)path->data, *end = at + path->len;
+    if (!path->len || memchr(at, '\0', path->len))
+        return false;
+    while (at <= end) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        size_t n = (size_t)((slash ? slash : end) - at);
+        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
+            return false;
+        at += n + 1;
+    }
+    return true;
+}
+
+/* The sample's source path, as bytes, in f->path. */
+static mr_status find_path(folder *f, const mr_export_sample *s, mr_error *err)
+{
+    mr_meta_facts facts;
+    mr_buf_clear(&f->source);
+    mr_buf_clear(&f->path);
+    mr_status status = mr_meta_scan(s->view->meta, s->view->meta_len, &facts, &f->source, err);
+    if (status != MR_OK)
+        return status;
+    bool readable = mr_text_unescape(&f->path, (const char *)f->source.data, f->source.len);
+    if (f->path.failed || f->source.failed)
+        return mr_fail_memory(err, "exporting");
+    if (!readable || !path_is_safe(&f->path))
+        return mr_fail(err, MR_BAD_DATA, "%s %llu: its source path \"%.300s\" leads out of the folder or is none; nothing "
+                       "was exported", s->split, (ull)s->sample, mr_buf_text(&f->source));
+    return MR_OK;
+}
+
+static mr_status make_parents(folder *f, mr_error *err)
+{
+    char *path = (char *)(uintptr_t)mr_buf_text(&f->path);
+    char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    if (len == f->parent.len && memcmp(path, f->parent.data ? (char *)f->parent.data : "", len) == 0)
+        return MR_OK;
+    for (char *at = strchr(path, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        int failed = mkdirat(f->dirfd, path, 0777) != 0 && errno != EEXIST;
+        *at = '/';
+        if (failed)
+            return mr_fail_errno(err, errno, "%s: cannot make its folder", mr_buf_text(&f->source));
+    }
+    mr_buf_clear(&f->parent);
+    mr_buf_add(&f->parent, path, len);
+    return mr_buf_status(&f->parent, err, "exporting");
+}
+
+/* Many samples may come from one file; then it must be the same file. */
+static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
+{
+    mr_buf old = {0};
+    mr_status status = mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err);
+    if (status == MR_OK && (old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0))
+        status = mr_fail(err, MR_BAD_DATA, "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
+                         "use --to tar", s->split, (ull)s->sample, mr_buf_text(&f->source));
+    mr_buf_free(&old);
+    return status;
+}
+
+static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
+{
+    folder *f = ctx;
+    mr_status status = find_path(f, s, err);
+    if (status == MR_OK)
+        status = make_parents(f, err);
+    if (status != MR_OK)
+        return status;
+    const char *path = mr_buf_text(&f->path), *name = mr_buf_text(&f->source);
+    int fd = openat(f->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST)
+        return compare(f, s, err);
+    if (fd < 0 && errno == ENOTDIR)
+        return mr_fail(err, MR_BAD_DATA, "%s %llu: the source path \"%.300s\" runs through another sample's file; use "
+                       "--to tar", s->split, (ull)s->sample, name);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s: cannot create", name);
+    status = mr_file_write(fd, s->view->image, s->view->image_len, name, err);
+    if (close(fd) != 0 && status == MR_OK)
+        status = mr_fail_errno(err, errno, "%s: cannot close", name);
+    f->result->files++;
+    f->result->bytes += s->view->image_len;
+    return status;
+}
+
+/* ---- OUT ------------------------------------------------------------------------------------------------------ */
+
+/* Replacing a folder removes it: not the one that holds the dataset. */
+static mr_status check_not_inside(const char *dataset, const char *out, mr_error *err)
+{
+    char *inner = realpath(dataset, NULL), *outer = realpath(out, NULL);
+    size_t len = outer ? strlen(outer) : 0;
+    bool inside = inner && outer && strncmp(inner, outer, len) == 0 &&
+                  (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
+    free(inner);
+    free(outer);
+    return inside ? mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out) : MR_OK;
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t entries = 0;
+    while (dir && readdir(dir))
+        entries++;
+    if (dir)
+        closedir(dir);
+    return dir && entries <= 2;     /* "." and ".." */
+}
+
+/* *target: OUT without links and "..", for the temporary folder has to lie beside it. */
+static mr_status check_out(const char *dataset, const char *out, bool force, char **target, bool *replace, mr_error *err)
+{
+    struct stat st;
+    *replace = false;
+    *target = realpath(out, NULL);
+    if (!*target && errno == ENOENT)
+        return (*target = strdup(out)) ? MR_OK : mr_fail_memory(err, out);
+    if (!*target || stat(*target, &st) != 0)
+        return mr_fail_errno(err, errno, "%s", out);
+    if (!S_ISDIR(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is there and is no folder", out);
+    if (is_empty(*target))
+        return MR_OK;
+    if (!force)
+        return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it", out);
+    *replace = true;
+    return check_not_inside(dataset, *target, err);
+}
+
+/* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
+static mr_status publish(const char *temp, const char *target, bool replace, mr_error *err)
+{
+    int failed = replace ? renameat2(AT_FDCWD, temp, AT_FDCWD, target, RENAME_EXCHANGE) : rename(temp, target);
+    if (failed)
+        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp, target);
+    return replace ? mr_dir_remove(AT_FDCWD, temp, err) : MR_OK;
+}
+
+mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
+                           mr_error *err)
+{
+    folder f = {.dirfd = -1, .result = result};
+    char *target = NULL, *temp = NULL;
+    bool replace, made = false;
+    mr_manifest *m = NULL;
+    mr_status status = mr_manifest_open(dataset, &m, NULL, err);
+    if (status == MR_OK)
+        status = check_out(dataset, out, o->force, &target, &replace, err);
+    if (status == MR_OK)
+        status = mr_export_temp(target, &temp, err);
+    if (status == MR_OK && !(made = mkdir(temp, 0777) == 0))
+        status = mr_fail_errno(err, errno, "%s: cannot make the folder", temp);
+    if (status == MR_OK && (f.dirfd = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        status = mr_fail_errno(err, errno, "%s", temp);
+    if (status == MR_OK)
+        status = mr_export_each(dataset, o, write_file, &f, result, err);
+    if (f.dirfd >= 0)
+        close(f.dirfd);
+    if (status == MR_OK)
+        status = publish(temp, target, replace, err);
+    if (status != MR_OK && made)
+        mr_dir_remove(AT_FDCWD, temp, NULL);
+    mr_buf_free(&f.source);
+    mr_buf_free(&f.path);
+    mr_buf_free(&f.parent);
+    mr_manifest_free(m);
+    free(target);
+    free(temp);
+    return status;
+}

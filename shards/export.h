@@ -1,0 +1,45 @@
+/* export.h - a dataset turned back into files, or into a WebDataset tar.
+ * Invariant: nothing is written outside of OUT, whatever the source paths in the dataset say, and OUT appears whole or
+ * not at all. */
+#ifndef MR_EXPORT_H
+#define MR_EXPORT_H
+
+#include "buf.h"
+
+typedef struct mr_export_options {
+    const char *split;              /* NULL: all */
+    bool force;                     /* replace OUT */
+    bool quiet;                     /* no progress line */
+} mr_export_options;
+
+typedef struct mr_export_result {
+    uint64_t samples, files, bytes;
+} mr_export_result;
+
+/* Every source path once, with its bytes.  MR_MISUSE: `out` is there and not empty, or holds the dataset. */
+mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
+                           mr_error *err);
+
+/* SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one label, .cls a sample; the same bytes on every run.
+ * out "-": standard output. */
+mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
+                        mr_error *err);
+
+/* ---- between the two ------------------------------------------------------------------------------------------ */
+
+typedef struct mr_export_sample {
+    const char *split;
+    uint64_t sample;
+    const mr_sample_view *view;
+} mr_export_sample;
+
+typedef mr_status (*mr_export_fn)(void *ctx, const mr_export_sample *sample, mr_error *err);
+
+/* Calls fn for every sample asked for, each checked against its hashes, in order. */
+mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_export_fn fn, void *ctx,
+                         mr_export_result *result, mr_error *err);
+
+/* OUT with a suffix no one else has, beside it: where it is made before it gets its name. */
+mr_status mr_export_temp(const char *out, char **temp, mr_error *err);
+
+#endif

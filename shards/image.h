@@ -1,0 +1,60 @@
+/* image.h - what an image's header says, told by content and within hard limits.
+ * Invariant: no bytes, however hostile, make these functions read out of bounds, loop, or use memory beyond the limits;
+ * what they refuse is MR_BAD_SAMPLE with a reason for people. */
+#ifndef MR_IMAGE_H
+#define MR_IMAGE_H
+
+#include <stdbool.h>
+
+#include "format.h"
+
+typedef struct mr_image_facts {
+    uint32_t width, height;         /* pixels as stored */
+    uint8_t codec;                  /* enum mr_codec_id */
+    uint8_t orientation;            /* EXIF 1 to 8; 1 if none or unreadable */
+    uint8_t components;             /* colour channels stored: 1 gray, 2 gray+alpha, 3, 4 (CMYK, RGBA); palette: 3 */
+    uint8_t bits;                   /* bits a channel */
+    uint32_t flags;                 /* MR_FLAG_PROGRESSIVE, _ANIMATED, _ALPHA, _PALETTE, _ARITHMETIC */
+} mr_image_facts;
+
+typedef struct mr_image_limits {    /* 0: the default */
+    uint64_t max_pixels;            /* 178,956,970 (what Pillow refuses above) */
+    uint32_t max_scans;             /* progressive JPEG, 256 */
+    uint32_t max_segments;          /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
+} mr_image_limits;
+
+typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
+    const char *name;               /* "JPEG" */
+    const char *suffix;             /* "jpg", for exported names that have none */
+    enum mr_codec_id id;
+    bool (*claims)(const uint8_t *bytes, size_t len);                       /* by the first bytes */
+    /* Header, structure up to the end marker, EXIF.  Reads no pixel. */
+    mr_status (*examine)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
+                         mr_error *err);
+    /* Decodes every pixel and throws them away; any warning of the decoder is a failure. Memory at most
+     * max_pixels * 8 bytes, stripes where the library can. */
+    mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+} mr_codec;
+
+#define MR_CODECS(X) X(jpeg) X(png) X(webp)
+#define MR_CODEC_DECLARE(word) extern const mr_codec mr_codec_##word;
+MR_CODECS(MR_CODEC_DECLARE)
+
+/* The codec whose magic the bytes carry; NULL: none of ours, and *what (if not NULL) names what it looks like
+ * ("GIF", "TIFF", "HTML", "an empty file", "unknown content"). */
+const mr_codec *mr_codec_find(const uint8_t *bytes, size_t len, const char **what);
+const mr_codec *mr_codec_by_id(unsigned id);
+
+/* Find, then examine. MR_BAD_SAMPLE: "GIF: millrace stores JPEG, PNG and WebP", or the codec's reason. */
+mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
+                           mr_error *err);
+mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+
+/* The limits with defaults filled in. */
+mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);
+
+/* EXIF orientation from a TIFF block ("II*\0..." / "MM\0*..."), bounds-checked: IFD0 only, at most 1,000 entries.
+ * An "Exif\0\0" in front is passed over.  1 if there is none or it is not 1 to 8.  Source: EXIF 2.32, tag 0x0112. */
+uint8_t mr_exif_orientation(const uint8_t *tiff, size_t len);
+
+#endif

@@ -1,0 +1,130 @@
+/* index.c - the fixed-row index of a shard: packed, read back and judged (index_build.c makes it).
+ * Invariant: rows are handed out only if every one of them points inside the shard. */
+#include "index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "file.h"
+
+void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out)
+{
+    uint8_t packed[MR_INDEX_ROW];
+    mr_index_header header = {.first = first, .rows = samples, .mdb_bytes = mdb_bytes};
+    mr_index_header_pack(&header, packed);
+    mr_buf_add(out, packed, MR_INDEX_HEADER);
+    for (uint64_t i = 0; i < samples; i++) {
+        mr_row_pack(&rows[i], packed);
+        mr_buf_add(out, packed, MR_INDEX_ROW);
+    }
+}
+
+static bool inside(uint64_t offset, uint64_t len, uint64_t size)
+{
+    return offset <= size && len <= size - offset;
+}
+
+/* NULL, or what is wrong with the row taken alone. */
+static const char *row_fault(const mr_row *row, uint64_t i, const mr_shard *shard)
+{
+    bool same = row->flags & MR_FLAG_SAME_BYTES;
+    if (row->image_len == 0 || !inside(row->image_offset, row->image_len, shard->mdb.bytes))
+        return "its image lies outside of the .mdb";
+    if (row->meta_len < 2 || !inside(row->meta_offset, row->meta_len, shard->mdb.bytes))
+        return "its meta lies outside of the .mdb";
+    if (row->codec < MR_CODEC_JPEG || row->codec > MR_CODEC_WEBP)
+        return "its codec is unknown";
+    if (row->orientation < 1 || row->orientation > 8)
+        return "its orientation is not 1 to 8";
+    if (row->width == 0 || row->height == 0 || row->components < 1 || row->components > 4 || row->bits == 0)
+        return "its image has no size";
+    if (row->label < -1)
+        return "its label is below -1";
+    if (same ? row->holder >= i : row->holder != i)
+        return "its holder is not the row that stores the image";
+    return NULL;
+}
+
+mr_status mr_index_check_row(const mr_row *row, uint64_t i, const mr_shard *shard, mr_error *err)
+{
+    const char *fault = row_fault(row, i, shard);
+    return fault ? mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: %s", shard->name,
+                           (unsigned long long)(shard->first + i), fault)
+                 : MR_OK;
+}
+
+mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t size, const mr_shard *shard,
+                                mr_error *err)
+{
+    char name[96];
+    mr_index_header h;
+    snprintf(name, sizeof name, "%s.idx", shard->name);
+    mr_status status = mr_index_header_unpack(header, size, name, &h, err);
+    if (status != MR_OK)
+        return status;
+    if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes)
+        return mr_fail(err, MR_BAD_DATA, "%s: is the index of another shard (first sample, rows or size of the .mdb "
+                       "differ from the manifest); `millrace reindex` makes it anew", name);
+    return MR_OK;
+}
+
+/* A row that shares its image with an earlier one says the same about it. */
+static bool same_image(const mr_row *a, const mr_row *b)
+{
+    return a->image_offset == b->image_offset && a->image_len == b->image_len && a->image_hash == b->image_hash;
+}
+
+mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, mr_row **rows, mr_error *err)
+{
+    if (len < MR_INDEX_HEADER)
+        return mr_fail(err, MR_BAD_DATA, "%s.idx: ends inside its header", shard->name);
+    mr_status status = mr_index_check_header(bytes, len, shard, err);
+    if (status != MR_OK)
+        return status;
+    mr_row *list = mr_alloc(shard->samples, sizeof *list);
+    if (!list)
+        return mr_fail_memory(err, "reading a shard");
+    const uint8_t *at = (const uint8_t *)bytes + MR_INDEX_HEADER;
+    for (uint64_t i = 0; status == MR_OK && i < shard->samples; i++, at += MR_INDEX_ROW) {
+        mr_row *row = &list[i];
+        mr_row_unpack(at, row);
+        status = mr_index_check_row(row, i, shard, err);
+        if (status != MR_OK || row->holder == i)
+            continue;
+        const mr_row *holder = &list[row->holder];
+        if (holder->holder != row->holder || !same_image(row, holder))
+            status = mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: its holder, sample %llu, stores another image",
+                             shard->name, (unsigned long long)(shard->first + i),
+                             (unsigned long long)(shard->first + row->holder));
+    }
+    if (status == MR_OK)
+        *rows = list;
+    else
+        free(list);
+    return status;
+}
+
+mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
+{
+    char name[96];
+    int fd;
+    uint64_t size;
+    mr_buf bytes = {0};
+    snprintf(name, sizeof name, "%s.idx", shard->name);
+    mr_status status = mr_file_open(dirfd, name, true, &fd, &size, err);
+    if (status != MR_OK)
+        return status;
+    if (size != shard->idx.bytes)
+        status = mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu", name, (unsigned long long)size,
+                         (unsigned long long)shard->idx.bytes);
+    else if (!mr_buf_reserve(&bytes, size))
+        status = mr_fail_memory(err, "reading a shard");
+    else
+        status = mr_file_pread(fd, bytes.data, size, 0, name, err);
+    if (status == MR_OK)
+        status = mr_index_parse(bytes.data, size, shard, rows, err);
+    mr_buf_free(&bytes);
+    close(fd);
+    return status;
+}

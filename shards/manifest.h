@@ -1,0 +1,56 @@
+/* manifest.h - what a dataset is, in one file published last.
+ * Invariant: a manifest read from disk holds only names that stay inside the dataset's directory, counts that add up,
+ * and no value of the wrong type; everything else is MR_BAD_DATA. */
+#ifndef MR_MANIFEST_H
+#define MR_MANIFEST_H
+
+#include "hash.h"
+#include "json.h"
+
+typedef struct mr_shard {
+    char name[80];                  /* "train-00000": files NAME.mdb and NAME.idx */
+    uint64_t first, samples;        /* numbers in the split: first .. first + samples - 1 */
+    uint64_t images;                /* distinct image records stored */
+    uint64_t image_bytes;           /* their bytes */
+    mr_digest mdb, idx;
+} mr_shard;
+
+typedef struct mr_split {
+    char name[64];                  /* [A-Za-z0-9_.-], not starting with '.' */
+    uint64_t samples, images, image_bytes;
+    size_t shard_count;
+    mr_shard *shards;
+} mr_split;
+
+typedef struct mr_class {
+    char *name;                     /* path text */
+    bool has_id;
+    int64_t id;                     /* the source's own number (COCO category id) */
+} mr_class;
+
+typedef struct mr_manifest {
+    char *layout, *variant;         /* "roboflow", "multi-class" */
+    char *licence;                  /* NULL if the source states none */
+    json_t *options;                /* what shaped the bytes: shard_size, shuffle, label_column, split_map ... */
+    size_t class_count, split_count;
+    mr_class *classes;
+    mr_split *splits;
+} mr_manifest;
+
+void mr_manifest_free(mr_manifest *m);      /* contents and the struct; NULL is fine */
+mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);      /* its bytes, appended */
+mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
+
+/* The "seal", a hash of all else in the file: added by mr_manifest_write() to what stands in out from `start` on;
+ * checked by verify, so that an edit of any byte is seen.  Parsing alone does not ask for it. */
+mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);
+mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err);
+
+/* Opens DIR/manifest.json: the parsed manifest and the dataset's digest (SHA-256 of the manifest's bytes).
+ * MR_MISUSE: no dataset there. MR_BAD_DATA: damaged. */
+mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
+
+const mr_split *mr_manifest_split(const mr_manifest *m, const char *name);      /* NULL: none */
+bool mr_split_name_ok(const char *name);
+
+#endif

@@ -1,0 +1,29 @@
+/* meta.h - the members of a sample's meta that millrace itself writes and reads back.
+ * Invariant: they stand at depth one of the object; everything the source wrote stands deeper ("columns",
+ * "annotations"), so no source can forge them.
+ *
+ *   {"source":"train/n01/a.JPEG","label":3,"class":"n01", ... }
+ *   {"source":"...","labels":[0,4], ... }            several labels, or none of several: flag MULTI_LABEL
+ *   {"source":"...","image_of":17, ... }             the bytes are stored under sample 17 of this split
+ *   {"source":"...","unannotated":true, ... }
+ */
+#ifndef MR_META_H
+#define MR_META_H
+
+#include "buf.h"
+
+typedef struct mr_meta_facts {
+    int32_t label;                  /* -1: none */
+    bool multi_label, unannotated, has_image_of;
+    uint64_t image_of;
+} mr_meta_facts;
+
+/* Parses the object (yajl: numbers of any size, nesting to 1,000) and picks the facts; `source`, if not NULL, gets the
+ * path text appended.  MR_BAD_DATA: not one JSON object, duplicate or mistyped own members. */
+mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err);
+
+/* Appends the opening of an object up to, not including, the layout's own members and the closing brace:
+ *      {"source":"...","label":3,"class":"n01"                                                       */
+void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name);
+
+#endif

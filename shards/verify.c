@@ -1,0 +1,328 @@
+/* verify.c - the whole dataset: manifest, files that do not belong, shards shared out to threads and ranks.
+ * Contract: shard i is looked at by rank i % world; rank 0 ends with all problems in the order of the shards. */
+#include "verify.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "pool.h"
+#include "text.h"
+#include "verify_parts.h"
+
+typedef struct run {
+    const mr_verify_options *o;
+    mr_verify_report *report;
+    const mr_shard **shards;        /* of all splits, as the report's */
+    mr_verify_scratch *scratch;     /* one a thread */
+    mr_progress *progress;
+    int dirfd;
+    unsigned rank, world;
+} run;
+
+/* ---- files beside the shards ---------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+static bool listed(const mr_verify_report *r, const char *name)
+{
+    if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
+        return true;
+    if (!ends_with(name, ".mdb") && !ends_with(name, ".idx"))
+        return false;
+    size_t stem = strlen(name) - 4;
+    for (size_t i = 0; i < r->shard_count; i++)
+        if (strncmp(r->shards[i].name, name, stem) == 0 && r->shards[i].name[stem] == '\0')
+            return true;
+    return false;
+}
+
+static void add_extra(mr_verify_report *r, const char *name)
+{
+    mr_buf text = {0};
+    mr_text_escape(&text, name, strlen(name));
+    if (ends_with(name, ".mdb") || ends_with(name, ".idx"))
+        mr_problem_add(&r->problems, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL,
+                       "%s: the manifest knows no such shard; a file of another dataset?", mr_buf_text(&text));
+    else
+        mr_problem_add(&r->warnings, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL, "%s: is not part of the dataset",
+                       mr_buf_text(&text));
+    mr_buf_free(&text);
+}
+
+static int by_detail(const void *a, const void *b)
+{
+    const char *x = ((const mr_problem *)a)->detail, *y = ((const mr_problem *)b)->detail;
+    return strcmp(x ? x : "", y ? y : "");
+}
+
+/* Reads the directory's names; *shards counts the .mdb files in it. */
+static mr_status look_around(int dirfd, const char *dir, mr_verify_report *r, size_t *shards, mr_error *err)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (!stream) {
+        int saved = errno;
+        if (fd >= 0)
+            close(fd);
+        return mr_fail_errno(err, saved, "%s: cannot list", dir);
+    }
+    *shards = 0;
+    for (struct dirent *e; (e = readdir(stream));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        *shards += ends_with(e->d_name, ".mdb");
+        if (r && !listed(r, e->d_name))
+            add_extra(r, e->d_name);
+    }
+    closedir(stream);
+    if (r && r->problems.items && !r->problems.failed)
+        qsort(r->problems.items, r->problems.count, sizeof *r->problems.items, by_detail);
+    if (r && r->warnings.items && !r->warnings.failed)
+        qsort(r->warnings.items, r->warnings.count, sizeof *r->warnings.items, by_detail);
+    return MR_OK;
+}
+
+/* ---- the manifest --------------------------------------------------------------------------------------------- */
+
+static mr_status list_shards(run *v, mr_error *err)
+{
+    mr_verify_report *r = v->report;
+    const mr_manifest *m = r->manifest;
+    for (size_t i = 0; i < m->split_count; i++)
+        r->shard_count += m->splits[i].shard_count;
+    r->split_count = m->split_count;
+    r->shards = mr_alloc(r->shard_count, sizeof *r->shards);
+    v->shards = mr_alloc(r->shard_count, sizeof *v->shards);
+    if (!r->shards || !v->shards)
+        return mr_fail_memory(err, MR_MANIFEST);
+    size_t n = 0;
+    for (size_t i = 0; i < m->split_count; i++) {
+        for (size_t k = 0; k < m->splits[i].shard_count; k++, n++) {
+            const mr_shard *s = &m->splits[i].shards[k];
+            v->shards[n] = s;
+            r->shards[n] = (mr_verify_shard){.name = s->name, .samples = s->samples,
+                                             .bytes = s->mdb.bytes + s->idx.bytes};
+            r->samples += s->samples;
+            r->bytes += r->shards[n].bytes;
+        }
+    }
+    return MR_OK;
+}
+
+static mr_status check_seal(const run *v, mr_error *err)
+{
+    mr_buf bytes = {0};
+    uint8_t digest[32];
+    mr_status status = mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err);
+    if (status == MR_OK)
+        mr_sha256(bytes.data, bytes.len, digest);
+    if (status == MR_OK && memcmp(digest, v->report->digest, sizeof digest) != 0)
+        status = mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read");
+    if (status == MR_OK)
+        status = mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err);
+    mr_buf_free(&bytes);
+    return status;
+}
+
+/* A damaged manifest is a finding, not a failure: then report->manifest stays NULL and there is nothing to walk. */
+static mr_status read_manifest(run *v, const char *dir, mr_error *err)
+{
+    mr_verify_report *r = v->report;
+    mr_error why = {0};
+    size_t shards = 0;
+    mr_status status = mr_manifest_open(dir, &r->manifest, r->digest, &why);
+    if (status == MR_OK) {
+        r->have_digest = true;
+        status = list_shards(v, err);
+        if (status != MR_OK)
+            return status;
+        status = check_seal(v, &why);
+        if (status == MR_OK)
+            return status;
+    }
+    /* With a seal broken but a text that makes sense the shards are still looked at. */
+    if (status == MR_BAD_DATA) {
+        mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s", why.text);
+        return MR_OK;
+    }
+    if (status == MR_MISUSE && v->dirfd >= 0 && look_around(v->dirfd, dir, NULL, &shards, NULL) == MR_OK && shards) {
+        mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
+                       "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again", shards,
+                       shards == 1 ? "" : "s");
+        return MR_OK;
+    }
+    if (err)
+        *err = why;
+    return status;
+}
+
+static mr_status check_expected(run *v, mr_error *err)
+{
+    mr_verify_report *r = v->report;
+    uint8_t wanted[32];
+    char found[65];
+    if (!v->o->expect)
+        return MR_OK;
+    if (!mr_unhex(v->o->expect, wanted, sizeof wanted))
+        return mr_fail(err, MR_MISUSE, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it",
+                       v->o->expect);
+    if (!r->have_digest || memcmp(wanted, r->digest, sizeof wanted) == 0)
+        return MR_OK;
+    mr_hex(r->digest, sizeof r->digest, found);
+    mr_problem_add(&r->problems, MR_PROBLEM_EXPECT, NULL, MR_NO_SAMPLE, NULL,
+                   "manifest.json: the dataset's digest is %s, expected was %s", found, v->o->expect);
+    return MR_OK;
+}
+
+/* ---- shards --------------------------------------------------------------------------------------------------- */
+
+static mr_status one_shard(void *ctx, size_t item, unsigned worker, mr_error *err)
+{
+    run *v = ctx;
+    size_t n = item * v->world + v->rank;
+    mr_verify_job job = {.dirfd = v->dirfd, .manifest = v->report->manifest, .shard = v->shards[n], .options = v->o,
+                         .scratch = &v->scratch[worker], .progress = v->progress, .out = &v->report->shards[n]};
+    return mr_verify_one(&job, err);
+}
+
+static void free_scratch(mr_verify_scratch *scratch, unsigned jobs)
+{
+    for (unsigned i = 0; scratch && i < jobs; i++) {
+        free(scratch[i].chunk);
+        mr_hash64_free(scratch[i].stream);
+        mr_buf_free(&scratch[i].record);
+        mr_buf_free(&scratch[i].source);
+    }
+    free(scratch);
+}
+
+static mr_verify_scratch *make_scratch(unsigned jobs)
+{
+    mr_verify_scratch *scratch = mr_alloc(jobs, sizeof *scratch);
+    bool good = scratch != NULL;
+    for (unsigned i = 0; good && i < jobs; i++) {
+        scratch[i].chunk = aligned_alloc(MR_LMDB_PAGE, MR_PASS_CHUNK);
+        scratch[i].stream = mr_hash64_new();
+        good = scratch[i].chunk && scratch[i].stream;
+    }
+    if (!good) {
+        free_scratch(scratch, jobs);
+        return NULL;
+    }
+    return scratch;
+}
+
+static uint64_t records_to_read(const run *v)
+{
+    uint64_t records = 0;
+    for (size_t i = v->rank; i < v->report->shard_count; i += v->world)
+        records += v->shards[i]->images + v->shards[i]->samples * (v->o->level >= MR_VERIFY_DEEP ? 2 : 1);
+    return records;
+}
+
+static mr_status check_shards(run *v, mr_error *err)
+{
+    size_t mine = v->report->shard_count > v->rank ? (v->report->shard_count - v->rank - 1) / v->world + 1 : 0;
+    unsigned jobs = v->o->jobs ? v->o->jobs : mr_pool_processors();
+    if (jobs > mine)
+        jobs = mine ? (unsigned)mine : 1;
+    v->scratch = make_scratch(jobs);
+    if (!v->scratch)
+        return mr_fail_memory(err, "starting threads");
+    bool quiet = v->o->quiet || v->rank != 0 || v->o->level == MR_VERIFY_QUICK;
+    v->progress = mr_progress_begin("verify", records_to_read(v), quiet);
+    mr_status status = mr_pool_run(mine, jobs, one_shard, v, err);
+    mr_progress_end(v->progress);
+    free_scratch(v->scratch, jobs);
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+static mr_status agree(const run *v, mr_status mine, mr_error *err)
+{
+    return v->world > 1 ? mr_ranks_agree(v->o->ranks, mine, err) : mine;
+}
+
+/* A manifest that only some ranks can read would leave the others waiting: then none goes on. */
+static void agree_on_manifest(run *v)
+{
+    mr_verify_report *r = v->report;
+    mr_error why = {0};
+    mr_status mine = MR_OK;
+    if (!r->manifest)
+        mine = mr_fail(&why, MR_BAD_DATA, "%s", r->problems.count && r->problems.items[0].detail
+                       ? r->problems.items[0].detail : "manifest.json: damaged");
+    if (mr_ranks_agree(v->o->ranks, mine, &why) == MR_OK || !r->manifest)
+        return;
+    mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s (as another rank sees it)", why.text);
+    r->shard_count = 0;
+    mr_manifest_free(r->manifest);
+    r->manifest = NULL;
+}
+
+static mr_status verify(run *v, const char *dir, mr_error *err)
+{
+    size_t shards;
+    mr_status status = read_manifest(v, dir, err);
+    if (status == MR_OK)
+        status = check_expected(v, err);
+    status = agree(v, status, err);
+    if (status == MR_OK && v->world > 1)
+        agree_on_manifest(v);
+    if (status != MR_OK || !v->report->manifest)
+        return status;
+    if (v->rank == 0)
+        status = look_around(v->dirfd, dir, v->report, &shards, err);
+    if (status == MR_OK)
+        status = check_shards(v, err);
+    status = agree(v, status, err);
+    if (status == MR_OK && v->world > 1)
+        status = mr_verify_gather(v->o->ranks, v->report, err);
+    return status;
+}
+
+mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err)
+{
+    double start = mr_seconds();
+    run v = {.o = o, .world = o->ranks ? mr_ranks_world(o->ranks) : 1, .rank = o->ranks ? mr_ranks_rank(o->ranks) : 0};
+    v.report = mr_alloc(1, sizeof *v.report);
+    if (!v.report)
+        return mr_fail_memory(err, dir);
+    v.report->level = o->level;
+    v.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    mr_status status = verify(&v, dir, err);
+    if (status == MR_OK && (v.report->problems.failed || v.report->warnings.failed))
+        status = mr_fail_memory(err, "collecting problems");
+    if (v.dirfd >= 0)
+        close(v.dirfd);
+    free(v.shards);
+    v.report->seconds = mr_seconds() - start;
+    if (status == MR_OK)
+        *out = v.report;
+    else
+        mr_verify_report_free(v.report);
+    return status;
+}
+
+void mr_verify_report_free(mr_verify_report *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; r->shards && i < r->shard_count; i++)
+        mr_problems_free(&r->shards[i].problems);
+    mr_problems_free(&r->problems);
+    mr_problems_free(&r->warnings);
+    free(r->shards);
+    mr_manifest_free(r->manifest);
+    free(r);
+}

@@ -1,0 +1,111 @@
+/* verify.h - is a dataset whole, and if not, what exactly is hit?
+ * Invariant: damage is never a failure of the call: it is collected here and the call ends with MR_OK.  No byte of a
+ * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed. */
+#ifndef MR_VERIFY_H
+#define MR_VERIFY_H
+
+#include "json.h"
+#include "ranks.h"
+#include "term.h"
+
+#define MR_PROBLEM_KINDS(X)                                                              \
+    X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */    \
+    X(MISSING, "missing")       /* a file that the manifest lists */                     \
+    X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */        \
+    X(SIZE, "size")                                                                      \
+    X(DIGEST, "digest")                                                                  \
+    X(INDEX, "index")           /* the index does not describe the shard */              \
+    X(RECORD, "record")         /* a sample's bytes differ from their hash */            \
+    X(STRUCTURE, "structure")   /* every record whole, LMDB's own pages are not */       \
+    X(PAGE_WALK, "page-walk")                                                            \
+    X(META, "meta")                                                                      \
+    X(IMAGE, "image")                                                                    \
+    X(DECODE, "decode")                                                                  \
+    X(EXTRA, "extra")           /* a file that the manifest does not list */             \
+    X(EXPECT, "expect")         /* another dataset than the one asked for */
+
+typedef enum mr_problem_kind {
+#define X(name, word) MR_PROBLEM_##name,
+    MR_PROBLEM_KINDS(X)
+#undef X
+    MR_PROBLEM_KIND_COUNT
+} mr_problem_kind;
+
+extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT];
+
+#define MR_NO_SAMPLE UINT64_MAX
+
+typedef struct mr_problem {
+    mr_problem_kind kind;
+    char *shard;                    /* "train-00003"; NULL: the dataset as a whole */
+    uint64_t sample;                /* its number in the split, or MR_NO_SAMPLE */
+    char *source;                   /* path text, NULL if it cannot be known */
+    char *detail;                   /* a sentence, UTF-8 */
+} mr_problem;
+
+typedef struct mr_problems {
+    mr_problem *items;
+    size_t count, room;
+    bool failed;                    /* memory ran out */
+} mr_problems;
+
+/* source may be NULL. */
+void mr_problem_add(mr_problems *list, mr_problem_kind kind, const char *shard, uint64_t sample, const char *source,
+                    const char *format, ...) MR_PRINTF(6, 7);
+void mr_problems_free(mr_problems *list);       /* contents */
+
+typedef enum mr_verify_level {
+    MR_VERIFY_QUICK,                /* manifest, sizes, every index */
+    MR_VERIFY_FULL,                 /* + digest of every file, hash of every record */
+    MR_VERIFY_DEEP,                 /* + page walk, meta, image headers against the index */
+    MR_VERIFY_DECODE,               /* + every pixel */
+} mr_verify_level;
+
+extern const char *const mr_verify_level_words[];
+
+typedef struct mr_verify_options {
+    mr_verify_level level;
+    bool no_sha256;                 /* XXH3 alone: finds accidents, not intent */
+    unsigned jobs;                  /* threads; 0: all processors */
+    const char *expect;             /* 64 hex digits: the dataset digest to insist on; NULL: any */
+    mr_ranks *ranks;                /* shares out the shards; NULL: alone */
+    bool quiet;                     /* no progress line */
+} mr_verify_options;
+
+typedef struct mr_verify_shard {
+    const char *name;               /* the manifest's */
+    uint64_t samples;
+    uint64_t bytes;                 /* of both files, as the manifest says */
+    uint64_t hit;                   /* samples that are damaged or cannot be reached */
+    bool index_only;                /* the only damage is the index: `millrace reindex` mends it */
+    double seconds;
+    mr_problems problems;
+} mr_verify_shard;
+
+typedef struct mr_verify_report {
+    mr_verify_level level;
+    bool have_digest;
+    uint8_t digest[32];             /* of the dataset */
+    size_t split_count, shard_count;
+    mr_verify_shard *shards;
+    uint64_t samples, bytes;        /* sums over the shards */
+    double seconds;
+    mr_problems problems;           /* of the dataset as a whole */
+    mr_problems warnings;           /* fine for the data, yet worth a look */
+    struct mr_manifest *manifest;   /* keeps the names alive; NULL if it is damaged */
+} mr_verify_report;
+
+/* MR_OK: looked at everything; *out says what was found (under mpirun complete on rank 0 only).  MR_MISUSE: `dir` is
+ * no dataset or `expect` no digest; MR_SYSTEM: the system refused. */
+mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err);
+void mr_verify_report_free(mr_verify_report *r);
+
+bool mr_verify_ok(const mr_verify_report *r);
+size_t mr_verify_problem_count(const mr_verify_report *r);
+
+/* {"ok":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...], ...} */
+mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err);
+/* JUnit XML, one test case a shard; what concerns the whole dataset stands in one more case named "dataset". */
+mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err);
+
+#endif

@@ -1,0 +1,60 @@
+/* verify_parts.h - between the files of verify: one shard's state on its way through the checks.
+ *
+ *   open_index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
+ *
+ * Invariant: hit[row] is set exactly when bytes of that sample were found damaged or out of reach. */
+#ifndef MR_VERIFY_PARTS_H
+#define MR_VERIFY_PARTS_H
+
+#include "index.h"
+#include "verify.h"
+
+enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2 };
+
+enum { MR_PASS_CHUNK = 256 * 1024 };    /* measured: the fastest that stays in the second-level cache with its hashes */
+
+/* What a worker thread owns and reuses from shard to shard. */
+typedef struct mr_verify_scratch {
+    uint8_t *chunk;                     /* MR_PASS_CHUNK bytes, page-aligned */
+    mr_hash64_stream *stream;
+    mr_buf record, source;
+} mr_verify_scratch;
+
+typedef struct mr_verify_job {
+    int dirfd;
+    const mr_manifest *manifest;
+    const mr_shard *shard;
+    const mr_verify_options *options;
+    mr_verify_scratch *scratch;
+    mr_progress *progress;
+    mr_verify_shard *out;
+
+    char mdb_name[96], idx_name[96];
+    int mdb;                            /* -1: cannot be read */
+    uint64_t size;                      /* the .mdb's actual one */
+    mr_row *rows;                       /* NULL: no usable index */
+    bool index_good;                    /* rows are those the manifest's digest vouches for */
+    uint8_t *hit;                       /* a byte a row */
+} mr_verify_job;
+
+/* All checks of one shard; damage goes to job->out, the status is for the system's failures only. */
+mr_status mr_verify_one(mr_verify_job *job, mr_error *err);
+
+/* Reads `bytes` bytes of the .mdb once: their digest, and the hash of every record of job->rows.
+ * *read_to: where the file really ended, if it has become shorter meanwhile. */
+mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, uint64_t *read_to, mr_error *err);
+
+/* Page walk, meta and image headers (and pixels) against the index. */
+mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
+
+/* The source path of a row in scratch->source (path text), NULL if its meta is not whole. */
+const char *mr_verify_source(mr_verify_job *job, uint64_t row);
+
+/* Collective: what every rank found about its shards, into rank 0's report. */
+mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
+
+/* A problem as the JSON report shows it, and back. */
+json_t *mr_problem_json(const mr_problem *p);
+bool mr_problem_unjson(const json_t *from, mr_problems *list);
+
+#endif

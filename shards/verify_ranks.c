@@ -1,0 +1,92 @@
+/* verify_ranks.c - what the ranks found, brought together on rank 0.
+ *
+ * Each rank sends one line of JSON:  [[shard number, samples hit, index only, seconds, [problem, ...]], ...]
+ *
+ * Invariant: shard i is taken from rank i % world only. */
+#include "verify_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *pack_shard(const mr_verify_shard *s, size_t number)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->problems.count; i++)
+        if (json_array_append_new(list, mr_problem_json(&s->problems.items[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return json_pack("[I,I,b,f,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds, list);
+}
+
+static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *out, mr_error *err)
+{
+    json_t *all = json_array();
+    bool good = all != NULL;
+    for (size_t i = mr_ranks_rank(ranks); good && i < r->shard_count; i += mr_ranks_world(ranks))
+        good = json_array_append_new(all, pack_shard(&r->shards[i], i)) == 0;
+    char *text = good ? json_dumps(all, JSON_COMPACT) : NULL;
+    if (text) {
+        mr_buf_add_text(out, text);
+        mr_buf_add(out, "\n", 1);
+    }
+    good = text && !out->failed;
+    free(text);
+    json_decref(all);
+    return good ? MR_OK : mr_fail_memory(err, "gathering problems");
+}
+
+static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *entry)
+{
+    json_int_t n, hit;
+    int index_only;
+    double seconds;
+    json_t *list, *p;
+    size_t i;
+    if (json_unpack(entry, "[I,I,b,F,o]", &n, &hit, &index_only, &seconds, &list) != 0 || n < 0 ||
+        (size_t)n >= r->shard_count)
+        return false;
+    if ((size_t)n % mr_ranks_world(ranks) == mr_ranks_rank(ranks))
+        return true;
+    mr_verify_shard *s = &r->shards[n];
+    s->hit = (uint64_t)hit;
+    s->index_only = index_only;
+    s->seconds = seconds;
+    json_array_foreach(list, i, p)
+        if (!mr_problem_unjson(p, &s->problems))
+            return false;
+    return true;
+}
+
+static mr_status unpack(const mr_ranks *ranks, mr_verify_report *r, const mr_buf *all, mr_error *err)
+{
+    const char *at = (const char *)all->data, *end = at + all->len;
+    mr_status status = MR_OK;
+    while (status == MR_OK && at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        json_t *doc = NULL, *entry;
+        size_t i;
+        if (!stop)
+            stop = end;
+        status = mr_json_parse(at, (size_t)(stop - at), "another rank", &doc, err);
+        json_array_foreach(doc, i, entry)
+            if (status == MR_OK && !unpack_shard(ranks, r, entry))
+                status = mr_fail(err, MR_SYSTEM, "mpirun: what another rank found cannot be understood");
+        json_decref(doc);
+        at = stop + 1;
+    }
+    return status;
+}
+
+mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err)
+{
+    mr_buf mine = {0}, all = {0};
+    mr_status status = mr_ranks_agree(ranks, pack(ranks, r, &mine, err), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(ranks, &mine, &all, NULL, err);
+    if (status == MR_OK && mr_ranks_rank(ranks) == 0)
+        status = unpack(ranks, r, &all, err);
+    mr_buf_free(&mine);
+    mr_buf_free(&all);
+    return status;
+}

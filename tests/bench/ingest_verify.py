@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Ingest and verify beside what the machine can do: ratios in one run.
+
+    tests/bench/ingest_verify.py [--images 8000] [--bytes 110000] [--rounds 5] [--dir FOLDER] [--webdataset]
+
+Makes a folder of JPEGs (photographs from MILLRACE_DATA, default ../shared/data, where it is there, else drawn ones; each
+with a comment of its own, so that no two are equal), reads it once so that it is warm, and then measures in turns
+(A B A B ...), wall and CPU seconds, medians:
+    ingest --jobs 2, fsync included    against   cp -r of the folder, then sync -f
+    verify --no-sha256, verify         against   cat FILES >/dev/null
+    opening a dataset of a million samples (index of made-up rows): CPU time
+--webdataset measures webdataset's ShardWriter too, in a virtual environment made for it (needs a package index).
+"""
+import argparse
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MILLRACE = os.environ.get("MILLRACE_BIN", os.path.join(ROOT, "build/release/millrace"))
+DATA = os.environ.get("MILLRACE_DATA", os.path.join(os.path.dirname(ROOT), "shared/data"))
+
+SHARDWRITER = """
+import os, sys, webdataset
+with webdataset.ShardWriter(os.path.join(sys.argv[2], "shard-%05d.tar"), maxsize=256 << 20, verbose=0) as out:
+    for label, name in enumerate(sorted(os.listdir(sys.argv[1]))):
+        folder = os.path.join(sys.argv[1], name)
+        for file in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, file), "rb") as image:
+                out.write({"__key__": name + "_" + file.split(".")[0], "jpg": image.read(), "cls": label})
+"""
+
+
+def photographs():
+    found = []
+    for folder in ("coco/coco2017_mini_free", "imagenette/imagenette_shaped"):
+        for path, _, files in os.walk(os.path.join(DATA, folder)):
+            found += [os.path.join(path, f) for f in sorted(files) if f.lower().endswith((".jpg", ".jpeg"))]
+    big = [f for f in sorted(found) if os.path.getsize(f) > 60000]
+    return [open(f, "rb").read() for f in big]
+
+
+def drawn(folder):
+    subprocess.run([MILLRACE, "sample", folder, "--layout", "imagenette", "--images", "200", "--quiet"], check=True)
+    return [open(os.path.join(p, f), "rb").read() for p, _, fs in os.walk(folder) for f in sorted(fs) if f.endswith("JPEG")]
+
+
+def make_source(folder, work, count, size):
+    pictures = photographs() or drawn(os.path.join(work, "drawn"))
+    rng = random.Random(1)
+    for i in range(count):
+        jpeg = pictures[i % len(pictures)]
+        comment = b"\xff\xfe\x00\x12" + b"%016d" % i
+        tail = rng.randbytes(max(0, size - len(jpeg) - len(comment)))      # what cameras append after the end marker
+        path = os.path.join(folder, "train", "class%02d" % (i % 10))
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, "image%06d.jpg" % i), "wb") as out:
+            out.write(jpeg[:2] + comment + jpeg[2:] + tail)
+
+
+def timed(command, **keywords):
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **keywords)
+    wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def turns(rounds, jobs):
+    """jobs: name -> (before(), command); returns name -> (median wall, median cpu)."""
+    times = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, (before, command) in jobs.items():
+            before()
+            times[name].append(timed(command))
+    return {n: (statistics.median(t[0] for t in v), statistics.median(t[1] for t in v)) for n, v in times.items()}
+
+
+def row(name, result, base, total):
+    wall, cpu = result[name]
+    print("  %-34s %8.3f s wall %8.3f s cpu %8.2f GB/s cpu   %5.2f x of %s" %
+          (name, wall, cpu, total / max(cpu, 1e-9) / 1e9, wall / result[base][0], base))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=8000)
+    parser.add_argument("--bytes", type=int, default=110000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--dir", default=None)
+    parser.add_argument("--webdataset", action="store_true")
+    options = parser.parse_args()
+    work = tempfile.mkdtemp(prefix="millrace-bench-", dir=options.dir)
+    try:
+        source, target, copy = (os.path.join(work, n) for n in ("source", "dataset", "copy"))
+        make_source(source, work, options.images, options.bytes)
+        total = sum(os.path.getsize(os.path.join(p, f)) for p, _, fs in os.walk(source) for f in fs)
+        print("%d images, %.0f MB, medians of %d turns" % (options.images, total / 1e6, options.rounds))
+
+        def clean():
+            for path in (target, copy):
+                shutil.rmtree(path, ignore_errors=True)
+            os.sync()
+
+        jobs = {
+            "cp -r; sync -f": (clean, ["sh", "-c", 'cp -r "$0" "$1" && sync -f "$1"', source, copy]),
+            "ingest --jobs 2": (clean, [MILLRACE, "ingest", source, target, "--jobs", "2", "--quiet"]),
+            "ingest --jobs 1": (clean, [MILLRACE, "ingest", source, target, "--jobs", "1", "--quiet"]),
+        }
+        if options.webdataset:
+            venv = os.path.join(work, "venv")
+            subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+            subprocess.run([venv + "/bin/pip", "install", "-q", "webdataset"], check=True)
+            jobs["webdataset ShardWriter; sync -f"] = (
+                lambda: (clean(), os.makedirs(copy)),
+                ["sh", "-c", '"$0" -c "$1" "$2" "$3" && sync -f "$3"', venv + "/bin/python", SHARDWRITER,
+                 os.path.join(source, "train"), copy])
+        result = turns(options.rounds, jobs)
+        for name in jobs:
+            row(name, result, "cp -r; sync -f", total)
+        if options.webdataset:
+            print("  ingest --jobs 2 takes %.2f x of webdataset's time" %
+                  (result["ingest --jobs 2"][0] / result["webdataset ShardWriter; sync -f"][0]))
+
+        clean()
+        subprocess.run([MILLRACE, "ingest", source, target, "--quiet"], check=True)
+        files = [os.path.join(target, f) for f in sorted(os.listdir(target))]
+        total = sum(map(os.path.getsize, files))
+        nothing = lambda: None
+        jobs = {
+            "cat": (nothing, ["cat"] + files),
+            "verify --no-sha256 --jobs 1": (nothing, [MILLRACE, "verify", target, "--no-sha256", "--jobs", "1", "--quiet"]),
+            "verify --jobs 1": (nothing, [MILLRACE, "verify", target, "--jobs", "1", "--quiet"]),
+            "verify --jobs 2": (nothing, [MILLRACE, "verify", target, "--jobs", "2", "--quiet"]),
+        }
+        result = turns(options.rounds, jobs)
+        for name in jobs:
+            row(name, result, "cat", total)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

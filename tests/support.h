@@ -1,0 +1,80 @@
+/* support.h - what every test needs: a private folder, files, commands run under limits, the real samples.
+ * Invariant: a helper that cannot do its work fails the running test with a message; callers check nothing. */
+#ifndef MR_SUPPORT_H
+#define MR_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "random.h"
+
+/* ---- folders and files ---------------------------------------------------------------------------------------- */
+
+/* A new empty folder under $TMPDIR or /tmp; ends with support_tmpdir_remove(), which removes its tree and frees it.
+ * MILLRACE_KEEP_TMP=1 keeps the folders, for a look after a failure. */
+char *support_tmpdir(void);
+void support_tmpdir_remove(char *dir);
+
+/* "%s/%s" and the like on the heap. */
+char *support_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void support_write(const char *path, const void *bytes, size_t len);    /* makes missing parents */
+void support_write_text(const char *path, const char *text);
+uint8_t *support_read(const char *path, size_t *len);   /* heap, with a NUL behind; len may be NULL */
+bool support_exists(const char *path);
+uint64_t support_size(const char *path);
+void support_assert_same_file(const char *a, const char *b);
+
+/* Every regular file under `dir`, sorted bytewise, each as "relative/path\n"; heap. */
+char *support_list(const char *dir);
+/* One number over the names and bytes of every file under `dir`: equal trees, equal numbers. */
+uint64_t support_tree_hash(const char *dir);
+
+/* ---- commands ------------------------------------------------------------------------------------------------- */
+
+typedef struct support_limits {     /* 0: the default */
+    unsigned seconds;               /* then the whole process group is killed; 60 */
+    uint64_t memory;                /* address space in bytes, none; not in force under sanitizers */
+    uint64_t file_size;             /* RLIMIT_FSIZE, none; SIGXFSZ is ignored, so that writes fail with EFBIG */
+    const char *directory;          /* to run in, NULL: this one */
+    const void *input;              /* on standard input, NULL: /dev/null */
+    size_t input_len;
+} support_limits;
+
+typedef struct support_result {
+    int status;                     /* exit status, -1: ended by a signal */
+    int signal;                     /* that signal, else 0 */
+    bool timed_out;
+    uint64_t peak_memory;           /* resident, bytes */
+    char *out, *err;                /* heap, with a NUL behind */
+    size_t out_len, err_len;
+} support_result;
+
+support_result support_run(const char *const *argv, const support_limits *limits);      /* argv ends with NULL */
+/* The millrace under test (MILLRACE_BIN) with these arguments: support_millrace("verify", dir, (char *)NULL). */
+support_result support_millrace(const char *arg, ...) __attribute__((sentinel));
+void support_result_free(support_result *r);
+
+/* Runs millrace, expects this exit status (the message shows both outputs otherwise), frees the result. */
+void support_expect(int status, const char *arg, ...) __attribute__((sentinel));
+/* Checks the exit status of a result that is kept. */
+void support_assert_status(const support_result *r, int status);
+
+const char *support_millrace_path(void);
+
+/* ---- samples and chance --------------------------------------------------------------------------------------- */
+
+/* "$MILLRACE_DATA/sub" (default ../shared/data beside the source folder) on the heap, NULL if it is not there:
+ *      char *data = support_data("imagenette"); if (!data) skip();                                                 */
+char *support_data(const char *sub);
+
+/* Seeded by MILLRACE_TEST_SEED or 1; the seed is printed when it is not 1. */
+mr_random support_random(void);
+
+#endif

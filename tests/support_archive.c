@@ -1,0 +1,85 @@
+/* support_archive.c - archives made for tests. */
+#include "support_archive.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+static struct archive *begin(const char *path, const char *kind)
+{
+    struct archive *a = archive_write_new();
+    assert_non_null(a);
+    if (strncmp(kind, "zip", 3) == 0) {
+        archive_write_set_format_zip(a);
+        assert_int_equal(archive_write_set_options(a, strcmp(kind, "zip") == 0 ? "zip:compression=store"
+                                                                                : "zip:compression=deflate"), ARCHIVE_OK);
+    } else if (strcmp(kind, "7z") == 0) {
+        archive_write_set_format_7zip(a);
+    } else {
+        archive_write_set_format_pax_restricted(a);
+        if (strcmp(kind, "tar.gz") == 0)
+            archive_write_add_filter_gzip(a);
+        if (strcmp(kind, "tar.zst") == 0)
+            archive_write_add_filter_zstd(a);
+    }
+    if (archive_write_open_filename(a, path) != ARCHIVE_OK)
+        fail_msg("%s: %s", path, archive_error_string(a));
+    return a;
+}
+
+static void put(struct archive *a, const support_entry *s)
+{
+    struct archive_entry *e = archive_entry_new();
+    archive_entry_set_pathname(e, s->path);
+    archive_entry_set_mtime(e, 0, 0);
+    archive_entry_set_perm(e, 0644);
+    archive_entry_set_filetype(e, s->link ? AE_IFLNK : s->bytes || s->hard_link ? AE_IFREG : AE_IFDIR);
+    if (s->link)
+        archive_entry_set_symlink(e, s->link);
+    if (s->hard_link)
+        archive_entry_set_hardlink(e, s->hard_link);
+    archive_entry_set_size(e, s->bytes ? (int64_t)s->len : 0);
+    if (archive_write_header(a, e) < ARCHIVE_WARN)
+        fail_msg("%s: %s", s->path, archive_error_string(a));
+    if (s->bytes)
+        assert_int_equal(archive_write_data(a, s->bytes, s->len), (la_ssize_t)s->len);
+    archive_entry_free(e);
+}
+
+static void end(struct archive *a)
+{
+    assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+    archive_write_free(a);
+}
+
+void support_archive(const char *path, const char *kind, const support_entry *entries, size_t count)
+{
+    struct archive *a = begin(path, kind);
+    for (size_t i = 0; i < count; i++)
+        put(a, &entries[i]);
+    end(a);
+}
+
+void support_archive_tree(const char *path, const char *kind, const char *dir, bool reversed)
+{
+    struct archive *a = begin(path, kind);
+    char *list = support_list(dir), *names[20000];
+    size_t count = 0;
+    for (char *name = strtok(list, "\n"); name; name = strtok(NULL, "\n")) {
+        assert_true(count < 20000);
+        names[count++] = name;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *name = names[reversed ? count - 1 - i : i];
+        char *full = support_path("%s/%s", dir, name);
+        support_entry entry = {.path = name};
+        entry.bytes = support_read(full, &entry.len);
+        put(a, &entry);
+        free((void *)(uintptr_t)entry.bytes);
+        free(full);
+    }
+    free(list);
+    end(a);
+}

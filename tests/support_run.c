@@ -1,0 +1,223 @@
+/* support_run.c - a command run under limits, with everything it said.
+ * Invariant: however the command behaves - silent, endless, forking - the call ends within its seconds (+ a moment),
+ * and no process of its group is left behind.
+ *
+ *      test --input--> [stdin]  command  [stdout] --> out
+ *                                        [stderr] --> err      one poll loop until both outputs are closed           */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+enum { IN, OUT, ERR };
+
+typedef struct text {
+    char *data;
+    size_t len, room;
+} text;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void limit(int what, uint64_t value)
+{
+    struct rlimit l = {value, value};
+    setrlimit(what, &l);
+}
+
+static void become(const char *const *argv, const support_limits *l, int in, int out, int err)
+{
+    setpgid(0, 0);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+        _exit(126);
+    limit(RLIMIT_CORE, 0);
+    if (l->memory && !SANITIZED)
+        limit(RLIMIT_AS, l->memory);
+    if (l->file_size) {
+        limit(RLIMIT_FSIZE, l->file_size);
+        signal(SIGXFSZ, SIG_IGN);
+    }
+    signal(SIGPIPE, SIG_DFL);
+    if (l->directory && chdir(l->directory))
+        _exit(126);
+    execvp(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+/* One read into `t`; false at the end of the stream. */
+static bool take(int fd, text *t)
+{
+    if (t->len + 65536 + 1 > t->room) {
+        t->room = t->room * 2 + 65536 + 1;
+        t->data = realloc(t->data, t->room);
+        if (!t->data)
+            fail_msg("out of memory");
+    }
+    ssize_t n = read(fd, t->data + t->len, 65536);
+    if (n > 0)
+        t->len += (size_t)n;
+    t->data[t->len] = '\0';
+    return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+static void drop(struct pollfd *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+}
+
+/* Feeds and listens until both outputs are closed; false when the time is over. */
+static bool converse(struct pollfd p[3], const support_limits *l, double deadline, text *out, text *err)
+{
+    size_t fed = 0;
+    if (!l->input_len)
+        drop(&p[IN]);
+    while (p[OUT].fd >= 0 || p[ERR].fd >= 0) {
+        double left = deadline - now();
+        if (left <= 0)
+            return false;
+        if (poll(p, 3, left > 1 ? 1000 : (int)(left * 1000) + 1) < 0 && errno != EINTR)
+            fail_msg("poll: %s", strerror(errno));
+        if (p[IN].fd >= 0 && p[IN].revents) {
+            ssize_t n = write(p[IN].fd, (const char *)l->input + fed, l->input_len - fed);
+            fed += n > 0 ? (size_t)n : 0;
+            if ((n < 0 && errno != EAGAIN && errno != EINTR) || fed == l->input_len)
+                drop(&p[IN]);
+        }
+        if (p[OUT].fd >= 0 && p[OUT].revents && !take(p[OUT].fd, out))
+            drop(&p[OUT]);
+        if (p[ERR].fd >= 0 && p[ERR].revents && !take(p[ERR].fd, err))
+            drop(&p[ERR]);
+    }
+    return true;
+}
+
+/* Waits for the command itself until the deadline; it may have closed its outputs long before its end. */
+static bool reap(pid_t pid, double deadline, int *status, struct rusage *usage)
+{
+    struct timespec nap = {0, 1000000};
+    while (wait4(pid, status, WNOHANG, usage) == 0) {
+        if (now() > deadline)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+support_result support_run(const char *const *argv, const support_limits *limits)
+{
+    support_limits l = limits ? *limits : (support_limits){0};
+    double deadline = now() + (l.seconds ? l.seconds : 60);
+    int pipes[3][2];
+    for (int i = IN; i <= ERR; i++)
+        if (pipe2(pipes[i], O_CLOEXEC))
+            fail_msg("pipe: %s", strerror(errno));
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0 || null < 0)
+        fail_msg("cannot start %s: %s", argv[0], strerror(errno));
+    if (!pid)
+        become(argv, &l, l.input ? pipes[IN][0] : null, pipes[OUT][1], pipes[ERR][1]);
+    setpgid(pid, pid);
+    close(null);
+    close(pipes[IN][0]);
+    close(pipes[OUT][1]);
+    close(pipes[ERR][1]);
+    fcntl(pipes[IN][1], F_SETFL, O_NONBLOCK);
+    struct pollfd p[3] = {{pipes[IN][1], POLLOUT, 0}, {pipes[OUT][0], POLLIN, 0}, {pipes[ERR][0], POLLIN, 0}};
+    text out = {calloc(1, 1), 0, 1}, err = {calloc(1, 1), 0, 1};
+    int status = 0;
+    struct rusage usage = {0};
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN);
+    bool ended = converse(p, &l, deadline, &out, &err) && reap(pid, deadline, &status, &usage);
+    signal(SIGPIPE, old);
+    kill(-pid, SIGKILL);        /* its children too, whether it has ended or not */
+    if (!ended)
+        wait4(pid, &status, 0, &usage);
+    for (int i = IN; i <= ERR; i++)
+        drop(&p[i]);
+    return (support_result){
+        .status = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+        .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+        .timed_out = !ended,
+        .peak_memory = (uint64_t)usage.ru_maxrss * 1024,
+        .out = out.data, .err = err.data, .out_len = out.len, .err_len = err.len,
+    };
+}
+
+const char *support_millrace_path(void)
+{
+    const char *path = getenv("MILLRACE_BIN");
+    if (!path || !*path)
+        fail_msg("MILLRACE_BIN does not name the program under test; run by ctest, or set it");
+    return path;
+}
+
+enum { MAX_ARGS = 64 };
+
+static support_result run_args(const char *arg, va_list rest)
+{
+    const char *argv[MAX_ARGS + 2] = {support_millrace_path()};
+    size_t n = 1;
+    for (; arg && n <= MAX_ARGS; arg = va_arg(rest, const char *))
+        argv[n++] = arg;
+    return support_run(argv, NULL);
+}
+
+support_result support_millrace(const char *arg, ...)
+{
+    va_list rest;
+    va_start(rest, arg);
+    support_result r = run_args(arg, rest);
+    va_end(rest);
+    return r;
+}
+
+void support_assert_status(const support_result *r, int status)
+{
+    if (r->status != status || r->timed_out)
+        fail_msg("expected exit status %d, got %d (signal %d%s)\n--- stdout\n%.4000s\n--- stderr\n%.4000s", status,
+                 r->status, r->signal, r->timed_out ? ", out of time" : "", r->out, r->err);
+}
+
+void support_expect(int status, const char *arg, ...)
+{
+    va_list rest;
+    va_start(rest, arg);
+    support_result r = run_args(arg, rest);
+    va_end(rest);
+    support_assert_status(&r, status);
+    support_result_free(&r);
+}
+
+void support_result_free(support_result *r)
+{
+    free(r->out);
+    free(r->err);
+    *r = (support_result){0};
+}

@@ -1,0 +1,340 @@
+/* test_ingest.c - the whole way from a source to a dataset, through the program: same input, same bytes; nothing half
+ * done is visible; every refusal says so. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "support.h"
+#include "support_archive.h"
+
+static char *dir;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+/* Draws a sample dataset; returns the folder. */
+static char *draw(const char *layout, const char *images)
+{
+    char *source = support_path("%s/source-%s", dir, layout);
+    support_expect(0, "sample", source, "--layout", layout, "--images", images, "--seed", "7", "--quiet", (char *)NULL);
+    return source;
+}
+
+/* The dataset's files that must be equal: everything but the report, which may name the kind of source. */
+static uint64_t dataset_hash(const char *dataset)
+{
+    char *report = support_path("%s/report.json", dataset);
+    assert_int_equal(unlink(report), 0);
+    free(report);
+    return support_tree_hash(dataset);
+}
+
+static void expect_same(const char *source, const char *jobs, uint64_t expected)
+{
+    char *target = support_path("%s/again", dir);
+    support_expect(0, "ingest", source, target, "--jobs", jobs, "--shard-size", "1MiB", "--quiet", "--force",
+                   (char *)NULL);
+    assert_true(expected == dataset_hash(target));
+    free(target);
+}
+
+static void test_same_bytes_from_everywhere(void **state)
+{
+    (void)state;
+    /* newyorker's own files are zips, which are not opened inside another archive */
+    static const char *const layouts[] = {"imagenette", "roboflow", "coco", "newyorker"};
+    static const char *const kinds[] = {"tar", "tar.gz", "zip", "zip-deflate"};
+    for (size_t i = 0; i < 4; i++) {
+        char *source = draw(layouts[i], "60"), *one = support_path("%s/one-%zu", dir, i);
+        support_expect(0, "ingest", source, one, "--jobs", "1", "--shard-size", "1MiB", "--quiet", (char *)NULL);
+        support_expect(0, "verify", one, "--deep", "--quiet", (char *)NULL);
+        uint64_t expected = dataset_hash(one);
+        expect_same(source, "3", expected);
+        for (size_t k = 0; k < 4 && i < 3; k++) {
+            char *archive = support_path("%s/archive-%zu.%s", dir, i, kinds[k]);
+            support_archive_tree(archive, kinds[k], source, k % 2);
+            expect_same(archive, "2", expected);
+            free(archive);
+        }
+        free(source);
+        free(one);
+    }
+}
+
+static void test_standard_input(void **state)
+{
+    (void)state;
+    char *source = draw("imagenette", "40"), *archive = support_path("%s/a.tgz", dir);
+    char *one = support_path("%s/one", dir), *two = support_path("%s/two", dir);
+    support_archive_tree(archive, "tar.gz", source, false);
+    support_expect(0, "ingest", source, one, "--quiet", (char *)NULL);
+    support_limits limits = {0};
+    uint8_t *bytes = support_read(archive, &limits.input_len);
+    limits.input = bytes;
+    const char *argv[] = {support_millrace_path(), "ingest", "-", two, "--quiet", NULL};
+    support_result r = support_run(argv, &limits);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    assert_true(dataset_hash(one) == dataset_hash(two));
+    free(bytes);
+    free(source);
+    free(archive);
+    free(one);
+    free(two);
+}
+
+static void test_ranks_share_the_work(void **state)
+{
+    (void)state;
+    if (system("command -v mpirun >/dev/null 2>&1") != 0) {
+        print_message("mpirun is not installed\n");
+        skip();
+    }
+    char *source = draw("coco", "60"), *one = support_path("%s/one", dir), *two = support_path("%s/two", dir);
+    support_expect(0, "ingest", source, one, "--shard-size", "1MiB", "--quiet", (char *)NULL);
+    /* OpenMPI keeps memory until the process ends, which the leak checker would report. */
+    const char *argv[] = {"env", "ASAN_OPTIONS=detect_leaks=0", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", support_millrace_path(), "ingest",
+                          source, two, "--shard-size", "1MiB", "--quiet", NULL};
+    support_result r = support_run(argv, &(support_limits){.seconds = 120});
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    assert_true(dataset_hash(one) == dataset_hash(two));
+    free(source);
+    free(one);
+    free(two);
+}
+
+static void test_target_is_left_alone(void **state)
+{
+    (void)state;
+    char *source = draw("imagenette", "30"), *target = support_path("%s/there", dir), *file = support_path("%s/x", target);
+    support_write_text(file, "mine");
+    support_expect(2, "ingest", source, target, (char *)NULL);
+    support_expect(2, "ingest", source, target, "--force", (char *)NULL);
+    char *list = support_list(target);
+    assert_string_equal(list, "x\n");
+    free(list);
+    unlink(file);
+    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);       /* an empty folder is fine */
+    support_expect(2, "ingest", source, target, (char *)NULL);
+    uint64_t before = support_tree_hash(target);
+    char *bad = support_path("%s/empty", dir);
+    mkdir(bad, 0777);
+    support_expect(1, "ingest", bad, target, "--force", (char *)NULL);
+    assert_true(before == support_tree_hash(target));
+    support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
+    assert_true(before == support_tree_hash(target));
+    char *partial = support_path("%s.partial", target);
+    assert_false(support_exists(partial));
+    free(partial);
+    free(bad);
+    free(file);
+    free(target);
+    free(source);
+}
+
+/* Kills the ingest after `ms` milliseconds; true if that came in time. */
+static bool killed_ingest(const char *source, const char *target, unsigned ms)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl(support_millrace_path(), "millrace", "ingest", source, target, "--shard-size", "1MiB", "--jobs", "2",
+              "--quiet", (char *)NULL);
+        _exit(127);
+    }
+    usleep(ms * 1000);
+    kill(child, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status);
+}
+
+static void test_killed_anywhere_then_resumed(void **state)
+{
+    (void)state;
+    mr_random random = support_random();
+    char *source = draw("imagenette", "300"), *whole = support_path("%s/whole", dir);
+    support_expect(0, "ingest", source, whole, "--shard-size", "1MiB", "--quiet", (char *)NULL);
+    uint64_t expected = dataset_hash(whole);
+    unsigned killed = 0;
+    for (unsigned i = 0; i < 12; i++) {
+        char *target = support_path("%s/killed-%u", dir, i);
+        for (unsigned again = 0; again < 3; again++) {
+            if (!killed_ingest(source, target, (unsigned)mr_random_below(&random, 120)))
+                break;
+            killed++;
+            assert_false(support_exists(target));
+        }
+        if (!support_exists(target))
+            support_expect(0, "ingest", source, target, "--shard-size", "1MiB", "--quiet", (char *)NULL);
+        assert_true(expected == dataset_hash(target));
+        char *partial = support_path("%s.partial", target);
+        assert_false(support_exists(partial));
+        free(partial);
+        free(target);
+    }
+    assert_true(killed > 0);
+    free(whole);
+    free(source);
+}
+
+static json_t *ingest_json(int status, const char *source, const char *option, const char *value)
+{
+    char *target = support_path("%s/json", dir);
+    support_result r = support_millrace("ingest", source, target, "--json", option, value, (char *)NULL);
+    support_assert_status(&r, status);
+    json_t *doc = json_loads(r.out, 0, NULL);
+    assert_non_null(doc);
+    support_result_free(&r);
+    free(target);
+    return doc;
+}
+
+static size_t listed(const json_t *doc, const char *key)
+{
+    return json_array_size(json_object_get(doc, key));
+}
+
+static void test_rejects_and_leaks(void **state)
+{
+    (void)state;
+    char *source = draw("roboflow", "40"), *path, *list = support_list(source), *image = NULL;
+    for (char *name = strtok(list, "\n"); name && !image; name = strtok(NULL, "\n"))
+        if (strstr(name, "train/") && strstr(name, ".jpg"))
+            image = support_path("%s/%s", source, name);
+    assert_non_null(image);
+    size_t len;
+    uint8_t *bytes = support_read(image, &len);
+    char *slash = strrchr(image, '/'), *class_dir = strndup(image, (size_t)(slash - image));
+    const char *class_name = strrchr(class_dir, '/') + 1;
+
+    support_write(path = support_path("%s/cut.jpg", class_dir), bytes, len / 2);
+    free(path);
+    support_write_text(path = support_path("%s/words.jpg", class_dir), "no image");
+    free(path);
+    support_write_text(path = support_path("%s/empty.png", class_dir), "");
+    free(path);
+    support_write(path = support_path("%s/valid/%s/copy.jpg", source, class_name), bytes, len);
+    free(path);
+
+    json_t *doc = ingest_json(1, source, "--max-rejects", "2");
+    assert_int_equal(listed(doc, "rejects"), 3);
+    assert_true(json_is_false(json_object_get(doc, "ok")));
+    json_decref(doc);
+    path = support_path("%s/json", dir);
+    assert_false(support_exists(path));
+    free(path);
+    doc = ingest_json(1, source, "--fail-on-leak", "--max-rejects=3");
+    assert_int_equal(listed(doc, "leaks"), 1);
+    json_decref(doc);
+    doc = ingest_json(0, source, "--max-rejects", "3");
+    assert_int_equal(listed(doc, "rejects"), 3);
+    assert_int_equal(listed(doc, "leaks"), 1);
+    assert_true(json_is_true(json_object_get(doc, "ok")));
+    json_decref(doc);
+    free(bytes);
+    free(image);
+    free(class_dir);
+    free(list);
+    free(source);
+}
+
+static void test_dry_run_writes_nothing(void **state)
+{
+    (void)state;
+    char *source = draw("coco", "30"), *target = support_path("%s/dry", dir), *before = support_list(dir);
+    support_result r = support_millrace("ingest", source, target, "--dry-run", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "layout coco"));
+    assert_non_null(strstr(r.out, "dry run: nothing was written"));
+    support_result_free(&r);
+    char *after = support_list(dir);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    free(target);
+    free(source);
+}
+
+static void test_shuffle_is_the_seeds_alone(void **state)
+{
+    (void)state;
+    char *source = draw("imagenette", "40");
+    uint64_t hashes[3];
+    static const char *const seeds[] = {"1", "1", "2"};
+    for (size_t i = 0; i < 3; i++) {
+        char *target = support_path("%s/shuffled-%zu", dir, i);
+        support_expect(0, "ingest", source, target, "--shuffle", seeds[i], "--quiet", (char *)NULL);
+        hashes[i] = dataset_hash(target);
+        free(target);
+    }
+    assert_true(hashes[0] == hashes[1]);
+    assert_true(hashes[0] != hashes[2]);
+    free(source);
+}
+
+static void expect_words(int status, const char *words, const char *arg, const char *arg2, const char *arg3)
+{
+    support_result r = support_millrace("ingest", arg, arg2, arg3, (char *)NULL);
+    support_assert_status(&r, status);
+    if (!strstr(r.err, words))
+        fail_msg("expected \"%s\" in: %s", words, r.err);
+    support_result_free(&r);
+}
+
+static void test_wrong_use_names_the_way_out(void **state)
+{
+    (void)state;
+    expect_words(2, "did you mean --jobs?", "a", "b", "--job5=2");
+    expect_words(2, "did you mean imagenette?", "a", "b", "--layout=imagenet");
+    expect_words(2, "use FROM=TO", "a", "b", "--split-map=test");
+    expect_words(2, "for example 256MiB", "a", "b", "--shard-size=12");
+    expect_words(2, "DST is missing", "a", NULL, NULL);
+    expect_words(2, "there is no such file", "/nonexistent/source", "b", "--quiet");
+    support_result r = support_millrace("ingst", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "did you mean 'millrace ingest'?"));
+    support_result_free(&r);
+}
+
+static void test_unknown_source_says_what_was_seen(void **state)
+{
+    (void)state;
+    char *path = support_path("%s/what/readme.txt", dir), *source = support_path("%s/what", dir);
+    support_write_text(path, "hello");
+    expect_words(1, "1 .txt", source, "nowhere", NULL);
+    expect_words(1, "What each layout needs", source, "nowhere", NULL);
+    free(path);
+    free(source);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_same_bytes_from_everywhere),   TEST(test_standard_input),
+        TEST(test_ranks_share_the_work),         TEST(test_target_is_left_alone),
+        TEST(test_killed_anywhere_then_resumed), TEST(test_rejects_and_leaks),
+        TEST(test_dry_run_writes_nothing),       TEST(test_shuffle_is_the_seeds_alone),
+        TEST(test_wrong_use_names_the_way_out),  TEST(test_unknown_source_says_what_was_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
