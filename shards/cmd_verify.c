@@ -42,7 +42,7 @@ static const char help[] =
     "  millrace verify imagenette                       everything, all processors\n"
     "  millrace verify --quick imagenette               before a run\n"
     "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
-    "  mpirun -n 8 millrace verify imagenette           shards shared out to 8 ranks\n\n"
+    "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n\n"
     "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed.";
 
 static void set_level(request *q, mr_verify_level level, struct argp_state *state)
@@ -98,10 +98,10 @@ static void print_problem(const mr_problem *p)
 {
     printf("  %s%-9s%s ", mr_sgr(stdout, MR_RED), mr_problem_words[p->kind], mr_sgr(stdout, MR_PLAIN));
     if (p->sample != MR_NO_SAMPLE)
-        printf("sample %llu ", (unsigned long long)p->sample);
+        printf("sample %llu%s", (unsigned long long)p->sample, p->source ? " " : ": ");
     if (p->source)
-        printf("(%s%s%s) ", mr_sgr(stdout, MR_BOLD), p->source, mr_sgr(stdout, MR_PLAIN));
-    printf("%s\n", p->detail);
+        printf("(%s%s%s)", mr_sgr(stdout, MR_BOLD), p->source, mr_sgr(stdout, MR_PLAIN));
+    printf("%s%s\n", p->source ? ": " : "", p->detail);
 }
 
 static void print_problems(const mr_problems *list)
@@ -121,11 +121,11 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
     printf("%s%s%s: %sdamaged%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
            mr_sgr(stdout, MR_PLAIN));
     if (level == MR_VERIFY_QUICK && s->hit == 0)
-        printf("%s samples not looked at (--quick)\n", samples);
+        printf("%s samples not looked at\n", samples);
     else if (s->index_only)
-        printf("but its %s samples are whole: 'millrace reindex' rebuilds the index\n", samples);
+        printf("yet its %s samples are whole: only the index is hit\n", samples);
     else if (s->hit == 0)
-        printf("but its %s samples are whole\n", samples);
+        printf("yet its %s samples are whole\n", samples);
     else if (s->hit >= s->samples)
         printf("all %s samples are lost or suspect\n", samples);
     else
@@ -169,6 +169,7 @@ static void print_report(const request *q, const mr_verify_report *r)
 {
     uint64_t hit = 0;
     size_t damaged = 0;
+    bool reindex = false, mend = false;
     char count[32], shards[32];
     for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
         mr_term_warn("%s", r->warnings.items[i].detail);
@@ -186,12 +187,22 @@ static void print_report(const request *q, const mr_verify_report *r)
         print_shard(&r->shards[i], r->level);
         damaged++;
         hit += r->shards[i].hit;
+        reindex |= r->shards[i].index_only;
+        mend |= !r->shards[i].index_only && r->level != MR_VERIFY_QUICK;
     }
     printf("%s: %sdamaged%s", q->dir, mr_sgr(stdout, MR_RED), mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
-        printf(", %s of %zu shards, %s samples hit%s", mr_text_count(damaged, shards), r->shard_count,
-               mr_text_count(hit, count), r->level == MR_VERIFY_QUICK ? "" : "; all else is whole");
+        printf(", %s of %zu shards", mr_text_count(damaged, shards), r->shard_count);
+    if (r->shard_count && r->level == MR_VERIFY_QUICK)
+        printf("; without --quick verify says which samples are hit");
+    else if (r->shard_count)
+        printf(", %s samples hit; all else is whole", mr_text_count(hit, count));
     printf("\n");
+    if (mend)
+        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
+               reindex ? "; 'millrace reindex' mends the indexes" : "");
+    else if (reindex)
+        printf("  next: millrace reindex %s\n", q->dir);
     if (r->shard_count)
         print_totals(q, r);
 }

@@ -181,7 +181,8 @@ static void test_killed_anywhere_then_resumed(void **state)
             if (!killed_ingest(source, target, (unsigned)mr_random_below(&random, 120)))
                 break;
             killed++;
-            assert_false(support_exists(target));
+            if (support_exists(target))         /* killed between the last rename and the end: whole, as seen below */
+                break;
         }
         if (!support_exists(target))
             support_expect(0, "ingest", source, target, "--shard-size", "1MiB", "--quiet", (char *)NULL);

@@ -134,8 +134,9 @@ static void test_begin_and_back(void **state)
 static void test_damage(void **state)
 {
     (void)state;
-    static const char good[] = "{\"source\":\"a\\u00e9/\\\\x00.png\",\"label\":3,\"class\":\"n01\",\"annotations\":"
-                               "[{\"bbox\":[1.5,2,3e1,-4],\"rle\":\"ab\\n\",\"crowd\":true,\"x\":null}],\"image_of\":2}";
+    static const char good[] =
+        "{\"source\":\"a\\u00e9/\\\\x00.png\",\"label\":3,\"class\":\"n01\",\"annotations\":"
+        "[{\"bbox\":[1.5,2,3e1,-4],\"rle\":\"ab\\n\",\"crowd\":true,\"x\":null}],\"image_of\":2}";
     mr_random r = support_random();
     size_t bad = 0;
     for (int trial = 0; trial < 5000; trial++) {
