@@ -221,3 +221,21 @@ void support_result_free(support_result *r)
     free(r->err);
     *r = (support_result){0};
 }
+
+support_result support_mpirun(unsigned ranks, const char *const *argv)
+{
+    /* OpenMPI keeps memory until the process ends and takes locks its own way: no matter for our sanitizers. */
+    const char *full[64] = {"env", "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0", "mpirun",
+                            "--allow-run-as-root", "--oversubscribe", "-n"};
+    char count[16];
+    size_t n = 7;
+    if (system("command -v mpirun >/dev/null 2>&1") != 0) {
+        print_message("mpirun is not installed: ranks are not tried\n");
+        skip();
+    }
+    snprintf(count, sizeof count, "%u", ranks);
+    full[n++] = count;
+    while (*argv && n < sizeof full / sizeof *full - 1)
+        full[n++] = *argv++;
+    return support_run(full, &(support_limits){.seconds = 120});
+}

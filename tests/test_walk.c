@@ -327,12 +327,50 @@ static void test_no_page_twice(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* Two records in one run of pages, or in runs that overlap: only the memory of pages seen can tell. */
+static void test_no_run_twice(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[3 * MR_LMDB_PAGE];
+    char *dir = support_tmpdir(), *path = support_path("%s/a.mdb", dir);
+    size_t size, leaves = 0;
+    lmdb_file *f = lmdb_create(path, 0, 0);
+    for (uint64_t n = 0; n < 500; n++)
+        lmdb_put(f, true, n, bytes, 10000);
+    lmdb_finish(f);
+    expect_cursor_equal(path, "image");
+    uint8_t *file = support_read(path, &size);
+    for (size_t n = 2; n < size / MR_LMDB_PAGE && leaves < 3; n++) {
+        uint8_t *p = page_at(file, n);
+        uint8_t *first = p + mr_get16le(p + 16), *second = p + mr_get16le(p + 18);
+        if (mr_get64le(p) != n || mr_get16le(p + 10) != 2 || mr_get16le(p + 12) < 20 || mr_get16le(first + 4) != 1)
+            continue;
+        uint64_t run = mr_get64le(second + 16);
+        mr_put64le(second + 16, mr_get64le(first + 16));
+        support_write(path, file, size);
+        expect_bad(path, "image", "a second reference leads to it");
+        mr_put64le(second + 16, mr_get64le(first + 16) + 1);
+        support_write(path, file, size);
+        expect_bad(path, "image", "a second reference leads to it");
+        mr_put64le(second + 16, size / MR_LMDB_PAGE - 1);
+        support_write(path, file, size);
+        expect_bad(path, "image", "outside of the file");
+        mr_put64le(second + 16, run);
+        leaves++;
+    }
+    assert_int_equal(leaves, 3);
+    free(file);
+    free(path);
+    support_tmpdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_walk_is_cursor), cmocka_unit_test(test_edge_sizes),
         cmocka_unit_test(test_stop_is_passed_on), cmocka_unit_test(test_not_a_shard),
         cmocka_unit_test(test_damage), cmocka_unit_test(test_no_page_twice),
+        cmocka_unit_test(test_no_run_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
