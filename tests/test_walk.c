@@ -244,6 +244,12 @@ static size_t damage(uint8_t *file, size_t size, unsigned kind, mr_random *r)
     case 7:
         memset(p, 0, MR_LMDB_PAGE);
         return size;
+    case 8: {                                           /* a field of a node: length, flags, key length */
+        uint16_t v = odd[mr_random_below(r, MR_COUNT(odd))], at = mr_get16le(p + 16 + 2 * mr_random_below(r, 8));
+        if (at <= MR_LMDB_PAGE - 8)
+            memcpy(p + at + 2 * mr_random_below(r, 4), &v, sizeof v);
+        return size;
+    }
     default:                                            /* a whole number in a node or a meta page */
         mr_put64le(p + mr_random_below(r, MR_LMDB_PAGE - 8), mr_random_u64(r) >> mr_random_below(r, 64));
         return size;
@@ -260,11 +266,11 @@ static void test_damage(void **state)
     uint8_t *whole = support_read(path, &size);
     uint8_t *file = malloc(size);
     assert_non_null(file);
-    for (unsigned trial = 0; trial < 900; trial++) {
+    for (unsigned trial = 0; trial < 1200; trial++) {
         found f = {0};
         mr_error err;
         memcpy(file, whole, size);
-        size_t left = damage(file, size, trial % 9, &r);
+        size_t left = damage(file, size, trial % 10, &r);
         support_write(hurt, file, left);
         bool bad = false;
         for (int db = 0; db < 2; db++) {
@@ -274,14 +280,73 @@ static void test_damage(void **state)
             bad |= status != MR_OK;
             free(f.items);
         }
-        assert_true(bad || trial % 9 != 3);             /* a truncated file is never taken for whole */
+        assert_true(bad || trial % 10 != 3);             /* a truncated file is never taken for whole */
         refused += bad;
     }
-    assert_true(refused > 450);
+    assert_true(refused > 600);
     free(file);
     free(whole);
     free(path);
     free(hurt);
+    support_tmpdir_remove(dir);
+}
+
+/* One field at a time, each with the words that name it. */
+static void test_lies(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir(), *path = support_path("%s/a.mdb", dir);
+    mr_random r = support_random();
+    size_t size;
+    write_random(path, &r, 2000, 300, 0, 100000);
+    uint8_t *file = support_read(path, &size), *copy = malloc(size);
+    assert_non_null(copy);
+    unsigned meta = mr_get64le(file + MR_LMDB_PAGE + 144) > mr_get64le(file + 144);
+    uint8_t *head = page_at(copy, meta);
+#define TRY(words, change)                                                                                \
+    do {                                                                                                  \
+        memcpy(copy, file, size);                                                                         \
+        uint8_t *leaf = page_at(copy, mr_get64le(head + 88 + 40));      /* the table of databases */       \
+        uint8_t *db = leaf + mr_get16le(leaf + 16) + 8 + 5, *root = page_at(copy, mr_get64le(db + 40));   \
+        (void)root;                                                                                       \
+        change;                                                                                           \
+        support_write(path, copy, size);                                                                  \
+        expect_bad(path, "image", words);                                                                 \
+    } while (0)
+    TRY("not the start of an LMDB file", head[16] ^= 1);
+    TRY("not the start of an LMDB file", head[20]++);
+    TRY("pages of 8192 bytes", mr_put32le(head + 40, 8192));
+    TRY("no data page of this file", mr_put64le(head + 136, 4));
+    TRY("table of databases", head[88 + 6] = 2);
+    TRY("no data page of this file", mr_put64le(head + 88 + 40, 1));
+    TRY("no database \"image\"", db[-1]++);
+    TRY("is no database", db[-9] = 0);
+    TRY("has flags", db[4] = 4);
+    TRY("says 3 records", mr_put64le(db + 32, 3));
+    TRY("another number of pages", mr_put64le(db + 16, mr_get64le(db + 16) + 1));
+    TRY("33 levels deep", db[6] = 33);
+    TRY("0 levels deep", db[6] = 0);
+    TRY("not the leaf page", db[6]--);
+    TRY("not the branch page", db[6]++);
+    TRY("records and has 0", mr_put64le(db + 40, UINT64_MAX); db[6] = 0);
+    TRY("number of another page", root[0]++);
+    TRY("bounds of its free space", root[12]++);
+    TRY("bounds of its free space", root[15] = 0x20);
+    TRY("a node lies outside", root[17] = 0x10);
+    TRY("ascending order", mr_put64le(root + mr_get16le(root + 18) + 8, 0);
+        mr_put64le(root + mr_get16le(root + 20) + 8, 0));
+    TRY("not 8 bytes", root[mr_get16le(root + 18) + 6] = 7);
+    /* the first record of the first leaf below the root ends with its page */
+#define FIRST page_at(copy, mr_get32le(root + mr_get16le(root + 16)))
+    TRY("a node ends outside", FIRST[mr_get16le(FIRST + 16)] += 2);
+    TRY("flags that a record never has", FIRST[mr_get16le(FIRST + 16) + 4] = 4);
+#undef FIRST
+#undef TRY
+    support_write(path, file, size + 1);
+    expect_bad(path, "image", "no whole number of pages");
+    free(copy);
+    free(file);
+    free(path);
     support_tmpdir_remove(dir);
 }
 
@@ -369,7 +434,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_walk_is_cursor), cmocka_unit_test(test_edge_sizes),
         cmocka_unit_test(test_stop_is_passed_on), cmocka_unit_test(test_not_a_shard),
-        cmocka_unit_test(test_damage), cmocka_unit_test(test_no_page_twice),
+        cmocka_unit_test(test_damage),      cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_no_page_twice),
         cmocka_unit_test(test_no_run_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

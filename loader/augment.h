@@ -1,0 +1,29 @@
+/* augment.h - the part of a picture that is shown, and whether it is mirrored.
+ * Invariant: a pure function of (seed, epoch, sample, size of the picture, options): the same for any ranks and threads.
+ * Source: torchvision's RandomResizedCrop.get_params, Resize, CenterCrop (VIT-style transforms); the random numbers are
+ * our own. */
+#ifndef MR_AUGMENT_H
+#define MR_AUGMENT_H
+
+#include <stdbool.h>
+
+#include "millrace.h"
+
+/* A box in pixels of the picture as it will be seen (orientation applied, if it is to be). */
+typedef struct mr_view {
+    uint32_t left, top, width, height;  /* the source box, at least 1 x 1, inside the picture */
+    uint32_t out_width, out_height;     /* what it is resized to */
+    uint32_t crop_left, crop_top;       /* of the resized picture, the size x size part that is kept */
+    bool flip;
+} mr_view;
+
+/* RandomResizedCrop: up to 10 tries of area W*H*U(scale) and ratio exp(U(ln 3/4, ln 4/3)), each side round-half-even;
+ * else the central box of the nearest allowed ratio.  flip with probability t->flip. */
+mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
+                      uint32_t height);
+
+/* MR_TRANSFORM_SQUARE: the whole picture to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
+ * truncated, then the central size x size part (round half to even), source box the whole picture. */
+mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
+
+#endif

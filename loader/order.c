@@ -1,0 +1,138 @@
+/* order.c - which sample stands at which position: keyed permutations instead of arrays.
+ *
+ *   n -> [left | right] -> 6 rounds: left, right = right, left ^ F(key, round, right) -> n'      (Feistel: a bijection)
+ *   n' outside of 0..count-1: again from n'                                            (cycle walking: still a bijection)
+ *
+ * The network's width is the next even number of bits, so less than four times count, and a walk takes fewer than four
+ * steps on average.  The round function is the finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable
+ * pseudorandom number generators", 2014). */
+#include "order.h"
+
+#include "error.h"
+
+enum { ROUNDS = 6 };
+
+static const uint64_t max_samples = (uint64_t)1 << 40;
+
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+typedef struct network {
+    unsigned half;                  /* bits of a half */
+    uint64_t mask;
+    uint64_t keys[ROUNDS];
+} network;
+
+static network network_make(uint64_t count, uint64_t key, uint64_t tweak)
+{
+    network n = {.half = 1};
+    while (n.half < 31 && count > (uint64_t)1 << 2 * n.half)
+        n.half++;
+    n.mask = ((uint64_t)1 << n.half) - 1;
+    uint64_t state = mix(mix(key) ^ tweak);
+    for (int i = 0; i < ROUNDS; i++)
+        n.keys[i] = state = mix(state + count);
+    return n;
+}
+
+static uint64_t forward(const network *n, uint64_t x)
+{
+    uint64_t left = x >> n->half, right = x & n->mask;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t next = left ^ (mix(right ^ n->keys[i]) & n->mask);
+        left = right;
+        right = next;
+    }
+    return left << n->half | right;
+}
+
+static uint64_t backward(const network *n, uint64_t x)
+{
+    uint64_t left = x >> n->half, right = x & n->mask;
+    for (int i = ROUNDS; i-- > 0;) {
+        uint64_t before = right ^ (mix(left ^ n->keys[i]) & n->mask);
+        right = left;
+        left = before;
+    }
+    return left << n->half | right;
+}
+
+uint64_t mr_permute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n)
+{
+    if (count < 2)
+        return n;
+    network net = network_make(count, key, tweak);
+    do
+        n = forward(&net, n);
+    while (n >= count);
+    return n;
+}
+
+uint64_t mr_unpermute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n)
+{
+    if (count < 2)
+        return n;
+    network net = network_make(count, key, tweak);
+    do
+        n = backward(&net, n);
+    while (n >= count);
+    return n;
+}
+
+mr_status mr_order_make(mr_shuffle kind, uint64_t samples, uint64_t seed, uint64_t window_bytes, uint64_t mean_bytes,
+                        mr_order *out, mr_error *err)
+{
+    mr_order o = {.kind = kind, .samples = samples, .seed = seed, .block = 1, .window = 1};
+    if (samples > max_samples)
+        return mr_fail(err, MR_MISUSE, "a split of %llu samples is more than 2^40", (unsigned long long)samples);
+    if (kind == MR_SHUFFLE_WINDOW) {
+        if (window_bytes == 0)
+            return mr_fail(err, MR_MISUSE, "a shuffle window of 0 bytes; for example window:1GiB");
+        o.window = window_bytes / (mean_bytes ? mean_bytes : 1);
+        if (o.window < 1)
+            o.window = 1;
+        /* Sixteen blocks a window: long enough runs for the disk, enough sources for the shuffle. */
+        o.block = o.window / 16 ? o.window / 16 : 1;
+    }
+    *out = o;
+    return MR_OK;
+}
+
+/* Position in the order of shuffled blocks -> sample.  The last block may be short: wherever the shuffle puts it, the
+ * blocks before it are whole, so the place is arithmetic. */
+static uint64_t block_order(const mr_order *o, uint64_t epoch, uint64_t position)
+{
+    uint64_t blocks = (o->samples + o->block - 1) / o->block, short_len = o->samples - (blocks - 1) * o->block;
+    uint64_t short_at = mr_unpermute(blocks, o->seed, epoch * 2, blocks - 1) * o->block;
+    uint64_t slot, inside;
+    if (position < short_at) {
+        slot = position / o->block;
+        inside = position % o->block;
+    } else if (position < short_at + short_len) {
+        return (blocks - 1) * o->block + position - short_at;
+    } else {
+        slot = (position - short_len) / o->block + 1;
+        inside = (position - short_len) % o->block;
+    }
+    return mr_permute(blocks, o->seed, epoch * 2, slot) * o->block + inside;
+}
+
+uint64_t mr_order_at(const mr_order *o, uint64_t epoch, uint64_t position)
+{
+    switch (o->kind) {
+    case MR_SHUFFLE_NONE:
+        return position;
+    case MR_SHUFFLE_FULL:
+        return mr_permute(o->samples, o->seed, epoch * 2, position);
+    case MR_SHUFFLE_WINDOW:
+        break;
+    }
+    uint64_t number = position / o->window, begin = number * o->window;
+    uint64_t len = o->samples - begin < o->window ? o->samples - begin : o->window;
+    return block_order(o, epoch, begin + mr_permute(len, mix(o->seed ^ number), epoch * 2 + 1, position - begin));
+}

@@ -1,0 +1,37 @@
+/* resize.h - antialiased bilinear and bicubic resampling in Pillow's fixed-point arithmetic.
+ * Invariant: byte for byte what Pillow 11 gives: horizontal pass first, rounded to uint8, then vertical; a pass that
+ * does not change the size is skipped.
+ * Source: Pillow's Resample.c as restated: per axis scale = in/out, fs = max(scale, 1), support = (1 | 2) * fs; for
+ * output o: c = (o + 0.5) * scale, lo = max(0, trunc(c - support + 0.5)), hi = min(in, trunc(c + support + 0.5)),
+ * k[j] = f((j + lo - c + 0.5) / fs) / sum, K = trunc(k * 2^22 +- 0.5); out = clip8((2^21 + sum K * pixel) >> 22). */
+#ifndef MR_RESIZE_H
+#define MR_RESIZE_H
+
+#include <stdbool.h>
+
+#include "millrace.h"
+
+typedef struct mr_resizer mr_resizer;       /* one a thread: coefficient tables and buffers, reused */
+mr_resizer *mr_resizer_new(void);           /* NULL: no memory */
+void mr_resizer_free(mr_resizer *r);
+
+typedef struct mr_resize_job {
+    const uint8_t *rgb;                     /* packed, in_width * 3 bytes a row */
+    uint32_t in_width, in_height;
+    uint32_t out_width, out_height;         /* of the whole resized picture */
+    uint32_t crop_left, crop_top;           /* the part of it that is kept ... */
+    uint32_t crop_width, crop_height;       /* ... only this is computed; inside the resized picture */
+    bool flip;                              /* mirror the kept part left to right */
+    bool bicubic;
+} mr_resize_job;
+
+/* uint8 NHWC: crop_width * 3 bytes a row into `out`. */
+mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err);
+/* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, or that
+ * rounded to nearest-even bfloat16. */
+mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
+                        mr_error *err);
+mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],
+                         uint16_t *out, mr_error *err);
+
+#endif
