@@ -161,8 +161,8 @@ static mr_status put_sample(build *b, mr_writer *w, mr_hasher *recipe, size_t ro
     r->flags = f->flags | (s->flags & (MR_FLAG_MULTI_LABEL | MR_FLAG_UNANNOTATED)) |
                (holder != row ? MR_FLAG_SAME_BYTES : 0);
     r->holder = holder;
-    if (status == MR_OK && b->meta.len > MR_RECORD_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: its annotations are longer than 4 GiB",
+    if (status == MR_OK && b->meta.len > MR_META_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: its annotations are longer than 1 GiB",
                        mr_source_entry(b->in->source, s->entry)->path);
     if (status == MR_OK)
         status = mr_writer_meta(w, b->cut->first + row, b->meta.data, b->meta.len, err);

@@ -33,6 +33,7 @@ enum {
 #define MR_MANIFEST     "manifest.json"
 #define MR_REPORT       "report.json"
 #define MR_RECORD_MAX   ((uint64_t)UINT32_MAX)  /* a record's length is a u32 */
+#define MR_META_MAX     ((uint64_t)1 << 30)        /* yajl counts in signed 32 bits */
 
 enum mr_codec_id { MR_CODEC_NONE = 0, MR_CODEC_JPEG = 1, MR_CODEC_PNG = 2, MR_CODEC_WEBP = 3 };
 

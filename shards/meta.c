@@ -2,6 +2,8 @@
  * Invariant: only keys at depth one are looked at, and each of our own at most once. */
 #include "meta.h"
 
+#include "format.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +12,6 @@
 #include "text.h"
 
 enum { MAX_DEPTH = 1000 };
-#define MAX_META ((size_t)1 << 30)      /* yajl 2.1 counts in ways that end at 2 GiB */
 
 typedef enum member { OTHER, SOURCE, LABEL, LABELS, CLASS, IMAGE_OF, UNANNOTATED, MEMBERS } member;
 
@@ -179,7 +180,7 @@ static mr_status bad_json(yajl_handle parser, const void *json, size_t len, mr_e
 mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err)
 {
     scan s = {.facts = {.label = -1}, .source = source};
-    if (len > MAX_META)
+    if (len > MR_META_MAX)
         return mr_fail(err, MR_BAD_DATA, "meta: %zu bytes are more than 1 GiB", len);
     yajl_handle parser = yajl_alloc(&callbacks, NULL, &s);
     if (!parser)

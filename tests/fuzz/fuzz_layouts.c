@@ -1,0 +1,94 @@
+/* fuzz_layouts.c - a whole tree of files: bids, plan and the meta of every sample, for each layout.
+ * The input: OPTIONS NUL (NAME NUL CONTENT NUL)...; OPTIONS is "COLUMN,CONFIG,FROM=TO,unlisted", each may be empty.
+ * Promises: samples name files, splits and classes that are there; a meta is JSON and hides none of millrace's own
+ * members; the same tree gives the same plan. */
+#include <stdio.h>
+
+#include "fuzz.h"
+#include "layout.h"
+#include "meta.h"
+
+enum { MEMBERS = 64 };
+
+static mr_layout_options read_options(char *text, mr_split_map *map)
+{
+    char *word[4] = {"", "", "", ""};
+    for (int i = 0; i < 4; i++)
+        if (!(word[i] = strsep(&text, ",")))
+            word[i] = "";
+    mr_layout_options o = {.keep_unlisted = *word[3] != '\0', .maps = map};
+    o.label_column = *word[0] ? word[0] : NULL;
+    o.config = *word[1] ? word[1] : NULL;
+    char *equal = strchr(word[2], '=');
+    if (equal && equal != word[2] && (!equal[1] || mr_split_name_ok(equal + 1))) {
+        *equal = '\0';
+        *map = (mr_split_map){word[2], equal + 1};
+        o.map_count = 1;
+    }
+    return o;
+}
+
+static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)
+{
+    const mr_entry *e = mr_source_entry(c->tree.source, s->entry);
+    mr_meta_facts facts = {.label = s->flags & MR_FLAG_MULTI_LABEL ? -1 : s->label}, read;
+    mr_error err;
+    size_t len;
+    FUZZ_MUST(s->entry >= c->tree.begin && s->entry < c->tree.end && plan->used[s->entry]);
+    FUZZ_MUST(s->split < plan->split_count && mr_split_name_ok(plan->splits[s->split].name));
+    FUZZ_MUST(s->label >= -1 && (s->label < 0 || (size_t)s->label < plan->class_count));
+    FUZZ_MUST(s->group_at <= e->path_len && s->group_len <= e->path_len - s->group_at);
+    const char *path = mr_tree_path(&c->tree, s->entry, &len);
+    mr_buf_clear(meta);
+    mr_meta_begin(meta, path, len, &facts, facts.label >= 0 ? plan->classes[facts.label].name : NULL);
+    mr_status status = c->layout->meta ? c->layout->meta(&c->tree, plan, s, meta, &err) : MR_OK;
+    if (status != MR_OK)
+        return fuzz_refused(status, &err);
+    mr_buf_add(meta, "}", 1);
+    FUZZ_MUST(mr_meta_scan(meta->data, meta->len, &read, NULL, &err) == MR_OK);
+    FUZZ_MUST(read.label == facts.label && read.multi_label == ((s->flags & MR_FLAG_MULTI_LABEL) != 0));
+}
+
+static void try_layout(const mr_source *s, const char *forced, const mr_layout_options *o)
+{
+    mr_choice choice = {0};
+    mr_notes notes = {0};
+    mr_error err;
+    mr_buf meta = {0};
+    mr_status status = mr_layout_choose(s, forced, &choice, &err);
+    if (status != MR_OK)
+        return fuzz_refused(status, &err);
+    mr_plan plan = {.notes = &notes, .used = mr_alloc(mr_source_count(s), 1)};
+    status = choice.layout->plan(&choice.tree, o, &plan, &err);
+    if (status != MR_OK)
+        fuzz_refused(status, &err);
+    for (size_t i = 0; status == MR_OK && i < plan.sample_count; i++)
+        check_sample(&choice, &plan, &plan.samples[i], &meta);
+    mr_plan_free(choice.layout, &plan);
+    mr_notes_free(&notes);
+    mr_buf_free(&meta);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_member members[MEMBERS];
+    size_t count = 0, options = strnlen((const char *)data, size);
+    char *text = strndup((const char *)data, options);
+    for (size_t at = options + 1; at < size && count < MEMBERS; count++) {
+        size_t name = strnlen((const char *)data + at, size - at), from = at + name + 1;
+        size_t len = from < size ? strnlen((const char *)data + from, size - from) : 0;
+        members[count] = (fuzz_member){(const char *)data + at, name, from < size ? from : size, len};
+        at = from + len + 1;
+    }
+    mr_notes notes = {0};
+    mr_split_map map;
+    mr_layout_options o = read_options(text, &map);
+    mr_source *source = fuzz_source(data, size, members, count, &notes);
+    try_layout(source, NULL, &o);
+    for (const mr_layout *const *l = mr_layouts; *l; l++)
+        try_layout(source, (*l)->name, &o);
+    mr_source_free(source);
+    mr_notes_free(&notes);
+    free(text);
+    return 0;
+}

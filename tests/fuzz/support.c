@@ -1,0 +1,94 @@
+/* support.c - files and sources in memory for the fuzz targets, and promises checked the same way in each.
+ * Invariant: a failure of the machine (no memory, no descriptor) ends the run; it is never taken for a parser's. */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <yajl/yajl_parse.h>
+
+#include "fuzz.h"
+#include "source_list.h"
+#include "text.h"
+
+void fuzz_broken(const char *promise, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, promise);
+    abort();
+}
+
+void fuzz_refused(mr_status status, const mr_error *err)
+{
+    const char *end = memchr(err->text, '\0', sizeof err->text);
+    FUZZ_MUST(status == MR_BAD_SAMPLE || status == MR_BAD_DATA || status == MR_MISUSE);
+    FUZZ_MUST(err->status == status);
+    FUZZ_MUST(end && end > err->text);
+    FUZZ_MUST(mr_utf8_valid(err->text, (size_t)(end - err->text)));
+    for (const char *p = err->text; p < end; p++)
+        FUZZ_MUST((uint8_t)*p >= 0x20 && *p != 0x7F);
+}
+
+int fuzz_file(const void *bytes, size_t len)
+{
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (fd < 0 || (len && write(fd, bytes, len) != (ssize_t)len)) {
+        perror("fuzz: a file in memory");
+        exit(3);
+    }
+    return fd;
+}
+
+bool fuzz_is_json(const void *bytes, size_t len)
+{
+    yajl_handle parser = yajl_alloc(NULL, NULL, NULL);
+    bool ok = parser && yajl_parse(parser, bytes, len) == yajl_status_ok &&
+              yajl_complete_parse(parser) == yajl_status_ok;
+    if (parser)
+        yajl_free(parser);
+    return ok;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const listed *x = a, *y = b;
+    int order = strcmp(x->entry.path, y->entry.path);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* "a" and "a/b" cannot both be files: the one that comes later in the order goes. */
+static bool clashes(const list *l, size_t kept, const mr_entry *e)
+{
+    for (size_t i = 0; i < kept; i++) {
+        const mr_entry *k = &l->source->entries[i];
+        if (k->path_len <= e->path_len && memcmp(k->path, e->path, k->path_len) == 0 &&
+            (e->path[k->path_len] == '\0' || e->path[k->path_len] == '/'))
+            return true;
+    }
+    return false;
+}
+
+mr_source *fuzz_source(const uint8_t *data, size_t size, const fuzz_member *members, size_t count, mr_notes *notes)
+{
+    list l = {.notes = notes, .spool = -1, .source = mr_alloc(1, sizeof *l.source)};
+    uint32_t holder;
+    mr_error err;
+    bool ok = l.source && list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &holder, &err) == MR_OK;
+    for (size_t i = 0; ok && i < count; i++)
+        ok = list_add(&l, holder, members[i].name, members[i].name_len, members[i].len, members[i].at, &err) == MR_OK;
+    if (ok && l.count)
+        qsort(l.items, l.count, sizeof *l.items, by_path);
+    if (ok)
+        l.source->entries = mr_alloc(l.count, sizeof *l.source->entries);
+    if (!ok || !l.source->entries)
+        exit(3);
+    for (size_t i = 0; i < l.count; i++)
+        if (!clashes(&l, l.source->count, &l.items[i].entry))
+            l.source->entries[l.source->count++] = l.items[i].entry;
+    free(l.items);
+    return l.source;
+}
+
+mr_source *fuzz_source_one(const uint8_t *data, size_t size, const char *name, mr_notes *notes)
+{
+    fuzz_member member = {name, strlen(name), 0, size};
+    return fuzz_source(data, size, &member, 1, notes);
+}
