@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ingest/commands.h"
+#include "loader/commands.h"
 #include "shards/commands.h"
 #include "term.h"
 #include "text.h"
@@ -16,6 +17,9 @@
     X("show", cmd_show, "one sample's facts and meta, or its image")           \
     X("export", cmd_export, "write the source files back, or a WebDataset tar")\
     X("reindex", cmd_reindex, "rebuild lost .idx files")                       \
+    X("plan", cmd_plan, "what a run will see, step by step, without running it") \
+    X("replay", cmd_replay, "load batches again: digests, and what was in them") \
+    X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")\
     X("sample", cmd_sample, "draw a small dataset to try everything with")
 
 typedef struct command {

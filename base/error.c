@@ -1,10 +1,44 @@
-/* error.c - sentences for failures, and allocation that cannot wrap. */
+/* error.c - sentences for failures, and allocation that cannot wrap.
+ * Invariant: whatever names and foreign words are put into a sentence, it stays one line of UTF-8 that a terminal shows
+ * and does not obey. */
 #include "error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "text.h"
+
+/* Length of the character at p, 0 if it is a control character or no UTF-8. */
+static size_t printable(const char *p)
+{
+    uint8_t c = (uint8_t)p[0], next = c ? (uint8_t)p[1] : 0;
+    if (c < 0x20 || c == 0x7F || (c == 0xC2 && next < 0xA0))
+        return 0;
+    for (size_t n = 1; n <= 4 && p[n - 1]; n++)
+        if (mr_utf8_valid(p, n))
+            return n;
+    return 0;
+}
+
+/* Copies what can be shown and writes every other byte as path text does, \xHH; what does not fit is cut off. */
+static void copy_printable(char *out, size_t room, const char *text)
+{
+    size_t at = 0;
+    while (*text) {
+        size_t n = printable(text), need = n ? n : 4;
+        if (need >= room - at)
+            break;
+        if (n)
+            memcpy(out + at, text, n);
+        else
+            snprintf(out + at, room - at, "\\x%02X", (uint8_t)*text);
+        at += need;
+        text += n ? n : 1;
+    }
+    out[at] = '\0';
+}
 
 static void set(mr_error *err, mr_status status, const char *format, va_list args, int errnum)
 {
@@ -19,7 +53,7 @@ static void set(mr_error *err, mr_status status, const char *format, va_list arg
         snprintf(text + n, sizeof text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
     }
     err->status = status;
-    memcpy(err->text, text, sizeof text);
+    copy_printable(err->text, sizeof err->text, text);
 }
 
 mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...)

@@ -16,6 +16,21 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
     return MR_OK;
 }
 
+const char *mr_json_beyond(const void *text, size_t len, size_t end)
+{
+    const char *p = text;
+    if (len == 0)
+        return NULL;
+    if (memchr(p, '\v', len) || memchr(p, '\f', len))
+        return "a form feed or vertical tab stands in it";
+    if (!mr_utf8_valid(p, len))
+        return "it is not UTF-8";
+    for (; end < len; end++)
+        if (!strchr(" \t\r\n", p[end]) || !p[end])
+            return "other text stands behind its end";
+    return NULL;
+}
+
 static const char *type_name(json_type type)
 {
     switch (type) {
@@ -95,7 +110,8 @@ json_t *mr_json_path(const char *bytes, size_t len)
 {
     mr_buf text = {0};
     mr_text_escape(&text, bytes, len);
-    json_t *value = text.failed ? NULL : json_stringn((const char *)text.data, text.len);
+    const char *words = mr_buf_text(&text);     /* "" for no bytes, where text.data may be NULL */
+    json_t *value = text.failed ? NULL : json_stringn(words, text.len);
     mr_buf_free(&text);
     return value;
 }

@@ -10,6 +10,11 @@
 /* Parses one whole document; `name` is for the message, which says line and column. Caller: json_decref(*out). */
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
 
+/* yajl 2.1 takes a little more than JSON: form feeds and vertical tabs as blanks, UTF-8 that is overlong or holds
+ * surrogates, and a token that is cut off behind the document.  What a text that yajl took has of that, for a message;
+ * NULL: nothing.  `end`: how far the document goes, as yajl_get_bytes_consumed() said when its last brace closed. */
+const char *mr_json_beyond(const void *text, size_t len, size_t end);
+
 /* Required members of an object, MR_BAD_DATA with `name` and the key if missing or of another type. */
 mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err);
 mr_status mr_json_get_string(const json_t *obj, const char *key, const char *name, const char **out, mr_error *err);

@@ -10,6 +10,7 @@
 void mr_text_escape(mr_buf *out, const char *bytes, size_t len);                /* bytes -> path text */
 bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               /* false: not path text */
 bool mr_utf8_valid(const char *bytes, size_t len);
+size_t mr_utf8_cut(const char *bytes, size_t len);      /* bytes at the end, 0 to 3, of a character that goes on */
 
 /* Appends a quoted JSON string; `bytes` must be UTF-8 (see mr_text_escape). */
 void mr_json_add_string(mr_buf *out, const char *bytes, size_t len);

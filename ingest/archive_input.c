@@ -28,9 +28,12 @@ static int outer_filter(const uint8_t *p, size_t len)
 
 static ssize_t read_block(archive_input *in)
 {
+    uint64_t left = in->size - in->at;
     ssize_t n;
     do
-        n = read(in->fd, in->block, sizeof in->block);
+        n = in->seekable ? pread(in->fd, in->block, left < sizeof in->block ? (size_t)left : sizeof in->block,
+                                 (off_t)(in->base + in->at))
+                         : read(in->fd, in->block, sizeof in->block);
     while (n < 0 && errno == EINTR);
     return n;
 }
@@ -43,27 +46,51 @@ static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
     in->ready = 0;
     if (n < 0)
         archive_set_error(a, errno, "cannot read: %s", strerror(errno));
+    else if (in->seekable)
+        in->at += (uint64_t)n;
     return n;
 }
 
 static la_int64_t on_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
 {
     archive_input *in = ctx;
+    la_int64_t from = whence == SEEK_SET ? 0 : (la_int64_t)(whence == SEEK_CUR ? in->at : in->size), at;
+    if (__builtin_add_overflow(from, offset, &at) || at < 0 || (uint64_t)at > in->size) {
+        archive_set_error(a, EINVAL, "cannot seek there");
+        return ARCHIVE_FATAL;
+    }
     in->ready = 0;
-    off_t at = lseek(in->fd, offset, whence);
-    if (at < 0)
-        archive_set_error(a, errno, "cannot seek: %s", strerror(errno));
-    return at < 0 ? ARCHIVE_FATAL : at;
+    in->at = (uint64_t)at;
+    return at;
 }
 
 static la_int64_t on_skip(struct archive *a, void *ctx, la_int64_t count)
 {
     archive_input *in = ctx;
     (void)a;
-    /* What lies ready has been read from the descriptor already. */
-    if (!in->seekable || in->ready || lseek(in->fd, count, SEEK_CUR) < 0)
+    /* What lies ready has been taken from the input already. */
+    if (!in->seekable || in->ready || count < 0 || (uint64_t)count > in->size - in->at)
         return 0;
+    in->at += (uint64_t)count;
     return count;
+}
+
+bool archive_input_begin(archive_input *in)
+{
+    ssize_t n = read_block(in);
+    if (n < 0)
+        return false;
+    in->ready = (size_t)n;
+    return true;
+}
+
+bool archive_input_must_seek(const archive_input *in)
+{
+    static const char *const magics[] = {"PK\3\4", "PK\5\6", "PK00PK", "7z\xBC\xAF", "Rar!", "xar!", "MSCF"};
+    for (size_t i = 0; i < MR_COUNT(magics); i++)
+        if (in->ready >= strlen(magics[i]) && memcmp(in->block, magics[i], strlen(magics[i])) == 0)
+            return true;
+    return false;
 }
 
 int archive_input_open(struct archive *a, archive_input *in)
@@ -78,14 +105,10 @@ int archive_input_open(struct archive *a, archive_input *in)
     archive_read_support_format_xar(a);
     archive_read_support_format_cab(a);
     archive_read_support_format_lha(a);
-    ssize_t n = read_block(in);
-    if (n < 0) {
-        archive_set_error(a, errno, "cannot read: %s", strerror(errno));
-        return ARCHIVE_FATAL;
-    }
-    in->ready = (size_t)n;
     /* Appending compress (.Z) reads at once, before there is anything to read from: that one is left to bid alone. */
     int filter = outer_filter(in->block, in->ready);
+    if (in->seekable)
+        in->ready = 0;              /* it is read again, in its turn */
     int r = filter == ARCHIVE_FILTER_COMPRESS ? archive_read_support_filter_compress(a)
                                               : archive_read_append_filter(a, filter);
     if (r < ARCHIVE_WARN)

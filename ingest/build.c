@@ -239,13 +239,12 @@ static mr_status build_new(build *b, mr_error *err)
     mr_writer *w = NULL;
     mr_hasher *recipe = NULL;
     mr_digest recipe_digest;
-    uint64_t map_size = mr_writer_map_size(b->in->options->shard_size, b->in->largest_record);
     b->shard.images = b->shard.image_bytes = 0;
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
     mr_status status = mr_hasher_begin(false, &recipe, err);
     if (status == MR_OK)
-        status = mr_writer_open(b->path, map_size, &w, err);
+        status = mr_writer_open(b->path, &w, err);
     for (size_t row = 0; status == MR_OK && row < b->cut->count; row++)
         status = put_sample(b, w, recipe, row, err);
     if (recipe) {

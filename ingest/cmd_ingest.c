@@ -28,7 +28,7 @@ static const struct argp_option options[] = {
     {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split FROM as TO (test=val); an empty TO leaves FROM out", 1},
     {"keep-unlisted", KEY_UNLISTED, 0, 0, "take images that no annotation file lists, too", 1},
     {.doc = "What the dataset becomes:", .group = 2},
-    {"shard-size", KEY_SHARD_SIZE, "SIZE", 0, "bytes a shard aims at, 1MiB to 64GiB (default 256MiB)", 2},
+    {"shard-size", KEY_SHARD_SIZE, "SIZE", 0, "bytes a shard aims at, 4KiB to 64GiB (default 256MiB)", 2},
     {"shuffle", KEY_SHUFFLE, "SEED", 0, "shuffle the samples of each split by this number", 2},
     {"force", KEY_FORCE, 0, 0, "replace a finished dataset at DST once the new one is whole", 2},
     {.doc = "What is let in:", .group = 3},
@@ -118,8 +118,8 @@ static void finish(args *a, struct argp_state *state)
     a->o.sources = a->paths;
     a->o.source_count = a->path_count - 1;
     a->o.target = a->paths[a->path_count - 1];
-    if (strcmp(a->o.target, "-") == 0)
-        mr_cli_misuse(state, "DST must be a folder to make, not -");
+    if (strcmp(a->o.target, "-") == 0 || !*a->o.target)
+        mr_cli_misuse(state, "DST must be a folder to make, not '%s'", a->o.target);
     a->o.for_layout.maps = a->maps;
     a->o.for_source.quiet = a->o.quiet;
 }
@@ -146,8 +146,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         parse_split_map(a, arg, state);
         break;
     case KEY_SHARD_SIZE:
-        if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 20 || a->o.shard_size >> 36 > 0)
-            mr_cli_misuse(state, "--shard-size %s: use 1MiB to 64GiB, for example 256MiB", arg);
+        if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 12 || a->o.shard_size > (uint64_t)1 << 36)
+            mr_cli_misuse(state, "--shard-size %s: use 4KiB to 64GiB, for example 256MiB", arg);
         break;
     case KEY_SHUFFLE:
         if (!mr_text_parse_u64(arg, &a->o.seed) || a->o.seed > INT64_MAX)

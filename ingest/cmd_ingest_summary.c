@@ -8,12 +8,14 @@
 
 enum { SHOWN = 10, SHOWN_IGNORED = 3 };         /* examples of each kind */
 
+static const char keep_all[] = "--report FILE keeps them all";
+
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
 
-static void print_notes(const mr_notes *notes, FILE *stream)
+static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
 {
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++) {
         size_t shown = 0, count = notes->counts[kind];
@@ -31,7 +33,7 @@ static void print_notes(const mr_notes *notes, FILE *stream)
             shown++;
         }
         if (count > shown)
-            fprintf(stream, "  ... and %zu more, all in the report\n", count - shown);
+            fprintf(stream, "  ... and %zu more, %s\n", count - shown, rest);
     }
 }
 
@@ -47,17 +49,11 @@ static void print_splits(const mr_ingest *in, FILE *stream)
                 continue;
             n += in->cuts[i].count;
             cuts++;
-            stored += in->shards[i].images;
-            size += in->shards[i].image_bytes;
+            stored += in->manifest ? in->shards[i].images : in->cuts[i].images;
+            size += in->manifest ? in->shards[i].image_bytes : in->cuts[i].image_bytes;
         }
-        if (!in->manifest) {
-            snprintf(images, sizeof images, "-");
-            snprintf(bytes, sizeof bytes, "-");
-        } else {
-            mr_text_count(stored, images);
-            mr_text_bytes(size, bytes);
-        }
-        mr_table_row(t, in->plan.splits[s].name, mr_text_count(n, samples), images, bytes, mr_text_count(cuts, shards));
+        mr_table_row(t, in->plan.splits[s].name, mr_text_count(n, samples), mr_text_count(stored, images),
+                     mr_text_bytes(size, bytes), mr_text_count(cuts, shards));
     }
     mr_table_print(t, stream);
 }
@@ -86,7 +82,7 @@ void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
     mr_buf_free(&root);
     print_splits(in, stream);
     print_classes(in, stream);
-    print_notes(&in->notes, stream);
+    print_notes(&in->notes, o->dry_run ? keep_all : "all in report.json", stream);
     if (!in->rejects && !in->leaks)
         fprintf(stream, "no image rejected, no leak between splits\n");
     if (o->dry_run) {
@@ -108,7 +104,7 @@ void cmd_ingest_failure(const mr_ingest *in)
         for (size_t i = 0; mr_layouts[i]; i++)
             fprintf(stderr, "  %-11s %s\n", mr_layouts[i]->name, mr_layouts[i]->needs);
     }
-    print_notes(&in->notes, stderr);
+    print_notes(&in->notes, keep_all, stderr);
 }
 
 json_t *cmd_ingest_sources(const mr_ingest_options *o)

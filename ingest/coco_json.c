@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coco_parse.h"
+#include "json.h"
 #include "text.h"
 
 enum {
@@ -173,6 +174,15 @@ static mr_status check(mr_coco_parser *p, yajl_status status)
     return p->status;
 }
 
+/* A chunk that yajl took, of whole characters. */
+static mr_status check_strictly(mr_coco_parser *p, size_t len)
+{
+    uint64_t end = !p->end || p->end > p->base + len ? len : p->end < p->base ? 0 : p->end - p->base;
+    const char *beyond = mr_json_beyond(p->chunk, len, (size_t)end);
+    return beyond ? mr_fail(p->err, MR_BAD_DATA, "%s: behind byte %" PRIu64 ": not JSON: %s", p->name, p->base, beyond)
+                  : MR_OK;
+}
+
 static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chunk)
 {
     uint64_t size = mr_source_entry(s, p->file->entry)->size, at = 0, events = 0, quiet = 0;
@@ -182,10 +192,14 @@ static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chun
         mr_status status = mr_source_pread(s, p->file->entry, chunk, len, at, p->err);
         if (status != MR_OK)
             return status;
+        if (size - at > len)
+            len -= mr_utf8_cut((const char *)chunk, len);
         size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0;     /* a byte order mark */
         p->base = at + skip;
         p->chunk = chunk + skip;
         status = check(p, yajl_parse(p->yajl, chunk + skip, len - skip));
+        if (status == MR_OK)
+            status = check_strictly(p, len - skip);
         if (status != MR_OK)
             return status;
         quiet = p->events == events ? quiet + len : 0;

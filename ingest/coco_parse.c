@@ -258,7 +258,9 @@ static int end_element(mr_coco_parser *p)
 static int on_map_end(void *ctx)
 {
     mr_coco_parser *p = ctx;
-    return --p->depth == 2 && p->fields ? end_element(p) : 1;
+    if (--p->depth == 0)
+        p->end = mr_coco_here(p);
+    return p->depth == 2 && p->fields ? end_element(p) : 1;
 }
 
 const yajl_callbacks mr_coco_callbacks = {

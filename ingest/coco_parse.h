@@ -20,6 +20,7 @@ typedef struct mr_coco_parser {
     unsigned seen_fields, seen_sections;
     uint64_t events;                /* values and keys so far */
     uint64_t at;                    /* the element's first byte */
+    uint64_t end;                   /* where the document closed; 0 until then */
     int64_t id, category_id;
     char *text;                     /* file_name or name of the element */
     uint32_t text_len;

@@ -70,6 +70,10 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
             bytes = 0;
             more = s->meta_bytes + size;
         }
+        if (last_cut[x->content] != in->cut_count) {
+            cut->images++;
+            cut->image_bytes += size;
+        }
         last_cut[x->content] = (uint32_t)in->cut_count;
         bytes += more;
         cut->count++;

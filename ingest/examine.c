@@ -64,9 +64,6 @@ static mr_status list_files(mr_ingest *in, mr_error *err)
             continue;
         in->file_of[e] = (uint32_t)in->file_count;
         in->files[in->file_count++] = e;
-        uint64_t size = mr_source_entry(in->source, e)->size;
-        if (size > in->largest_record)
-            in->largest_record = size;
     }
     in->examined = mr_alloc(in->file_count, sizeof *in->examined);
     return in->examined ? MR_OK : mr_fail_memory(err, "examining images");
@@ -173,9 +170,11 @@ mr_status mr_examine(mr_ingest *in, mr_error *err)
     if (status == MR_OK)
         status = number_contents(in, err);
     for (size_t i = 0; status == MR_OK && i < in->file_count; i++) {
-        const mr_entry *e = mr_source_entry(in->source, in->files[i]);
+        size_t len;
+        const char *path = mr_tree_path(&in->choice.tree, in->files[i], &len);
         if (in->examined[i].why)
-            mr_note_add(&in->notes, MR_NOTE_REJECT, e->path, e->path_len, e->size, "%s", in->examined[i].why);
+            mr_note_add(&in->notes, MR_NOTE_REJECT, path, len, mr_source_entry(in->source, in->files[i])->size, "%s",
+                        in->examined[i].why);
     }
     in->rejects = in->notes.counts[MR_NOTE_REJECT];
     return status;

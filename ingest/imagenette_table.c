@@ -150,12 +150,46 @@ static mr_status give_row(table *tab, const char *name, int column, const key *k
     s->meta_bytes += row_bytes(tab, k->row);
     if (column < 0)
         return MR_OK;
-    s->flags &= ~(uint32_t)MR_FLAG_UNANNOTATED;
     const char *cell = mr_csv_cell(&tab->csv, k->row, (size_t)column);
-    s->label = mr_plan_class_find(plan, cell, strlen(cell));
-    if (s->label < 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: row %u (%s): the cell \"%s\" of column %s is no class of the dataset",
-                       name, k->row + 1, k->path, cell, tab->csv.header[column]);
+    s->label = *cell ? mr_plan_class_find(plan, cell, strlen(cell)) : -1;
+    if (s->label >= 0) {
+        s->flags &= ~(uint32_t)MR_FLAG_UNANNOTATED;
+        return MR_OK;
+    }
+    if (*cell)
+        return mr_fail_memory(err, "numbering the classes");
+    s->flags |= MR_FLAG_UNANNOTATED;
+    mr_note_add(plan->notes, MR_NOTE_UNLISTED, k->path, strlen(k->path), 0, "no label in column %s of %s: kept without",
+                tab->csv.header[column], name);
+    return MR_OK;
+}
+
+/* A label may name a class that has no folder here (a part of the data, or the noise itself): a class all the same.  A
+ * column without any of the classes holds something else. */
+static mr_status add_classes(const mr_tree *t, const table *tab, const char *name, size_t column, mr_plan *plan,
+                             mr_error *err)
+{
+    size_t known = plan->class_count, hits = 0;
+    const char *other = NULL;
+    for (size_t i = 0; i < plan->sample_count; i++) {
+        size_t len;
+        const key *k = find_row(tab, mr_tree_path(t, plan->samples[i].entry, &len));
+        const char *cell = k ? mr_csv_cell(&tab->csv, k->row, column) : "";
+        int32_t label = *cell ? mr_plan_class_find(plan, cell, strlen(cell)) : -1;
+        hits += label >= 0 && (size_t)label < known;
+        if (label >= 0 || !*cell)
+            continue;
+        mr_status status = mr_plan_class(plan, cell, strlen(cell), false, 0, err);
+        if (status != MR_OK)
+            return status;
+        mr_note_add(plan->notes, MR_NOTE_CLASS, name, strlen(name), 0, "class %s has no folder: column %s names it",
+                    cell, tab->csv.header[column]);
+        other = other ? other : cell;
+    }
+    if (other && !hits)
+        return mr_fail(err, MR_MISUSE, "--label-column %s: no cell of this column in %s is a class of the dataset, one "
+                       "is \"%s\"", tab->csv.header[column], name, other);
+    mr_plan_classes_sort(plan);
     return MR_OK;
 }
 
@@ -231,6 +265,8 @@ mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_p
     status = choose_column(tab, name, o->label_column, &column, err);
     if (status == MR_OK)
         status = index_rows(tab, name, plan, err);
+    if (status == MR_OK && column >= 0)
+        status = add_classes(t, tab, name, (size_t)column, plan, err);
     if (status == MR_OK)
         status = label_samples(t, tab, name, column, plan, err);
     if (status != MR_OK)

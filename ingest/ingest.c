@@ -9,16 +9,22 @@
 
 #include "file.h"
 #include "pool.h"
+#include "text.h"
 
 static bool leader(const mr_ingest *in)
 {
     return mr_ranks_rank(in->ranks) == 0;
 }
 
-static mr_status list_source(mr_ingest *in, int spool, mr_error *err)
+static mr_status list_source(mr_ingest *in, const mr_stage *stage, int spool, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    return mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err);
+    mr_source_options options = o->for_source;
+    options.leave_out[0] = o->target;
+    options.leave_out[1] = stage ? mr_stage_path(stage) : NULL;
+    mr_status status = mr_source_open(o->sources, o->source_count, spool, &options, &in->notes, &in->source, err);
+    in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
+    return status;
 }
 
 /* Rank 0 lists and unpacks; the others open the same files by its listing. */
@@ -30,8 +36,10 @@ static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (leader(in)) {
         if (stage)
             status = mr_stage_spool(stage, &spool, err);
+        if (stage && mr_ranks_world(in->ranks) == 1)        /* other ranks open it by its name */
+            mr_stage_spool_unlink(stage);
         if (status == MR_OK)
-            status = list_source(in, spool, err);
+            status = list_source(in, stage, spool, err);
         if (spool >= 0)
             close(spool);
         if (status == MR_OK && mr_ranks_world(in->ranks) > 1)
@@ -61,9 +69,43 @@ static void note_ignored(mr_ingest *in)
         const mr_entry *entry = mr_source_entry(in->source, e);
         if (in->plan.used[e])
             continue;
-        mr_note_add(&in->notes, MR_NOTE_IGNORED, entry->path, entry->path_len, entry->size, "%s",
-                    e >= t->begin && e < t->end ? "no part of the layout" : "lies outside of the dataset's root");
+        bool inside = e >= t->begin && e < t->end;
+        size_t skip = inside ? t->root_len : 0;
+        mr_note_add(&in->notes, MR_NOTE_IGNORED, entry->path + skip, entry->path_len - skip, entry->size, "%s",
+                    inside ? "no part of the layout" : "lies outside of the dataset's root");
     }
+}
+
+/* What the listing noted has full paths; from here on a path starts at the layout's root, wherever that lies. */
+static mr_status shorten_notes(mr_ingest *in, mr_error *err)
+{
+    mr_buf root = {0};
+    mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
+    for (size_t i = 0; i < in->notes.count && root.len && !root.failed; i++) {
+        mr_note *n = &in->notes.items[i];
+        if (n->kind != MR_NOTE_BAD_NAME && n->kind != MR_NOTE_INFO &&
+            strncmp(n->path, (const char *)root.data, root.len) == 0)
+            memmove(n->path, n->path + root.len, strlen(n->path + root.len) + 1);
+    }
+    mr_status status = mr_buf_status(&root, err, "planning");
+    mr_buf_free(&root);
+    return status;
+}
+
+/* A misspelt split would go unnoticed otherwise. */
+static mr_status check_split_maps(const mr_ingest *in, mr_error *err)
+{
+    const mr_layout_options *o = &in->options->for_layout;
+    mr_buf there = {0};
+    for (size_t i = 0; i < in->plan.split_count; i++)
+        mr_buf_printf(&there, "%s%s", i ? ", " : "", in->plan.splits[i].name);
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < o->map_count && status == MR_OK; i++)
+        if (!(in->plan.maps_used >> i & 1))
+            status = mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; stored are: %s",
+                             o->maps[i].from, o->maps[i].to, o->maps[i].from, mr_buf_text(&there));
+    mr_buf_free(&there);
+    return status;
 }
 
 static mr_status make_plan(mr_ingest *in, mr_error *err)
@@ -79,7 +121,11 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     in->plan.used = mr_alloc(mr_source_count(in->source), 1);
     if (!in->plan.used)
         return mr_fail_memory(err, "planning");
-    status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
+    status = shorten_notes(in, err);
+    if (status == MR_OK)
+        status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
+    if (status == MR_OK)
+        status = check_split_maps(in, err);
     if (status != MR_OK)
         return status;
     note_ignored(in);
@@ -93,7 +139,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
 static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    uint64_t rejects = in->rejects, files = in->file_count;
+    uint64_t rejects = in->rejects, files = in->file_count + in->rejects_listed;
     char limit[64];
     bool too_many;
     if (o->max_rejects_percent >= 0) {

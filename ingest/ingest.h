@@ -46,6 +46,7 @@ typedef struct mr_cut {             /* a shard to be built */
     uint32_t split;
     uint64_t first;                 /* number of its first sample in the split */
     size_t begin, count;            /* its samples: order[begin .. begin + count - 1] */
+    uint64_t images, image_bytes;   /* as planned: equal hashes counted once */
 } mr_cut;
 
 typedef struct mr_ingest {
@@ -65,11 +66,11 @@ typedef struct mr_ingest {
     mr_cut *cuts;
     size_t cut_count, cut_room;
     mr_shard *shards;               /* as built, parallel to cuts */
-    uint64_t largest_record;
     mr_manifest *manifest;          /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed;               /* shards taken over from an earlier run */
     uint64_t rejects, leaks;
+    uint64_t rejects_listed;        /* those of the source's listing: rank 0's alone */
     double seconds;
     mr_progress *progress;          /* of the step at work */
 } mr_ingest;

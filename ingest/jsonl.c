@@ -8,6 +8,7 @@
 
 #include <yajl/yajl_parse.h>
 
+#include "json.h"
 #include "text.h"
 
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
@@ -114,6 +115,8 @@ typedef struct pick {
     mr_buf *names;
     uint64_t wanted;                /* fields whose value comes next, as bits */
     unsigned depth;
+    yajl_handle yajl;
+    size_t end;                     /* where the object closed */
     mr_status status;
     mr_error *err;
 } pick;
@@ -202,7 +205,9 @@ static int on_array(void *ctx)
 
 static int on_end(void *ctx)
 {
-    ((pick *)ctx)->depth--;
+    pick *p = ctx;
+    if (--p->depth == 0)
+        p->end = yajl_get_bytes_consumed(p->yajl);
     return 1;
 }
 
@@ -223,6 +228,7 @@ mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_fie
     yajl_handle yajl = yajl_alloc(&callbacks, NULL, &p);
     if (!yajl)
         return mr_fail_memory(err, "reading JSON lines");
+    p.yajl = yajl;
     yajl_status parsed = yajl_parse(yajl, (const unsigned char *)row->text, row->len);
     if (parsed == yajl_status_ok)
         parsed = yajl_complete_parse(yajl);
@@ -233,6 +239,9 @@ mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_fie
         yajl_free_error(yajl, text);
     }
     yajl_free(yajl);
+    const char *beyond = p.status == MR_OK ? mr_json_beyond(row->text, row->len, p.end) : NULL;
+    if (beyond)
+        p.status = refuse(j, row->line, err, "no JSON object: %s", beyond);
     for (size_t i = 0; i < count && p.status == MR_OK; i++)
         p.status = mr_buf_status(&fields[i].text, err, "reading JSON lines");
     return p.status;

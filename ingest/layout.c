@@ -117,6 +117,24 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     return MR_BAD_DATA;
 }
 
+/* Bids quote names, which may hold any bytes, and cut them where they are too long. */
+static void to_utf8(char *text, size_t size)
+{
+    size_t len = strlen(text), whole = len;
+    while (whole && len - whole < 3 && !mr_utf8_valid(text, whole))
+        whole--;
+    if (mr_utf8_valid(text, whole)) {
+        text[whole] = '\0';
+        return;
+    }
+    mr_buf escaped = {0};
+    mr_text_escape(&escaped, text, len);
+    snprintf(text, size, "%s", mr_buf_text(&escaped));
+    for (len = strlen(text); len && !mr_utf8_valid(text, len); len--)
+        text[len - 1] = '\0';
+    mr_buf_free(&escaped);
+}
+
 static bool within(const mr_tree *inner, const mr_tree *outer)
 {
     return inner->root_len >= outer->root_len && inner->begin >= outer->begin && inner->end <= outer->end;
@@ -160,12 +178,18 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *ou
     if (rival.layout)
         return tie(&best, &rival, err);
     if (!best.layout && forced && mr_source_count(s) > 0) {
+        mr_choice other = {0};          /* where another layout finds its root, this one's will be, too */
+        mr_layout_choose(s, NULL, &other, NULL);
         for (const mr_layout *const *l = mr_layouts; *l; l++)
             if (strcmp((*l)->name, forced) == 0)
-                best = (mr_choice){.layout = *l, .tree = mr_tree_at(s, "", 0), .bid = {.why = "forced by --layout"}};
+                best = (mr_choice){.layout = *l,
+                                   .tree = other.layout ? other.tree : mr_tree_at(s, "", 0),
+                                   .bid = {.why = "forced by --layout"}};
     }
     if (!best.layout)
         return nobody(s, forced, out, err);
+    to_utf8(best.bid.why, sizeof best.bid.why);
+    to_utf8(best.bid.refusal, sizeof best.bid.refusal);
     *out = best;
     if (best.bid.refusal[0])
         return mr_fail(err, MR_BAD_DATA, "%s", best.bid.refusal);

@@ -31,6 +31,7 @@ typedef struct mr_plan {
     size_t split_count, split_room;
     mr_class *classes;
     size_t class_count, class_room;
+    uint64_t maps_used;             /* bit i: --split-map number i found its split */
     uint8_t *used;                  /* one byte an entry: set for files that were understood (not "ignored") */
     mr_notes *notes;
     void *state;                    /* the layout's own, see free_state */

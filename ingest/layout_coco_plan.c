@@ -48,6 +48,7 @@ static mr_status is_left_out(const mr_coco_build *b, const mr_coco_part *part, b
     uint32_t split = 0;
     mr_status status = get_split(b, &probe, part, &split);
     *out = split == MR_NO_ENTRY;
+    b->plan->maps_used |= probe.maps_used;
     free(probe.splits);
     return status;
 }

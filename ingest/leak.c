@@ -21,9 +21,9 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-static const mr_entry *entry_of(const mr_ingest *in, const member *m)
+static uint32_t entry_of(const mr_ingest *in, const member *m)
 {
-    return mr_source_entry(in->source, in->plan.samples[m->sample].entry);
+    return in->plan.samples[m->sample].entry;
 }
 
 /* Runs of equal keys that span splits; sorted, so the first and last member of a run lie in different ones. */
@@ -35,12 +35,16 @@ static void report_runs(mr_ingest *in, const member *members, size_t count, cons
         const member *a = &members[i], *b = &members[end - 1];
         if (a->split == b->split)
             continue;
-        const mr_entry *first = entry_of(in, a), *other = entry_of(in, b);
+        size_t first_len, other_len;
+        const char *first = mr_tree_path(&in->choice.tree, entry_of(in, a), &first_len);
+        const char *other = mr_tree_path(&in->choice.tree, entry_of(in, b), &other_len);
         mr_buf text = {0};
-        mr_text_escape(&text, first->path + in->choice.tree.root_len, first->path_len - in->choice.tree.root_len);
-        mr_note_add(&in->notes, MR_NOTE_LEAK, other->path, other->path_len, other->size,
-                    "%s, in %s and %s: also %s", what, in->plan.splits[a->split].name, in->plan.splits[b->split].name,
-                    mr_buf_text(&text));
+        mr_text_escape(&text, first, first_len);
+        /* Cameras number their files alike: copies under two labels may be two pictures.  People should look. */
+        bool labels = in->plan.samples[a->sample].label != in->plan.samples[b->sample].label;
+        mr_note_add(&in->notes, MR_NOTE_LEAK, other, other_len, mr_source_entry(in->source, entry_of(in, b))->size,
+                    "%s%s, in %s and %s: also %s", what, labels ? " (with another label)" : "",
+                    in->plan.splits[a->split].name, in->plan.splits[b->split].name, mr_buf_text(&text));
         mr_buf_free(&text);
     }
 }
@@ -64,25 +68,17 @@ mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
     report_runs(in, members, count, "equal bytes");
 
     count = 0;
-    mr_buf key = {0};
     for (size_t i = 0; i < plan->sample_count; i++) {
         const mr_sample *s = &plan->samples[i];
         if (!s->group_len || in->examined[in->file_of[s->entry]].why)
             continue;
-        /* The stem alone is no proof across classes: cameras number their files from one in every folder. */
-        mr_buf_clear(&key);
-        mr_buf_add(&key, &s->label, sizeof s->label);
-        mr_buf_add(&key, mr_source_entry(in->source, s->entry)->path + s->group_at, s->group_len);
         members[count] = (member){.split = s->split, .sample = (uint32_t)i};
-        mr_hash128(key.data, key.len, members[count++].key);
+        mr_hash128(mr_source_entry(in->source, s->entry)->path + s->group_at, s->group_len, members[count++].key);
     }
-    mr_status status = mr_buf_status(&key, err, "looking for leaks");
-    mr_buf_free(&key);
     if (count)
         qsort(members, count, sizeof *members, by_key);
-    if (status == MR_OK)
-        report_runs(in, members, count, "copies of one original");
+    report_runs(in, members, count, "copies of one original");
     free(members);
     in->leaks = in->notes.counts[MR_NOTE_LEAK];
-    return status;
+    return MR_OK;
 }

@@ -65,6 +65,19 @@ void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t pa
     notes->counts[kind]++;
 }
 
+static int by_kind_and_path(const void *a, const void *b)
+{
+    const mr_note *x = a, *y = b;
+    int order = x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->path, y->path);
+    return order ? order : strcmp(x->detail, y->detail);
+}
+
+void mr_notes_sort(mr_notes *notes, size_t from)
+{
+    if (notes->count > from)
+        qsort(notes->items + from, notes->count - from, sizeof *notes->items, by_kind_and_path);
+}
+
 void mr_notes_free(mr_notes *notes)
 {
     for (size_t i = 0; i < notes->count; i++) {

@@ -46,6 +46,8 @@ extern const char *const mr_note_heads[MR_NOTE_COUNT];
 /* `path` is bytes (escaped here); detail is printf-style. Not thread-safe. */
 void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
                  const char *format, ...) MR_PRINTF(6, 7);
+/* Sorts the notes from number `from` on by kind, path and detail. */
+void mr_notes_sort(mr_notes *notes, size_t from);
 void mr_notes_free(mr_notes *notes);
 
 #endif

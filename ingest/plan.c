@@ -58,6 +58,8 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
     const mr_split_map *map = find_map(o, name, len);
     if (!map && means_val(name, len))
         map = find_map(o, "val", 3);
+    if (map)
+        plan->maps_used |= (uint64_t)1 << (map - o->maps) % 64;
     if (map && !*map->to) {
         *split = MR_NO_ENTRY;
         return MR_OK;

@@ -52,7 +52,7 @@ mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint3
     return MR_OK;
 }
 
-static const char *unsafe(const char *path, size_t len)
+const char *list_unsafe(const char *path, size_t len)
 {
     if (len == 0)
         return "the name is empty";
@@ -78,7 +78,7 @@ static const char *unsafe(const char *path, size_t len)
 
 bool list_name_ok(list *l, const char *path, size_t len)
 {
-    const char *why = unsafe(path, len);
+    const char *why = list_unsafe(path, len);
     if (why)
         mr_note_add(l->notes, MR_NOTE_BAD_NAME, path, len, 0, "%s", why);
     return !why;
@@ -100,6 +100,12 @@ uint64_t list_max_size(const list *l, const char *path, size_t len)
         if (mr_name_ends(path, len, text[i]))
             return max_text_entry;
     return l->options.max_entry ? l->options.max_entry : default_max_entry;
+}
+
+void list_note_large(list *l, const char *path, size_t len, uint64_t size)
+{
+    mr_note_add(l->notes, mr_name_is_image(path, len) ? MR_NOTE_REJECT : MR_NOTE_IGNORED, path, len, size,
+                "larger than the limit of %llu bytes", (unsigned long long)list_max_size(l, path, len));
 }
 
 mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
@@ -128,23 +134,6 @@ mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint
     return MR_OK;
 }
 
-mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err)
-{
-    size_t target_len = strlen(target);
-    if (!list_name_ok(l, path, len))
-        return MR_OK;
-    const char *why = unsafe(target, target_len);
-    if (why) {
-        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a hard link out of the tree");
-        return MR_OK;
-    }
-    char *kept = list_keep(l->source, path, len), *kept_target = list_keep(l->source, target, target_len);
-    if (!kept || !kept_target || !MR_GROW(l->links, l->link_count, l->link_room))
-        return mr_fail_memory(err, "listing the source");
-    l->links[l->link_count++] = (pending_link){kept, kept_target, (uint32_t)len, (uint32_t)target_len};
-    return MR_OK;
-}
-
 static int compare_paths(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
@@ -158,7 +147,7 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-static uint32_t find(const mr_source *s, const char *path, size_t len)
+uint32_t list_find(const mr_source *s, const char *path, size_t len)
 {
     uint32_t at = mr_source_lower(s, path, len);
     const mr_entry *e = at < s->count ? &s->entries[at] : NULL;
@@ -166,7 +155,7 @@ static uint32_t find(const mr_source *s, const char *path, size_t len)
 }
 
 /* Sorts, drops second comers, and publishes the entries in the source. */
-static mr_status settle(list *l, mr_error *err)
+mr_status list_settle(list *l, mr_error *err)
 {
     mr_source *s = l->source;
     if (l->count)
@@ -201,31 +190,13 @@ static void drop_under_files(list *l)
         const mr_entry *e = &s->entries[i];
         bool under = false;
         for (size_t at = 1; at < e->path_len && !under; at++)
-            under = e->path[at] == '/' && find(s, e->path, at) != MR_NO_ENTRY;
+            under = e->path[at] == '/' && list_find(s, e->path, at) != MR_NO_ENTRY;
         if (under)
             mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size, "lies under the name of a file");
         else
             s->entries[kept++] = *e;
     }
     s->count = kept;
-}
-
-static mr_status resolve_links(list *l, mr_error *err)
-{
-    size_t before = l->count;
-    for (size_t i = 0; i < l->link_count; i++) {
-        const pending_link *link = &l->links[i];
-        uint32_t target = find(l->source, link->target, link->target_len);
-        if (target == MR_NO_ENTRY) {
-            mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "a hard link to a file that is not there");
-            continue;
-        }
-        const mr_entry *e = &l->source->entries[target];
-        mr_status status = list_add(l, e->holder, link->path, link->path_len, e->size, e->offset, err);
-        if (status != MR_OK)
-            return status;
-    }
-    return l->count > before ? settle(l, err) : MR_OK;
 }
 
 static mr_status list_one(list *l, const char *path, mr_error *err)
@@ -254,17 +225,26 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
 {
     list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
     mr_status status = MR_OK;
+    size_t noted = notes->count;
     l.source = mr_alloc(1, sizeof *l.source);
     if (!l.source)
         return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < MR_COUNT(l.leave_out); i++) {
+        struct stat st;
+        if (o->leave_out[i] && lstat(o->leave_out[i], &st) == 0) {
+            l.leave_out[i].dev = st.st_dev;
+            l.leave_out[i].ino = st.st_ino;
+        }
+    }
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = list_one(&l, srcs[i], err);
     if (status == MR_OK)
-        status = settle(&l, err);
+        status = list_settle(&l, err);
     if (status == MR_OK)
-        status = resolve_links(&l, err);
+        status = list_resolve(&l, err);
     if (status == MR_OK)
         drop_under_files(&l);
+    mr_notes_sort(notes, noted);    /* not in the order of the file system */
     free(l.items);
     free(l.links);
     if (status == MR_OK)

@@ -27,6 +27,7 @@ typedef struct unpack {
     mr_progress *progress;
     uint64_t entries, passed_over;
     int fd;                         /* of the archive, if its bytes can be read in place; -1 */
+    uint64_t base;                  /* its first byte in there */
     uint32_t holder;                /* its number, MR_NO_ENTRY before the first use */
     mr_buf compare;
 } unpack;
@@ -68,9 +69,10 @@ static mr_status open_spool(list *l, mr_error *err)
 /* Where the data of the entry at hand lies. */
 typedef struct place {
     bool in_place;
-    uint64_t at;                    /* in the archive, while in_place */
+    uint64_t at;                    /* in the archive's file, while in_place */
     uint64_t size;                  /* so far */
     const char *why;                /* must be rejected */
+    bool large;                     /* over the limit */
 } place;
 
 static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
@@ -86,7 +88,7 @@ static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
 {
     int64_t position = archive_filter_bytes(u->archive, 0);
     for (uint64_t ahead = 0; position >= 0 && ahead <= 512; ahead += 512) {
-        p->at = (uint64_t)position + ahead;
+        p->at = u->base + (uint64_t)position + ahead;
         if (same_bytes(u, p->at, bytes, len))
             return true;
     }
@@ -130,7 +132,7 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
             return MR_OK;
         }
         if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
-            p->why = "larger than the limit";
+            p->large = true;
             return MR_OK;
         }
         if (p->size == 0 && offset == 0 && len && u->fd >= 0)
@@ -172,8 +174,8 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     else if (stated && archive_entry_size(e) < 0)
         p.why = "claims a negative size";
     else if (stated && (uint64_t)archive_entry_size(e) > max)
-        p.why = "larger than the limit";
-    mr_status status = p.why ? MR_OK : follow_data(u, max, &p, err);
+        p.large = true;
+    mr_status status = p.why || p.large ? MR_OK : follow_data(u, max, &p, err);
     if (status != MR_OK)
         return status;
     /* Refused bytes are left behind in the spool: what comes next must find nothing but zeros in its holes. */
@@ -182,6 +184,10 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     /* A file that ends in a hole: the spool must be as long as the entry says. */
     if (!p.in_place && p.size && ftruncate(l->source->holders[l->spool_holder].fd, (off_t)l->spool_at) != 0)
         return mr_fail_errno(err, errno, "the spool file");
+    if (p.large) {
+        list_note_large(l, path, len, stated ? (uint64_t)archive_entry_size(e) : p.size);
+        return MR_OK;
+    }
     if (!p.why && stated && p.size != (uint64_t)archive_entry_size(e))
         p.why = "has another length than the archive says";
     if (p.why) {
@@ -228,9 +234,10 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
             target += 2;
         return list_link(l, path, len, target, err);
     }
-    if (type == AE_IFLNK || (type != AE_IFREG && type != 0)) {
-        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "%s",
-                    type == AE_IFLNK ? "a symbolic link in an archive" : "a device or FIFO");
+    if (type == AE_IFLNK)
+        return list_symlink(l, path, len, archive_entry_symlink(e), err);
+    if (type != AE_IFREG && type != 0) {
+        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
     if (path[len - 1] == '/')       /* a folder that does not say so */
@@ -240,17 +247,64 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
     return add_file(u, e, path, len, err);
 }
 
+/* A zip's or a 7z's directory stands at its end: a stream of one goes to the spool whole, and is read from there. */
+static mr_status keep_stream(unpack *u, archive_input *in, mr_error *err)
+{
+    list *l = u->list;
+    int spool = l->source->holders[l->spool_holder].fd;
+    uint64_t size = 0;
+    while (in->ready > 0) {
+        mr_status status = mr_file_pwrite(spool, in->block, in->ready, l->spool_at + size, "the spool file", err);
+        if (status != MR_OK)
+            return status;
+        size += in->ready;
+        if (!archive_input_begin(in))
+            return mr_fail_errno(err, errno, "%s", u->name);
+    }
+    in->fd = u->fd = spool;
+    in->seekable = true;
+    in->base = u->base = l->spool_at;
+    in->size = size;
+    u->holder = l->spool_holder;
+    l->spool_at += size;
+    return MR_OK;
+}
+
+static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
+{
+    struct archive_entry *entry;
+    mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
+    if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
+        status = keep_stream(u, in, err);
+    if (status != MR_OK)
+        return status;
+    int r = archive_input_open(u->archive, in);
+    if (r < ARCHIVE_WARN) {
+        const char *why = archive_error_string(u->archive);
+        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
+    }
+    while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
+        if (r == ARCHIVE_FATAL || (r == ARCHIVE_RETRY && ++u->passed_over > MAX_PASSED_OVER))
+            status = broken(u, err);
+        else if (r == ARCHIVE_RETRY)
+            mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0, "an entry was passed over: %s",
+                        archive_error_string(u->archive));
+        else
+            status = add_entry(u, entry, err);
+    }
+    return status;
+}
+
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
-    struct archive_entry *entry;
     mr_status status = open_spool(l, err);
     if (status != MR_OK)
         return status;
     u.archive = archive_read_new();
-    archive_input *in = malloc(sizeof *in);
+    archive_input *in = mr_alloc(1, sizeof *in);
     if (!u.archive || !in) {
         archive_read_free(u.archive);
         free(in);
@@ -258,28 +312,13 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     }
     in->fd = fd;
     in->seekable = is_file;
-    in->ready = 0;
+    in->size = is_file ? (uint64_t)st.st_size : 0;
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
     if (utf8)
         before = uselocale(utf8);
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
-    int r = archive_input_open(u.archive, in);
-    if (r < ARCHIVE_WARN) {
-        const char *why = archive_error_string(u.archive);
-        status = mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", path, why ? why : "unknown format");
-    }
-    while (status == MR_OK && (r = archive_read_next_header(u.archive, &entry)) != ARCHIVE_EOF) {
-        if (r == ARCHIVE_FATAL)
-            status = broken(&u, err);
-        else if (r == ARCHIVE_RETRY && ++u.passed_over > MAX_PASSED_OVER)
-            status = broken(&u, err);
-        else if (r == ARCHIVE_RETRY)
-            mr_note_add(l->notes, MR_NOTE_INFO, path, strlen(path), 0, "an entry was passed over: %s",
-                        archive_error_string(u.archive));
-        else
-            status = add_entry(&u, entry, err);
-    }
+    status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
     mr_buf_free(&u.compare);
     archive_read_free(u.archive);

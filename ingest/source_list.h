@@ -3,6 +3,8 @@
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
 
+#include <sys/types.h>
+
 #include "source.h"
 
 typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL } holder_kind;
@@ -18,9 +20,10 @@ typedef struct listed {
     uint32_t order;                 /* of arrival: the first of two equal names stays */
 } listed;
 
-typedef struct pending_link {       /* a hard link inside an archive: another name for earlier bytes */
-    const char *path, *target;
+typedef struct pending_link {       /* a link inside an archive: another name for bytes of the tree */
+    const char *path, *target;      /* the target is a path of the tree, too */
     uint32_t path_len, target_len;
+    bool symbolic, done;
 } pending_link;
 
 typedef struct block {              /* paths live in blocks that never move */
@@ -41,6 +44,10 @@ typedef struct list {
     mr_source *source;
     mr_notes *notes;
     mr_source_options options;
+    struct {
+        dev_t dev;
+        ino_t ino;
+    } leave_out[2];                 /* of options.leave_out; ino 0: none */
     listed *items;
     size_t count, room;
     pending_link *links;
@@ -58,8 +65,17 @@ mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint3
 bool list_name_ok(list *l, const char *path, size_t len);
 mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
                    mr_error *err);
+/* Links of an archive, in source_links.c: kept back until all is listed, then resolved. */
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
+mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err);
+mr_status list_resolve(list *l, mr_error *err);
+const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
+uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */
+/* Sorts, drops second comers, and publishes the entries in the source. */
+mr_status list_settle(list *l, mr_error *err);
 uint64_t list_max_size(const list *l, const char *path, size_t len);
+/* Notes a file that is over that: an image is a reject, anything else only left out. */
+void list_note_large(list *l, const char *path, size_t len, uint64_t size);
 
 mr_status list_folder(list *l, const char *path, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);

@@ -1,5 +1,5 @@
 /* augment.h - the part of a picture that is shown, and whether it is mirrored.
- * Invariant: a pure function of (seed, epoch, sample, size of the picture, options): the same for any ranks and threads.
+ * Invariant: a pure function of (seed, epoch, sample, size of the picture, options): the same for any world.
  * Source: torchvision's RandomResizedCrop.get_params, Resize, CenterCrop (VIT-style transforms); the random numbers are
  * our own. */
 #ifndef MR_AUGMENT_H
@@ -23,7 +23,8 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
                       uint32_t height);
 
 /* MR_TRANSFORM_SQUARE: the whole picture to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
- * truncated, then the central size x size part (round half to even), source box the whole picture. */
+ * truncated, then the central size x size part (round half to even), source box the whole picture.  There is no
+ * padding: a `resize` below `size` counts as `size`. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
 
 #endif

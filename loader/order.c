@@ -1,50 +1,48 @@
 /* order.c - which sample stands at which position: keyed permutations instead of arrays.
  *
- *   n -> [left | right] -> 6 rounds: left, right = right, left ^ F(key, round, right) -> n'      (Feistel: a bijection)
- *   n' outside of 0..count-1: again from n'                                            (cycle walking: still a bijection)
+ *   n -> [left | right] -> rounds: left, right = right, left ^ F(key, round, right) -> n'      (Feistel: a bijection)
+ *   n' outside of 0..count-1: again from n'                                                 (cycle walking: still one)
+ *   by one bit of the key: 0 and 1 change places                      (rounds alone reach even permutations only)
  *
  * The network's width is the next even number of bits, so less than four times count, and a walk takes fewer than four
- * steps on average.  The round function is the finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable
- * pseudorandom number generators", 2014). */
+ * steps on average.  Each round leaves a bias of about 2^-half of what there was: few numbers need more rounds, with
+ * which every one of the n! orders of a tiny split is equally likely (tests/test_order_fair.c). */
 #include "order.h"
 
 #include "error.h"
+#include "mix.h"
 
-enum { ROUNDS = 6 };
+enum { MAX_ROUNDS = 24 };
 
 static const uint64_t max_samples = (uint64_t)1 << 40;
 
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
 typedef struct network {
     unsigned half;                  /* bits of a half */
-    uint64_t mask;
-    uint64_t keys[ROUNDS];
+    unsigned rounds;
+    uint64_t mask, swap;
+    uint64_t keys[MAX_ROUNDS];
 } network;
 
 static network network_make(uint64_t count, uint64_t key, uint64_t tweak)
 {
-    network n = {.half = 1};
+    network n;
+    n.half = 1;
     while (n.half < 31 && count > (uint64_t)1 << 2 * n.half)
         n.half++;
     n.mask = ((uint64_t)1 << n.half) - 1;
-    uint64_t state = mix(mix(key) ^ tweak);
-    for (int i = 0; i < ROUNDS; i++)
-        n.keys[i] = state = mix(state + count);
+    n.rounds = 8 + 16 / n.half;
+    uint64_t state = mr_mix(mr_mix(key) ^ tweak);
+    for (unsigned i = 0; i < n.rounds; i++)
+        n.keys[i] = state = mr_mix(state + count);
+    n.swap = mr_mix(state + count) & 1;
     return n;
 }
 
 static uint64_t forward(const network *n, uint64_t x)
 {
     uint64_t left = x >> n->half, right = x & n->mask;
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t next = left ^ (mix(right ^ n->keys[i]) & n->mask);
+    for (unsigned i = 0; i < n->rounds; i++) {
+        uint64_t next = left ^ (mr_mix(right ^ n->keys[i]) & n->mask);
         left = right;
         right = next;
     }
@@ -54,8 +52,8 @@ static uint64_t forward(const network *n, uint64_t x)
 static uint64_t backward(const network *n, uint64_t x)
 {
     uint64_t left = x >> n->half, right = x & n->mask;
-    for (int i = ROUNDS; i-- > 0;) {
-        uint64_t before = right ^ (mix(left ^ n->keys[i]) & n->mask);
+    for (unsigned i = n->rounds; i-- > 0;) {
+        uint64_t before = right ^ (mr_mix(left ^ n->keys[i]) & n->mask);
         right = left;
         left = before;
     }
@@ -70,7 +68,7 @@ uint64_t mr_permute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n)
     do
         n = forward(&net, n);
     while (n >= count);
-    return n;
+    return n < 2 ? n ^ net.swap : n;
 }
 
 uint64_t mr_unpermute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n)
@@ -78,6 +76,8 @@ uint64_t mr_unpermute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n)
     if (count < 2)
         return n;
     network net = network_make(count, key, tweak);
+    if (n < 2)
+        n ^= net.swap;
     do
         n = backward(&net, n);
     while (n >= count);
@@ -134,5 +134,7 @@ uint64_t mr_order_at(const mr_order *o, uint64_t epoch, uint64_t position)
     }
     uint64_t number = position / o->window, begin = number * o->window;
     uint64_t len = o->samples - begin < o->window ? o->samples - begin : o->window;
-    return block_order(o, epoch, begin + mr_permute(len, mix(o->seed ^ number), epoch * 2 + 1, position - begin));
+    /* Each window has a key of its own; the seed is mixed first, lest windows of neighbouring seeds share keys. */
+    uint64_t key = mr_mix(o->seed) + number;
+    return block_order(o, epoch, begin + mr_permute(len, key, epoch * 2 + 1, position - begin));
 }

@@ -1,20 +1,14 @@
 /* codec_jpeg.c - JPEG: an own walk over the markers for the facts, libjpeg-turbo for the pixels.
- * Invariant: `at` only grows, so the walk passes over each byte once; setjmp lives in this file only, and all that
- * must survive a jump is a member of jpeg_run.
+ * Invariant: `at` only grows, so the walk passes over each byte once; libjpeg's way of failing is jpeg_trap's.
  *
  *   FFD8  { FF marker, u16 length, body } ...  FFDA header, coded bytes (FF00 is a coded FF; FFD0 to FFD7 restarts)
  *         { segments, further scans } ...      FFD9  whatever a camera put behind
  * Source: ITU-T T.81, annex B; EXIF 2.32, 4.7.2.
  */
-#include <limits.h>
-#include <setjmp.h>
-#include <stdio.h>
 #include <string.h>
 
-#include <jpeglib.h>
-#include <jerror.h>
-
 #include "codec.h"
+#include "jpeg_trap.h"
 
 enum {
     SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,
@@ -226,65 +220,21 @@ static mr_status jpeg_examine(const uint8_t *bytes, size_t len, const mr_image_l
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
 typedef struct jpeg_run {
-    struct jpeg_error_mgr errors;           /* first: libjpeg's callbacks are given its address */
-    struct jpeg_progress_mgr progress;
+    mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
-    jmp_buf out;
-    mr_image_limits limits;
-    mr_status status;
-    mr_error *err;
 } jpeg_run;
-
-static void on_error(j_common_ptr cinfo)
-{
-    jpeg_run *run = (jpeg_run *)cinfo->err;
-    char words[JMSG_LENGTH_MAX];
-    cinfo->err->format_message(cinfo, words);
-    if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY)
-        run->status = mr_fail_memory(run->err, "decoding a JPEG");
-    else
-        run->status = mr_fail(run->err, MR_BAD_SAMPLE, "JPEG cannot be decoded: %s", words);
-    longjmp(run->out, 1);
-}
-
-/* Level -1 is a warning: the data is corrupt and libjpeg would go on with gray. */
-static void on_message(j_common_ptr cinfo, int level)
-{
-    if (level < 0)
-        on_error(cinfo);
-}
-
-static void on_progress(j_common_ptr cinfo)
-{
-    jpeg_run *run = (jpeg_run *)cinfo->err;
-    int scans = ((j_decompress_ptr)cinfo)->input_scan_number;
-    if (scans <= 0 || (unsigned)scans <= run->limits.max_scans)
-        return;
-    run->status = mr_fail(run->err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", run->limits.max_scans);
-    longjmp(run->out, 1);
-}
-
-static long memory_limit(const mr_image_limits *limits)
-{
-    uint64_t bytes;
-    if (__builtin_mul_overflow(limits->max_pixels, 8u, &bytes) || bytes > LONG_MAX)
-        return LONG_MAX;
-    return (long)bytes;
-}
 
 /* Everything that may jump. The colours stay as stored: conversion would find nothing. */
 static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
 {
     struct jpeg_decompress_struct *c = &run->cinfo;
-    if (setjmp(run->out))
+    if (setjmp(run->trap.out))
         return;
-    jpeg_create_decompress(c);
-    c->mem->max_memory_to_use = memory_limit(&run->limits);
-    c->progress = &run->progress;
+    mr_jpeg_trap_create(&run->trap, c);
     jpeg_mem_src(c, bytes, len);
     jpeg_read_header(c, TRUE);
-    run->status = mr_image_check_size("JPEG", c->image_width, c->image_height, &run->limits, run->err);
-    if (run->status != MR_OK)
+    run->trap.status = mr_image_check_size("JPEG", c->image_width, c->image_height, &run->trap.limits, run->trap.err);
+    if (run->trap.status != MR_OK)
         return;
     c->out_color_space = c->jpeg_color_space;
     c->do_block_smoothing = FALSE;
@@ -298,14 +248,12 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
 
 static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
 {
-    jpeg_run run = {.limits = mr_image_limits_fill(limits), .status = MR_OK, .err = err};
-    run.cinfo.err = jpeg_std_error(&run.errors);
-    run.errors.error_exit = on_error;
-    run.errors.emit_message = on_message;
-    run.progress.progress_monitor = on_progress;
+    mr_image_limits l = mr_image_limits_fill(limits);
+    jpeg_run run = {0};
+    mr_jpeg_trap_set(&run.trap, &run.cinfo, &l, err);
     decode_rows(&run, bytes, len);
     jpeg_destroy_decompress(&run.cinfo);
-    return run.status;
+    return run.trap.status;
 }
 
 const mr_codec mr_codec_jpeg = {

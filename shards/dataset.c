@@ -5,12 +5,13 @@
  *
  * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
  * time, so a dataset of thousands of shards costs one descriptor. */
-#include "millrace.h"
+#include "dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -21,19 +22,30 @@ struct mr_dataset {
     mr_manifest *manifest;
 };
 
-/* Opens SHARD.mdb or SHARD.idx and makes sure that it is as long as the manifest says. */
-static mr_status open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, uint64_t bytes, int *fd,
-                           mr_error *err)
+const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
 {
+    return ds->manifest;
+}
+
+mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
+{
+    uint64_t size, bytes = strcmp(suffix, "mdb") == 0 ? shard->mdb.bytes : shard->idx.bytes;
     char name[96];
-    uint64_t size;
+    int opened = -1;
     snprintf(name, sizeof name, "%s.%s", shard->name, suffix);
-    mr_status status = mr_file_open(ds->dir, name, true, fd, &size, err);
+    errno = 0;
+    mr_status status = mr_file_open(ds->dir, name, true, &opened, &size, err);
+    int why = errno;
     if (status == MR_SYSTEM && faccessat(ds->dir, name, F_OK, 0) != 0 && errno == ENOENT)
         return mr_fail(err, MR_BAD_DATA, "%s: is missing; `millrace verify` shows what else is", name);
-    if (status != MR_OK || size == bytes)
+    errno = why;
+    if (status != MR_OK)
         return status;
-    close(*fd);
+    if (size == bytes) {
+        *fd = opened;
+        return MR_OK;
+    }
+    close(opened);
     return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu; `millrace verify` shows what is whole", name,
                    (unsigned long long)size, (unsigned long long)bytes);
 }
@@ -42,11 +54,11 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
 {
     uint8_t header[MR_INDEX_HEADER];
     int fd;
-    mr_status status = open_file(ds, shard, "mdb", shard->mdb.bytes, &fd, err);
+    mr_status status = mr_dataset_open_file(ds, shard, "mdb", &fd, err);
     if (status != MR_OK)
         return status;
     close(fd);
-    status = open_file(ds, shard, "idx", shard->idx.bytes, &fd, err);
+    status = mr_dataset_open_file(ds, shard, "idx", &fd, err);
     if (status != MR_OK)
         return status;
     status = mr_file_pread(fd, header, sizeof header, 0, shard->name, err);
@@ -92,8 +104,8 @@ uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split)
     return s ? s->samples : 0;
 }
 
-/* The shard that has sample n: the last one that begins at or before it. */
-static const mr_shard *shard_of(const mr_split *split, uint64_t n)
+/* The last shard that begins at or before sample n. */
+const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n)
 {
     size_t low = 0, high = split->shard_count;
     while (high - low > 1) {
@@ -106,22 +118,30 @@ static const mr_shard *shard_of(const mr_split *split, uint64_t n)
     return &split->shards[low];
 }
 
-static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
+mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
 {
     uint8_t packed[MR_INDEX_ROW];
     mr_error why;
-    int fd;
-    mr_status status = open_file(ds, shard, "idx", shard->idx.bytes, &fd, err);
+    mr_row read;
+    mr_status status = mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
     if (status != MR_OK)
         return status;
-    status = mr_file_pread(fd, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
-    close(fd);
-    if (status != MR_OK)
-        return status;
-    mr_row_unpack(packed, row);
-    if (mr_index_check_row(row, i, shard, &why) != MR_OK)
+    mr_row_unpack(packed, &read);
+    if (mr_index_check_row(&read, i, shard, &why) != MR_OK)
         return mr_fail(err, MR_BAD_SAMPLE, "%s", why.text);
+    *row = read;
     return MR_OK;
+}
+
+static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
+{
+    int fd;
+    mr_status status = mr_dataset_open_file(ds, shard, "idx", &fd, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_dataset_row(fd, shard, i, row, err);
+    close(fd);
+    return status;
 }
 
 static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
@@ -141,7 +161,7 @@ static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const
                               mr_sample_view *view, mr_error *err)
 {
     int fd;
-    mr_status status = open_file(ds, shard, "mdb", shard->mdb.bytes, &fd, err);
+    mr_status status = mr_dataset_open_file(ds, shard, "mdb", &fd, err);
     if (status != MR_OK)
         return status;
     status = make_room(view, (size_t)row->image_len + row->meta_len, err);
@@ -172,7 +192,7 @@ mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, m
     if (n >= s->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);
-    const mr_shard *shard = shard_of(s, n);
+    const mr_shard *shard = mr_dataset_shard(s, n);
     *view = (mr_sample_view){.storage = view->storage, .storage_len = view->storage_len};
     mr_status status = read_row(ds, shard, n - shard->first, &row, err);
     if (status == MR_OK)

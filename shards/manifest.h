@@ -53,4 +53,10 @@ mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32
 const mr_split *mr_manifest_split(const mr_manifest *m, const char *name);      /* NULL: none */
 bool mr_split_name_ok(const char *name);
 
+/* Of an image record as stored, 0 for an empty split.  Plans depend on it: plan and loader must use this one. */
+static inline uint64_t mr_split_mean_bytes(const mr_split *s)
+{
+    return s->images ? s->image_bytes / s->images : 0;
+}
+
 #endif

@@ -9,6 +9,7 @@
 
 #include <yajl/yajl_parse.h>
 
+#include "json.h"
 #include "text.h"
 
 enum { MAX_DEPTH = 1000 };
@@ -23,6 +24,8 @@ typedef struct scan {
     unsigned depth;
     member current;             /* whose value comes next or, inside a list, is being read */
     unsigned seen;              /* one bit a member */
+    yajl_handle parser;
+    size_t end;                 /* where the object closed */
     char why[120];              /* why a callback ended the parse */
 } scan;
 
@@ -149,7 +152,9 @@ static int on_key(void *ctx, const unsigned char *key, size_t len)
 
 static int on_end(void *ctx)
 {
-    ((scan *)ctx)->depth--;
+    scan *s = ctx;
+    if (--s->depth == 0)
+        s->end = yajl_get_bytes_consumed(s->parser);
     return 1;
 }
 
@@ -185,7 +190,9 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
     yajl_handle parser = yajl_alloc(&callbacks, NULL, &s);
     if (!parser)
         return mr_fail_memory(err, "reading meta");
+    s.parser = parser;
     mr_status status = MR_OK;
+    const char *beyond = NULL;
     yajl_status parsed = yajl_parse(parser, json, len);
     if (parsed == yajl_status_ok)
         parsed = yajl_complete_parse(parser);
@@ -193,6 +200,8 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
         status = mr_fail(err, MR_BAD_DATA, "meta: %s", s.why);
     else if (parsed != yajl_status_ok)
         status = bad_json(parser, json, len, err);
+    else if ((beyond = mr_json_beyond(json, len, s.end)) != NULL)
+        status = mr_fail(err, MR_BAD_DATA, "meta: %s", beyond);
     else if (s.facts.multi_label && s.facts.label >= 0)
         status = mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
     else if (source)

@@ -21,13 +21,13 @@ struct mr_writer {
     MDB_txn *txn;
     MDB_dbi image, meta;
     uint64_t pending;               /* bytes put since the last commit */
+    uint64_t bytes, map;            /* of the file after the last commit and at most since; what the map has room for */
 };
 
-uint64_t mr_writer_map_size(uint64_t shard_size, uint64_t largest_record)
-{
-    const uint64_t unit = (uint64_t)1 << 30;
-    return (4 * shard_size + 2 * largest_record + unit + unit - 1) / unit * unit;
-}
+enum {
+    FIRST_MAP = 64 << 20,
+    SPARE = 4 << 20,                /* for what a commit itself writes: branches, roots, the list of free pages */
+};
 
 /* LMDB reports a full disk as EIO: ask the file system for the true cause. */
 static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
@@ -39,7 +39,7 @@ static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
         return mr_fail(err, MR_SYSTEM, "%s: cannot be written in full: disk full, a quota or file size limit, or a "
                        "failing disk", w->path);
     if (code == MDB_MAP_FULL)
-        return mr_fail(err, MR_SYSTEM, "%s: the shard has outgrown its map; choose a larger --shard-size", w->path);
+        return mr_fail(err, MR_SYSTEM, "%s: the shard has outgrown its map", w->path);
     if (code == ENOMEM)
         return mr_fail(err, MR_SYSTEM, "%s: no memory or address space left", w->path);
     return mr_fail(err, MR_SYSTEM, "%s: %s", w->path, mdb_strerror(code));
@@ -63,7 +63,7 @@ void mr_writer_abandon(mr_writer *w)
     release(w);
 }
 
-mr_status mr_writer_open(const char *path, uint64_t map_size, mr_writer **out, mr_error *err)
+mr_status mr_writer_open(const char *path, mr_writer **out, mr_error *err)
 {
     mr_writer *w = mr_alloc(1, sizeof *w);
     if (!w || !(w->path = strdup(path))) {
@@ -80,7 +80,7 @@ mr_status mr_writer_open(const char *path, uint64_t map_size, mr_writer **out, m
     close(fd);
     int code = mdb_env_create(&w->env);
     if (code == 0)
-        code = mdb_env_set_mapsize(w->env, map_size);
+        code = mdb_env_set_mapsize(w->env, FIRST_MAP);
     if (code == 0)
         code = mdb_env_set_maxdbs(w->env, 2);
     if (code == 0)
@@ -96,6 +96,7 @@ mr_status mr_writer_open(const char *path, uint64_t map_size, mr_writer **out, m
         mr_writer_abandon(w);
         return status;
     }
+    w->map = FIRST_MAP;
     *out = w;
     return MR_OK;
 }
@@ -114,11 +115,39 @@ static mr_status commit(mr_writer *w, bool more, mr_error *err)
     return code ? lmdb_failed(w, code, err) : MR_OK;
 }
 
+/* The map doubles before it can be full, between transactions, at moments that the records alone decide: it is part of
+ * the file's bytes, and a map as large as any shard may become would be refused where address space is limited. */
+static mr_status make_room(mr_writer *w, uint64_t more, mr_error *err)
+{
+    MDB_envinfo info;
+    mr_status status = commit(w, false, err);
+    int code = status == MR_OK ? mdb_env_info(w->env, &info) : 0;
+    if (status == MR_OK && code == 0) {
+        uint64_t before = w->map;
+        w->bytes = (info.me_last_pgno + 1) * MR_LMDB_PAGE;
+        while (w->map < w->bytes + more + SPARE)
+            w->map *= 2;
+        if (w->map != before)
+            code = mdb_env_set_mapsize(w->env, w->map);
+    }
+    if (status == MR_OK && code == 0)
+        code = mdb_txn_begin(w->env, NULL, 0, &w->txn);
+    return code ? lmdb_failed(w, code, err) : status;
+}
+
 static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *bytes, size_t len, mr_error *err)
 {
     uint8_t key_bytes[MR_LMDB_KEY];
     mr_key_pack(sample, key_bytes);
     MDB_val key = {sizeof key_bytes, key_bytes}, value = {len, (void *)(uintptr_t)bytes};
+    /* At most: pages of its own behind a header, and a place in a leaf; or all of it in a leaf, half of which is idle. */
+    uint64_t most = len < MR_LMDB_PAGE / 2 ? 2 * (len + 64) : len + 2 * MR_LMDB_PAGE;
+    if (w->bytes + most + SPARE > w->map) {
+        mr_status status = make_room(w, most, err);
+        if (status != MR_OK)
+            return status;
+    }
+    w->bytes += most;
     int code = mdb_put(w->txn, dbi, &key, &value, MDB_APPEND);
     if (code)
         return lmdb_failed(w, code, err);

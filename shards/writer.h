@@ -1,5 +1,5 @@
 /* writer.h - one shard file, written through liblmdb.
- * Invariant: the bytes of the finished file depend only on the records put and on `map_size`: not on time, threads or
+ * Invariant: the bytes of the finished file, its map size too, depend on the records put alone: not on time, threads or
  * memory.  Memory is bounded: a transaction is committed whenever MR_WRITER_BATCH bytes of records have been put. */
 #ifndef MR_WRITER_H
 #define MR_WRITER_H
@@ -10,8 +10,8 @@
 
 typedef struct mr_writer mr_writer;
 
-/* Creates the file `path` (which must not exist).  map_size: a multiple of 1 MiB; part of the file's bytes. */
-mr_status mr_writer_open(const char *path, uint64_t map_size, mr_writer **out, mr_error *err);
+/* Creates the file `path` (which must not exist). */
+mr_status mr_writer_open(const char *path, mr_writer **out, mr_error *err);
 
 /* Records in ascending order of sample, each database on its own; images at most once a sample, metas exactly once. */
 mr_status mr_writer_image(mr_writer *w, uint64_t sample, const void *bytes, size_t len, mr_error *err);
@@ -21,8 +21,5 @@ mr_status mr_writer_meta(mr_writer *w, uint64_t sample, const void *bytes, size_
 mr_status mr_writer_finish(mr_writer *w, mr_error *err);
 /* Closes and removes the file. */
 void mr_writer_abandon(mr_writer *w);
-
-/* The map size for shards of about shard_size bytes: room for metas and page overhead, the same on every machine. */
-uint64_t mr_writer_map_size(uint64_t shard_size, uint64_t largest_record);
 
 #endif

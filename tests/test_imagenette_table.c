@@ -94,8 +94,25 @@ static void a_column_can_be_the_label(void **state)
             "noisy_labels_25, is_valid\n");
     plan_says(&(mr_layout_options){.label_column = "path"}, NULL, "plan -4: --label-column path: ");
     plan_is(&(mr_layout_options){.label_column = "is_valid"},
-            "plan -2: noisy_imagenette.csv: row 2 (train/a/1.jpg): the cell \"False\" of column is_valid is no class "
-            "of the dataset\n");
+            "plan -4: --label-column is_valid: no cell of this column in noisy_imagenette.csv is a class of the dataset, "
+            "one is \"False\"\n");
+}
+
+/* A part of the data: class c has no folder left, and one image has no label in the column. */
+static void a_label_may_name_a_class_without_a_folder(void **state)
+{
+    (void)state;
+    csv_tree("path,noisy\ntrain/a/1.jpg,c\ntrain/b/2.jpg,a\nval/a/3.jpg,\nval/b/4.jpg,b\n");
+    char *text = support_plan(dir, NULL, &(mr_layout_options){.label_column = "noisy"});
+    assert_non_null(strstr(text, "classes a b c\n"));
+    assert_non_null(strstr(text, "\ntrain train/a/1.jpg c - - "));
+    assert_non_null(strstr(text, "\ntrain train/b/2.jpg a - - "));
+    assert_non_null(strstr(text, "\nval val/a/3.jpg - - U "));
+    assert_non_null(strstr(text, "\nval val/b/4.jpg b - - "));
+    assert_non_null(strstr(text, "\nnote classes noisy_imagenette.csv: class c has no folder: column noisy names it\n"));
+    assert_non_null(strstr(text, "\nnote unlisted val/a/3.jpg: no label in column noisy of noisy_imagenette.csv: kept "
+                                 "without\n"));
+    free(text);
 }
 
 static void a_csv_that_is_none_is_named(void **state)
@@ -116,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(columns_go_into_the_meta),
         TEST(a_column_can_be_the_label),
+        TEST(a_label_may_name_a_class_without_a_folder),
         TEST(a_csv_that_is_none_is_named),
     };
     return cmocka_run_group_tests_name("imagenette_table", tests, NULL, NULL);

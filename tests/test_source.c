@@ -169,6 +169,59 @@ static void test_links_in_folders(void **state)
     free(tree);
 }
 
+/* As in a folder: a link to a file of the tree is that file, whichever way it leads there. */
+static void test_links_in_archives(void **state)
+{
+    static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
+    fixture *f = *state;
+    const support_entry entries[] = {
+        {.path = "a/up", .link = "../b/real"},  {.path = "b/real", .bytes = "1", .len = 1},
+        {.path = "c", .link = "a//./up"},       {.path = "d", .link = "./c"},
+        {.path = "out", .link = "../b/real"},   {.path = "far", .link = "a/../../b/real"},
+        {.path = "dir", .link = "b"},           {.path = "me", .link = "me"},
+        {.path = "gone", .link = "nothing"},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char *archive = support_path("%s/x.%s", f->dir, kinds[k]);
+        support_archive(archive, kinds[k], entries, sizeof entries / sizeof *entries);
+        open_one(f, "%s", archive);
+        expect_dump(f, "a/up=1;b/real=1;c=1;d=1;");
+        assert_int_equal(f->notes.counts[MR_NOTE_LINK], 5);
+        assert_string_equal(note_of(f, MR_NOTE_LINK)->path, "dir");
+        free(archive);
+    }
+}
+
+/* A model or a film of 2 GiB beside the images is no reject; an image over the limit is. */
+static void test_large_files_are_left_out(void **state)
+{
+    fixture *f = *state;
+    mr_source_options o = {.quiet = true, .max_entry = 10};
+    const support_entry entries[] = {{.path = "a.jpg", .bytes = "0123456789A", .len = 11},
+                                     {.path = "b.bin", .bytes = "0123456789A", .len = 11},
+                                     {.path = "c.csv", .bytes = "0123456789A", .len = 11}};
+    char *tree = support_path("%s/tree", f->dir), *archive = support_path("%s/x.tgz", f->dir);
+    support_archive(archive, "tar.gz", entries, 3);
+    for (int i = 0; i < 3; i++) {
+        char *path = support_path("%s/%s", tree, entries[i].path);
+        support_write(path, entries[i].bytes, entries[i].len);
+        free(path);
+    }
+    for (int i = 0; i < 2; i++) {
+        mr_source_free(f->source);
+        mr_notes_free(&f->notes);
+        f->source = NULL;
+        assert_int_equal(mr_source_open(i ? &archive : &tree, 1, -1, &o, &f->notes, &f->source, &f->err), MR_OK);
+        expect_dump(f, "c.csv=0123456789A;");
+        assert_string_equal(note_of(f, MR_NOTE_REJECT)->path, "a.jpg");
+        assert_int_equal(note_of(f, MR_NOTE_REJECT)->bytes, 11);
+        assert_string_equal(note_of(f, MR_NOTE_IGNORED)->path, "b.bin");
+        assert_int_equal(f->notes.count, 2);
+    }
+    free(tree);
+    free(archive);
+}
+
 static void test_sources_lie_over_one_another(void **state)
 {
     fixture *f = *state;
@@ -254,6 +307,7 @@ int main(void)
         TEST(test_folder_and_archives_agree),     TEST(test_hostile_names_are_noted),
         TEST(test_links_in_folders),              TEST(test_sources_lie_over_one_another),
         TEST(test_broken_archives_are_refused),   TEST(test_children_of_a_tree),
+        TEST(test_links_in_archives),             TEST(test_large_files_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

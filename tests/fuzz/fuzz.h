@@ -23,6 +23,7 @@ void fuzz_refused(mr_status status, const mr_error *err);
 /* A file in memory with these bytes; the caller closes it. */
 int fuzz_file(const void *bytes, size_t len);
 
+/* One whole JSON object or list, as jansson judges it; numbers may have any size, escapes may be half a pair. */
 bool fuzz_is_json(const void *bytes, size_t len);
 
 /* A source as mr_source_open() would list it, out of members that lie in `data`; names that it would refuse and second

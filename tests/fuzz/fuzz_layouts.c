@@ -2,20 +2,21 @@
  * The input: OPTIONS NUL (NAME NUL CONTENT NUL)...; OPTIONS is "COLUMN,CONFIG,FROM=TO,unlisted", each may be empty.
  * Promises: samples name files, splits and classes that are there; a meta is JSON and hides none of millrace's own
  * members; the same tree gives the same plan. */
-#include <stdio.h>
-
+#include "format.h"
 #include "fuzz.h"
 #include "layout.h"
 #include "meta.h"
 
-enum { MEMBERS = 64 };
+enum { MEMBERS = 160 };
 
 static mr_layout_options read_options(char *text, mr_split_map *map)
 {
-    char *word[4] = {"", "", "", ""};
-    for (int i = 0; i < 4; i++)
-        if (!(word[i] = strsep(&text, ",")))
-            word[i] = "";
+    char none[] = "", *word[4];
+    for (int i = 0; i < 4; i++) {
+        word[i] = strsep(&text, ",");
+        if (!word[i])
+            word[i] = none;
+    }
     mr_layout_options o = {.keep_unlisted = *word[3] != '\0', .maps = map};
     o.label_column = *word[0] ? word[0] : NULL;
     o.config = *word[1] ? word[1] : NULL;

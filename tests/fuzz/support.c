@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <yajl/yajl_parse.h>
-
 #include "fuzz.h"
 #include "source_list.h"
 #include "text.h"
@@ -39,12 +37,12 @@ int fuzz_file(const void *bytes, size_t len)
 
 bool fuzz_is_json(const void *bytes, size_t len)
 {
-    yajl_handle parser = yajl_alloc(NULL, NULL, NULL);
-    bool ok = parser && yajl_parse(parser, bytes, len) == yajl_status_ok &&
-              yajl_complete_parse(parser) == yajl_status_ok;
-    if (parser)
-        yajl_free(parser);
-    return ok;
+    json_error_t why;
+    json_t *doc = json_loadb(bytes, len, JSON_ALLOW_NUL, &why);
+    enum json_error_code code = doc ? json_error_unknown : json_error_code(&why);
+    bool half_a_pair = !doc && strstr(why.text, "invalid Unicode") != NULL;
+    json_decref(doc);
+    return doc || code == json_error_numeric_overflow || half_a_pair;
 }
 
 static int by_path(const void *a, const void *b)
@@ -69,11 +67,11 @@ static bool clashes(const list *l, size_t kept, const mr_entry *e)
 mr_source *fuzz_source(const uint8_t *data, size_t size, const fuzz_member *members, size_t count, mr_notes *notes)
 {
     list l = {.notes = notes, .spool = -1, .source = mr_alloc(1, sizeof *l.source)};
-    uint32_t holder;
+    uint32_t number;
     mr_error err;
-    bool ok = l.source && list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &holder, &err) == MR_OK;
+    bool ok = l.source && list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &number, &err) == MR_OK;
     for (size_t i = 0; ok && i < count; i++)
-        ok = list_add(&l, holder, members[i].name, members[i].name_len, members[i].len, members[i].at, &err) == MR_OK;
+        ok = list_add(&l, number, members[i].name, members[i].name_len, members[i].len, members[i].at, &err) == MR_OK;
     if (ok && l.count)
         qsort(l.items, l.count, sizeof *l.items, by_path);
     if (ok)

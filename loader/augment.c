@@ -1,0 +1,136 @@
+/* augment.c - the part of a picture that is shown, and whether it is mirrored.
+ * Invariant: every box lies inside the picture and has at least one pixel, whatever the numbers.
+ *
+ *   train     seed, epoch, sample -> stream of numbers: mirror?, then up to ten tries of (area, ratio), then the place
+ *   center    W x H -> short side `resize` -> size x size of its middle            square    W x H -> size x size */
+#include "augment.h"
+
+#include <math.h>
+
+#include "mix.h"
+
+enum { TRIES = 10, DEFAULT_SIZE = 224 };
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+typedef struct stream {
+    uint64_t state;
+} stream;
+
+/* The constant keeps these numbers apart from the order's, which has the same seed. */
+static stream stream_of(uint64_t seed, uint64_t epoch, uint64_t sample)
+{
+    return (stream){mr_mix(mr_mix(mr_mix(seed ^ UINT64_C(0x6175676D656E7421)) + epoch) + sample)};
+}
+
+static uint64_t next(stream *s)
+{
+    uint64_t x = mr_mix(s->state);
+    s->state += MR_MIX_STEP;
+    return x;
+}
+
+static double next_unit(stream *s)
+{
+    return (double)(next(s) >> 11) * 0x1p-53;
+}
+
+static double next_between(stream *s, double low, double high)
+{
+    return low + (high - low) * next_unit(s);
+}
+
+/* 0 .. last; the high half of a product, whose unevenness is under 2^-32 of the picture's side. */
+static uint32_t next_upto(stream *s, uint32_t last)
+{
+    return (uint32_t)((next(s) >> 32) * ((uint64_t)last + 1) >> 32);
+}
+
+/* Python's round(): to the nearest, from the middle to the even one.  Written out, as rint() follows the caller's
+ * rounding mode. */
+static double round_half_even(double x)
+{
+    double below = floor(x), part = x - below;
+    if (part < 0.5 || (part == 0.5 && fmod(below, 2) == 0))
+        return below;
+    return below + 1;
+}
+
+/* ---- train ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t size_of(const mr_transform *t)
+{
+    return t->size ? t->size : DEFAULT_SIZE;
+}
+
+/* Where no try fits: all of the picture, or of its middle if it is longer than the ratios allow. */
+static void fall_back(mr_view *v, uint32_t width, uint32_t height)
+{
+    double ratio = (double)width / height, side;
+    v->width = width;
+    v->height = height;
+    if (ratio < 3.0 / 4) {
+        side = round_half_even(width / (3.0 / 4));
+        v->height = side < height ? (uint32_t)side : height;
+    } else if (ratio > 4.0 / 3) {
+        side = round_half_even(height * (4.0 / 3));
+        v->width = side < width ? (uint32_t)side : width;
+    }
+    v->left = (width - v->width) / 2;
+    v->top = (height - v->height) / 2;
+}
+
+mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
+                      uint32_t height)
+{
+    bool given = t->scale_min != 0 || t->scale_max != 0;
+    double scale_min = given ? t->scale_min : 0.08f, scale_max = given ? t->scale_max : 1;
+    double area = (double)width * height, ratio = log(4.0 / 3);
+    stream numbers = stream_of(seed, epoch, sample);
+    mr_view v = {.out_width = size_of(t), .out_height = size_of(t)};
+    v.flip = next_unit(&numbers) < t->flip;
+    for (int i = 0; i < TRIES; i++) {
+        double a = area * next_between(&numbers, scale_min, scale_max);
+        double r = exp(next_between(&numbers, -ratio, ratio));
+        double w = round_half_even(sqrt(a * r)), h = round_half_even(sqrt(a / r));
+        /* Compared as doubles: no number, not even NaN, reaches the casts unless it fits. */
+        if (w >= 1 && w <= width && h >= 1 && h <= height) {
+            v.width = (uint32_t)w;
+            v.height = (uint32_t)h;
+            v.top = next_upto(&numbers, height - v.height);
+            v.left = next_upto(&numbers, width - v.width);
+            return v;
+        }
+    }
+    fall_back(&v, width, height);
+    return v;
+}
+
+/* ---- eval ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t longer_side(uint32_t resize, uint32_t longer, uint32_t shorter)
+{
+    /* One rounded division, then cut off: what Python's int(resize * longer / shorter) does. */
+    double side = (double)resize * longer / shorter;
+    return side < UINT32_MAX ? (uint32_t)side : UINT32_MAX;
+}
+
+static uint32_t middle(uint32_t side, uint32_t size)
+{
+    return (uint32_t)round_half_even((side - size) / 2.0);
+}
+
+mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height)
+{
+    uint32_t size = size_of(t), resize = t->resize ? t->resize : (uint32_t)((uint64_t)size * 256 / 224);
+    mr_view v = {.width = width, .height = height, .out_width = size, .out_height = size};
+    if (t->kind == MR_TRANSFORM_SQUARE)
+        return v;
+    if (resize < size)
+        resize = size;
+    v.out_width = width <= height ? resize : longer_side(resize, width, height);
+    v.out_height = width <= height ? longer_side(resize, height, width) : resize;
+    v.crop_left = middle(v.out_width, size);
+    v.crop_top = middle(v.out_height, size);
+    return v;
+}

@@ -1,0 +1,248 @@
+/* batch.c - one batch on its way from the plan to the caller; see batch.h. */
+#include "batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+static size_t padded(size_t len)
+{
+    return (len + MR_SLAB_ALIGN - 1) / MR_SLAB_ALIGN * MR_SLAB_ALIGN;
+}
+
+mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
+{
+    /* No batch is larger than the first. */
+    uint64_t most = mr_schedule_count(&w->schedule, 0, w->o.rank);
+    size_t pixels = mr_work_pixel_bytes(&w->o), bytes;
+    *b = (mr_loading){.state = 0};
+    if (__builtin_mul_overflow((size_t)most, pixels, &bytes) || bytes > SIZE_MAX / 4)
+        return mr_fail(err, MR_MISUSE, "batches of %llu samples of %zu bytes are more than memory can address",
+                       (ull)most, pixels);
+    b->facts = mr_alloc(most ? most : 1, sizeof *b->facts);
+    b->parts = mr_alloc(most ? most : 1, sizeof *b->parts);
+    return b->facts && b->parts ? MR_OK : mr_fail_memory(err, "opening a loader; a smaller global batch needs less");
+}
+
+void mr_loading_free(mr_loading *b, const mr_work *w)
+{
+    mr_slab_free(&b->data, w->o.allocator);
+    mr_slab_free(&b->meta, NULL);
+    free(b->facts);
+    free(b->parts);
+    free(b->bad);
+    *b = (mr_loading){.state = 0};
+}
+
+/* ---- bad slots ------------------------------------------------------------------------------------------------ */
+
+mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err)
+{
+    size_t at = b->bad_count;
+    b->parts[slot].bad = true;
+    /* Only the first in order is told when a bad sample fails the batch. */
+    if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
+        if (slot < b->bad[0].slot)
+            b->bad[0] = (mr_bad_slot){slot, *why};
+        return MR_OK;
+    }
+    if (!MR_GROW(b->bad, b->bad_count, b->bad_room))
+        return mr_fail_memory(err, "noting a bad sample");
+    for (; at > 0 && b->bad[at - 1].slot > slot; at--)
+        b->bad[at] = b->bad[at - 1];
+    b->bad[at] = (mr_bad_slot){slot, *why};
+    b->bad_count++;
+    return MR_OK;
+}
+
+static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
+{
+    mr_sample_facts *f = &b->facts[slot];
+    size_t pixels = mr_work_pixel_bytes(&w->o), len = pixels ? pixels : padded(b->parts[slot].row.image_len);
+    if (len)
+        memset(b->data.data + (pixels ? slot * pixels : f->offset), 0, len);
+    *f = (mr_sample_facts){.sample = f->sample, .label = -1, .offset = f->offset};
+}
+
+/* ---- plan ----------------------------------------------------------------------------------------------------- */
+
+static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, mr_error *err)
+{
+    mr_part *part = &b->parts[i];
+    mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
+    *part = (mr_part){.meta_at = b->meta_used};
+    b->facts[i] = (mr_sample_facts){.sample = slot.sample, .weight = slot.weight, .label = -1, .offset = *used};
+    mr_error why;
+    mr_status status = mr_work_row(w, slot.sample, &part->row, &why);
+    if (mr_status_is_bad(status)) {
+        part->row = (mr_row){.image_len = 0};
+        return mr_loading_note(b, w, i, &why, err);
+    }
+    if (status != MR_OK) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    *used += mr_work_pixel_bytes(&w->o) ? 0 : padded(part->row.image_len);
+    b->meta_used += w->o.with_meta ? (size_t)part->row.meta_len + 1 : 0;
+    return MR_OK;
+}
+
+mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t step, mr_error *err)
+{
+    uint64_t count = mr_schedule_count(&w->schedule, step, w->o.rank);
+    size_t used = 0;
+    b->lent = (mr_batch){.epoch = epoch, .step = step, .count = count, .samples = b->facts};
+    b->bad_count = 0;
+    b->meta_used = 0;
+    b->taken = b->done = 0;
+    b->status = MR_OK;
+    for (uint64_t i = 0; i < count; i++) {
+        if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+            return MR_END;
+        mr_status status = plan_slot(b, w, i, &used, err);
+        if (status != MR_OK)
+            return status;
+    }
+    if (w->o.deliver != MR_DELIVER_ENCODED)
+        used = count * mr_work_pixel_bytes(&w->o);
+    b->lent.data_bytes = used;
+    mr_status status = mr_slab_reserve(&b->data, used, 0, w->o.allocator, err);
+    return status == MR_OK ? mr_slab_reserve(&b->meta, b->meta_used, 0, NULL, err) : status;
+}
+
+/* ---- load ----------------------------------------------------------------------------------------------------- */
+
+static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, const mr_view *v)
+{
+    f->label = row->label;
+    f->width = row->width;
+    f->height = row->height;
+    f->codec = row->codec;
+    f->orientation = row->orientation;
+    f->components = row->components;
+    f->bits = row->bits;
+    f->flags = row->flags;
+    f->length = w->o.deliver == MR_DELIVER_ENCODED ? row->image_len : 0;
+    f->left = v->left;
+    f->top = v->top;
+    f->crop_width = v->width;
+    f->crop_height = v->height;
+    f->flip = v->flip;
+}
+
+static mr_status load_pixels(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, const mr_view *v, mr_error *err)
+{
+    const mr_row *row = &b->parts[slot].row;
+    const uint8_t *rgb;
+    mr_status status = mr_work_fetch(w, h, b->facts[slot].sample, row, err);
+    if (status == MR_OK)
+        status = mr_work_decode(w, h, b->facts[slot].sample, row, v, &rgb, err);
+    if (status != MR_OK)
+        return status;
+    return mr_work_resize(w, h, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+}
+
+mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)
+{
+    mr_sample_facts *f = &b->facts[slot];
+    mr_part *part = &b->parts[slot];
+    if (part->bad)                  /* its row: noted when it was planned */
+        return MR_OK;
+    mr_view v = mr_work_view(w, b->lent.epoch, f->sample, &part->row);
+    fill_facts(f, w, &part->row, &v);
+    mr_status status = MR_OK;
+    if (w->o.with_meta) {
+        status = mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err);
+        b->meta.data[part->meta_at + part->row.meta_len] = '\0';
+    }
+    if (status != MR_OK)
+        return status;
+    if (w->o.deliver != MR_DELIVER_ENCODED)
+        return load_pixels(b, w, h, slot, &v, err);
+    uint8_t *at = b->data.data + f->offset;
+    size_t len = part->row.image_len;
+    memset(at + len, 0, padded(len) - len);
+    return mr_work_image(w, f->sample, &part->row, at, err);
+}
+
+/* ---- finish --------------------------------------------------------------------------------------------------- */
+
+/* Where the slot stands in the epoch, padding counted on. */
+static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot)
+{
+    uint64_t position = mr_schedule_position(&w->schedule, b->lent.step);
+    for (unsigned rank = 0; rank < w->o.rank; rank++)
+        position += mr_schedule_count(&w->schedule, b->lent.step, rank);
+    return position + slot;
+}
+
+/* Another sample in a slot: behind all others of the slab, as it may be longer than the one it stands for. */
+static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, uint64_t sample, mr_error *err)
+{
+    mr_part part = {.meta_at = b->meta_used};
+    size_t used = b->lent.data_bytes, more = 0;
+    mr_status status = mr_work_row(w, sample, &part.row, err);
+    if (status != MR_OK)
+        return status;
+    if (w->o.deliver == MR_DELIVER_ENCODED) {
+        more = padded(part.row.image_len);
+        status = mr_slab_reserve(&b->data, used + more, used, w->o.allocator, err);
+    }
+    if (status == MR_OK && w->o.with_meta)
+        status = mr_slab_reserve(&b->meta, b->meta_used + part.row.meta_len + 1, b->meta_used, NULL, err);
+    if (status != MR_OK)
+        return status;
+    b->parts[slot] = part;
+    b->facts[slot].sample = sample;
+    b->facts[slot].offset = w->o.deliver == MR_DELIVER_ENCODED ? used : 0;
+    status = mr_loading_load(b, w, h, slot, err);
+    if (status == MR_OK) {
+        b->lent.data_bytes += more;
+        b->meta_used += w->o.with_meta ? (size_t)part.row.meta_len + 1 : 0;
+    }
+    return status;
+}
+
+static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)
+{
+    uint64_t samples = w->split->samples, position = position_of(b, w, slot) % samples;
+    for (uint64_t i = 1; i < samples; i++) {
+        uint64_t next = mr_order_at(&w->schedule.order, b->lent.epoch, (position + i) % samples);
+        mr_status status = load_other(b, w, h, slot, next, err);
+        if (!mr_status_is_bad(status))
+            return status;
+        if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+            return MR_END;
+    }
+    return mr_fail(err, MR_BAD_DATA, "%s: not one of its %llu samples is good; `millrace verify` shows what is whole",
+                   w->split->name, (ull)samples);
+}
+
+mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err)
+{
+    if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
+        if (err)
+            *err = b->bad[0].error;
+        return b->bad[0].error.status;
+    }
+    for (size_t i = 0; i < b->bad_count; i++) {
+        mr_status status = MR_OK;
+        if (w->o.on_bad == MR_ON_BAD_MASK)
+            mask(b, w, b->bad[i].slot);
+        else
+            status = replace(b, w, h, b->bad[i].slot, err);
+        if (status != MR_OK)
+            return status;
+    }
+    for (uint64_t i = 0; i < b->lent.count && w->o.with_meta; i++) {
+        if (b->parts[i].bad)
+            continue;
+        b->facts[i].meta = (const char *)b->meta.data + b->parts[i].meta_at;
+        b->facts[i].meta_len = b->parts[i].row.meta_len;
+    }
+    b->lent.replaced = b->bad_count;
+    b->lent.data = b->data.data;
+    return MR_OK;
+}

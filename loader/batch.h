@@ -1,0 +1,60 @@
+/* batch.h - one batch on its way from the plan to the caller.
+ * Invariant: the slots of a batch are loaded by any threads in any order, and what comes out is the same.
+ *
+ *   plan     one thread     slots, rows, where each sample's bytes will stand, memory, read-ahead
+ *   load     many threads   slot i alone: bytes or pixels into its place, its facts
+ *   finish   one thread     bad slots by the rule, meta pointers, what the caller sees
+ *
+ *   slab     | sample 0 ..pad| sample 1 .....pad| ...        each at a multiple of 64, gaps zeroed
+ *   tensor   | sample 0 | sample 1 | ...                     all of one size */
+#ifndef MR_LOADER_BATCH_H
+#define MR_LOADER_BATCH_H
+
+#include "work.h"
+
+enum { MR_SLAB_ALIGN = 64 };
+
+typedef struct mr_part {            /* a slot while it is being loaded */
+    mr_row row;
+    uint64_t meta_at;
+    bool bad;
+} mr_part;
+
+typedef struct mr_bad_slot {
+    uint64_t slot;
+    mr_error error;
+} mr_bad_slot;
+
+typedef struct mr_loading {
+    mr_batch lent;                  /* first: the caller's pointer is ours */
+    mr_sample_facts *facts;
+    mr_part *parts;
+    mr_slab data, meta;
+    size_t meta_used;
+    mr_bad_slot *bad;               /* in order of slots */
+    size_t bad_count, bad_room;
+    mr_status status;               /* of the whole batch, when it is finished */
+    mr_error error;
+    /* The loader's, under its lock: */
+    int state;
+    uint64_t taken, done;           /* slots begun, slots loaded */
+} mr_loading;
+
+mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err);
+void mr_loading_free(mr_loading *b, const mr_work *w);
+
+mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t step, mr_error *err);
+
+/* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: given up. */
+mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err);
+mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err);
+
+/* After all slots were loaded or noted.  A failure is the batch's. */
+mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err);
+
+static inline bool mr_status_is_bad(mr_status status)
+{
+    return status == MR_BAD_SAMPLE || status == MR_BAD_DATA;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* bench.h - how fast the loader is, beside what this machine can do with the same records.
+ * Invariant: product and limits take turns over the same records in the same order on as many threads, everything in
+ * the page cache, so that a machine that is busy or slow is so for all of them.
+ *
+ *   stage    product                                  limit
+ *   read     mr_loader, encoded: pread, hash          plain pread; beside it memcpy from a mapping
+ *   decode   pread, hash, the region that is shown    plain decode of the whole picture by the codec's library
+ *   input    mr_loader, float32: all of it            the same */
+#ifndef MR_BENCH_H
+#define MR_BENCH_H
+
+#include "buf.h"
+
+typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } mr_bench_stage;
+
+typedef struct mr_bench_options {
+    mr_bench_stage stage;
+    mr_loader_options loader;       /* split, threads, transform, rank, world; the rest is set here */
+    double seconds;                 /* all turns together, about */
+} mr_bench_options;
+
+typedef struct mr_bench_rate {      /* medians over the turns */
+    double cpu_ms, images_per_second;
+} mr_bench_rate;
+
+typedef struct mr_bench_result {
+    mr_bench_rate product, limit, copy;     /* copy: memcpy, stage read only, else 0 */
+    double cpu_ratio, rate_ratio;           /* product / limit: medians of the turns' ratios */
+    double read_ms, hash_ms, decode_ms, resize_ms;  /* CPU of the product's steps taken one by one; 0: not part of it */
+    double first_batch_ms;                  /* from opening a loader to its first batch */
+    uint64_t turns, images, mean_bytes;
+    unsigned batch;
+} mr_bench_result;
+
+/* MR_MISUSE: an empty split.  MR_BAD_SAMPLE: a sample is damaged. */
+mr_status mr_bench_run(const mr_dataset *ds, const mr_bench_options *o, mr_bench_result *out, mr_error *err);
+
+#endif

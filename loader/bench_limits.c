@@ -1,0 +1,228 @@
+/* bench_limits.c - what a program without a loader would do with the records of a turn. */
+#include "bench_limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "file.h"
+#include "pool.h"
+#include "term.h"
+
+enum { KEPT = 64 };                 /* records a plain program would have in its batch */
+
+typedef struct worker {
+    mr_hands hands;
+    mr_slab batch;                  /* where plain reads and copies go, one behind the other, from the front again */
+    size_t used;                    /* of the batch */
+    float *out;
+    double read, hash, decode, resize;
+    char apart[64];                 /* from the next worker's numbers */
+} worker;
+
+struct mr_passes {
+    mr_work *work;
+    const mr_dataset *ds;
+    unsigned threads;
+    worker *workers;
+    const uint8_t **maps;           /* of each shard, when first asked for */
+    /* Of the pass that runs: */
+    mr_bench_pass pass;
+    int until;
+    const mr_bench_record *records;
+};
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double mr_bench_cpu(void)
+{
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void mr_passes_free(mr_passes *b)
+{
+    if (!b)
+        return;
+    for (unsigned i = 0; b->workers && i < b->threads; i++) {
+        mr_hands_free(&b->workers[i].hands);
+        mr_slab_free(&b->workers[i].batch, NULL);
+        free(b->workers[i].out);
+    }
+    for (size_t i = 0; b->maps && i < b->work->split->shard_count; i++)
+        if (b->maps[i])
+            munmap((void *)(uintptr_t)b->maps[i], b->work->split->shards[i].mdb.bytes);
+    free(b->workers);
+    free(b->maps);
+    free(b);
+}
+
+mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_passes **out, mr_error *err)
+{
+    mr_passes *b = mr_alloc(1, sizeof *b);
+    mr_status status = MR_OK;
+    if (!b)
+        return mr_fail_memory(err, "measuring");
+    *b = (mr_passes){.work = w, .ds = ds, .threads = threads};
+    b->workers = mr_alloc(threads, sizeof *b->workers);
+    b->maps = mr_alloc(w->split->shard_count ? w->split->shard_count : 1, sizeof *b->maps);
+    if (!b->workers || !b->maps)
+        status = mr_fail_memory(err, "measuring");
+    for (unsigned i = 0; status == MR_OK && i < threads; i++) {
+        status = mr_hands_init(&b->workers[i].hands, err);
+        b->workers[i].out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
+        if (status == MR_OK && !b->workers[i].out)
+            status = mr_fail_memory(err, "measuring");
+    }
+    if (status == MR_OK)
+        *out = b;
+    else
+        mr_passes_free(b);
+    return status;
+}
+
+/* ---- one record ------------------------------------------------------------------------------------------------- */
+
+/* The next place in the thread's batch. */
+static mr_status next_place(mr_passes *b, worker *w, size_t len, uint8_t **out, mr_error *err)
+{
+    size_t mean = (size_t)mr_split_mean_bytes(b->work->split), room = KEPT * mean;
+    mr_status status = mr_slab_reserve(&w->batch, room > len ? room : len, 0, NULL, err);
+    if (status != MR_OK)
+        return status;
+    if (len > w->batch.room - w->used)
+        w->used = 0;
+    *out = w->batch.data + w->used;
+    w->used += len;
+    return MR_OK;
+}
+
+static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, mr_error *err)
+{
+    const mr_open_shard *open;
+    mr_status status = mr_shard_files_borrow(b->work->files, r->sample, &open, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, open->shard->name, err);
+    mr_shard_files_return(b->work->files, open);
+    return status;
+}
+
+static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+{
+    uint8_t *out;
+    mr_status status = next_place(b, w, r->row.image_len, &out, err);
+    return status == MR_OK ? read_to(b, r, out, err) : status;
+}
+
+static mr_status fetch(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+{
+    mr_status status = mr_slab_reserve(&w->hands.bytes, r->row.image_len, 0, NULL, err);
+    return status == MR_OK ? read_to(b, r, w->hands.bytes.data, err) : status;
+}
+
+static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+{
+    size_t shard = (size_t)(mr_dataset_shard(b->work->split, r->sample) - b->work->split->shards);
+    uint8_t *out;
+    mr_status status = next_place(b, w, r->row.image_len, &out, err);
+    if (status == MR_OK)
+        memcpy(out, b->maps[shard] + r->row.image_offset, r->row.image_len);
+    return status;
+}
+
+static double lap(double *since)
+{
+    double now = seconds_of(CLOCK_THREAD_CPUTIME_ID), took = now - *since;
+    *since = now;
+    return took;
+}
+
+static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+{
+    const uint8_t *rgb;
+    double since = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    mr_status status = fetch(b, w, r, err);
+    w->read += lap(&since);
+    if (status == MR_OK && mr_hash64(w->hands.bytes.data, r->row.image_len) != r->row.image_hash)
+        status = mr_fail(err, MR_BAD_SAMPLE, "sample %llu: its image differs from what was ingested; `millrace verify` "
+                         "shows the extent", (unsigned long long)r->sample);
+    w->hash += lap(&since);
+    if (status != MR_OK || b->until == MR_BENCH_READ)
+        return status;
+    mr_view v = mr_work_view(b->work, r->epoch, r->sample, &r->row);
+    status = mr_work_decode(b->work, &w->hands, r->sample, &r->row, &v, &rgb, err);
+    w->decode += lap(&since);
+    if (status != MR_OK || b->until == MR_BENCH_DECODE)
+        return status;
+    status = mr_work_resize(b->work, &w->hands, &v, rgb, w->out, err);
+    w->resize += lap(&since);
+    return status;
+}
+
+static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
+{
+    mr_passes *b = ctx;
+    worker *w = &b->workers[number];
+    const mr_bench_record *r = &b->records[item];
+    mr_status status = MR_OK;
+    switch (b->pass) {
+    case MR_PASS_PREAD: return read_plain(b, w, r, err);
+    case MR_PASS_COPY: return copy(b, w, r, err);
+    case MR_PASS_STEPS: return steps(b, w, r, err);
+    case MR_PASS_DECODE: break;
+    }
+    status = fetch(b, w, r, err);
+    return status == MR_OK ? mr_image_decode(w->hands.bytes.data, r->row.image_len, NULL, err) : status;
+}
+
+/* ---- one pass --------------------------------------------------------------------------------------------------- */
+
+static mr_status map_shards(mr_passes *b, mr_error *err)
+{
+    for (size_t i = 0; i < b->work->split->shard_count; i++) {
+        const mr_shard *shard = &b->work->split->shards[i];
+        int fd;
+        if (b->maps[i])
+            continue;
+        mr_status status = mr_dataset_open_file(b->ds, shard, "mdb", &fd, err);
+        if (status != MR_OK)
+            return status;
+        void *map = mmap(NULL, shard->mdb.bytes, PROT_READ, MAP_SHARED, fd, 0);
+        close(fd);
+        if (map == MAP_FAILED)
+            return mr_fail(err, MR_SYSTEM, "%s.mdb: cannot be mapped", shard->name);
+        b->maps[i] = map;
+    }
+    return MR_OK;
+}
+
+mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
+                            size_t count, mr_bench_times *times, mr_error *err)
+{
+    mr_status status = pass == MR_PASS_COPY ? map_shards(b, err) : MR_OK;
+    if (status != MR_OK)
+        return status;
+    b->pass = pass;
+    b->until = until;
+    b->records = records;
+    for (unsigned i = 0; i < b->threads; i++)
+        b->workers[i].read = b->workers[i].hash = b->workers[i].decode = b->workers[i].resize = 0;
+    double wall = mr_seconds(), cpu = mr_bench_cpu();
+    status = mr_pool_run(count, b->threads, one, b, err);
+    *times = (mr_bench_times){.wall = mr_seconds() - wall, .cpu = mr_bench_cpu() - cpu};
+    for (unsigned i = 0; i < b->threads; i++) {
+        times->read += b->workers[i].read;
+        times->hash += b->workers[i].hash;
+        times->decode += b->workers[i].decode;
+        times->resize += b->workers[i].resize;
+    }
+    return status;
+}

@@ -1,0 +1,35 @@
+/* bench_limits.h - what a program without a loader would do with the records of a turn.
+ * Invariant: each pass goes through the records in order, on the same number of threads as the product. */
+#ifndef MR_BENCH_LIMITS_H
+#define MR_BENCH_LIMITS_H
+
+#include "work.h"
+
+typedef struct mr_bench_record {
+    uint64_t epoch, sample;
+    mr_row row;
+} mr_bench_record;
+
+typedef enum mr_bench_pass {
+    MR_PASS_PREAD,                  /* into one batch a thread, filled again and again */
+    MR_PASS_COPY,                   /* the same by memcpy from a mapping */
+    MR_PASS_DECODE,                 /* pread, then the codec's library decodes the whole picture */
+    MR_PASS_STEPS,                  /* the product's steps, each timed */
+} mr_bench_pass;
+
+typedef struct mr_bench_times {
+    double wall, cpu;               /* of the pass, seconds */
+    double read, hash, decode, resize;      /* CPU of the steps, MR_PASS_STEPS only */
+} mr_bench_times;
+
+typedef struct mr_passes mr_passes;   /* threads' memory, mappings */
+mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_passes **out, mr_error *err);
+void mr_passes_free(mr_passes *b);
+
+/* `until`: how far MR_PASS_STEPS goes. */
+mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
+                            size_t count, mr_bench_times *times, mr_error *err);
+
+double mr_bench_cpu(void);          /* seconds of this process */
+
+#endif

@@ -1,0 +1,296 @@
+/* cmd_bench.c - `millrace bench DST`: the loader's own speed, the machine's limits beside it, and what holds it back.
+ * Invariant: every figure is from this run; under mpirun rates are summed over ranks, and only rank 0 prints. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "cmd_transform.h"
+#include "commands.h"
+#include "json.h"
+#include "options.h"
+#include "pool.h"
+#include "ranks.h"
+#include "term.h"
+#include "text.h"
+
+enum { OPT_STAGE = 256, OPT_THREADS, OPT_SIZE, OPT_SECONDS, OPT_SPLIT, OPT_JSON };
+
+typedef struct request {
+    const char *dir;
+    mr_bench_options bench;
+    bool json;
+} request;
+
+static const char *const stages[] = {
+    [MR_BENCH_READ] = "read", [MR_BENCH_DECODE] = "decode", [MR_BENCH_INPUT] = "input", NULL};
+
+/* What the limit of a stage is, in JSON and for people. */
+static const char *const limits[] = {
+    [MR_BENCH_READ] = "plain pread", [MR_BENCH_DECODE] = "plain full decode", [MR_BENCH_INPUT] = "plain full decode"};
+
+static const struct argp_option options[] = {
+    {"stage", OPT_STAGE, "NAME", 0, "read: encoded batches; decode: the part of each picture that is shown; input "
+     "(default): float32 batches, all of it", 1},
+    {"split", OPT_SPLIT, "NAME", 0, "split (default train)", 1},
+    {"threads", OPT_THREADS, "T", 0, "threads a rank (default: the processors; 0: none beside the caller's)", 1},
+    {"seconds", OPT_SECONDS, "N", 0, "measure about so long (default 5)", 1},
+    {"size", OPT_SIZE, "PIXELS", 0, "side of decoded pictures (default 224)", 1},
+    MR_TRANSFORM_OPTIONS(2),
+    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 3},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 3},
+    {0},
+};
+
+static const char help[] =
+    "Measures the loader warm (from the page cache), in turns with what the machine can do at best with the same "
+    "records, in the same order, on as many threads: plain pread and memcpy for the stage read, the image library's "
+    "decode of the whole picture for the others.  Figures are medians over the turns."
+    "\vExamples:\n"
+    "  millrace bench imagenette\n"
+    "  millrace bench imagenette --stage read --threads 1\n"
+    "  millrace bench imagenette --threads 8 --size 160 --augment eval --json\n"
+    "  mpirun -n 8 millrace bench imagenette --threads 2\n\n"
+    "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.";
+
+static uint64_t number(const char *option, const char *arg, uint64_t low, uint64_t high, struct argp_state *state)
+{
+    uint64_t n;
+    if (!mr_text_parse_u64(arg, &n) || n < low || n > high)
+        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %llu", option, arg, (unsigned long long)low,
+                      (unsigned long long)high);
+    return n;
+}
+
+static void stage(request *q, const char *arg, struct argp_state *state)
+{
+    for (int i = 0; stages[i]; i++)
+        if (strcmp(stages[i], arg) == 0) {
+            q->bench.stage = (mr_bench_stage)i;
+            return;
+        }
+    mr_cli_misuse(state, "--stage %s: use read, decode or input", arg);
+}
+
+static void seconds(request *q, const char *arg, struct argp_state *state)
+{
+    char *end;
+    q->bench.seconds = strtod(arg, &end);
+    if (end == arg || *end || !(q->bench.seconds > 0 && q->bench.seconds <= 86400))
+        mr_cli_misuse(state, "--seconds %s: expected a number above 0, for example 5", arg);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    mr_loader_options *o = &q->bench.loader;
+    if (mr_transform_option(key, arg, state, &o->transform))
+        return 0;
+    switch (key) {
+    case OPT_STAGE: stage(q, arg, state); break;
+    case OPT_SPLIT: o->split = arg; break;
+    case OPT_THREADS: o->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state); break;
+    case OPT_SIZE: o->transform.size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state); break;
+    case OPT_SECONDS: seconds(q, arg, state); break;
+    case OPT_JSON: q->json = true; break;
+    case 'q': break;
+    case ARGP_KEY_ARG:
+        if (q->dir)
+            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
+        q->dir = arg;
+        break;
+    case ARGP_KEY_END:
+        if (!q->dir)
+            mr_cli_misuse(state, "which dataset? Name its directory");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- what holds it back ----------------------------------------------------------------------------------------- */
+
+/* One sentence: idle threads first, else the largest of the steps. */
+static void bottleneck(const request *q, const mr_bench_result *r, unsigned world, char *out, size_t room)
+{
+    struct {
+        const char *what;
+        double ms;
+    } steps[] = {
+        {"copying records out of the page cache", r->read_ms},
+        {"hashing records", r->hash_ms},
+        {"decoding pictures", r->decode_ms},
+        {"resizing and normalising", r->resize_ms},
+    };
+    size_t most = 0;
+    unsigned threads = q->bench.loader.threads ? q->bench.loader.threads : 1;
+    double sum = 0, busy = r->product.cpu_ms * r->product.images_per_second / (1e3 * threads * world);
+    for (size_t i = 0; i < MR_COUNT(steps); i++) {
+        sum += steps[i].ms;
+        if (steps[i].ms > steps[most].ms)
+            most = i;
+    }
+    if (busy < 0.75)
+        snprintf(out, room, "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as there "
+                 "are more of them than free processors or they wait for the disk.", busy * 100);
+    else
+        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms an image (%.0f %%).", steps[most].what,
+                 steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
+}
+
+/* ---- output ----------------------------------------------------------------------------------------------------- */
+
+static const char *augment_word(const mr_transform *t)
+{
+    return t->kind == MR_TRANSFORM_TRAIN ? "train" : t->kind == MR_TRANSFORM_SQUARE ? "eval" : "center";
+}
+
+static void add_real(json_t *doc, const char *key, double value)
+{
+    if (value > 0)
+        json_object_set_new(doc, key, json_real(value));
+}
+
+static mr_status print_json(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
+{
+    const mr_loader_options *o = &q->bench.loader;
+    char words[256];
+    bottleneck(q, r, world, words, sizeof words);
+    json_t *doc = json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:i}", "stage", stages[q->bench.stage], "split",
+                            o->split, "threads", (int)o->threads, "ranks", (int)world, "size", (int)o->transform.size,
+                            "augment", augment_word(&o->transform), "batch", (int)r->batch, "turns", (int)r->turns,
+                            "images", (int)r->images, "mean_record_bytes", (int)r->mean_bytes);
+    if (!doc)
+        return mr_fail_memory(err, "printing");
+    add_real(doc, "images_per_second", r->product.images_per_second);
+    add_real(doc, "cpu_ms_per_image", r->product.cpu_ms);
+    json_object_set_new(doc, "limit", json_string(limits[q->bench.stage]));
+    add_real(doc, "limit_images_per_second", r->limit.images_per_second);
+    add_real(doc, "limit_cpu_ms_per_image", r->limit.cpu_ms);
+    add_real(doc, "cpu_ratio", r->cpu_ratio);
+    add_real(doc, "rate_ratio", r->rate_ratio);
+    add_real(doc, "memcpy_images_per_second", r->copy.images_per_second);
+    add_real(doc, "memcpy_cpu_ms_per_image", r->copy.cpu_ms);
+    add_real(doc, "read_ms", r->read_ms);
+    add_real(doc, "hash_ms", r->hash_ms);
+    add_real(doc, "decode_ms", r->decode_ms);
+    add_real(doc, "resize_ms", r->resize_ms);
+    add_real(doc, "first_batch_ms", r->first_batch_ms);
+    json_object_set_new(doc, "bottleneck", json_string(words));
+    mr_status status = mr_json_print(doc, err);
+    json_decref(doc);
+    return status;
+}
+
+static void row(mr_table *t, const char *what, const mr_bench_rate *r, double bytes)
+{
+    char cpu[32], rate[32], volume[32], text[40];
+    if (r->cpu_ms <= 0)
+        return;
+    snprintf(cpu, sizeof cpu, "%.3f", r->cpu_ms);
+    mr_text_count((uint64_t)r->images_per_second, rate);
+    snprintf(text, sizeof text, "%s", mr_text_bytes((uint64_t)(r->images_per_second * bytes), volume));
+    mr_table_row(t, what, cpu, rate, text);
+}
+
+static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
+{
+    const mr_loader_options *o = &q->bench.loader;
+    char words[256];
+    mr_table *t = mr_table_new(4);
+    if (!t)
+        return mr_fail_memory(err, "printing");
+    printf("%s%s %s, %s%s: %u thread%s", mr_sgr(stdout, MR_BOLD), q->dir, o->split, stages[q->bench.stage],
+           mr_sgr(stdout, MR_PLAIN), o->threads, o->threads == 1 ? "" : "s");
+    if (world > 1)
+        printf(" in each of %u ranks", world);
+    if (q->bench.stage != MR_BENCH_READ)
+        printf(", %u pixels, %s", o->transform.size, augment_word(&o->transform));
+    printf("\n");
+    mr_table_row(t, "", ">CPU ms an image", ">images a second", ">encoded a second");
+    row(t, "millrace", &r->product, (double)r->mean_bytes);
+    row(t, limits[q->bench.stage], &r->limit, (double)r->mean_bytes);
+    row(t, "memcpy", &r->copy, (double)r->mean_bytes);
+    mr_table_print(t, stdout);
+    printf("  %.2f times the CPU of the %s, %.2f times its rate; first batch of %u after %.1f ms\n", r->cpu_ratio,
+           limits[q->bench.stage], r->rate_ratio, r->batch, r->first_batch_ms);
+    printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);
+    if (r->decode_ms > 0)
+        printf(", decode %.3f", r->decode_ms);
+    if (r->resize_ms > 0)
+        printf(", resize %.3f", r->resize_ms);
+    bottleneck(q, r, world, words, sizeof words);
+    printf(" ms\n%s\n", words);
+    return MR_OK;
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------ */
+
+/* Rates add up, all else is the mean. */
+static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned world)
+{
+    *sum = all[0];
+    for (unsigned i = 1; i < world; i++) {
+        double *to[] = {&sum->product.images_per_second, &sum->limit.images_per_second, &sum->copy.images_per_second,
+                        &sum->product.cpu_ms, &sum->limit.cpu_ms, &sum->copy.cpu_ms, &sum->cpu_ratio, &sum->rate_ratio,
+                        &sum->read_ms, &sum->hash_ms, &sum->decode_ms, &sum->resize_ms, &sum->first_batch_ms};
+        const double from[] = {all[i].product.images_per_second, all[i].limit.images_per_second,
+                               all[i].copy.images_per_second, all[i].product.cpu_ms, all[i].limit.cpu_ms,
+                               all[i].copy.cpu_ms, all[i].cpu_ratio, all[i].rate_ratio, all[i].read_ms, all[i].hash_ms,
+                               all[i].decode_ms, all[i].resize_ms, all[i].first_batch_ms};
+        for (size_t k = 0; k < MR_COUNT(to); k++)
+            *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);
+        sum->images += all[i].images;
+    }
+}
+
+static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
+{
+    mr_bench_result mine = {.turns = 0}, sum;
+    mr_buf packed = {0}, all = {0};
+    q->bench.loader.rank = mr_ranks_rank(ranks);
+    q->bench.loader.world = mr_ranks_world(ranks);
+    mr_status status = mr_bench_run(ds, &q->bench, &mine, err);
+    if (status == MR_OK) {
+        mr_buf_add(&packed, &mine, sizeof mine);
+        status = mr_buf_status(&packed, err, "measuring");
+    }
+    status = mr_ranks_agree(ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(ranks, &packed, &all, NULL, err);
+    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
+        join(&sum, (const mr_bench_result *)(const void *)all.data, mr_ranks_world(ranks));
+        status = (q->json ? print_json : print_human)(q, &sum, mr_ranks_world(ranks), err);
+    }
+    mr_buf_free(&packed);
+    mr_buf_free(&all);
+    return mr_ranks_agree(ranks, status, err);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    request q = {.bench = {.stage = MR_BENCH_INPUT, .seconds = 5}};
+    mr_ranks *ranks = NULL;
+    mr_dataset *ds = NULL;
+    mr_error err = {0};
+    mr_transform_begin(&q.bench.loader.transform);
+    q.bench.loader.split = "train";
+    q.bench.loader.transform.size = 224;
+    q.bench.loader.threads = mr_pool_processors();
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_ranks_begin(&ranks, &err);
+    if (status == MR_OK) {
+        status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
+        if (status == MR_OK)
+            status = measure(&q, ds, ranks, &err);
+        if (status == MR_OK && fflush(stdout) != 0)
+            status = mr_fail_errno(&err, errno, "standard output: cannot write");
+    }
+    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
+        mr_term_error(&err);
+    mr_dataset_free(ds);
+    mr_ranks_end(ranks);
+    return mr_exit_code(status);
+}

@@ -1,0 +1,210 @@
+/* cmd_replay.c - `millrace replay DST`: what did step 1234 see?
+ * Invariant: the output is the same for any ranks and threads; under mpirun only rank 0 prints. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd_options.h"
+#include "cmd_transform.h"
+#include "commands.h"
+#include "dataset.h"
+#include "meta.h"
+#include "replay.h"
+#include "term.h"
+#include "text.h"
+
+typedef unsigned long long ull;
+
+enum { OPT_JSON = 256, OPT_LIST, OPT_ON_BAD, OPT_MAX_BAD };
+
+typedef struct request {
+    mr_plan_request plan;
+    mr_transform transform;
+    mr_on_bad on_bad;
+    uint64_t max_bad, printed;
+    bool json, list;
+    mr_buf source;                  /* of the sample described */
+} request;
+
+static const struct argp_option options[] = {
+    MR_PLAN_OPTIONS,
+    MR_TRANSFORM_OPTIONS(4),
+    {.doc = "What is printed:", .group = 5},
+    {"list", OPT_LIST, NULL, 0, "Name each sample: number, source path, crop box, mirrored or not", 5},
+    {"on-bad", OPT_ON_BAD, "HOW", 0, "A damaged sample: fail (default), replace (by the next good one of the order) or "
+     "mask (zeros, weight 0)", 5},
+    {"max-bad", OPT_MAX_BAD, "N", 0, "Fail after N damaged samples a rank all the same", 5},
+    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 5},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 5},
+    {0},
+};
+
+static const char help[] =
+    "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 (canonical form) of the "
+    "encoded bytes of all its samples, one after the other in global batch order; with --size of the decoded pixels, "
+    "float32, each sample 3 x SIZE x SIZE (or what --deliver says).  It does not depend on ranks and threads."
+    "\vExamples:\n"
+    "  millrace replay imagenette --global-batch 64 --batches 1234 --list\n"
+    "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"
+    "  millrace replay imagenette --split val --global-batch 64 --no-shuffle --tail partial --size 224 --augment eval\n"
+    "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n\n"
+    "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.";
+
+static void on_bad(request *q, const char *arg, struct argp_state *state)
+{
+    if (strcmp(arg, "fail") == 0)
+        q->on_bad = MR_ON_BAD_FAIL;
+    else if (strcmp(arg, "replace") == 0)
+        q->on_bad = MR_ON_BAD_REPLACE;
+    else if (strcmp(arg, "mask") == 0)
+        q->on_bad = MR_ON_BAD_MASK;
+    else
+        mr_cli_misuse(state, "--on-bad %s: use fail, replace or mask", arg);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    if (mr_plan_option(key, arg, state, &q->plan) || mr_transform_option(key, arg, state, &q->transform))
+        return 0;
+    switch (key) {
+    case OPT_JSON: q->json = true; break;
+    case OPT_LIST: q->list = true; break;
+    case OPT_ON_BAD: on_bad(q, arg, state); break;
+    case OPT_MAX_BAD:
+        if (!mr_text_parse_u64(arg, &q->max_bad) || q->max_bad == 0)
+            mr_cli_misuse(state, "--max-bad %s: expected a number from 1", arg);
+        break;
+    case 'q': break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- one sample ------------------------------------------------------------------------------------------------- */
+
+static void describe_json(request *q, const mr_sample_facts *f, mr_buf *out)
+{
+    mr_buf_printf(out, "  {\"sample\":%llu,\"source\":", (ull)f->sample);
+    if (f->meta)
+        mr_json_add_string(out, (const char *)q->source.data, q->source.len);
+    else
+        mr_buf_add_text(out, "null");
+    mr_buf_printf(out, ",\"left\":%u,\"top\":%u,\"width\":%u,\"height\":%u,\"flip\":%s,\"label\":%d,\"weight\":%g},\n",
+                  f->left, f->top, f->crop_width, f->crop_height, f->flip ? "true" : "false", (int)f->label,
+                  (double)f->weight);
+}
+
+static void describe_human(request *q, const mr_sample_facts *f, mr_buf *out)
+{
+    mr_buf_printf(out, "  %8llu  %5u x %-5u at %u,%u%s  ", (ull)f->sample, f->crop_width, f->crop_height, f->left, f->top,
+                  f->flip ? " mirrored" : "");
+    if (f->meta)
+        mr_buf_add(out, q->source.data, q->source.len);
+    else
+        mr_buf_add_text(out, "damaged: masked");
+    mr_buf_add_text(out, f->meta && f->weight <= 0 ? "  (repeated, weight 0)\n" : "\n");
+}
+
+static mr_status describe(void *ctx, const mr_sample_facts *f, mr_buf *out, mr_error *err)
+{
+    request *q = ctx;
+    mr_meta_facts facts;
+    mr_buf_clear(&q->source);
+    mr_buf_add_text(&q->source, "");
+    mr_status status = f->meta ? mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err) : MR_OK;
+    if (status != MR_OK)
+        return status;
+    (q->json ? describe_json : describe_human)(q, f, out);
+    return mr_buf_status(out, err, "listing samples");
+}
+
+/* ---- one batch -------------------------------------------------------------------------------------------------- */
+
+static void begin_json(const request *q)
+{
+    const mr_plan_request *p = &q->plan;
+    printf("{\"split\":\"%s\",\"global_batch\":%llu,\"epoch\":%llu,\"seed\":%llu,\"of\":\"%s\",\"batches\":[",
+           p->split, (ull)p->global_batch, (ull)p->epoch, (ull)p->seed, mr_delivery_words[p->deliver]);
+}
+
+static mr_status print(void *ctx, const mr_replay_batch *b, mr_error *err)
+{
+    request *q = ctx;
+    char hex[33];
+    mr_hex(b->digest, sizeof b->digest, hex);
+    if (q->json) {
+        if (q->printed == 0)
+            begin_json(q);
+        printf("%s\n{\"step\":%llu,\"digest\":\"%s\"", q->printed ? "," : "", (ull)b->step, hex);
+        /* The last sample's comma and line end are left out. */
+        if (q->list)
+            printf(",\"samples\":[\n%.*s]", (int)(b->text_len > 2 ? b->text_len - 2 : 0), b->text);
+        printf("}");
+    } else {
+        printf("%sstep %llu%s  %s\n", mr_sgr(stdout, MR_BOLD), (ull)b->step, mr_sgr(stdout, MR_PLAIN), hex);
+        fwrite(b->text, 1, b->text_len, stdout);
+    }
+    q->printed++;
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return mr_fail_errno(err, errno, "standard output: cannot write");
+    return MR_OK;
+}
+
+static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
+{
+    const mr_plan_request *p = &q->plan;
+    const mr_split *split;
+    mr_schedule schedule;
+    mr_status status = mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err);
+    if (status != MR_OK)
+        return status;
+    q->transform.size = p->size;
+    mr_replay r = {
+        .options = {
+            .split = p->split, .global_batch = p->global_batch, .threads = p->threads, .prefetch = p->prefetch,
+            .seed = p->seed, .shuffle = p->shuffle, .window_bytes = p->window_bytes, .tail = p->tail,
+            .deliver = p->deliver, .transform = q->transform, .on_bad = q->on_bad, .max_bad = q->max_bad,
+            .with_meta = q->list,
+        },
+        .world = schedule.world,
+        .first = p->batches ? p->first : 0,
+        .end = p->batches ? p->end : schedule.steps,
+        .describe = q->list ? describe : NULL,
+        .take = print,
+        .ctx = q,
+    };
+    r.options.start = (mr_cursor){p->epoch, mr_schedule_position(&schedule, r.first)};
+    status = mr_replay_run(&r, ds, ranks, err);
+    if (q->json && mr_ranks_rank(ranks) == 0 && (status == MR_OK || q->printed)) {
+        if (q->printed == 0)
+            begin_json(q);
+        printf("]}\n");
+    }
+    return status;
+}
+
+int cmd_replay(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    request q = {.json = false};
+    mr_ranks *ranks = NULL;
+    mr_dataset *ds = NULL;
+    mr_error err = {0};
+    mr_transform_begin(&q.transform);
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_ranks_begin(&ranks, &err);
+    if (status == MR_OK) {
+        status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
+        if (status == MR_OK)
+            status = replay(&q, ds, ranks, &err);
+        if (status == MR_OK && fflush(stdout) != 0)
+            status = mr_fail_errno(&err, errno, "standard output: cannot write");
+    }
+    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
+        mr_term_error(&err);
+    mr_buf_free(&q.source);
+    mr_dataset_free(ds);
+    mr_ranks_end(ranks);
+    return mr_exit_code(status);
+}

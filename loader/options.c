@@ -1,0 +1,95 @@
+/* options.c - mr_loader_options judged, and every 0 that stands for a default replaced by it. */
+#include "options.h"
+
+#include <math.h>
+
+static bool sides_ok(uint32_t size, uint32_t resize)
+{
+    return size <= MR_MAX_SIDE && resize <= MR_MAX_SIDE;
+}
+
+static mr_status fill_normalisation(mr_transform *t, mr_error *err)
+{
+    if (t->std[0] == 0 && t->std[1] == 0 && t->std[2] == 0) {
+        for (int i = 0; i < 3; i++)
+            t->mean[i] = t->std[i] = 0.5f;
+        return MR_OK;
+    }
+    for (int i = 0; i < 3; i++)
+        if (!isfinite(t->mean[i]) || !isfinite(t->std[i]) || t->std[i] <= 0)
+            return mr_fail(err, MR_MISUSE, "transform: mean and std of channel %d are %g and %g; std must be above 0", i,
+                           (double)t->mean[i], (double)t->std[i]);
+    return MR_OK;
+}
+
+mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err)
+{
+    mr_transform t = *from;
+    if ((unsigned)t.kind > MR_TRANSFORM_CENTER)
+        return mr_fail(err, MR_MISUSE, "transform: there is no kind %u", (unsigned)t.kind);
+    if (t.size == 0)
+        t.size = 224;
+    if (t.resize == 0)
+        t.resize = (uint32_t)((uint64_t)t.size * 256 / 224);
+    if (!sides_ok(t.size, t.resize))
+        return mr_fail(err, MR_MISUSE, "transform: size %u and resize %u; a side has %d pixels at most", t.size, t.resize,
+                       MR_MAX_SIDE);
+    if (t.kind == MR_TRANSFORM_CENTER && t.resize < t.size)
+        return mr_fail(err, MR_MISUSE, "transform: resize %u is smaller than the part that is kept, size %u", t.resize,
+                       t.size);
+    if (t.scale_min == 0 && t.scale_max == 0) {
+        t.scale_min = 0.08f;
+        t.scale_max = 1;
+    }
+    if (!(t.scale_min > 0 && t.scale_min <= t.scale_max && t.scale_max <= 1))
+        return mr_fail(err, MR_MISUSE, "transform: scale %g to %g; it is a share of the picture, above 0 and up to 1",
+                       (double)t.scale_min, (double)t.scale_max);
+    if (!(t.flip >= 0 && t.flip <= 1))
+        return mr_fail(err, MR_MISUSE, "transform: flip %g is no probability", (double)t.flip);
+    mr_status status = fill_normalisation(&t, err);
+    if (status == MR_OK)
+        *out = t;
+    return status;
+}
+
+static mr_status no_such_split(const char *split, const mr_manifest *m, mr_error *err)
+{
+    mr_buf names = {0};
+    for (size_t i = 0; i < m->split_count; i++)
+        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
+    mr_status status = mr_fail(err, MR_MISUSE, "split \"%s\": the dataset has no such split; it has %s", split,
+                               mr_buf_text(&names));
+    mr_buf_free(&names);
+    return status;
+}
+
+mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifest *m, mr_loader_options *out,
+                                 mr_error *err)
+{
+    mr_loader_options o = *from;
+    if (!o.split || !mr_manifest_split(m, o.split))
+        return no_such_split(o.split ? o.split : "", m, err);
+    if (o.global_batch == 0)
+        return mr_fail(err, MR_MISUSE, "global batch of 0 samples; give the samples of a step, all ranks together");
+    if (o.world == 0)
+        o.world = 1;
+    if (o.rank >= o.world)
+        return mr_fail(err, MR_MISUSE, "rank %u of a world of %u; ranks count from 0", o.rank, o.world);
+    if (o.threads > MR_MAX_THREADS)
+        return mr_fail(err, MR_MISUSE, "%u threads; at most %d", o.threads, MR_MAX_THREADS);
+    if (o.prefetch == 0)
+        o.prefetch = 2;
+    if (o.prefetch > MR_MAX_PREFETCH)
+        return mr_fail(err, MR_MISUSE, "prefetch of %u batches; at most %d", o.prefetch, MR_MAX_PREFETCH);
+    if (o.epochs == 0)
+        o.epochs = 1;
+    if ((unsigned)o.shuffle > MR_SHUFFLE_WINDOW || (unsigned)o.tail > MR_TAIL_PARTIAL ||
+        (unsigned)o.deliver > MR_DELIVER_BF16_NCHW || (unsigned)o.on_bad > MR_ON_BAD_MASK)
+        return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad has a value that millrace.h does not name");
+    if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
+        return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
+    mr_status status = mr_transform_fill(&from->transform, &o.transform, err);
+    if (status == MR_OK)
+        *out = o;
+    return status;
+}

@@ -1,0 +1,73 @@
+/* pixels.c - which decoder takes the bytes, and the memory it works in.
+ * Invariant: no decoder is called with a region that is empty or reaches out of the picture. */
+#include "pixels_parts.h"
+
+#include <stdlib.h>
+
+mr_pixels_scratch *mr_pixels_scratch_new(void)
+{
+    return mr_alloc(1, sizeof(mr_pixels_scratch));
+}
+
+void mr_pixels_scratch_free(mr_pixels_scratch *s)
+{
+    if (!s)
+        return;
+    free(s->rgb.data);
+    free(s->work.data);
+    free(s->turned.data);
+    free(s);
+}
+
+uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times)
+{
+    size_t need;
+    if (__builtin_mul_overflow(count, size, &need) || __builtin_mul_overflow(need, times, &need))
+        return NULL;
+    if (need <= buffer->room && buffer->data)
+        return buffer->data;
+    free(buffer->data);             /* not realloc: nobody wants the old bytes moved */
+    buffer->room = need + need / 4;
+    if (buffer->room < 4096)
+        buffer->room = 4096;
+    buffer->data = malloc(buffer->room);
+    if (!buffer->data)
+        buffer->room = 0;
+    return buffer->data;
+}
+
+mr_status mr_pixels_other_size(const char *name, uint64_t width, uint64_t height, const mr_image_facts *facts,
+                               mr_error *err)
+{
+    return mr_fail(err, MR_BAD_SAMPLE, "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify`",
+                   name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
+}
+
+static bool inside(const mr_region *r, const mr_image_facts *f)
+{
+    return r->width && r->height && r->left < f->width && r->width <= f->width - r->left && r->top < f->height &&
+           r->height <= f->height - r->top;
+}
+
+mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_image_facts *facts,
+                           const mr_region *region, const uint8_t **rgb, mr_error *err)
+{
+    static mr_status (*const decoders[])(mr_pixels_scratch *, const mr_pixels_job *, mr_error *) = {
+        [MR_CODEC_JPEG] = mr_pixels_jpeg,
+        [MR_CODEC_PNG] = mr_pixels_png,
+        [MR_CODEC_WEBP] = mr_pixels_webp,
+    };
+    if (facts->codec >= MR_COUNT(decoders) || !decoders[facts->codec])
+        return mr_fail(err, MR_BAD_SAMPLE, "codec %u is none that can be decoded", facts->codec);
+    if (!inside(region, facts))
+        return mr_fail(err, MR_MISUSE, "a region of %u x %u pixels at %u, %u is not inside a picture of %u x %u",
+                       region->width, region->height, region->left, region->top, facts->width, facts->height);
+    mr_pixels_job job = {bytes, len, facts, *region, NULL};
+    job.rgb = mr_pixels_room(&s->rgb, region->width, region->height, 3);
+    if (!job.rgb)
+        return mr_fail_memory(err, "decoding a picture");
+    mr_status status = decoders[facts->codec](s, &job, err);
+    if (status == MR_OK)
+        *rgb = job.rgb;
+    return status;
+}

@@ -1,0 +1,135 @@
+/* pixels_jpeg.c - a region of a JPEG by libjpeg-turbo: whole-row skips, a cut with a margin, an early stop.
+ * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling), because every pixel's neighbours are decoded too.
+ *
+ *      skipped: entropy-decoded only                   top
+ *      +--------+---------------------+--------+
+ *      | margin |  region             | margin |       the cut starts at a whole iMCU, `margin` pixels or more left of
+ *      +--------+---------------------+--------+       the region, and ends as far right of it; above and below libjpeg
+ *      never read                                      sees to the neighbours itself
+ *
+ * Fancy upsampling blends a chroma sample with the next one beside it (h2), above or below it (v2).  At the edge of a
+ * cut libjpeg repeats the last sample instead, as it does at the edge of the picture: hence the margin.
+ */
+#include <string.h>
+
+#include "jpeg_trap.h"
+#include "pixels_parts.h"
+
+enum { NARROW = 64 };           /* cuts are at least so wide: below 3 chroma samples libjpeg upsamples another way */
+
+typedef struct jpeg_run {
+    mr_jpeg_trap trap;
+    struct jpeg_decompress_struct cinfo;
+    mr_pixels_scratch *scratch;
+    const mr_pixels_job *job;
+    size_t lead;                    /* pixels of the cut before the region */
+} jpeg_run;
+
+/* Progressive files whose last scans are missing are smoothed over neighbouring blocks, more of them than a margin
+ * holds.  Complete ones, and all others, are not. */
+static bool smoothed(const struct jpeg_decompress_struct *c)
+{
+    if (!c->progressive_mode || !c->coef_bits)
+        return false;
+    for (int i = 0; i < c->num_components; i++)
+        for (int k = 0; k < 10; k++)
+            if (c->coef_bits[i][k])
+                return true;
+    return false;
+}
+
+static void cut_sides(jpeg_run *run)
+{
+    struct jpeg_decompress_struct *c = &run->cinfo;
+    const mr_region *r = &run->job->region;
+    JDIMENSION margin = (JDIMENSION)c->max_h_samp_factor, width = c->output_width;
+    JDIMENSION from = r->left > margin ? r->left - margin : 0, to = r->left + r->width + margin;
+    if (to - from < NARROW)
+        to = from + NARROW;
+    if (to >= width) {
+        to = width;
+        if (to < NARROW)
+            from = 0;
+        else if (to - from < NARROW)
+            from = to - NARROW;
+    }
+    run->lead = r->left;
+    if (to - from == width)
+        return;
+    JDIMENSION wide = to - from;
+    jpeg_crop_scanline(c, &from, &wide);
+    run->lead = r->left - from;
+}
+
+/* Pillow's arithmetic for the inverted CMYK that all programs write: each colour times black. */
+static void put_row(const jpeg_run *run, const uint8_t *row, uint8_t *out)
+{
+    uint32_t width = run->job->region.width;
+    if (run->cinfo.output_components == 3) {
+        memcpy(out, row + run->lead * 3, (size_t)width * 3);
+        return;
+    }
+    row += run->lead * 4;
+    for (uint32_t x = 0; x < width; x++, row += 4, out += 3) {
+        for (int i = 0; i < 3; i++) {
+            unsigned t = (255u - row[i]) * row[3] + 128;
+            out[i] = (uint8_t)(row[3] - (((t >> 8) + t) >> 8));
+        }
+    }
+}
+
+static void read_rows(jpeg_run *run)
+{
+    struct jpeg_decompress_struct *c = &run->cinfo;
+    const mr_region *r = &run->job->region;
+    size_t stride = (size_t)r->width * 3;
+    bool straight = c->output_components == 3 && c->output_width == r->width;
+    uint8_t *out = run->job->rgb;
+    if (r->top)
+        jpeg_skip_scanlines(c, r->top);
+    JSAMPROW row = straight ? out : mr_pixels_room(&run->scratch->work, c->output_width,
+                                                   (size_t)c->output_components, 1);
+    if (!row) {
+        run->trap.status = mr_fail_memory(run->trap.err, "decoding a JPEG");
+        return;
+    }
+    for (uint32_t y = 0; y < r->height; y++, out += stride) {
+        if (straight)
+            row = out;
+        jpeg_read_scanlines(c, &row, 1);
+        if (!straight)
+            put_row(run, row, out);
+    }
+}
+
+/* Everything that may jump. */
+static void decode_region(jpeg_run *run)
+{
+    struct jpeg_decompress_struct *c = &run->cinfo;
+    const mr_image_facts *facts = run->job->facts;
+    if (setjmp(run->trap.out))
+        return;
+    mr_jpeg_trap_create(&run->trap, c);
+    jpeg_mem_src(c, run->job->bytes, run->job->len);
+    jpeg_read_header(c, TRUE);
+    if (c->image_width != facts->width || c->image_height != facts->height) {
+        run->trap.status = mr_pixels_other_size("JPEG", c->image_width, c->image_height, facts, run->trap.err);
+        return;
+    }
+    c->out_color_space = c->num_components == 4 ? JCS_CMYK : JCS_RGB;
+    jpeg_start_decompress(c);
+    run->lead = run->job->region.left;
+    if (!smoothed(c))
+        cut_sides(run);
+    read_rows(run);
+}
+
+mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
+{
+    mr_image_limits limits = mr_image_limits_fill(NULL);
+    jpeg_run run = {.scratch = s, .job = job};
+    mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
+    decode_region(&run);
+    jpeg_destroy_decompress(&run.cinfo);
+    return run.trap.status;
+}

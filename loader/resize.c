@@ -1,0 +1,245 @@
+/* resize.c - antialiased resampling: what is needed, in the order in which caches like it.
+ * Invariant: a row is resampled across once, when the first output row needs it, and leaves the ring only after the last.
+ *
+ *      input rows --across--> ring of rows, crop_width pixels each --down--> one row --> uint8, or three planes
+ *
+ * Only the kept part is computed: its columns, and the input rows that it needs.  Mirroring costs nothing: the columns'
+ * coefficients are in reversed order.  A pass that changes no size is a copy, which is what skipping it means. */
+#include "resize.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resize_kernels.h"
+
+enum { MAX_SIDE = 1 << 24, ABREAST = 4 };       /* ABREAST: rows that `across` does at a time */
+
+struct mr_resizer {
+    const mr_resize_kernels *kernels;
+    mr_resize_axis columns, rows;
+    uint8_t *memory;                            /* ring, one row to spread, ABREAST input rows with slack */
+    size_t memory_room;
+    const uint8_t **taps;                       /* the rows that make one */
+    size_t taps_room;
+    float mean[3], std[3];                      /* of the tables */
+    bool tables;
+    float f32[3][256];
+    uint16_t bf16[3][256];
+};
+
+typedef struct resizing {
+    mr_resizer *r;
+    const mr_resize_job *job;
+    size_t in_stride, row_bytes, slot_bytes, slots;
+    bool direct;                                /* no pass across: rows are taken from the input */
+    uint8_t *ring, *line, *copies;
+    uint32_t ready;                             /* rows in the ring: up to here */
+    uint8_t *u8;                                /* one of the three */
+    float *f32;
+    uint16_t *bf16;
+} resizing;
+
+mr_resizer *mr_resizer_new(void)
+{
+    mr_resizer *r = mr_alloc(1, sizeof *r);
+    if (r)
+        r->kernels = mr_resize_kernels_best();
+    return r;
+}
+
+void mr_resizer_plain(mr_resizer *r)
+{
+    r->kernels = &mr_resize_plain;
+}
+
+void mr_resizer_free(mr_resizer *r)
+{
+    if (!r)
+        return;
+    mr_resize_axis_free(&r->columns);
+    mr_resize_axis_free(&r->rows);
+    free(r->memory);
+    free(r->taps);
+    free(r);
+}
+
+static bool fits(uint32_t out, uint32_t from, uint32_t count)
+{
+    return count && from < out && count <= out - from;
+}
+
+static mr_status check(const mr_resize_job *j, mr_error *err)
+{
+    if (!j->in_width || !j->in_height || j->in_width > MAX_SIDE || j->in_height > MAX_SIDE || !j->out_width ||
+        !j->out_height || j->out_width > MAX_SIDE || j->out_height > MAX_SIDE)
+        return mr_fail(err, MR_MISUSE, "resizing %u x %u pixels to %u x %u: sides are 1 to %d", j->in_width,
+                       j->in_height, j->out_width, j->out_height, MAX_SIDE);
+    if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
+        return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside it",
+                       j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);
+    return MR_OK;
+}
+
+static bool make_room(resizing *run)
+{
+    mr_resizer *r = run->r;
+    size_t taps = r->rows.pairs * 2, copy = run->in_stride + MR_RESIZE_SLACK, ring, need;
+    run->slots = taps + ABREAST;
+    run->slot_bytes = run->row_bytes + MR_RESIZE_SLACK;
+    if (__builtin_mul_overflow(run->slots, run->slot_bytes, &ring) ||
+        __builtin_add_overflow(ring, run->slot_bytes + ABREAST * copy, &need))
+        return false;
+    if (need > r->memory_room) {
+        free(r->memory);
+        r->memory = mr_alloc(need, 1);
+        r->memory_room = r->memory ? need : 0;
+    }
+    if (taps > r->taps_room) {
+        free(r->taps);
+        r->taps = mr_alloc(taps, sizeof *r->taps);
+        r->taps_room = r->taps ? taps : 0;
+    }
+    run->ring = r->memory;
+    if (!r->memory || !r->taps)
+        return false;
+    run->line = run->ring + ring;
+    run->copies = run->line + run->slot_bytes;
+    return true;
+}
+
+static uint8_t *slot(const resizing *run, uint32_t row)
+{
+    return run->ring + row % run->slots * run->slot_bytes;
+}
+
+/* A row that may be read beyond its end: the last ones are copied to where there is room. */
+static const uint8_t *input_row(const resizing *run, uint32_t row, uint32_t place)
+{
+    const uint8_t *from = run->job->rgb + run->in_stride * row;
+    if (run->in_stride * (run->job->in_height - row - 1) >= MR_RESIZE_SLACK)
+        return from;
+    return memcpy(run->copies + (run->in_stride + MR_RESIZE_SLACK) * place, from, run->in_stride);
+}
+
+/* The next rows into the ring, four at a time; at the picture's end the last one again. */
+static void advance(resizing *run)
+{
+    const uint8_t *rows[ABREAST];
+    uint8_t *out[ABREAST];
+    uint32_t end = run->job->in_height, i;
+    for (i = 0; i < ABREAST && run->ready + i < end; i++) {
+        rows[i] = input_row(run, run->ready + i, i);
+        out[i] = slot(run, run->ready + i);
+    }
+    run->ready += i;
+    for (; i < ABREAST; i++) {
+        rows[i] = rows[i - 1];
+        out[i] = out[i - 1];
+    }
+    run->r->kernels->across(&run->r->columns, rows, out);
+}
+
+static void gather_taps(resizing *run, uint32_t start)
+{
+    const mr_resize_job *j = run->job;
+    size_t taps = run->r->rows.pairs * 2;
+    for (size_t t = 0; t < taps; t++) {
+        uint32_t row = start + (uint32_t)t < j->in_height ? start + (uint32_t)t : j->in_height - 1;
+        while (!run->direct && run->ready <= row)
+            advance(run);
+        run->r->taps[t] = run->direct ? j->rgb + run->in_stride * row + (size_t)j->crop_left * 3 : slot(run, row);
+    }
+}
+
+static void put_rows(resizing *run)
+{
+    mr_resizer *r = run->r;
+    size_t pairs = r->rows.pairs, width = run->job->crop_width, plane = width * run->job->crop_height;
+    run->ready = r->rows.start[0];
+    for (size_t y = 0; y < r->rows.outputs; y++) {
+        uint8_t *line = run->u8 ? run->u8 + run->row_bytes * y : run->line;
+        gather_taps(run, r->rows.start[y]);
+        r->kernels->down(r->rows.k + y * pairs * 4, pairs, r->taps, run->row_bytes, line);
+        if (run->f32)
+            r->kernels->spread_f32((const float(*)[256])r->f32, line, width, run->f32 + width * y, plane);
+        if (run->bf16)
+            r->kernels->spread_bf16((const uint16_t(*)[256])r->bf16, line, width, run->bf16 + width * y, plane);
+    }
+}
+
+static mr_status resize(resizing *run, mr_error *err)
+{
+    const mr_resize_job *j = run->job;
+    mr_resizer *r = run->r;
+    run->in_stride = (size_t)j->in_width * 3;
+    run->row_bytes = (size_t)j->crop_width * 3;
+    run->direct = j->in_width == j->out_width && !j->flip;
+    mr_status s = mr_resize_axis_set(&r->rows, j->in_height, j->out_height, j->crop_top, j->crop_height, j->bicubic,
+                                     false, err);
+    if (s == MR_OK && !run->direct)
+        s = mr_resize_axis_set(&r->columns, j->in_width, j->out_width, j->crop_left, j->crop_width, j->bicubic,
+                               j->flip, err);
+    if (s != MR_OK)
+        return s;
+    if (!make_room(run))
+        return mr_fail_memory(err, "resizing a picture");
+    put_rows(run);
+    return MR_OK;
+}
+
+static uint16_t to_bf16(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* A byte has 256 values: what becomes of each is worked out once. */
+static mr_status set_tables(mr_resizer *r, const float mean[3], const float std[3], mr_error *err)
+{
+    for (int c = 0; c < 3; c++)
+        if (!isfinite(mean[c]) || !isfinite(std[c]) || !isfinite(1 / std[c]))
+            return mr_fail(err, MR_MISUSE, "normalising by mean %g and std %g: both must be numbers, std not 0",
+                           (double)mean[c], (double)std[c]);
+    if (r->tables && !memcmp(r->mean, mean, sizeof r->mean) && !memcmp(r->std, std, sizeof r->std))
+        return MR_OK;
+    for (int c = 0; c < 3; c++) {
+        for (int v = 0; v < 256; v++) {
+            float unit = (float)v / 255.0f, centred = unit - mean[c];
+            r->f32[c][v] = centred / std[c];
+            r->bf16[c][v] = to_bf16(r->f32[c][v]);
+        }
+    }
+    memcpy(r->mean, mean, sizeof r->mean);
+    memcpy(r->std, std, sizeof r->std);
+    r->tables = true;
+    return MR_OK;
+}
+
+mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err)
+{
+    resizing run = {.r = r, .job = job, .u8 = out};
+    mr_status s = check(job, err);
+    return s != MR_OK ? s : resize(&run, err);
+}
+
+mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
+                        mr_error *err)
+{
+    resizing run = {.r = r, .job = job, .f32 = out};
+    mr_status s = check(job, err);
+    if (s == MR_OK)
+        s = set_tables(r, mean, std, err);
+    return s != MR_OK ? s : resize(&run, err);
+}
+
+mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],
+                         uint16_t *out, mr_error *err)
+{
+    resizing run = {.r = r, .job = job, .bf16 = out};
+    mr_status s = check(job, err);
+    if (s == MR_OK)
+        s = set_tables(r, mean, std, err);
+    return s != MR_OK ? s : resize(&run, err);
+}

@@ -1,0 +1,48 @@
+/* resize_kernels.h - private to resize*.c: coefficients of an axis, and the inner loops in plain C and in AVX2.
+ * Invariant: every set of kernels gives the same bytes; sums are exact in 32 bits, so their order does not matter.
+ *
+ * Coefficients lie in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
+ *
+ *      output o:  start[o], then `pairs` times  { low of tap 2q, low of 2q + 1, high of 2q, high of 2q + 1 }   int16 each
+ *
+ * sum K p = (sum high p << 15) + sum low p; intermediate sums may wrap, the whole does not. */
+#ifndef MR_RESIZE_KERNELS_H
+#define MR_RESIZE_KERNELS_H
+
+#include <stdbool.h>
+
+#include "error.h"
+
+enum {
+    MR_RESIZE_BITS = 22,            /* of a coefficient's fraction */
+    MR_RESIZE_SPLIT = 15,
+    MR_RESIZE_SLACK = 64,           /* bytes that kernels may read or write behind a row */
+};
+
+typedef struct mr_resize_axis {
+    uint32_t *start;                /* first input of each output; start + taps never reaches past the input ... */
+    int16_t *k;                     /* ... except where the input is shorter than 2 * pairs */
+    size_t outputs, pairs;
+    size_t start_room, k_room;      /* of the allocations */
+} mr_resize_axis;
+
+typedef struct mr_resize_kernels {
+    /* Four input rows (NULL-free; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
+    void (*across)(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4]);
+    /* 2 * pairs rows of `len` bytes become one. */
+    void (*down)(const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t len, uint8_t *out);
+    /* A row of RGB pixels becomes a row in each of three planes. */
+    void (*spread_f32)(const float table[3][256], const uint8_t *rgb, size_t pixels, float *out, size_t plane);
+    void (*spread_bf16)(const uint16_t table[3][256], const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
+} mr_resize_kernels;
+
+extern const mr_resize_kernels mr_resize_plain;
+/* The best that this machine runs. */
+const mr_resize_kernels *mr_resize_kernels_best(void);
+
+/* Outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. MR_SYSTEM: no memory. */
+mr_status mr_resize_axis_set(mr_resize_axis *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
+                             bool bicubic, bool mirrored, mr_error *err);
+void mr_resize_axis_free(mr_resize_axis *axis);
+
+#endif

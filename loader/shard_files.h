@@ -1,0 +1,30 @@
+/* shard_files.h - the shards of a split, kept open and shared by threads.
+ * Invariant: at most a fixed number of shards is open (fewer where the process may open few files); a borrowed one stays
+ * open until it is returned.  Descriptors have no read position in use (pread only), so a fork may share them.
+ * A thread borrows one shard at a time: borrowing two could wait for ever. */
+#ifndef MR_SHARD_FILES_H
+#define MR_SHARD_FILES_H
+
+#include "dataset.h"
+
+enum { MR_SHARD_FILES_MAX = 64 };
+
+typedef struct mr_shard_files mr_shard_files;
+
+typedef struct mr_open_shard {
+    int mdb, idx;                   /* descriptors */
+    unsigned borrowers;
+    uint64_t used;                  /* when last: the longest unused is closed first */
+    const mr_shard *shard;
+} mr_open_shard;
+
+/* `max` shards at once; 0: MR_SHARD_FILES_MAX, or what RLIMIT_NOFILE leaves.  Dataset and split must outlive it. */
+mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
+                             mr_error *err);
+void mr_shard_files_free(mr_shard_files *f);
+
+/* The shard that has sample n, open.  Where no file can be opened it closes idle ones, then waits for others' returns. */
+mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_shard **out, mr_error *err);
+void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard);
+
+#endif

@@ -1,0 +1,228 @@
+/* work.c - one sample, from its number to the bytes or pixels that are delivered. */
+#include "work.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "file.h"
+#include "options.h"
+
+typedef unsigned long long ull;
+
+enum {
+    READ_STEP = 4 << 20,            /* between two looks at `stop` */
+    ADVISE_STEP = 128 << 10,        /* the kernel reads ahead no more than this (read_ahead_kb) a call */
+};
+
+/* ---- opening -------------------------------------------------------------------------------------------------- */
+
+mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
+{
+    mr_order order;
+    *w = (mr_work){.files = NULL};
+    mr_status status = mr_loader_options_fill(options, mr_dataset_manifest(ds), &w->o, err);
+    if (status != MR_OK)
+        return status;
+    const mr_split *split = w->split = mr_manifest_split(mr_dataset_manifest(ds), w->o.split);
+    w->o.split = split->name;       /* the caller's text may go */
+    status = mr_order_make(w->o.shuffle, split->samples, w->o.seed, w->o.window_bytes, mr_split_mean_bytes(split),
+                           &order, err);
+    if (status == MR_OK)
+        status = mr_schedule_make(&order, w->o.global_batch, w->o.world, w->o.tail, &w->schedule, err);
+    if (status == MR_OK)
+        status = mr_shard_files_new(ds, split, 0, &w->files, err);
+    return status;
+}
+
+void mr_work_close(mr_work *w)
+{
+    mr_shard_files_free(w->files);
+    w->files = NULL;
+}
+
+mr_status mr_hands_init(mr_hands *h, mr_error *err)
+{
+    *h = (mr_hands){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
+    if (h->pixels && h->resizer)
+        return MR_OK;
+    mr_hands_free(h);
+    return mr_fail_memory(err, "opening a loader");
+}
+
+void mr_hands_free(mr_hands *h)
+{
+    mr_slab_free(&h->bytes, NULL);
+    mr_pixels_scratch_free(h->pixels);
+    mr_resizer_free(h->resizer);
+    *h = (mr_hands){0};
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+static mr_status name_sample(const mr_shard *shard, uint64_t sample, const char *what, mr_status status,
+                             const mr_error *why, mr_error *err)
+{
+    return mr_fail(err, status, "%s.mdb: sample %llu: %s%s", shard->name, (ull)sample, what, why->text);
+}
+
+/* One byte of the record that must not wait: where it is there at once the record is in memory, and advice would only
+ * cost (1 us for 110 KB).  A kernel that cannot tell is given the advice. */
+static bool in_memory(int fd, uint64_t offset)
+{
+    uint8_t byte;
+    struct iovec part = {&byte, 1};
+    return preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT) == 1;
+}
+
+static void advise(int fd, uint64_t offset, uint64_t len)
+{
+    if (in_memory(fd, offset + len / 2))
+        return;
+    for (uint64_t at = 0; at < len; at += ADVISE_STEP)
+        posix_fadvise(fd, (off_t)(offset + at), (off_t)(len - at < ADVISE_STEP ? len - at : ADVISE_STEP),
+                      POSIX_FADV_WILLNEED);
+}
+
+mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
+{
+    const mr_open_shard *open;
+    mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_dataset_row(open->idx, open->shard, sample - open->shard->first, row, err);
+    if (status == MR_OK) {
+        advise(open->mdb, row->image_offset, row->image_len);
+        if (w->o.with_meta)
+            advise(open->mdb, row->meta_offset, row->meta_len);
+    }
+    mr_shard_files_return(w->files, open);
+    return status;
+}
+
+/* In steps, so that a large record on a slow disk can be given up. */
+static mr_status read_span(const mr_work *w, int fd, uint8_t *out, size_t len, uint64_t offset, const char *name,
+                           mr_error *err)
+{
+    while (len) {
+        size_t step = len < READ_STEP ? len : READ_STEP;
+        if (atomic_load_explicit(&w->stop, memory_order_relaxed))
+            return MR_END;
+        mr_status status = mr_file_pread(fd, out, step, offset, name, err);
+        if (status != MR_OK)
+            return status;
+        out += step;
+        offset += step;
+        len -= step;
+    }
+    return MR_OK;
+}
+
+typedef struct span {
+    uint64_t offset, hash;
+    size_t len;
+    const char *name;
+} span;
+
+static mr_status read_record(mr_work *w, uint64_t sample, const span *s, uint8_t *out, mr_error *err)
+{
+    const mr_open_shard *open;
+    mr_error why;
+    mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
+    if (status != MR_OK)
+        return status;
+    const mr_shard *shard = open->shard;
+    status = read_span(w, open->mdb, out, s->len, s->offset, s->name, &why);
+    mr_shard_files_return(w->files, open);
+    if (status == MR_END)
+        return status;
+    if (status != MR_OK)
+        return name_sample(shard, sample, "its ", status, &why, err);
+    if (mr_hash64(out, s->len) == s->hash)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; `millrace verify` "
+                   "shows the extent", shard->name, (ull)sample, s->name);
+}
+
+mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err)
+{
+    span s = {row->image_offset, row->image_hash, row->image_len, "image"};
+    return read_record(w, sample, &s, out, err);
+}
+
+mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err)
+{
+    span s = {row->meta_offset, row->meta_hash, row->meta_len, "meta"};
+    return read_record(w, sample, &s, out, err);
+}
+
+mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err)
+{
+    mr_status status = mr_slab_reserve(&h->bytes, row->image_len, 0, NULL, err);
+    return status == MR_OK ? mr_work_image(w, sample, row, h->bytes.data, err) : status;
+}
+
+/* ---- pixels --------------------------------------------------------------------------------------------------- */
+
+static uint8_t orientation_of(const mr_work *w, const mr_row *row)
+{
+    return w->o.transform.apply_orientation ? row->orientation : 1;
+}
+
+mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t sample, const mr_row *row)
+{
+    uint32_t width = row->width, height = row->height;
+    mr_orient_size(orientation_of(w, row), &width, &height);
+    if (w->o.transform.kind == MR_TRANSFORM_TRAIN)
+        return mr_view_train(&w->o.transform, w->o.seed, epoch, sample, width, height);
+    return mr_view_eval(&w->o.transform, width, height);
+}
+
+size_t mr_work_pixel_bytes(const mr_loader_options *o)
+{
+    size_t values = (size_t)o->transform.size * o->transform.size * 3;
+    switch (o->deliver) {
+    case MR_DELIVER_U8_NHWC: return values;
+    case MR_DELIVER_F32_NCHW: return values * sizeof(float);
+    case MR_DELIVER_BF16_NCHW: return values * sizeof(uint16_t);
+    case MR_DELIVER_ENCODED: break;
+    }
+    return 0;
+}
+
+mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
+                         const uint8_t **rgb, mr_error *err)
+{
+    const uint32_t image_flags = MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE |
+                                 MR_FLAG_ARITHMETIC;
+    mr_image_facts facts = {row->width, row->height, row->codec, row->orientation, row->components, row->bits,
+                            row->flags & image_flags};
+    mr_region seen = {v->left, v->top, v->width, v->height};
+    mr_region stored = mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
+    mr_error why;
+    const uint8_t *pixels = NULL;
+    mr_status status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
+    if (status == MR_OK)
+        status = mr_orient_pixels(h->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
+    if (status != MR_OK)
+        return name_sample(mr_dataset_shard(w->split, sample), sample, "", status, &why, err);
+    *rgb = pixels;
+    return MR_OK;
+}
+
+mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
+{
+    const mr_transform *t = &w->o.transform;
+    mr_resize_job job = {
+        .rgb = rgb, .in_width = v->width, .in_height = v->height, .out_width = v->out_width, .out_height = v->out_height,
+        .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
+        .flip = v->flip, .bicubic = t->bicubic != 0,
+    };
+    switch (w->o.deliver) {
+    case MR_DELIVER_U8_NHWC: return mr_resize_u8(h->resizer, &job, out, err);
+    case MR_DELIVER_F32_NCHW: return mr_resize_f32(h->resizer, &job, t->mean, t->std, out, err);
+    case MR_DELIVER_BF16_NCHW: return mr_resize_bf16(h->resizer, &job, t->mean, t->std, out, err);
+    case MR_DELIVER_ENCODED: break;
+    }
+    return MR_OK;
+}

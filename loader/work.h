@@ -1,0 +1,55 @@
+/* work.h - one sample, from its number to the bytes or pixels that are delivered.
+ * Invariant: what these functions give is a pure function of the options and the dataset; a thread brings only memory.
+ *
+ *   number -> row (.idx) -> advise        ... later ...        pread -> hash -> [decode -> turn -> resize] -> batch */
+#ifndef MR_WORK_H
+#define MR_WORK_H
+
+#include <stdatomic.h>
+
+#include "augment.h"
+#include "pixels.h"
+#include "resize.h"
+#include "schedule.h"
+#include "shard_files.h"
+#include "slab.h"
+
+typedef struct mr_work {            /* shared by all threads, fixed after opening but for `stop` */
+    mr_loader_options o;            /* filled: options.h */
+    const mr_split *split;
+    mr_shard_files *files;
+    mr_schedule schedule;
+    _Atomic bool stop;              /* given up: calls return MR_END as soon as they can */
+} mr_work;
+
+/* Keeps a copy of the options, but for the split's name and the allocator. */
+mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
+void mr_work_close(mr_work *w);     /* zeroed is fine */
+
+typedef struct mr_hands {           /* what a thread owns */
+    mr_slab bytes;                  /* an encoded file */
+    mr_pixels_scratch *pixels;
+    mr_resizer *resizer;
+} mr_hands;
+
+mr_status mr_hands_init(mr_hands *h, mr_error *err);
+void mr_hands_free(mr_hands *h);
+
+/* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop. */
+mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err);     /* and starts reading its record */
+mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* image_len */
+mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);   /* meta_len */
+
+/* The size of the picture as seen, and what of it is shown. */
+mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t sample, const mr_row *row);
+
+/* Bytes of one decoded sample; 0 for encoded delivery. */
+size_t mr_work_pixel_bytes(const mr_loader_options *o);
+/* Reads into hands->bytes. */
+mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err);
+/* What was fetched: the region that the view needs, turned if it is to be; lent by the hands. */
+mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
+                         const uint8_t **rgb, mr_error *err);
+mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
+
+#endif

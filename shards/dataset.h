@@ -1,0 +1,21 @@
+/* dataset.h - an open dataset as the loader sees it: manifest, files, rows one by one.
+ * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once. */
+#ifndef MR_DATASET_H
+#define MR_DATASET_H
+
+#include "format.h"
+#include "manifest.h"
+
+const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
+
+/* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says.
+ * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files). */
+mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
+
+/* The shard that has sample n of the split; n < split->samples. */
+const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
+
+/* Row i of an open .idx, bounds-checked against the manifest.  MR_BAD_SAMPLE: the row points outside of the shard. */
+mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err);
+
+#endif

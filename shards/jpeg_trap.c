@@ -1,0 +1,63 @@
+/* jpeg_trap.c - libjpeg's failures as a status; see jpeg_trap.h.
+ * Invariant: a callback that jumps has set `status` to a failure and filled `err`. */
+#include "jpeg_trap.h"
+
+#include <limits.h>
+
+#include <jerror.h>
+
+static void on_error(j_common_ptr cinfo)
+{
+    mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
+    char words[JMSG_LENGTH_MAX];
+    cinfo->err->format_message(cinfo, words);
+    if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY)
+        trap->status = mr_fail_memory(trap->err, "decoding a JPEG");
+    else
+        trap->status = mr_fail(trap->err, MR_BAD_SAMPLE, "JPEG cannot be decoded: %s", words);
+    longjmp(trap->out, 1);
+}
+
+/* Level -1 is a warning: the data is corrupt and libjpeg would go on with gray. */
+static void on_message(j_common_ptr cinfo, int level)
+{
+    if (level < 0)
+        on_error(cinfo);
+}
+
+static void on_progress(j_common_ptr cinfo)
+{
+    mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
+    int scans = ((j_decompress_ptr)cinfo)->input_scan_number;
+    if (scans <= 0 || (unsigned)scans <= trap->limits.max_scans)
+        return;
+    trap->status = mr_fail(trap->err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", trap->limits.max_scans);
+    longjmp(trap->out, 1);
+}
+
+static long memory_limit(const mr_image_limits *limits)
+{
+    uint64_t bytes;
+    if (__builtin_mul_overflow(limits->max_pixels, 8u, &bytes) || bytes > LONG_MAX)
+        return LONG_MAX;
+    return (long)bytes;
+}
+
+void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, const mr_image_limits *limits,
+                      mr_error *err)
+{
+    trap->limits = *limits;
+    trap->status = MR_OK;
+    trap->err = err;
+    cinfo->err = jpeg_std_error(&trap->errors);
+    trap->errors.error_exit = on_error;
+    trap->errors.emit_message = on_message;
+    trap->progress = (struct jpeg_progress_mgr){.progress_monitor = on_progress};
+}
+
+void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
+{
+    jpeg_create_decompress(cinfo);
+    cinfo->mem->max_memory_to_use = memory_limit(&trap->limits);
+    cinfo->progress = &trap->progress;
+}

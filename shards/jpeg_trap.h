@@ -1,0 +1,40 @@
+/* jpeg_trap.h - libjpeg's failures as a status: an error, a warning or too many scans jump out of the decoder.
+ * Invariant: what must survive a jump is a member of the struct that holds the trap, never a local variable.
+ *
+ *      static void work(struct run *run)                       everything that may jump, and nothing else
+ *      {
+ *          if (setjmp(run->trap.out))
+ *              return;                                         run->trap.status and the error say why
+ *          mr_jpeg_trap_create(&run->trap, &run->cinfo);
+ *          ...
+ *      }
+ *      mr_jpeg_trap_set(&run.trap, &run.cinfo, limits, err);   before
+ *      work(&run);
+ *      jpeg_destroy_decompress(&run.cinfo);                    after, however it ended; cinfo began zeroed
+ */
+#ifndef MR_JPEG_TRAP_H
+#define MR_JPEG_TRAP_H
+
+#include <setjmp.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include "image.h"
+
+typedef struct mr_jpeg_trap {
+    struct jpeg_error_mgr errors;           /* first: libjpeg's callbacks are given its address */
+    struct jpeg_progress_mgr progress;
+    jmp_buf out;
+    mr_image_limits limits;
+    mr_status status;
+    mr_error *err;
+} mr_jpeg_trap;
+
+/* `limits` are filled in ones. */
+void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, const mr_image_limits *limits,
+                      mr_error *err);
+/* jpeg_create_decompress() within the limits; may jump. */
+void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
+
+#endif

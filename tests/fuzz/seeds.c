@@ -1,0 +1,274 @@
+/* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT [DATA].
+ *
+ *      OUT/image/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/
+ *
+ * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without DATA, the folder of
+ * real samples: millrace draws, ingests and exports datasets of its own. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "dataset_maker.h"
+#include "file.h"
+#include "support.h"
+
+static const char *out;
+
+static void seed(const char *target, const char *name, const void *bytes, size_t len)
+{
+    char *path = support_path("%s/%s/%s", out, target, name);
+    support_write(path, bytes, len);
+    free(path);
+}
+
+static void seed_file(const char *target, const char *name, const char *path)
+{
+    size_t len;
+    uint8_t *bytes = support_read(path, &len);
+    seed(target, name, bytes, len);
+    free(bytes);
+}
+
+/* ---- drawn and written by the suite's own makers ----------------------------------------------------------------- */
+
+static void seed_picture(const char *name, picture p)
+{
+    seed("image", name, p.bytes, p.len);
+    picture_free(&p);
+}
+
+static void seed_images(void)
+{
+    picture exif = make_exif(false, 3, 1, 6), exif_be = make_exif(true, 3, 1, 8);
+    seed("image", "exif-le", exif.bytes, exif.len);
+    seed("image", "exif-be", exif_be.bytes, exif_be.len);
+    seed_picture("gray.jpg", make_jpeg((jpeg_kind){.width = 9, .height = 7, .components = 1}));
+    seed_picture("exif.jpg", make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3, .exif = &exif_be}));
+    seed_picture("progressive.jpg", make_jpeg((jpeg_kind){.width = 24, .height = 8, .components = 3,
+                                                          .progressive = true, .restart = 1}));
+    seed_picture("arithmetic.jpg", make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 4,
+                                                         .arithmetic = true}));
+    seed_picture("gray.png", make_png(5, 4, 0, 1, false));
+    seed_picture("palette.png", make_png(5, 4, 3, 4, true));
+    seed_picture("rgba.png", make_png(5, 4, 6, 16, false));
+    seed_picture("lossy.webp", make_webp(9, 7, false, false));
+    seed_picture("lossless.webp", make_webp(9, 7, true, true));
+    seed_picture("animated.webp", make_webp_extended(9, 7, 2, &exif));
+    picture_free(&exif);
+    picture_free(&exif_be);
+}
+
+/* Shards of a few pages, one of them with a branch page. */
+static void seed_shards(const char *tmp)
+{
+    picture small = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 1}), big = make_png(40, 40, 2, 8, false);
+    made few[4] = {{.source = "a.jpg", .image = small, .more = ",\"label\":1"}, {.source = "b.png", .image = big},
+                   {.source = "c.jpg", .shares = true}, {.source = "d.jpg", .image = small, .more = ",\"labels\":[0,2]"}};
+    made many[160];
+    for (size_t i = 0; i < 160; i++)
+        many[i] = (made){.source = "x.jpg", .image = small, .shares = i > 0};
+    const made_split splits[] = {{"train", few, 4, 4}, {"val", many, 160, 160}};
+    char *dir = support_path("%s/made", tmp);
+    if (mkdir(dir, 0755) != 0)
+        fail_msg("cannot make %s", dir);
+    dataset_make(dir, splits, 2);
+    for (size_t i = 0; i < 2; i++) {
+        char *mdb = support_path("%s/%s-00000.mdb", dir, splits[i].name);
+        char *idx = support_path("%s/%s-00000.idx", dir, splits[i].name);
+        seed_file("walk", splits[i].name, mdb);
+        seed_file("index", splits[i].name, idx);
+        free(mdb);
+        free(idx);
+    }
+    picture_free(&small);
+    picture_free(&big);
+    free(dir);
+}
+
+static void seed_texts(void)
+{
+    static const char *const texts[] = {"256MiB", "64k", "1.5GB", "18446744073709551615", "18446744073709551616",
+                                        "1e400", "a\\x41\\\\b", "caf\xC3\xA9/\xFF\x01.jpg", "verfy", "train-2017",
+                                        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+    for (size_t i = 0; i < MR_COUNT(texts); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "text-%zu", i);
+        seed("text", name, texts[i], strlen(texts[i]));
+    }
+}
+
+/* ---- datasets drawn by millrace ---------------------------------------------------------------------------------- */
+
+static bool ends(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcasecmp(name + n - m, end) == 0;
+}
+
+/* The target that reads such a file alone; NULL: none. */
+static const char *target_of(const char *name)
+{
+    static const char *const table[][2] = {
+        {".csv", "csv"},     {".jsonl", "jsonl"}, {".json", "coco_json"}, {".jpg", "image"},   {".jpeg", "image"},
+        {".png", "image"},   {".webp", "image"},  {".gif", "image"},      {".zip", "archive"}, {".tar", "archive"},
+        {".tgz", "archive"}, {".gz", "archive"},  {".zst", "archive"},    {".jar", "archive"}, {".bz2", "archive"}};
+    for (size_t i = 0; i < MR_COUNT(table); i++)
+        if (ends(name, table[i][0]))
+            return table[i][1];
+    return NULL;
+}
+
+/* The tree in the words of fuzz_layouts.c, pictures without their bytes; the text files are seeds of their own. */
+static void seed_tree(const char *dir, const char *name)
+{
+    char *list = support_list(dir), *rest = list, *line;
+    mr_buf tree = {0};
+    mr_buf_add(&tree, ",,,", 4);
+    while ((line = strsep(&rest, "\n")) && *line) {
+        char *path = support_path("%s/%s", dir, line), *flat = support_path("%s-%s", name, strrchr(line, '/')
+                                                                            ? strrchr(line, '/') + 1 : line);
+        const char *target = target_of(line);
+        mr_buf_add(&tree, line, strlen(line) + 1);
+        if (!target || strcmp(target, "image") != 0) {
+            char *text = (char *)support_read(path, NULL);
+            mr_buf_add_text(&tree, text);
+            free(text);
+            if (target)
+                seed_file(target, flat, path);
+        }
+        mr_buf_add(&tree, "", 1);
+        free(path);
+        free(flat);
+    }
+    seed("layouts", name, tree.data, tree.len);
+    mr_buf_free(&tree);
+    free(list);
+}
+
+/* A dataset's own files: manifest, indexes, metas. */
+static void seed_dataset(const char *dir, const char *name)
+{
+    static const char *const splits[] = {"train", "val", "test"};
+    char *path = support_path("%s/manifest.json", dir);
+    mr_dataset *ds = NULL;
+    mr_sample_view view = {0};
+    mr_error err;
+    seed_file("manifest", name, path);
+    if (mr_dataset_open(dir, &ds, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < MR_COUNT(splits); i++) {
+        char *meta = support_path("%s-%s", name, splits[i]), *idx = support_path("%s/%s-00000.idx", dir, splits[i]);
+        if (mr_dataset_samples(ds, splits[i]) && mr_dataset_read(ds, splits[i], 0, &view, &err) == MR_OK)
+            seed("meta", meta, view.meta, view.meta_len);
+        if (support_exists(idx))
+            seed_file("index", meta, idx);
+        free(meta);
+        free(idx);
+    }
+    mr_sample_view_free(&view);
+    mr_dataset_free(ds);
+    free(path);
+}
+
+static void seed_archive(const char *name, int format, int filter)
+{
+    char *path = support_path("%s/archive/%s", out, name);
+    struct archive *a = archive_write_new();
+    struct archive_entry *e = archive_entry_new();
+    static const char *const names[] = {"train/a/1.txt", "train/b/2.txt", "\xFF/3.txt", "link.txt"};
+    int ok = archive_write_set_format(a, format) | archive_write_add_filter(a, filter) |
+             archive_write_open_filename(a, path);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        archive_entry_clear(e);
+        archive_entry_set_pathname(e, names[i]);
+        archive_entry_set_filetype(e, AE_IFREG);
+        archive_entry_set_perm(e, 0644);
+        archive_entry_set_size(e, i < 3 ? 5 : 0);
+        if (i == 3)
+            archive_entry_set_hardlink(e, names[0]);
+        if (archive_write_header(a, e) == ARCHIVE_OK && i < 3)
+            ok |= archive_write_data(a, "hello", 5) == 5 ? 0 : -1;
+    }
+    archive_entry_free(e);
+    if (archive_write_close(a) != ARCHIVE_OK || ok < ARCHIVE_WARN)
+        fail_msg("%s: %s", name, archive_error_string(a));
+    archive_write_free(a);
+    free(path);
+}
+
+static void seed_layouts(const char *tmp)
+{
+    static const char *const kinds[][2] = {{"imagenette", NULL}, {"coco", NULL}, {"newyorker", NULL},
+                                           {"roboflow", "folder"}, {"roboflow", "multi-class"}, {"roboflow", "coco"},
+                                           {"roboflow", "clip"}};
+    for (size_t i = 0; i < MR_COUNT(kinds); i++) {
+        const char *variant = kinds[i][1];
+        char *name = support_path("%s%s%s", kinds[i][0], variant ? "-" : "", variant ? variant : "");
+        char *tree = support_path("%s/%s", tmp, name), *set = support_path("%s.mr", tree);
+        const char *images = variant && strcmp(variant, "clip") == 0 ? "--images=120" : "--images=10";
+        support_expect(0, "sample", tree, "-q", images, "--size=32:40", "--layout", kinds[i][0],
+                       variant ? "--variant" : (char *)NULL, variant, (char *)NULL);
+        support_expect(0, "ingest", "-q", tree, set, (char *)NULL);
+        seed_tree(tree, name);
+        seed_dataset(set, name);
+        free(name);
+        free(tree);
+        free(set);
+    }
+}
+
+/* ---- real samples ------------------------------------------------------------------------------------------------ */
+
+static void seed_real(const char *data)
+{
+    char *list = support_list(data), *rest = list, *line;
+    unsigned n = 0;
+    while ((line = strsep(&rest, "\n")) && *line) {
+        const char *target = target_of(line);
+        char *path = support_path("%s/%s", data, line), name[300];
+        uint64_t most = target && strcmp(target, "image") == 0 ? 6000 : 24000;
+        snprintf(name, sizeof name, "real-%05u-%.100s", ++n, strrchr(line, '/') ? strrchr(line, '/') + 1 : line);
+        if (target && support_size(path) <= most)
+            seed_file(target, name, path);
+        free(path);
+    }
+    free(list);
+}
+
+int main(int argc, char **argv)
+{
+    mr_error err;
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "use: fuzz_seeds OUT [DATA]\n");
+        return 2;
+    }
+    out = argv[1];
+    if (mr_dir_remove(AT_FDCWD, out, &err) != MR_OK && support_exists(out)) {
+        fprintf(stderr, "%s\n", err.text);
+        return 3;
+    }
+    char *tmp = support_tmpdir();
+    seed_images();
+    seed_shards(tmp);
+    seed_texts();
+    seed_layouts(tmp);
+    char *archives = support_path("%s/archive", out);
+    if (mr_dir_make(archives, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    seed_archive("tar", ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_NONE);
+    seed_archive("pax", ARCHIVE_FORMAT_TAR_PAX_RESTRICTED, ARCHIVE_FILTER_GZIP);
+    seed_archive("zip", ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE);
+    seed_archive("cpio", ARCHIVE_FORMAT_CPIO_POSIX, ARCHIVE_FILTER_NONE);
+    seed_archive("7zip", ARCHIVE_FORMAT_7ZIP, ARCHIVE_FILTER_NONE);
+    if (argc == 3 && support_exists(argv[2]))
+        seed_real(argv[2]);
+    support_tmpdir_remove(tmp);
+    free(archives);
+    return 0;
+}
