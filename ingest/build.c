@@ -99,17 +99,28 @@ static void add_to_recipe(mr_hasher *recipe, const build *b, size_t row)
 /* Equal hashes are not proof: XXH3-128 can be forged.  The bytes are compared before one copy stands for two. */
 static mr_status settle_holder(build *b, size_t row, uint32_t *holder, mr_error *err)
 {
+    enum { CHUNK = 1 << 20 };
     const mr_source *source = b->in->source;
     uint32_t mine = sample_of(b, row)->entry, other = sample_of(b, b->holders[row])->entry;
+    uint64_t size = mr_source_entry(source, mine)->size;
     *holder = b->holders[row];
     if (*holder == row || mine == other)
         return MR_OK;
-    mr_status status = mr_source_read(source, mine, &b->image, err);
-    if (status == MR_OK)
-        status = mr_source_read(source, other, &b->other, err);
-    if (status == MR_OK && (b->image.len != b->other.len || memcmp(b->image.data, b->other.data, b->image.len) != 0))
-        *holder = (uint32_t)row;
-    return status;
+    mr_buf_clear(&b->image);
+    mr_buf_clear(&b->other);
+    if (!mr_buf_reserve(&b->image, CHUNK) || !mr_buf_reserve(&b->other, CHUNK))
+        return mr_fail_memory(err, b->cut->name);
+    for (uint64_t at = 0; at < size && *holder != row; at += CHUNK) {
+        size_t len = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        mr_status status = mr_source_pread(source, mine, b->image.data, len, at, err);
+        if (status == MR_OK)
+            status = mr_source_pread(source, other, b->other.data, len, at, err);
+        if (status != MR_OK)
+            return status;
+        if (memcmp(b->image.data, b->other.data, len) != 0)
+            *holder = (uint32_t)row;
+    }
+    return MR_OK;
 }
 
 static mr_status put_image(build *b, mr_writer *w, size_t row, mr_error *err)

@@ -1,5 +1,6 @@
 /* examine.c - pass 1: every image file is read once, hashed, and its header judged.
  * Invariant: the verdict on a file depends on its bytes and the limits alone; work is shared by threads and ranks. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,17 @@
 #include "pool.h"
 #include "term.h"
 
-enum { RANK_BLOCK = 64 };           /* neighbouring files go to the same rank */
+enum {
+    RANK_BLOCK = 64,                /* neighbouring files go to the same rank */
+    LARGE = 64 << 20,               /* one such file at a time: memory is the largest record, not that times threads */
+    HEAD = 4096,
+};
 
 typedef struct pass {
     mr_ingest *in;
     mr_buf *buffers;                /* one a worker */
     mr_progress *progress;
+    pthread_mutex_t large;
 } pass;
 
 static bool mine(const mr_ingest *in, size_t file)
@@ -21,31 +27,62 @@ static bool mine(const mr_ingest *in, size_t file)
     return file / RANK_BLOCK % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
 }
 
-static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error *err)
+/* Hashes and judges what has been read. */
+static mr_status judge(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_error *err)
 {
-    pass *p = ctx;
-    mr_ingest *in = p->in;
-    mr_examined *x = &in->examined[file];
-    mr_buf *bytes = &p->buffers[worker];
     mr_error why;
-    if (!mine(in, file))
-        return MR_OK;
-    mr_status status = mr_source_read(in->source, in->files[file], bytes, err);
-    if (status != MR_OK)
-        return status;
     x->hash = mr_hash64(bytes->data, bytes->len);
     mr_hash128(bytes->data, bytes->len, x->hash128);
-    status = mr_image_examine(bytes->data, bytes->len, &in->options->limits, &x->facts, &why);
+    mr_status status = mr_image_examine(bytes->data, bytes->len, &in->options->limits, &x->facts, &why);
     if (status == MR_OK && in->options->decode)
         status = mr_image_decode(bytes->data, bytes->len, &in->options->limits, &why);
     if (status == MR_SYSTEM || status == MR_MISUSE) {
-        *err = why;
+        if (err)
+            *err = why;
         return status;
     }
     if (status != MR_OK && !(x->why = strdup(why.text)))
         return mr_fail_memory(err, "examining images");
-    mr_progress_add(p->progress, 1, bytes->len);
     return MR_OK;
+}
+
+/* A large file that is no image is refused by its first bytes: an archive of 10 KB can hold a gigabyte of nothing. */
+static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examined *x, mr_error *err)
+{
+    mr_status status = mr_buf_reserve(bytes, HEAD) ? mr_source_pread(p->in->source, entry, bytes->data, HEAD, 0, err)
+                                                   : mr_fail_memory(err, "examining images");
+    if (status != MR_OK)
+        return status;
+    bytes->len = HEAD;
+    if (!mr_codec_find(bytes->data, HEAD, NULL))
+        return judge(p->in, bytes, x, err);
+    pthread_mutex_lock(&p->large);
+    status = mr_source_read(p->in->source, entry, bytes, err);
+    if (status == MR_OK)
+        status = judge(p->in, bytes, x, err);
+    mr_buf_free(bytes);
+    pthread_mutex_unlock(&p->large);
+    return status;
+}
+
+static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error *err)
+{
+    pass *p = ctx;
+    mr_ingest *in = p->in;
+    mr_buf *bytes = &p->buffers[worker];
+    uint32_t entry = in->files[file];
+    uint64_t size = mr_source_entry(in->source, entry)->size;
+    if (!mine(in, file))
+        return MR_OK;
+    mr_buf_clear(bytes);
+    mr_status status = MR_OK;
+    if (size > LARGE)
+        status = examine_large(p, entry, bytes, &in->examined[file], err);
+    else if ((status = mr_source_read(in->source, entry, bytes, err)) == MR_OK)
+        status = judge(in, bytes, &in->examined[file], err);
+    if (status == MR_OK)
+        mr_progress_add(p->progress, 1, size);
+    return status;
 }
 
 /* Each image file once, however many samples show it. */
@@ -149,7 +186,7 @@ static mr_status number_contents(mr_ingest *in, mr_error *err)
 
 mr_status mr_examine(mr_ingest *in, mr_error *err)
 {
-    pass p = {.in = in};
+    pass p = {.in = in, .large = PTHREAD_MUTEX_INITIALIZER};
     unsigned jobs = in->options->jobs ? in->options->jobs : 1;
     mr_status status = list_files(in, err);
     p.buffers = mr_alloc(jobs, sizeof *p.buffers);

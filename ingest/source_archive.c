@@ -150,6 +150,18 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
     return MR_OK;
 }
 
+/* A sparse file may end in a hole, of which libarchive says nothing. */
+static mr_status end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (p->size >= size)
+        return MR_OK;
+    if (p->in_place)
+        status = leave_place(u, p, err);
+    p->size = size;
+    return status;
+}
+
 static mr_status archive_holder(unpack *u, mr_error *err)
 {
     if (u->holder != MR_NO_ENTRY)
@@ -176,6 +188,10 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     else if (stated && (uint64_t)archive_entry_size(e) > max)
         p.large = true;
     mr_status status = p.why || p.large ? MR_OK : follow_data(u, max, &p, err);
+    if (status != MR_OK)
+        return status;
+    if (!p.why && !p.large && stated && archive_entry_sparse_count(e) > 0)
+        status = end_hole(u, (uint64_t)archive_entry_size(e), &p, err);
     if (status != MR_OK)
         return status;
     /* Refused bytes are left behind in the spool: what comes next must find nothing but zeros in its holes. */

@@ -108,8 +108,13 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
     if (w->o.deliver != MR_DELIVER_ENCODED)
         used = count * mr_work_pixel_bytes(&w->o);
     b->lent.data_bytes = used;
-    mr_status status = mr_slab_reserve(&b->data, used, 0, w->o.allocator, err);
-    return status == MR_OK ? mr_slab_reserve(&b->meta, b->meta_used, 0, NULL, err) : status;
+    return mr_slab_reserve(&b->meta, b->meta_used, 0, NULL, err);
+}
+
+mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err)
+{
+    b->data = memory;
+    return mr_slab_reserve(&b->data, b->lent.data_bytes, 0, w->o.allocator, err);
 }
 
 /* ---- load ----------------------------------------------------------------------------------------------------- */

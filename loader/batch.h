@@ -1,7 +1,8 @@
 /* batch.h - one batch on its way from the plan to the caller.
  * Invariant: the slots of a batch are loaded by any threads in any order, and what comes out is the same.
  *
- *   plan     one thread     slots, rows, where each sample's bytes will stand, memory, read-ahead
+ *   plan     one thread     slots, rows, where each sample's bytes will stand, read-ahead
+ *   bind     one thread     memory: the batch's own from now until it is released
  *   load     many threads   slot i alone: bytes or pixels into its place, its facts
  *   finish   one thread     bad slots by the rule, meta pointers, what the caller sees
  *
@@ -29,7 +30,8 @@ typedef struct mr_loading {
     mr_batch lent;                  /* first: the caller's pointer is ours */
     mr_sample_facts *facts;
     mr_part *parts;
-    mr_slab data, meta;
+    mr_slab data;                   /* bound */
+    mr_slab meta;
     size_t meta_used;
     mr_bad_slot *bad;               /* in order of slots */
     size_t bad_count, bad_room;
@@ -44,6 +46,10 @@ mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err);
 void mr_loading_free(mr_loading *b, const mr_work *w);
 
 mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t step, mr_error *err);
+
+/* `memory` is the batch's until it is taken back from b->data.  Late, so that the memory used last is used next: it is
+ * still in the processor's cache. */
+mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err);
 
 /* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: given up. */
 mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err);

@@ -1,7 +1,8 @@
 /* loader.c - mr_loader_*: threads that load the slots of a few batches, and batches given out in order.
  *
- *   free -> planning -> loading -> finishing -> done -> lent -> free          queue: planning to done, in plan order
- *            1 thread    all        the last            caller
+ *   free -> planning -> planned -> binding -> loading -> finishing -> done -> lent -> free
+ *           1 thread               1 thread   all        the last            caller
+ *           |---------------------- queue, in plan order -------------|
  *
  * Contract: one lock guards states, queue and counters; plan, load and finish run outside of it on a batch that the
  * state gives them.  Threads take slots of the earliest batch that has some, so a batch is done as soon as it can be.
@@ -18,7 +19,7 @@
 
 typedef unsigned long long ull;
 
-enum { FREE, PLANNING, LOADING, FINISHING, DONE, LENT };
+enum { FREE, PLANNING, PLANNED, BINDING, LOADING, FINISHING, DONE, LENT };
 
 enum {
     AHEAD = 128,                    /* slots planned, so read ahead, before slots are loaded (if prefetch allows) */
@@ -38,6 +39,8 @@ struct mr_loader {
     pthread_cond_t to_do, ready;    /* for the threads; for callers */
     mr_loading *batches, **queue, **idle;   /* `total` each; queue[0] is the next to be given, idle is a stack */
     unsigned total, queued, idles;
+    mr_slab *slabs;                 /* a stack as high as there are batches without one */
+    unsigned slab_count;
     hand *hands;
     unsigned started, hand_count;   /* threads running; hands (one without threads) */
     unsigned busy, callers;         /* in plan, load or finish; inside of mr_loader_next() */
@@ -89,7 +92,7 @@ static void plan(mr_loader *l)
     if (status != MR_OK)
         fail_batch(l, b, status, &why);
     else
-        b->state = LOADING;
+        b->state = PLANNED;
     pthread_cond_broadcast(&l->to_do);
 }
 
@@ -116,6 +119,23 @@ static void finish(mr_loader *l, mr_loading *b, hand *h)
     b->state = DONE;
     if (l->queued && l->queue[0] == b)
         pthread_cond_broadcast(&l->ready);
+}
+
+static void bind(mr_loader *l, mr_loading *b)
+{
+    mr_error why = {0};
+    mr_slab memory = l->slabs[--l->slab_count];
+    b->state = BINDING;
+    l->busy++;
+    pthread_mutex_unlock(&l->lock);
+    mr_status status = mr_loading_bind(b, &l->work, memory, &why);
+    pthread_mutex_lock(&l->lock);
+    l->busy--;
+    if (status != MR_OK)
+        fail_batch(l, b, status, &why);
+    else
+        b->state = LOADING;
+    pthread_cond_broadcast(&l->to_do);
 }
 
 /* Many at once while there are many; one by one towards the end, so that the threads end together. */
@@ -163,7 +183,7 @@ static void load(mr_loader *l, mr_loading *b, hand *h)
     }
 }
 
-/* The earliest batch with slots to take, and how many slots all have. */
+/* The earliest batch with something to be done, and how many slots all have. */
 static mr_loading *earliest(const mr_loader *l, uint64_t *slots)
 {
     mr_loading *first = NULL;
@@ -172,7 +192,7 @@ static mr_loading *earliest(const mr_loader *l, uint64_t *slots)
         mr_loading *b = l->queue[i];
         if (b->state == DONE && b->status != MR_OK)
             break;
-        if (b->state != LOADING || (b->taken == b->lent.count && b->lent.count))
+        if (b->state != PLANNED && (b->state != LOADING || (b->taken == b->lent.count && b->lent.count)))
             continue;
         if (!first)
             first = b;
@@ -188,6 +208,8 @@ static bool step(mr_loader *l, hand *h)
     mr_loading *b = earliest(l, &slots);
     if (can_plan(l) && (!b || slots < AHEAD))
         plan(l);
+    else if (b && b->state == PLANNED)
+        bind(l, b);
     else if (b && b->lent.count == 0)
         finish(l, b, h);
     else if (b)
@@ -218,13 +240,15 @@ static mr_status make_batches(mr_loader *l, mr_error *err)
     l->batches = mr_alloc(l->total, sizeof *l->batches);
     l->queue = mr_alloc(l->total, sizeof *l->queue);
     l->idle = mr_alloc(l->total, sizeof *l->idle);
-    if (!l->batches || !l->queue || !l->idle)
+    l->slabs = mr_alloc(l->total, sizeof *l->slabs);
+    if (!l->batches || !l->queue || !l->idle || !l->slabs)
         return mr_fail_memory(err, "opening a loader");
     for (unsigned i = 0; i < l->total; i++) {
         mr_status status = mr_loading_init(&l->batches[i], &l->work, err);
         if (status != MR_OK)
             return status;
         l->idle[l->idles++] = &l->batches[i];
+        l->slab_count++;
     }
     return MR_OK;
 }
@@ -277,12 +301,15 @@ static void free_parts(mr_loader *l)
 {
     for (unsigned i = 0; l->batches && i < l->total; i++)
         mr_loading_free(&l->batches[i], &l->work);
+    for (unsigned i = 0; i < l->slab_count; i++)
+        mr_slab_free(&l->slabs[i], l->work.o.allocator);
     for (unsigned i = 0; i < l->hand_count; i++)
         mr_hands_free(&l->hands[i].hands);
     free(l->hands);
     free(l->batches);
     free(l->queue);
     free(l->idle);
+    free(l->slabs);
     mr_work_close(&l->work);
     free(l);
 }
@@ -419,6 +446,8 @@ void mr_batch_release(mr_loader *l, const mr_batch *batch)
     if (b->state == LENT) {
         b->state = FREE;
         l->idle[l->idles++] = b;
+        l->slabs[l->slab_count++] = b->data;
+        b->data = (mr_slab){0};
         pthread_cond_signal(&l->to_do);
         /* Without threads a caller may be waiting for it. */
         if (!l->started)

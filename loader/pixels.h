@@ -1,11 +1,20 @@
 /* pixels.h - encoded bytes to RGB pixels of a region.  The boundary under which a faster decoder can come.
  * Invariant: a region equals the same region of a full decode, to the last bit.
  *
- *   gray         R = G = B                       palette       looked up
- *   gray/RGB + alpha, transparent colours        alpha dropped (as Pillow's convert("RGB") does), not blended
- *   16 bit       as Pillow's convert("RGB"): RGB(A) 16 keeps the high byte; gray 16 is clipped to 255 (mode I)
- *   CMYK, YCCK   as Pillow: Adobe-inverted CMYK, R = clip(255 - C - K)... (state the exact arithmetic here)
- */
+ * All of it equals Pillow 11's Image.open(file).convert("RGB"), which tests/oracle_pillow.py checks byte for byte:
+ *
+ *   JPEG gray, YCbCr, RGB    libjpeg-turbo's defaults: ISLOW, fancy upsampling, block smoothing; gray: R = G = B
+ *   JPEG CMYK, YCCK          libjpeg's CMYK taken as inverted (255: no ink), with or without an Adobe marker:
+ *                            R = K - mul(255 - C, K), G, B likewise; mul(a, b) = a * b / 255 to nearest, that is
+ *                            t = a * b + 128, ((t >> 8) + t) >> 8.  No colour profile is applied, here or anywhere
+ *   PNG gray 1, 2, 4 bits    times 255, 85, 17
+ *   PNG gray 16              min(value, 255), not its high byte: Pillow's mode I;16
+ *   PNG gray + alpha, RGB, RGB + alpha 16     the high byte of each sample
+ *   PNG palette              looked up; a number n beyond the palette is (n, n, n)
+ *   alpha, transparent colours       dropped, not blended; gamma is not applied
+ *   WebP                     libwebp with fancy upsampling; an animation: its first frame on black.  APNG: the still
+ *
+ * Where Pillow mends damage in silence (bytes between segments, restart markers out of order) this refuses. */
 #ifndef MR_PIXELS_H
 #define MR_PIXELS_H
 

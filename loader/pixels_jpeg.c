@@ -15,8 +15,6 @@
 #include "jpeg_trap.h"
 #include "pixels_parts.h"
 
-enum { NARROW = 64 };           /* cuts are at least so wide: below 3 chroma samples libjpeg upsamples another way */
-
 typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
@@ -44,16 +42,7 @@ static void cut_sides(jpeg_run *run)
     const mr_region *r = &run->job->region;
     JDIMENSION margin = (JDIMENSION)c->max_h_samp_factor, width = c->output_width;
     JDIMENSION from = r->left > margin ? r->left - margin : 0, to = r->left + r->width + margin;
-    if (to - from < NARROW)
-        to = from + NARROW;
-    if (to >= width) {
-        to = width;
-        if (to < NARROW)
-            from = 0;
-        else if (to - from < NARROW)
-            from = to - NARROW;
-    }
-    run->lead = r->left;
+    to = to < width ? to : width;
     if (to - from == width)
         return;
     JDIMENSION wide = to - from;

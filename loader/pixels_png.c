@@ -108,7 +108,9 @@ static int decode_rows(png_run *run, spng_ctx *ctx, uint8_t *row)
 static int decode_whole(png_run *run, spng_ctx *ctx, uint8_t *whole)
 {
     const mr_region *r = &run->job->region;
-    int e = spng_decode_image(ctx, whole, run->row_bytes * run->ihdr.height, SPNG_FMT_PNG, 0);
+    size_t size = run->row_bytes * run->ihdr.height;
+    memset(whole, 0, size);         /* libspng 0.7 ors samples of less than 8 bits into what is there */
+    int e = spng_decode_image(ctx, whole, size, SPNG_FMT_PNG, 0);
     for (uint32_t y = 0; !e && y < r->height; y++)
         put_row(run, whole + run->row_bytes * (r->top + y), run->job->rgb + (size_t)r->width * 3 * y);
     return e;

@@ -7,7 +7,6 @@
  * coefficients are in reversed order.  A pass that changes no size is a copy, which is what skipping it means. */
 #include "resize.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +21,7 @@ struct mr_resizer {
     size_t memory_room;
     const uint8_t **taps;                       /* the rows that make one */
     size_t taps_room;
-    float mean[3], std[3];                      /* of the tables */
-    bool tables;
-    float f32[3][256];
-    uint16_t bf16[3][256];
+    mr_resize_norm norm;
 };
 
 typedef struct resizing {
@@ -162,9 +158,9 @@ static void put_rows(resizing *run)
         gather_taps(run, r->rows.start[y]);
         r->kernels->down(r->rows.k + y * pairs * 4, pairs, r->taps, run->row_bytes, line);
         if (run->f32)
-            r->kernels->spread_f32((const float(*)[256])r->f32, line, width, run->f32 + width * y, plane);
+            r->kernels->spread_f32(&r->norm, line, width, run->f32 + width * y, plane);
         if (run->bf16)
-            r->kernels->spread_bf16((const uint16_t(*)[256])r->bf16, line, width, run->bf16 + width * y, plane);
+            r->kernels->spread_bf16(&r->norm, line, width, run->bf16 + width * y, plane);
     }
 }
 
@@ -188,35 +184,6 @@ static mr_status resize(resizing *run, mr_error *err)
     return MR_OK;
 }
 
-static uint16_t to_bf16(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* A byte has 256 values: what becomes of each is worked out once. */
-static mr_status set_tables(mr_resizer *r, const float mean[3], const float std[3], mr_error *err)
-{
-    for (int c = 0; c < 3; c++)
-        if (!isfinite(mean[c]) || !isfinite(std[c]) || !isfinite(1 / std[c]))
-            return mr_fail(err, MR_MISUSE, "normalising by mean %g and std %g: both must be numbers, std not 0",
-                           (double)mean[c], (double)std[c]);
-    if (r->tables && !memcmp(r->mean, mean, sizeof r->mean) && !memcmp(r->std, std, sizeof r->std))
-        return MR_OK;
-    for (int c = 0; c < 3; c++) {
-        for (int v = 0; v < 256; v++) {
-            float unit = (float)v / 255.0f, centred = unit - mean[c];
-            r->f32[c][v] = centred / std[c];
-            r->bf16[c][v] = to_bf16(r->f32[c][v]);
-        }
-    }
-    memcpy(r->mean, mean, sizeof r->mean);
-    memcpy(r->std, std, sizeof r->std);
-    r->tables = true;
-    return MR_OK;
-}
-
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err)
 {
     resizing run = {.r = r, .job = job, .u8 = out};
@@ -230,7 +197,7 @@ mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mea
     resizing run = {.r = r, .job = job, .f32 = out};
     mr_status s = check(job, err);
     if (s == MR_OK)
-        s = set_tables(r, mean, std, err);
+        s = mr_resize_norm_set(&r->norm, mean, std, err);
     return s != MR_OK ? s : resize(&run, err);
 }
 
@@ -240,6 +207,6 @@ mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float me
     resizing run = {.r = r, .job = job, .bf16 = out};
     mr_status s = check(job, err);
     if (s == MR_OK)
-        s = set_tables(r, mean, std, err);
+        s = mr_resize_norm_set(&r->norm, mean, std, err);
     return s != MR_OK ? s : resize(&run, err);
 }

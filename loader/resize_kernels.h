@@ -26,14 +26,29 @@ typedef struct mr_resize_axis {
     size_t start_room, k_room;      /* of the allocations */
 } mr_resize_axis;
 
+/* What becomes of each value of a byte.  Division by d is also  fma(x, 1/d, x * rest)  with 1/d + rest = 1/d to twice the
+ * precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
+typedef struct mr_resize_norm {
+    float mean[3], std[3];
+    float inverse[3], rest[3];      /* of std */
+    bool set, quick;
+    float f32[3][256];
+    uint16_t bf16[3][256];
+} mr_resize_norm;
+
+/* MR_MISUSE: mean or std is no number, or std is 0. */
+mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
+/* 1 / x in two parts. */
+void mr_resize_inverse(float x, float *inverse, float *rest);
+
 typedef struct mr_resize_kernels {
     /* Four input rows (NULL-free; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
     void (*across)(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4]);
     /* 2 * pairs rows of `len` bytes become one. */
     void (*down)(const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t len, uint8_t *out);
     /* A row of RGB pixels becomes a row in each of three planes. */
-    void (*spread_f32)(const float table[3][256], const uint8_t *rgb, size_t pixels, float *out, size_t plane);
-    void (*spread_bf16)(const uint16_t table[3][256], const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
+    void (*spread_f32)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane);
+    void (*spread_bf16)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
 } mr_resize_kernels;
 
 extern const mr_resize_kernels mr_resize_plain;

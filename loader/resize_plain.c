@@ -45,18 +45,18 @@ static void down(const int16_t *k, size_t pairs, const uint8_t *const *rows, siz
     }
 }
 
-static void spread_f32(const float table[3][256], const uint8_t *rgb, size_t pixels, float *out, size_t plane)
+static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane)
 {
     for (size_t x = 0; x < pixels; x++, rgb += 3)
         for (size_t c = 0; c < 3; c++)
-            out[c * plane + x] = table[c][rgb[c]];
+            out[c * plane + x] = n->f32[c][rgb[c]];
 }
 
-static void spread_bf16(const uint16_t table[3][256], const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
+static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
 {
     for (size_t x = 0; x < pixels; x++, rgb += 3)
         for (size_t c = 0; c < 3; c++)
-            out[c * plane + x] = table[c][rgb[c]];
+            out[c * plane + x] = n->bf16[c][rgb[c]];
 }
 
 const mr_resize_kernels mr_resize_plain = {

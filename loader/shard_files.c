@@ -1,8 +1,9 @@
 /* shard_files.c - the shards of a split, kept open and shared by threads.
  *
- *   open[0 .. count)    what is open, in no order; found by a search of at most MR_SHARD_FILES_MAX entries
+ *   shards[k]           one entry for every shard of the split, open or not
+ *   open[0 .. count)    the entries that are open, in no order
  *
- * Invariant: an entry with borrowers is never closed nor moved. */
+ * Invariant: an entry with borrowers is never closed; entries do not move. */
 #include "shard_files.h"
 
 #include <errno.h>
@@ -17,28 +18,34 @@ struct mr_shard_files {
     const mr_split *split;
     pthread_mutex_t lock;
     pthread_cond_t returned;
-    unsigned max, in_use;           /* in_use: entries with borrowers */
+    unsigned max, count;
     uint64_t clock;
-    mr_open_shard open[MR_SHARD_FILES_MAX];     /* shard NULL: free */
+    mr_open_shard *shards;          /* shard NULL: not open */
+    mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
 
-/* Two descriptors a shard, and at most half of what the process may open: the rest is its own. */
+/* A quarter of what the process may open: other loaders and the program itself need some. */
 static unsigned default_max(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MR_SHARD_FILES_MAX)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 8 >= MR_SHARD_FILES_MAX)
         return MR_SHARD_FILES_MAX;
-    return limit.rlim_cur / 4 ? (unsigned)(limit.rlim_cur / 4) : 1;
+    return limit.rlim_cur / 8 ? (unsigned)(limit.rlim_cur / 8) : 1;
 }
 
 mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
                              mr_error *err)
 {
     mr_shard_files *f = mr_alloc(1, sizeof *f);
-    if (!f)
+    mr_open_shard *shards = mr_alloc(split->shard_count ? split->shard_count : 1, sizeof *shards);
+    if (!f || !shards) {
+        free(f);
+        free(shards);
         return mr_fail_memory(err, "opening shards");
+    }
     f->ds = ds;
     f->split = split;
+    f->shards = shards;
     f->max = max == 0 ? default_max() : max < MR_SHARD_FILES_MAX ? max : MR_SHARD_FILES_MAX;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->returned, NULL);
@@ -46,12 +53,13 @@ mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsign
     return MR_OK;
 }
 
-static void close_shard(mr_open_shard *s)
+static void close_shard(mr_shard_files *f, mr_open_shard *s)
 {
-    if (!s->shard)
-        return;
     close(s->mdb);
     close(s->idx);
+    f->count--;
+    f->open[s->place] = f->open[f->count];
+    f->open[s->place]->place = s->place;
     s->shard = NULL;
 }
 
@@ -59,43 +67,26 @@ void mr_shard_files_free(mr_shard_files *f)
 {
     if (!f)
         return;
-    for (unsigned i = 0; i < f->max; i++)
-        close_shard(&f->open[i]);
+    while (f->count)
+        close_shard(f, f->open[0]);
     pthread_cond_destroy(&f->returned);
     pthread_mutex_destroy(&f->lock);
+    free(f->shards);
     free(f);
 }
 
-static mr_open_shard *find(mr_shard_files *f, const mr_shard *shard)
-{
-    for (unsigned i = 0; i < f->max; i++)
-        if (f->open[i].shard == shard)
-            return &f->open[i];
-    return NULL;
-}
-
-/* The open entry that was idle longest; NULL: all are borrowed or free. */
-static mr_open_shard *oldest(mr_shard_files *f)
+/* Closes the open shard that was idle longest; false: all are borrowed. */
+static bool close_oldest(mr_shard_files *f)
 {
     mr_open_shard *best = NULL;
-    for (unsigned i = 0; i < f->max; i++) {
-        mr_open_shard *s = &f->open[i];
-        if (s->shard && s->borrowers == 0 && (!best || s->used < best->used))
+    for (unsigned i = 0; i < f->count; i++) {
+        mr_open_shard *s = f->open[i];
+        if (s->borrowers == 0 && (!best || s->used < best->used))
             best = s;
     }
-    return best;
-}
-
-/* A free entry, made free if need be; NULL: all are borrowed. */
-static mr_open_shard *room(mr_shard_files *f)
-{
-    mr_open_shard *s = find(f, NULL);
-    if (s)
-        return s;
-    s = oldest(f);
-    if (s)
-        close_shard(s);
-    return s;
+    if (best)
+        close_shard(f, best);
+    return best != NULL;
 }
 
 /* Opens both files; *full says that it failed for want of descriptors. */
@@ -113,36 +104,32 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
     }
     /* Rows are read one by one in random order; together they are a thousandth of the records. */
     posix_fadvise(idx, 0, 0, POSIX_FADV_WILLNEED);
-    *s = (mr_open_shard){.mdb = mdb, .idx = idx, .shard = shard};
+    *s = (mr_open_shard){.mdb = mdb, .idx = idx, .shard = shard, .place = f->count};
+    f->open[f->count++] = s;
     return MR_OK;
 }
 
-/* Under the lock. */
+/* Under the lock.  Room in the list first, then descriptors, which others of the process may have taken. */
 static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **out, mr_error *err)
 {
-    for (;;) {
-        mr_open_shard *s = find(f, shard);
-        if (s) {
-            *out = s;
-            return MR_OK;
-        }
-        bool full = true;
-        s = room(f);
-        if (s) {
+    mr_open_shard *s = &f->shards[shard - f->split->shards];
+    while (!s->shard) {
+        if (f->count < f->max) {
+            bool full;
             mr_status status = open_shard(f, shard, s, &full, err);
-            if (status == MR_OK)
-                *out = s;
+            if (!full && status != MR_OK)
+                return status;
+            if (full && f->count == 0)
+                return mr_fail(err, MR_SYSTEM, "%s.mdb: the process has too many files open; raise `ulimit -n` or open "
+                               "fewer loaders", shard->name);
             if (!full)
-                return status;
-            s = oldest(f);
-            if (s)
-                close_shard(s);
-            else if (f->in_use == 0)
-                return status;
+                break;
         }
-        if (!s)
+        if (!close_oldest(f))
             pthread_cond_wait(&f->returned, &f->lock);
     }
+    *out = s;
+    return MR_OK;
 }
 
 mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_shard **out, mr_error *err)
@@ -151,8 +138,7 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
     pthread_mutex_lock(&f->lock);
     mr_status status = get(f, mr_dataset_shard(f->split, n), &s, err);
     if (status == MR_OK) {
-        if (s->borrowers++ == 0)
-            f->in_use++;
+        s->borrowers++;
         s->used = ++f->clock;
         *out = s;
     }
@@ -162,10 +148,9 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
 
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard)
 {
-    mr_open_shard *s = &f->open[shard - f->open];
+    mr_open_shard *s = &f->shards[shard - f->shards];
     pthread_mutex_lock(&f->lock);
-    if (--s->borrowers == 0)
-        f->in_use--;
+    s->borrowers--;
     pthread_cond_broadcast(&f->returned);
     pthread_mutex_unlock(&f->lock);
 }

@@ -7,18 +7,19 @@
 
 #include "dataset.h"
 
-enum { MR_SHARD_FILES_MAX = 64 };
+enum { MR_SHARD_FILES_MAX = 512 };
 
 typedef struct mr_shard_files mr_shard_files;
 
 typedef struct mr_open_shard {
     int mdb, idx;                   /* descriptors */
     unsigned borrowers;
+    unsigned place;                 /* in the list of open ones */
     uint64_t used;                  /* when last: the longest unused is closed first */
     const mr_shard *shard;
 } mr_open_shard;
 
-/* `max` shards at once; 0: MR_SHARD_FILES_MAX, or what RLIMIT_NOFILE leaves.  Dataset and split must outlive it. */
+/* `max` shards at once; 0: MR_SHARD_FILES_MAX, or an eighth of RLIMIT_NOFILE (a shard takes two).  Dataset and split must outlive it. */
 mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
                              mr_error *err);
 void mr_shard_files_free(mr_shard_files *f);

@@ -1,4 +1,8 @@
-/* work.c - one sample, from its number to the bytes or pixels that are delivered. */
+/* work.c - one sample, from its number to the bytes or pixels that are delivered.
+ *
+ * Reading ahead: advice to the kernel costs a tenth of a read from the page cache, so it is given only while it helps.
+ * A read that would have to wait makes the next COLD records be looked after when they are planned: a look at one byte
+ * tells whether the record is in memory; if not, its pages are asked for, and the count starts anew. */
 #include "work.h"
 
 #include <fcntl.h>
@@ -13,6 +17,7 @@ typedef unsigned long long ull;
 enum {
     READ_STEP = 4 << 20,            /* between two looks at `stop` */
     ADVISE_STEP = 128 << 10,        /* the kernel reads ahead no more than this (read_ahead_kb) a call */
+    COLD = 256,
 };
 
 /* ---- opening -------------------------------------------------------------------------------------------------- */
@@ -20,7 +25,7 @@ enum {
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
 {
     mr_order order;
-    *w = (mr_work){.files = NULL};
+    *w = (mr_work){.cold = COLD};
     mr_status status = mr_loader_options_fill(options, mr_dataset_manifest(ds), &w->o, err);
     if (status != MR_OK)
         return status;
@@ -66,19 +71,24 @@ static mr_status name_sample(const mr_shard *shard, uint64_t sample, const char 
     return mr_fail(err, status, "%s.mdb: sample %llu: %s%s", shard->name, (ull)sample, what, why->text);
 }
 
-/* One byte of the record that must not wait: where it is there at once the record is in memory, and advice would only
- * cost (1 us for 110 KB).  A kernel that cannot tell is given the advice. */
-static bool in_memory(int fd, uint64_t offset)
+/* Up to `len` bytes that are in memory; 0 if the first is not, or if the system cannot tell. */
+static size_t read_present(int fd, uint8_t *out, size_t len, uint64_t offset)
 {
-    uint8_t byte;
-    struct iovec part = {&byte, 1};
-    return preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT) == 1;
+    struct iovec part = {out, len};
+    ssize_t n = preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT);
+    return n > 0 ? (size_t)n : 0;
 }
 
-static void advise(int fd, uint64_t offset, uint64_t len)
+static void advise(mr_work *w, int fd, uint64_t offset, uint64_t len)
 {
-    if (in_memory(fd, offset + len / 2))
+    uint8_t byte;
+    if (atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
         return;
+    if (read_present(fd, &byte, 1, offset + len / 2)) {
+        atomic_fetch_sub_explicit(&w->cold, 1, memory_order_relaxed);
+        return;
+    }
+    atomic_store_explicit(&w->cold, COLD, memory_order_relaxed);
     for (uint64_t at = 0; at < len; at += ADVISE_STEP)
         posix_fadvise(fd, (off_t)(offset + at), (off_t)(len - at < ADVISE_STEP ? len - at : ADVISE_STEP),
                       POSIX_FADV_WILLNEED);
@@ -92,25 +102,29 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
         return status;
     status = mr_dataset_row(open->idx, open->shard, sample - open->shard->first, row, err);
     if (status == MR_OK) {
-        advise(open->mdb, row->image_offset, row->image_len);
+        advise(w, open->mdb, row->image_offset, row->image_len);
         if (w->o.with_meta)
-            advise(open->mdb, row->meta_offset, row->meta_len);
+            advise(w, open->mdb, row->meta_offset, row->meta_len);
     }
     mr_shard_files_return(w->files, open);
     return status;
 }
 
 /* In steps, so that a large record on a slow disk can be given up. */
-static mr_status read_span(const mr_work *w, int fd, uint8_t *out, size_t len, uint64_t offset, const char *name,
+static mr_status read_span(mr_work *w, int fd, uint8_t *out, size_t len, uint64_t offset, const char *name,
                            mr_error *err)
 {
     while (len) {
         size_t step = len < READ_STEP ? len : READ_STEP;
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
-        mr_status status = mr_file_pread(fd, out, step, offset, name, err);
-        if (status != MR_OK)
-            return status;
+        size_t present = read_present(fd, out, step, offset);
+        if (present < step) {
+            atomic_store_explicit(&w->cold, COLD, memory_order_relaxed);
+            mr_status status = mr_file_pread(fd, out + present, step - present, offset + present, name, err);
+            if (status != MR_OK)
+                return status;
+        }
         out += step;
         offset += step;
         len -= step;

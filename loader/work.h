@@ -20,6 +20,7 @@ typedef struct mr_work {            /* shared by all threads, fixed after openin
     mr_shard_files *files;
     mr_schedule schedule;
     _Atomic bool stop;              /* given up: calls return MR_END as soon as they can */
+    _Atomic int cold;               /* how many more records to look after ahead of use: see work.c */
 } mr_work;
 
 /* Keeps a copy of the options, but for the split's name and the allocator. */

@@ -112,14 +112,23 @@ static void print_problems(const mr_problems *list)
         printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
 }
 
+/* Every record as ingested, only pictures that were never sound: no damage to mend. */
+static bool only_undecodable(const mr_verify_shard *shard)
+{
+    for (size_t i = 0; i < shard->problems.count; i++)
+        if (shard->problems.items[i].kind != MR_PROBLEM_DECODE)
+            return false;
+    return true;
+}
+
 static void print_shard(const mr_verify_shard *s, mr_verify_level level)
 {
     char hit[32], samples[32], whole[32];
     mr_text_count(s->hit, hit);
     mr_text_count(s->samples, samples);
     mr_text_count(s->samples - s->hit, whole);
-    printf("%s%s%s: %sdamaged%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
-           mr_sgr(stdout, MR_PLAIN));
+    printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
+           only_undecodable(s) ? "not sound" : "damaged", mr_sgr(stdout, MR_PLAIN));
     if (level == MR_VERIFY_QUICK && s->hit == 0)
         printf("%s samples not looked at\n", samples);
     else if (s->index_only)
@@ -165,11 +174,23 @@ static void print_totals(const request *q, const mr_verify_report *r)
     }
 }
 
+static void print_next(const request *q, bool mend, bool reindex, bool undecodable)
+{
+    if (mend)
+        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
+               reindex ? "; 'millrace reindex' mends the indexes" : "");
+    else if (reindex)
+        printf("  next: millrace reindex %s\n", q->dir);
+    if (undecodable)
+        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest with "
+               "--check decode, which rejects them\n");
+}
+
 static void print_report(const request *q, const mr_verify_report *r)
 {
     uint64_t hit = 0;
     size_t damaged = 0;
-    bool reindex = false, mend = false;
+    bool reindex = false, mend = false, undecodable = false;
     char count[32], shards[32];
     for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
         mr_term_warn("%s", r->warnings.items[i].detail);
@@ -188,9 +209,12 @@ static void print_report(const request *q, const mr_verify_report *r)
         damaged++;
         hit += r->shards[i].hit;
         reindex |= r->shards[i].index_only;
-        mend |= !r->shards[i].index_only && r->level != MR_VERIFY_QUICK;
+        bool unsound = only_undecodable(&r->shards[i]);
+        undecodable |= unsound;
+        mend |= !unsound && !r->shards[i].index_only && r->level != MR_VERIFY_QUICK;
     }
-    printf("%s: %sdamaged%s", q->dir, mr_sgr(stdout, MR_RED), mr_sgr(stdout, MR_PLAIN));
+    printf("%s: %s%s%s", q->dir, mr_sgr(stdout, MR_RED), undecodable && !mend && !reindex ? "not sound" : "damaged",
+           mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
         printf(", %s of %zu shards", mr_text_count(damaged, shards), r->shard_count);
     if (r->shard_count && r->level == MR_VERIFY_QUICK)
@@ -198,11 +222,7 @@ static void print_report(const request *q, const mr_verify_report *r)
     else if (r->shard_count)
         printf(", %s samples hit; all else is whole", mr_text_count(hit, count));
     printf("\n");
-    if (mend)
-        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
-               reindex ? "; 'millrace reindex' mends the indexes" : "");
-    else if (reindex)
-        printf("  next: millrace reindex %s\n", q->dir);
+    print_next(q, mend, reindex, undecodable);
     if (r->shard_count)
         print_totals(q, r);
 }

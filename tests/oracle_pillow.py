@@ -56,6 +56,11 @@ def make_files(folder, rng):
                     exif[0x112] = 1 + (i + sampling) % 8
                     noise(rng, mode, size).save(name(kind, "jpg"), progressive=progressive, subsampling=sampling,
                                                 quality=60 + 10 * sampling, exif=exif)
+            if mode == "CMYK":      # the same without the Adobe marker, and with one that says YCCK
+                data = open(name(kind, "jpg"), "rb").read()
+                at = data.index(b"\xff\xee\x00\x0eAdobe")
+                open(name("CMYK-bare", "jpg"), "wb").write(data[:at] + data[at + 16:])
+                open(name("YCCK-", "jpg"), "wb").write(data[:at + 15] + b"\2" + data[at + 16:])
         frames = [noise(rng, "RGBA", size) for _ in range(3)]
         frames[0].save(name("animated", "webp"), save_all=True, append_images=frames[1:])
         frames[0].save(name("animated", "png"), save_all=True, append_images=frames[1:])

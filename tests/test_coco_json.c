@@ -81,7 +81,9 @@ static void test_chunk_borders(void **state)
     (void)state;
     enum { CHUNK = 256 << 10 };
     char *text = malloc(CHUNK + sizeof whole);
-    for (size_t over = 0; over < sizeof whole; over += 7) {
+    size_t inside_e = (size_t)(strchr(whole, '\xC3') - whole) + 1;       /* the border cuts a character in two */
+    for (size_t n = 0; n <= sizeof whole / 7 + 1; n++) {
+        size_t over = n ? (n - 1) * 7 : inside_e;
         memset(text, ' ', CHUNK);
         memcpy(text + CHUNK - over, whole, sizeof whole - 1);
         support_coco o = support_coco_parse(text, CHUNK - over + sizeof whole - 1);
@@ -148,6 +150,11 @@ static void test_refusals(void **state)
         {"{\"annotations\":[]}", "no \"images\""},
         {IMAGES("") "{}", "trailing garbage"},
         {IMAGES("") "x", "not JSON"},
+        {IMAGES("") " \"x", "behind its end"},
+        {IMAGES("") " tru", "behind its end"},
+        {"{\f\"images\":[]}", "form feed"},
+        {IMAGES("") "\v", "vertical tab"},
+        {IMAGES("{\"id\":1,\"file_name\":\"\xED\xA0\x80\"}"), "not UTF-8"},
         {"{\"images\":[],\"images\":[]}", "\"images\" twice"},
         {"{\"annotations\":[],\"images\":[],\"annotations\":[]}", "\"annotations\" twice"},
         {"{\"info\":1,\"info\":2,\"images\":[]}", "\"info\" twice"},

@@ -269,6 +269,26 @@ static void test_zip_and_7z_on_standard_input(void **state)
     free(one);
 }
 
+/* A few KB of archive that say "700 MB of zeros" four times: refused by name, in little memory. */
+static void test_large_nothings_cost_little(void **state)
+{
+    (void)state;
+    char *target = support_path("%s/out", dir);
+    for (int i = 0; i < 4; i++) {
+        char *path = support_path("%s/imagenette2-160/train/n01440764/zero%d.JPEG", source, i);
+        support_write_text(path, "");
+        assert_int_equal(truncate(path, 700 << 20), 0);
+        free(path);
+    }
+    const char *argv[] = {support_millrace_path(), "ingest", source, target, "--jobs", "4", "--max-rejects", "4", NULL};
+    support_result r = support_run(argv, &(support_limits){.memory = (uint64_t)1 << 30});
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "rejected: 4"));
+    assert_non_null(strstr(r.out, "train/n01440764/zero3.JPEG"));
+    support_result_free(&r);
+    free(target);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -277,7 +297,7 @@ int main(void)
         TEST(test_a_target_inside_the_source),     TEST(test_small_shards_and_little_memory),
         TEST(test_the_report_names_paths_of_the_layout), TEST(test_rejects_are_a_share_of_all),
         TEST(test_options_that_miss_say_so),       TEST(test_a_group_in_two_splits_is_a_leak),
-        TEST(test_zip_and_7z_on_standard_input),
+        TEST(test_zip_and_7z_on_standard_input),   TEST(test_large_nothings_cost_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

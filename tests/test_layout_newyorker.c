@@ -121,6 +121,9 @@ static void test_bad_rows(void **state)
         {"{\"contest_number\":1}{\"contest_number\":1}", "no JSON object"},
         {"{\"contest_number\":1,\"x\":\"\xFF\"}", "no JSON object"},
         {"{'contest_number':1}", "no JSON object"},
+        {"{\"contest_number\":1} \"x", "behind its end"},
+        {"{\"contest_number\":1,\f\"x\":1}", "form feed"},
+        {"{\"contest_number\":1,\"x\":\"\xC0\x80\"}", "not UTF-8"},
     };
     char *dir = support_tmpdir();
     put_images(dir);

@@ -68,6 +68,9 @@ static void test_refusals(void **state)
         "{\"source\":true}", "{\"class\":7}", "{\"class\":{}}",
         "{\"label\":1,\"label\":1}", "{\"source\":\"a\",\"source\":\"a\"}", "{\"label\":1,\"lab\\u0065l\":2}",
         "{\"a\":\"\xff\"}", "{\"a\":\"\x01\"}",
+        /* yajl takes these: a token cut off behind the object, blanks that are none, UTF-8 that is none */
+        "{} \"b", "{} t", "{} 1", "{} \"}", "{\f\"a\":1}", "{}\v", "{\"a\":\"\xC0\x80\"}", "{\"a\":\"\xED\xA0\x80\"}",
+        "{\"\xF5\x80\x80\x80\":1}",
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         mr_meta_facts facts = {.label = 77};

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <archive.h>
+#include <archive_entry.h>
+
 #include "source.h"
 #include "support.h"
 #include "support_archive.h"
@@ -222,6 +225,41 @@ static void test_large_files_are_left_out(void **state)
     free(archive);
 }
 
+/* Holes are zeros, at the end of a file, too; what comes next in the spool is not disturbed. */
+static void test_sparse_files_keep_their_length(void **state)
+{
+    fixture *f = *state;
+    char *path = support_path("%s/sparse.tar", f->dir), *bytes = calloc(1, 1 << 20);
+    struct archive *a = archive_write_new();
+    assert_int_equal(archive_write_set_format_pax(a), ARCHIVE_OK);
+    assert_int_equal(archive_write_open_filename(a, path), ARCHIVE_OK);
+    memcpy(bytes + 4096, "middle", 6);
+    for (int i = 0; i < 2; i++) {
+        struct archive_entry *e = archive_entry_new();
+        archive_entry_set_pathname(e, i ? "b" : "a");
+        archive_entry_set_filetype(e, AE_IFREG);
+        archive_entry_set_perm(e, 0644);
+        archive_entry_set_size(e, 1 << 20);
+        archive_entry_sparse_add_entry(e, 4096, 4096);
+        assert_int_equal(archive_write_header(a, e), ARCHIVE_OK);
+        assert_int_equal(archive_write_data(a, bytes, 1 << 20), 1 << 20);
+        archive_entry_free(e);
+    }
+    assert_int_equal(archive_write_free(a), ARCHIVE_OK);
+    open_one(f, "%s", path);
+    assert_int_equal(mr_source_count(f->source), 2);
+    assert_int_equal(f->notes.count, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        mr_buf found = {0};
+        assert_int_equal(mr_source_read(f->source, i, &found, &f->err), MR_OK);
+        assert_int_equal(found.len, 1 << 20);
+        assert_memory_equal(found.data, bytes, 1 << 20);
+        mr_buf_free(&found);
+    }
+    free(bytes);
+    free(path);
+}
+
 static void test_sources_lie_over_one_another(void **state)
 {
     fixture *f = *state;
@@ -308,6 +346,7 @@ int main(void)
         TEST(test_links_in_folders),              TEST(test_sources_lie_over_one_another),
         TEST(test_broken_archives_are_refused),   TEST(test_children_of_a_tree),
         TEST(test_links_in_archives),             TEST(test_large_files_are_left_out),
+        TEST(test_sparse_files_keep_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

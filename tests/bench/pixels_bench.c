@@ -1,0 +1,165 @@
+/* pixels_bench.c - CPU time of a random crop to 224 pixels: libjpeg-turbo's full decode and a plain resize beside ours.
+ * Invariant: both ways do the same boxes of the same files in the same run, alternating, and give the same bytes.
+ *
+ *      pixels_bench ROUNDS FILE.jpg...
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jpeglib.h>
+
+#include "pixels.h"
+#include "random.h"
+#include "resize.h"
+
+enum { SIZE = 224 };
+
+typedef struct file {
+    uint8_t *bytes;
+    size_t len;
+    mr_image_facts facts;
+} file;
+
+static double cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool take_file(const char *path, file *f)
+{
+    FILE *in = fopen(path, "rb");
+    if (!in)
+        return false;
+    fseek(in, 0, SEEK_END);
+    long size = ftell(in);
+    rewind(in);
+    f->bytes = malloc(size > 0 ? (size_t)size : 1);
+    f->len = f->bytes && size > 0 ? fread(f->bytes, 1, (size_t)size, in) : 0;
+    fclose(in);
+    return mr_image_examine(f->bytes, f->len, NULL, &f->facts, NULL) == MR_OK && f->facts.codec == MR_CODEC_JPEG &&
+           f->facts.components == 3;
+}
+
+/* What a program without a loader does: everything, into memory that is kept. */
+static const uint8_t *full_decode(const file *f, uint8_t **rgb, size_t *room)
+{
+    struct jpeg_decompress_struct c;
+    struct jpeg_error_mgr errors;
+    size_t stride = (size_t)f->facts.width * 3, need = stride * f->facts.height;
+    if (need > *room) {
+        free(*rgb);
+        *rgb = malloc(*room = need);
+    }
+    if (!*rgb)
+        exit(3);
+    c.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&c);
+    jpeg_mem_src(&c, f->bytes, f->len);
+    jpeg_read_header(&c, TRUE);
+    c.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&c);
+    while (c.output_scanline < c.output_height) {
+        JSAMPROW row = *rgb + stride * c.output_scanline;
+        jpeg_read_scanlines(&c, &row, 1);
+    }
+    jpeg_finish_decompress(&c);
+    jpeg_destroy_decompress(&c);
+    return *rgb;
+}
+
+static mr_region draw(mr_random *r, uint32_t w, uint32_t h)
+{
+    for (int i = 0; i < 10; i++) {
+        double area = (double)w * h * mr_random_real(r, 0.08, 1), ratio = exp(mr_random_real(r, log(0.75), log(4.0 / 3)));
+        uint32_t cw = (uint32_t)(sqrt(area * ratio) + 0.5), ch = (uint32_t)(sqrt(area / ratio) + 0.5);
+        if (cw && ch && cw <= w && ch <= h)
+            return (mr_region){(uint32_t)mr_random_below(r, w - cw + 1), (uint32_t)mr_random_below(r, h - ch + 1), cw,
+                               ch};
+    }
+    return (mr_region){0, 0, w, h};
+}
+
+static void must(mr_status s, const mr_error *err)
+{
+    if (s == MR_OK)
+        return;
+    fprintf(stderr, "%s\n", err->text);
+    exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    static const float half[3] = {0.5f, 0.5f, 0.5f};
+    static float ours[3 * SIZE * SIZE], theirs[3 * SIZE * SIZE];
+    double t[6] = {0}, bytes = 0, area = 0;
+    size_t count = 0, images = 0, room = 0;
+    mr_pixels_scratch *s = mr_pixels_scratch_new();
+    mr_resizer *fast = mr_resizer_new(), *plain = mr_resizer_new();
+    file *files = mr_alloc((size_t)argc, sizeof *files);
+    uint8_t *whole = NULL, *cut = NULL;
+    mr_random r;
+    mr_error err;
+    if (argc < 3 || !s || !fast || !plain || !files)
+        return 2;
+    mr_resizer_plain(plain);
+    mr_random_seed(&r, 1);
+    for (int i = 2; i < argc; i++)
+        count += take_file(argv[i], &files[count]);
+    for (long round = -1; round < atol(argv[1]); round++) {         /* the first one is not counted */
+        for (size_t i = 0; i < count; i++) {
+            const file *f = &files[i];
+            mr_region g = draw(&r, f->facts.width, f->facts.height);
+            mr_resize_job j = {.in_width = g.width, .in_height = g.height, .out_width = SIZE, .out_height = SIZE,
+                               .crop_width = SIZE, .crop_height = SIZE, .flip = mr_random_below(&r, 2)};
+            double a = cpu();
+            const uint8_t *rgb = full_decode(f, &whole, &room);
+            double b = cpu();
+            cut = realloc(cut, (size_t)g.width * g.height * 3);
+            for (uint32_t y = 0; cut && y < g.height; y++)
+                memcpy(cut + (size_t)g.width * 3 * y, rgb + ((size_t)f->facts.width * (g.top + y) + g.left) * 3,
+                       (size_t)g.width * 3);
+            double c = cpu();
+            j.rgb = cut;
+            must(mr_resize_f32(plain, &j, half, half, theirs, &err), &err);
+            double d = cpu();
+            must(mr_pixels_decode(s, f->bytes, f->len, &f->facts, &g, &j.rgb, &err), &err);
+            double e = cpu();
+            must(mr_resize_f32(fast, &j, half, half, ours, &err), &err);
+            double z = cpu();
+            if (memcmp(ours, theirs, sizeof ours)) {
+                fprintf(stderr, "%s: the two ways differ\n", argv[2 + i]);
+                return 1;
+            }
+            if (round < 0)
+                continue;
+            const double spent[] = {b - a, c - b, d - c, e - d, z - e};
+            for (int k = 0; k < 5; k++)
+                t[k] += spent[k] * 1e3;
+            bytes += (double)f->len;
+            area += (double)g.width * g.height / ((double)f->facts.width * f->facts.height);
+            images++;
+        }
+    }
+    double n = images ? (double)images : 1, full = (t[0] + t[2]) / n, mine = (t[3] + t[4]) / n;
+    printf("%zu images, %.0f KB, crops %.2f of the area, to %d px float32; CPU ms an image\n", images, bytes / n / 1e3,
+           area / n, SIZE);
+    printf("libjpeg-turbo full decode %.3f + plain C resize %.3f = %.3f\n", t[0] / n, t[2] / n, full);
+    printf("region decode             %.3f + resize         %.3f = %.3f\n", t[3] / n, t[4] / n, mine);
+    printf("ratios: decode %.3f, resize %.3f, whole path %.3f; full decode + our resize: %.3f\n", t[3] / t[0],
+           t[4] / t[2], mine / full, mine / ((t[0] + t[4]) / n));
+    for (size_t i = 0; i < count; i++)
+        free(files[i].bytes);
+    free(files);
+    free(whole);
+    free(cut);
+    mr_pixels_scratch_free(s);
+    mr_resizer_free(fast);
+    mr_resizer_free(plain);
+    return 0;
+}
