@@ -155,7 +155,8 @@ typedef struct mr_sample_facts {
     uint8_t codec, orientation, components, bits;
     uint32_t flags;
     uint64_t offset, length;        /* of the encoded bytes in the slab (encoded delivery) */
-    uint32_t left, top, crop_width, crop_height;    /* the view: box in the picture as seen */
+    uint32_t left, top, crop_width, crop_height;    /* the view: box in the picture as seen (all of it for
+                                                       MR_TRANSFORM_CENTER: the middle is kept after resizing) */
     uint32_t flip;                  /* 1: mirrored */
     const char *meta;               /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
@@ -176,7 +177,9 @@ typedef struct mr_loader mr_loader;
 /* The dataset must outlive the loader.  MR_MISUSE: options that do not fit (the message says which and the nearest that
  * do).  Memory: at most (prefetch + 2) batches, plus for each thread one encoded file and one decoded picture. */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
-/* Waits for the next batch in order.  MR_END: the last epoch is over.  A failure is final: the same one comes again. */
+/* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
+ * MR_END: the last epoch is over.  A failure is final: the same one comes again.  MR_MISUSE: a loader with threads in a
+ * child of fork(), which has none of them; there it can only be freed. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
 void mr_batch_release(mr_loader *l, const mr_batch *batch);    /* NULL is fine; any thread */
 uint64_t mr_loader_steps(const mr_loader *l);                   /* of an epoch, the same on every rank */

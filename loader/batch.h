@@ -51,7 +51,8 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
  * still in the processor's cache. */
 mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err);
 
-/* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: given up. */
+/* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: given
+ * up. */
 mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err);
 mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err);
 

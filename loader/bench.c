@@ -15,7 +15,7 @@
 
 enum { BATCH = 64, PREFETCH = 2, MIN_TURNS = 3 };
 
-static const double turn_seconds = 0.25;
+static const double turn_seconds = 0.5;
 
 typedef struct turn {
     mr_bench_times product, limit, copy, steps;
@@ -175,6 +175,11 @@ static double hash_ms(const turn *t) { return t->steps.hash / (double)t->images 
 static double decode_ms(const turn *t) { return t->steps.decode / (double)t->images * 1e3; }
 static double resize_ms(const turn *t) { return t->steps.resize / (double)t->images * 1e3; }
 
+static double resized_ratio(const turn *t)
+{
+    return t->steps.resize > 0 ? t->product.cpu / (t->limit.cpu + t->steps.resize) : 0;
+}
+
 static double median(const bench *b, double *values, figure f)
 {
     for (size_t i = 0; i < b->turn_count; i++)
@@ -194,6 +199,7 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     out->copy = (mr_bench_rate){median(b, values, copy_cpu), median(b, values, copy_rate)};
     out->cpu_ratio = median(b, values, cpu_ratio);
     out->rate_ratio = median(b, values, rate_ratio);
+    out->resized_ratio = median(b, values, resized_ratio);
     out->read_ms = median(b, values, read_ms);
     out->hash_ms = median(b, values, hash_ms);
     out->decode_ms = median(b, values, decode_ms);

@@ -132,11 +132,11 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
             most = i;
     }
     if (busy < 0.75)
-        snprintf(out, room, "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as there "
-                 "are more of them than free processors or they wait for the disk.", busy * 100);
+        snprintf(out, room, "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as "
+                 "there are more of them than free processors or they wait for the disk.", busy * 100);
     else
-        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms an image (%.0f %%).", steps[most].what,
-                 steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
+        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms an image (%.0f %%).",
+                 steps[most].what, steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
 }
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
@@ -157,8 +157,9 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     const mr_loader_options *o = &q->bench.loader;
     char words[256];
     bottleneck(q, r, world, words, sizeof words);
-    json_t *doc = json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:i}", "stage", stages[q->bench.stage], "split",
-                            o->split, "threads", (int)o->threads, "ranks", (int)world, "size", (int)o->transform.size,
+    json_t *doc = json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:i}", "stage", stages[q->bench.stage],
+                            "split", o->split, "threads", (int)o->threads, "ranks", (int)world, "size",
+                            (int)o->transform.size,
                             "augment", augment_word(&o->transform), "batch", (int)r->batch, "turns", (int)r->turns,
                             "images", (int)r->images, "mean_record_bytes", (int)r->mean_bytes);
     if (!doc)
@@ -170,6 +171,7 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     add_real(doc, "limit_cpu_ms_per_image", r->limit.cpu_ms);
     add_real(doc, "cpu_ratio", r->cpu_ratio);
     add_real(doc, "rate_ratio", r->rate_ratio);
+    add_real(doc, "cpu_ratio_with_resize", r->resized_ratio);
     add_real(doc, "memcpy_images_per_second", r->copy.images_per_second);
     add_real(doc, "memcpy_cpu_ms_per_image", r->copy.cpu_ms);
     add_real(doc, "read_ms", r->read_ms);
@@ -215,6 +217,8 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     mr_table_print(t, stdout);
     printf("  %.2f times the CPU of the %s, %.2f times its rate; first batch of %u after %.1f ms\n", r->cpu_ratio,
            limits[q->bench.stage], r->rate_ratio, r->batch, r->first_batch_ms);
+    if (r->resized_ratio > 0)
+        printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
     printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);
     if (r->decode_ms > 0)
         printf(", decode %.3f", r->decode_ms);
@@ -234,11 +238,13 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
     for (unsigned i = 1; i < world; i++) {
         double *to[] = {&sum->product.images_per_second, &sum->limit.images_per_second, &sum->copy.images_per_second,
                         &sum->product.cpu_ms, &sum->limit.cpu_ms, &sum->copy.cpu_ms, &sum->cpu_ratio, &sum->rate_ratio,
-                        &sum->read_ms, &sum->hash_ms, &sum->decode_ms, &sum->resize_ms, &sum->first_batch_ms};
+                        &sum->resized_ratio, &sum->read_ms, &sum->hash_ms, &sum->decode_ms, &sum->resize_ms,
+                        &sum->first_batch_ms};
         const double from[] = {all[i].product.images_per_second, all[i].limit.images_per_second,
                                all[i].copy.images_per_second, all[i].product.cpu_ms, all[i].limit.cpu_ms,
-                               all[i].copy.cpu_ms, all[i].cpu_ratio, all[i].rate_ratio, all[i].read_ms, all[i].hash_ms,
-                               all[i].decode_ms, all[i].resize_ms, all[i].first_batch_ms};
+                               all[i].copy.cpu_ms, all[i].cpu_ratio, all[i].rate_ratio, all[i].resized_ratio,
+                               all[i].read_ms, all[i].hash_ms, all[i].decode_ms, all[i].resize_ms,
+                               all[i].first_batch_ms};
         for (size_t k = 0; k < MR_COUNT(to); k++)
             *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);
         sum->images += all[i].images;

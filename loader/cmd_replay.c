@@ -97,8 +97,8 @@ static void describe_json(request *q, const mr_sample_facts *f, mr_buf *out)
 
 static void describe_human(request *q, const mr_sample_facts *f, mr_buf *out)
 {
-    mr_buf_printf(out, "  %8llu  %5u x %-5u at %u,%u%s  ", (ull)f->sample, f->crop_width, f->crop_height, f->left, f->top,
-                  f->flip ? " mirrored" : "");
+    mr_buf_printf(out, "  %8llu  %5u x %-5u at %u,%u%s  ", (ull)f->sample, f->crop_width, f->crop_height, f->left,
+                  f->top, f->flip ? " mirrored" : "");
     if (f->meta)
         mr_buf_add(out, q->source.data, q->source.len);
     else

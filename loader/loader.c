@@ -44,7 +44,7 @@ struct mr_loader {
     hand *hands;
     unsigned started, hand_count;   /* threads running; hands (one without threads) */
     unsigned busy, callers;         /* in plan, load or finish; inside of mr_loader_next() */
-    bool planning, planned_all;
+    bool planning, planned_all, settling;
     uint64_t epoch, step, last_epoch;       /* to be planned next; epochs end before last_epoch */
     uint64_t bad;                   /* of the batches given */
     mr_cursor cursor;
@@ -224,14 +224,18 @@ static void *work(void *arg)
     hand *h = arg;
     mr_loader *l = h->loader;
     pthread_mutex_lock(&l->lock);
-    while (!l->work.stop)
-        if (!step(l, h))
-            pthread_cond_wait(&l->to_do, &l->lock);
+    while (!l->work.stop) {
+        if (step(l, h))
+            continue;
+        if (l->settling && l->busy == 0)
+            pthread_cond_broadcast(&l->ready);
+        pthread_cond_wait(&l->to_do, &l->lock);
+    }
     pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------ */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 static mr_status make_batches(mr_loader *l, mr_error *err)
 {
@@ -283,7 +287,9 @@ static mr_status start(mr_loader *l, mr_error *err)
             l->started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return l->started || l->work.o.threads == 0 ? MR_OK : mr_fail_errno(err, why, "a loader's thread cannot be started");
+    if (l->started || l->work.o.threads == 0)
+        return MR_OK;
+    return mr_fail_errno(err, why, "a loader's thread cannot be started");
 }
 
 static mr_status place(mr_loader *l, mr_error *err)
@@ -365,7 +371,7 @@ void mr_loader_free(mr_loader *l)
     free_parts(l);
 }
 
-/* ---- giving out ---------------------------------------------------------------------------------------------------- */
+/* ---- giving out ------------------------------------------------------------------------------------------------- */
 
 static mr_status end(mr_loader *l, mr_status status, const mr_error *why, mr_error *err)
 {
@@ -472,14 +478,11 @@ mr_cursor mr_loader_cursor(const mr_loader *l)
 
 void mr_loader_settle(mr_loader *l)
 {
+    uint64_t slots;
     pthread_mutex_lock(&l->lock);
-    for (;;) {
-        uint64_t slots;
-        if (!l->started || l->work.stop || (!l->busy && !can_plan(l) && !earliest(l, &slots)))
-            break;
-        pthread_mutex_unlock(&l->lock);
-        usleep(50);
-        pthread_mutex_lock(&l->lock);
-    }
+    l->settling = true;
+    while (l->started && !l->work.stop && (l->busy || can_plan(l) || earliest(l, &slots)))
+        pthread_cond_wait(&l->ready, &l->lock);
+    l->settling = false;
     pthread_mutex_unlock(&l->lock);
 }

@@ -17,8 +17,8 @@ static mr_status fill_normalisation(mr_transform *t, mr_error *err)
     }
     for (int i = 0; i < 3; i++)
         if (!isfinite(t->mean[i]) || !isfinite(t->std[i]) || t->std[i] <= 0)
-            return mr_fail(err, MR_MISUSE, "transform: mean and std of channel %d are %g and %g; std must be above 0", i,
-                           (double)t->mean[i], (double)t->std[i]);
+            return mr_fail(err, MR_MISUSE, "transform: mean and std of channel %d are %g and %g; std must be above 0",
+                           i, (double)t->mean[i], (double)t->std[i]);
     return MR_OK;
 }
 
@@ -32,8 +32,8 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
     if (t.resize == 0)
         t.resize = (uint32_t)((uint64_t)t.size * 256 / 224);
     if (!sides_ok(t.size, t.resize))
-        return mr_fail(err, MR_MISUSE, "transform: size %u and resize %u; a side has %d pixels at most", t.size, t.resize,
-                       MR_MAX_SIDE);
+        return mr_fail(err, MR_MISUSE, "transform: size %u and resize %u; a side has %d pixels at most", t.size,
+                       t.resize, MR_MAX_SIDE);
     if (t.kind == MR_TRANSFORM_CENTER && t.resize < t.size)
         return mr_fail(err, MR_MISUSE, "transform: resize %u is smaller than the part that is kept, size %u", t.resize,
                        t.size);

@@ -1,5 +1,5 @@
 /* pixels_jpeg.c - a region of a JPEG by libjpeg-turbo: whole-row skips, a cut with a margin, an early stop.
- * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling), because every pixel's neighbours are decoded too.
+ * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are decoded too.
  *
  *      skipped: entropy-decoded only                   top
  *      +--------+---------------------+--------+

@@ -1,8 +1,8 @@
 /* pixels_webp.c - a region of a WebP by libwebp: a still is cut with a margin, an animation gives its first frame.
  * Invariant: the pixels equal a full decode with fancy upsampling; what a first frame leaves bare is black.
  *
- * libwebp's cut starts at even pixels and repeats the chroma at its edges, as libjpeg's does: hence the margin.  Alpha is
- * never decoded. */
+ * libwebp's cut starts at even pixels and repeats the chroma at its edges, as libjpeg's does: hence the margin.  Alpha
+ * is never decoded. */
 #include <string.h>
 
 #include <webp/decode.h>

@@ -1,5 +1,5 @@
 /* resize.c - antialiased resampling: what is needed, in the order in which caches like it.
- * Invariant: a row is resampled across once, when the first output row needs it, and leaves the ring only after the last.
+ * Invariant: a row is resampled across once, when an output row first needs it, and leaves the ring after the last.
  *
  *      input rows --across--> ring of rows, crop_width pixels each --down--> one row --> uint8, or three planes
  *
@@ -72,7 +72,7 @@ static mr_status check(const mr_resize_job *j, mr_error *err)
         return mr_fail(err, MR_MISUSE, "resizing %u x %u pixels to %u x %u: sides are 1 to %d", j->in_width,
                        j->in_height, j->out_width, j->out_height, MAX_SIDE);
     if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
-        return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside it",
+        return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside",
                        j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);
     return MR_OK;
 }

@@ -3,7 +3,8 @@
  * does not change the size is skipped.
  * Source: Pillow's Resample.c as restated: per axis scale = in/out, fs = max(scale, 1), support = (1 | 2) * fs; for
  * output o: c = (o + 0.5) * scale, lo = max(0, trunc(c - support + 0.5)), hi = min(in, trunc(c + support + 0.5)),
- * k[j] = f((j + lo - c + 0.5) * (1 / fs)) / sum, K = trunc(k * 2^22 +- 0.5); out = clip8((2^21 + sum K * pixel) >> 22). */
+ * k[j] = f((j + lo - c + 0.5) * (1 / fs)) / sum, K = trunc(k * 2^22 +- 0.5),
+ * out = clip8((2^21 + sum K * pixel) >> 22). */
 #ifndef MR_RESIZE_H
 #define MR_RESIZE_H
 
@@ -29,9 +30,9 @@ typedef struct mr_resize_job {
 
 /* uint8 NHWC: crop_width * 3 bytes a row into `out`. */
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err);
-/* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, each of
- * the three operations rounded, as torch does it; or that rounded to nearest-even bfloat16.  MR_MISUSE: a job that does
- * not fit together, a std of 0. */
+/* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, with
+ * each of the three operations rounded, as torch does it; or that rounded to nearest-even bfloat16.  MR_MISUSE: a job
+ * that does not fit together, a std of 0. */
 mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
                         mr_error *err);
 mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],

@@ -160,8 +160,9 @@ AVX2 static inline __m256 eight(const uint8_t *rgb, size_t c, const constants *k
                                        {2, 5, 8, 11, 14, -1, -1, -1}};
     static const int8_t late[3][8] = {{-1, -1, -1, -1, -1, -1, 10, 13}, {-1, -1, -1, -1, -1, 8, 11, 14},
                                       {-1, -1, -1, -1, -1, 9, 12, 15}};
-    __m128i a = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)rgb), _mm_loadl_epi64((const __m128i *)early[c]));
-    __m128i b = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(rgb + 8)), _mm_loadl_epi64((const __m128i *)late[c]));
+    __m128i a = _mm_loadu_si128((const __m128i *)rgb), b = _mm_loadu_si128((const __m128i *)(rgb + 8));
+    a = _mm_shuffle_epi8(a, _mm_loadl_epi64((const __m128i *)early[c]));
+    b = _mm_shuffle_epi8(b, _mm_loadl_epi64((const __m128i *)late[c]));
     __m256 v = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_or_si128(a, b)));
     v = _mm256_sub_ps(_mm256_fmadd_ps(v, k->unit, _mm256_mul_ps(v, k->unit_rest)), k->mean);
     return _mm256_fmadd_ps(v, k->inverse, _mm256_mul_ps(v, k->rest));

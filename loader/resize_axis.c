@@ -1,6 +1,6 @@
 /* resize_axis.c - which inputs make an output, and how much of each.
- * Invariant: the operations on doubles are those of Pillow's Resample.c, one by one, so that every rounded coefficient is
- * equal; that is why a weight is scaled by 1 / fs and not divided by fs. */
+ * Invariant: the operations on doubles are those of Pillow's Resample.c, one by one, so that each rounded coefficient
+ * is equal; that is why a weight is scaled by 1 / fs and not divided by fs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

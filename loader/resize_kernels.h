@@ -3,7 +3,7 @@
  *
  * Coefficients lie in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
  *
- *      output o:  start[o], then `pairs` times  { low of tap 2q, low of 2q + 1, high of 2q, high of 2q + 1 }   int16 each
+ *      output o:  start[o], then `pairs` times  { low of tap 2q, low of 2q + 1, high of 2q, high of 2q + 1 }   int16
  *
  * sum K p = (sum high p << 15) + sum low p; intermediate sums may wrap, the whole does not. */
 #ifndef MR_RESIZE_KERNELS_H
@@ -26,8 +26,8 @@ typedef struct mr_resize_axis {
     size_t start_room, k_room;      /* of the allocations */
 } mr_resize_axis;
 
-/* What becomes of each value of a byte.  Division by d is also  fma(x, 1/d, x * rest)  with 1/d + rest = 1/d to twice the
- * precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
+/* What becomes of each value of a byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
+ * the precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
 typedef struct mr_resize_norm {
     float mean[3], std[3];
     float inverse[3], rest[3];      /* of std */

@@ -13,6 +13,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "file.h"
+
+enum { ROWS_ENOUGH = 64 };          /* rows read one by one before all are: a shard may be open for one only */
+
 struct mr_shard_files {
     const mr_dataset *ds;
     const mr_split *split;
@@ -20,6 +24,7 @@ struct mr_shard_files {
     pthread_cond_t returned;
     unsigned max, count;
     uint64_t clock;
+    size_t rows_bytes;
     mr_open_shard *shards;          /* shard NULL: not open */
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
@@ -57,6 +62,10 @@ static void close_shard(mr_shard_files *f, mr_open_shard *s)
 {
     close(s->mdb);
     close(s->idx);
+    if (s->rows)
+        f->rows_bytes -= s->shard->idx.bytes;
+    free(s->rows);
+    s->rows = NULL;
     f->count--;
     f->open[s->place] = f->open[f->count];
     f->open[s->place]->place = s->place;
@@ -144,6 +153,35 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
     }
     pthread_mutex_unlock(&f->lock);
     return status;
+}
+
+/* Under the lock.  Where memory or the file fails, rows are read one by one as before, and that tells. */
+static void keep_rows(mr_shard_files *f, mr_open_shard *s)
+{
+    size_t bytes = s->shard->idx.bytes;
+    if (++s->rows_read != ROWS_ENOUGH || bytes > MR_SHARD_FILES_ROWS - f->rows_bytes)
+        return;
+    uint8_t *rows = malloc(bytes);
+    if (!rows || mr_file_pread(s->idx, rows, bytes, 0, s->shard->name, NULL) != MR_OK) {
+        free(rows);
+        return;
+    }
+    s->rows = rows;
+    f->rows_bytes += bytes;
+}
+
+mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint64_t n, mr_row *row, mr_error *err)
+{
+    mr_open_shard *s = &f->shards[shard - f->shards];
+    uint64_t i = n - s->shard->first;
+    pthread_mutex_lock(&f->lock);
+    if (!s->rows)
+        keep_rows(f, s);
+    const uint8_t *rows = s->rows;
+    pthread_mutex_unlock(&f->lock);
+    if (rows)
+        return mr_dataset_row_from(rows + MR_INDEX_HEADER + i * MR_INDEX_ROW, s->shard, i, row, err);
+    return mr_dataset_row(s->idx, s->shard, i, row, err);
 }
 
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard)

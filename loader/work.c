@@ -100,7 +100,7 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
     mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
     if (status != MR_OK)
         return status;
-    status = mr_dataset_row(open->idx, open->shard, sample - open->shard->first, row, err);
+    status = mr_shard_files_row(w->files, open, sample, row, err);
     if (status == MR_OK) {
         advise(w, open->mdb, row->image_offset, row->image_len);
         if (w->o.with_meta)
@@ -228,7 +228,8 @@ mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_
 {
     const mr_transform *t = &w->o.transform;
     mr_resize_job job = {
-        .rgb = rgb, .in_width = v->width, .in_height = v->height, .out_width = v->out_width, .out_height = v->out_height,
+        .rgb = rgb, .in_width = v->width, .in_height = v->height,
+        .out_width = v->out_width, .out_height = v->out_height,
         .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
         .flip = v->flip, .bicubic = t->bicubic != 0,
     };

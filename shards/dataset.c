@@ -118,19 +118,23 @@ const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n)
     return &split->shards[low];
 }
 
-mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
+mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard *shard, uint64_t i, mr_row *row,
+                              mr_error *err)
 {
-    uint8_t packed[MR_INDEX_ROW];
     mr_error why;
     mr_row read;
-    mr_status status = mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
-    if (status != MR_OK)
-        return status;
     mr_row_unpack(packed, &read);
     if (mr_index_check_row(&read, i, shard, &why) != MR_OK)
         return mr_fail(err, MR_BAD_SAMPLE, "%s", why.text);
     *row = read;
     return MR_OK;
+}
+
+mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
+{
+    uint8_t packed[MR_INDEX_ROW];
+    mr_status status = mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
+    return status == MR_OK ? mr_dataset_row_from(packed, shard, i, row, err) : status;
 }
 
 static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)

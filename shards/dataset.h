@@ -17,5 +17,8 @@ const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
 
 /* Row i of an open .idx, bounds-checked against the manifest.  MR_BAD_SAMPLE: the row points outside of the shard. */
 mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err);
+/* The same of a row that has been read already. */
+mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard *shard, uint64_t i, mr_row *row,
+                              mr_error *err);
 
 #endif

@@ -29,7 +29,8 @@ NONE = (0,) * 6
 
 def noise(rng, mode, size):
     channels = {"1": 1, "L": 1, "P": 1, "LA": 2, "RGB": 3, "RGBA": 4, "CMYK": 4}[mode]
-    small = Image.frombytes("RGBA" if channels == 4 else "RGB", (9, 7), rng.randbytes(9 * 7 * (4 if channels == 4 else 3)))
+    colours = "RGBA" if channels == 4 else "RGB"
+    small = Image.frombytes(colours, (9, 7), rng.randbytes(9 * 7 * len(colours)))
     image = small.resize(size, Image.BICUBIC)
     if mode == "CMYK":
         return Image.frombytes("CMYK", size, image.tobytes())

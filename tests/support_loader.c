@@ -19,11 +19,22 @@ static picture draw(mr_random *r, size_t i)
     case 0: p = make_png(width, height, 2, 8, i % 2); break;
     case 1: p = make_webp(width, height, i % 2, false); break;
     default:
-        p = make_jpeg((jpeg_kind){.width = width, .height = height, .components = i % 3 ? 3 : 1, .progressive = i % 7 == 0,
-                                  .exif = &exif});
+        p = make_jpeg((jpeg_kind){.width = width, .height = height, .components = i % 3 ? 3 : 1,
+                                  .progressive = i % 7 == 0, .exif = &exif});
     }
     picture_free(&exif);
     return p;
+}
+
+/* Of the coded pixels only the first ten bytes are left, with the end marker behind: the structure holds. */
+static void break_pixels(picture *p)
+{
+    size_t scan = jpeg_marker(*p, 0xda), len = scan + 2 + ((size_t)p->bytes[scan + 2] << 8 | p->bytes[scan + 3]) + 10;
+    assert_true(len + 2 < p->len);
+    memcpy(p->bytes + len, "\xff\xd9", 2);
+    picture cut = picture_copy(p->bytes, len + 2);
+    picture_free(p);
+    *p = cut;
 }
 
 static bool listed(const int *list, int n)
@@ -42,14 +53,8 @@ void make_pictures(const char *dir, size_t count, size_t per_shard, const int *b
     for (size_t i = 0; i < count; i++) {
         samples[i] = (made){.source = support_path("pictures/%zu", i), .image = draw(&r, i),
                             .more = support_path(",\"label\":%zu,\"class\":\"ant\"", i % 3)};
-        /* A third is gone, the end marker is there: the structure holds, the pixels do not. */
-        if (listed(broken, (int)i)) {
-            picture p = samples[i].image;
-            p.len = p.len * 2 / 3;
-            memcpy(p.bytes + p.len - 2, "\xff\xd9", 2);
-            samples[i].image = picture_copy(p.bytes, p.len);
-            picture_free(&p);
-        }
+        if (listed(broken, (int)i))
+            break_pixels(&samples[i].image);
     }
     made_split split = {.name = "train", .samples = samples, .count = count, .per_shard = per_shard};
     dataset_make(dir, &split, 1);

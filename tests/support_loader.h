@@ -22,9 +22,9 @@ typedef struct seen_list {
     mr_cursor cursor;               /* after the last batch */
 } seen_list;
 
-/* A dataset of "train": `count` pictures of 8 to 70 pixels a side in shards of `per_shard`: JPEG, PNG and WebP, gray and
- * colour, with EXIF orientations; numbers in `broken` (ended by -1, NULL: none) are cut short, so their hashes match but
- * they cannot be decoded. */
+/* A dataset of "train": `count` pictures of 8 to 70 pixels a side in shards of `per_shard`: JPEG, PNG and WebP, gray
+ * and colour, with EXIF orientations; numbers in `broken` (ended by -1, NULL: none), which must be JPEGs (2, 3
+ * or 4 modulo 5), have lost most of their pixels: their hashes match, but they cannot be decoded. */
 void make_pictures(const char *dir, size_t count, size_t per_shard, const int *broken);
 
 mr_dataset *open_dataset_at(const char *dir);

@@ -1,4 +1,4 @@
-/* support_npz.c - arrays out of numpy's .npz files: a zip of .npy, each a header in Python's words and then the bytes. */
+/* support_npz.c - arrays out of numpy's .npz files: a zip of .npy, each a header in Python's words, then the bytes. */
 #include "support_npz.h"
 
 #include <archive.h>
@@ -78,7 +78,8 @@ void support_npz_close(support_npz *z)
 static const void *array_of(const member *m, const char *type, size_t shape[4])
 {
     char head[512], descr[32];
-    size_t n = m->len > 10 ? m->bytes[8] + 256u * m->bytes[9] : 0, item = (size_t)strtoul(type + 2, NULL, 10), sides = 0;
+    size_t n = m->len > 10 ? m->bytes[8] + 256u * m->bytes[9] : 0, sides = 0;
+    size_t item = (size_t)strtoul(type + 2, NULL, 10);
     if (m->len < 10 || memcmp(m->bytes, "\x93NUMPY\1", 7) || n >= sizeof head || 10 + n > m->len)
         fail_msg("%s is no .npy of version 1", m->name);
     memcpy(head, m->bytes + 10, n);

@@ -1,168 +1,16 @@
 /* test_pixels.c - a region's pixels are those of the whole picture; every kind of picture has its RGB. */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h>
 #include <spng.h>
 #include <webp/decode.h>
 
-#include "hash.h"
-#include "json.h"
-#include "pixels.h"
-#include "resize.h"
-#include "support_image.h"
-#include "support_npz.h"
-
-/* ---- pictures made and decoded by the libraries alone ---------------------------------------------------------- */
-
-typedef struct jpeg_make {
-    unsigned width, height, components;
-    uint8_t h[4], v[4];             /* sampling factors, 0: 1 */
-    bool progressive, scans, arithmetic;
-    unsigned restart;
-} jpeg_make;
-
-static void *take(size_t n)
-{
-    void *p = calloc(n ? n : 1, 1);
-    assert_non_null(p);
-    return p;
-}
-
-/* Waves with noise on them, the channels unlike each other: a chroma sample differs from its neighbours. */
-static void paint(mr_random *r, uint8_t *row, unsigned width, unsigned channels, unsigned y)
-{
-    for (unsigned x = 0; x < width; x++)
-        for (unsigned c = 0; c < channels; c++)
-            row[x * channels + c] = (uint8_t)(120 + 60 * sin(x * (0.3 + 0.2 * c) + y * 0.5 * (c + 1)) +
-                                              (double)mr_random_below(r, 60) + ((x / 5 + y / 7 + c) % 2 ? 15 : 0));
-}
-
-static picture jpeg_of(mr_random *r, const jpeg_make *k)
-{
-    static const jpeg_scan_info one_each[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
-    struct jpeg_compress_struct c;
-    struct jpeg_error_mgr errors;
-    unsigned char *bytes = NULL;
-    unsigned long len = 0;
-    c.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&c);
-    jpeg_mem_dest(&c, &bytes, &len);
-    c.image_width = k->width;
-    c.image_height = k->height;
-    c.input_components = (int)k->components;
-    c.in_color_space = k->components == 1 ? JCS_GRAYSCALE : k->components == 3 ? JCS_RGB : JCS_CMYK;
-    jpeg_set_defaults(&c);
-    if (k->components == 4 && k->restart)
-        jpeg_set_colorspace(&c, JCS_YCCK);
-    jpeg_set_quality(&c, 85, TRUE);
-    for (unsigned i = 0; i < k->components && k->h[0]; i++) {
-        c.comp_info[i].h_samp_factor = k->h[i] ? k->h[i] : 1;
-        c.comp_info[i].v_samp_factor = k->v[i] ? k->v[i] : 1;
-    }
-    c.restart_interval = k->restart;
-    c.arith_code = k->arithmetic;
-    if (k->progressive)
-        jpeg_simple_progression(&c);
-    if (k->scans) {
-        c.scan_info = one_each;
-        c.num_scans = 3;
-    }
-    jpeg_start_compress(&c, TRUE);
-    uint8_t *row = take((size_t)k->width * k->components);
-    while (c.next_scanline < c.image_height) {
-        paint(r, row, k->width, k->components, c.next_scanline);
-        jpeg_write_scanlines(&c, &row, 1);
-    }
-    jpeg_finish_compress(&c);
-    jpeg_destroy_compress(&c);
-    picture p = picture_copy(bytes, len);
-    free(row);
-    free(bytes);
-    return p;
-}
-
-/* libjpeg-turbo's full decode; CMYK as it comes. */
-static uint8_t *jpeg_whole(picture p, unsigned *channels)
-{
-    struct jpeg_decompress_struct c;
-    struct jpeg_error_mgr errors;
-    c.err = jpeg_std_error(&errors);
-    jpeg_create_decompress(&c);
-    jpeg_mem_src(&c, p.bytes, p.len);
-    jpeg_read_header(&c, TRUE);
-    c.out_color_space = c.num_components == 4 ? JCS_CMYK : JCS_RGB;
-    jpeg_start_decompress(&c);
-    *channels = (unsigned)c.output_components;
-    size_t stride = (size_t)c.output_width * *channels;
-    uint8_t *out = take(stride * c.output_height);
-    while (c.output_scanline < c.output_height) {
-        JSAMPROW row = out + stride * c.output_scanline;
-        jpeg_read_scanlines(&c, &row, 1);
-    }
-    jpeg_destroy_decompress(&c);
-    return out;
-}
-
-/* ---- regions --------------------------------------------------------------------------------------------------- */
-
-static mr_image_facts facts_of(picture p)
-{
-    mr_image_facts f;
-    mr_error err;
-    if (mr_image_examine(p.bytes, p.len, NULL, &f, &err) != MR_OK)
-        fail_msg("refused: %s", err.text);
-    return f;
-}
-
-static const uint8_t *decoded(mr_pixels_scratch *s, picture p, const mr_image_facts *f, mr_region r)
-{
-    const uint8_t *rgb = NULL;
-    mr_error err;
-    if (mr_pixels_decode(s, p.bytes, p.len, f, &r, &rgb, &err) != MR_OK)
-        fail_msg("%u x %u at %u, %u of %u x %u: %s", r.width, r.height, r.left, r.top, f->width, f->height, err.text);
-    return rgb;
-}
-
-static mr_region draw(mr_random *r, uint32_t width, uint32_t height)
-{
-    mr_region g;
-    uint32_t most_w = mr_random_below(r, 3) ? width : width < 9 ? width : 9;    /* small ones often */
-    uint32_t most_h = mr_random_below(r, 3) ? height : height < 9 ? height : 9;
-    g.width = 1 + (uint32_t)mr_random_below(r, most_w);
-    g.height = 1 + (uint32_t)mr_random_below(r, most_h);
-    g.left = (uint32_t)mr_random_below(r, width - g.width + 1);
-    g.top = (uint32_t)mr_random_below(r, height - g.height + 1);
-    return g;
-}
-
-static void check_region(mr_pixels_scratch *s, picture p, const mr_image_facts *f, const uint8_t *want, mr_region r,
-                         const char *what)
-{
-    const uint8_t *got = decoded(s, p, f, r);
-    for (uint32_t y = 0; y < r.height; y++)
-        if (memcmp(got + (size_t)r.width * 3 * y, want + ((size_t)f->width * (r.top + y) + r.left) * 3,
-                   (size_t)r.width * 3))
-            fail_msg("%s, %u x %u: region %u x %u at %u, %u differs in row %u", what, f->width, f->height, r.width,
-                     r.height, r.left, r.top, y);
-}
-
-static void check_regions(mr_random *rnd, mr_pixels_scratch *s, picture p, const uint8_t *want, int times,
-                          const char *what)
-{
-    mr_image_facts f = facts_of(p);
-    check_region(s, p, &f, want, (mr_region){0, 0, f.width, f.height}, what);
-    check_region(s, p, &f, want, (mr_region){f.width - 1, f.height - 1, 1, 1}, what);
-    for (int i = 0; i < times; i++)
-        check_region(s, p, &f, want, draw(rnd, f.width, f.height), what);
-}
+#include "support_pixels.h"
 
 /* The rule of pixels.h in other words: colour times black, rounded to nearest, of Adobe's inverted inks. */
 static uint8_t *rgb_of_cmyk(const uint8_t *cmyk, size_t pixels)
 {
-    uint8_t *rgb = take(pixels * 3);
+    uint8_t *rgb = pixels_take(pixels * 3);
     for (size_t i = 0; i < pixels * 3; i++) {
         const uint8_t *p = cmyk + i / 3 * 4;
         rgb[i] = (uint8_t)(p[3] - (int)((255 - p[i % 3]) * p[3] / 255.0 + 0.5));
@@ -173,14 +21,14 @@ static uint8_t *rgb_of_cmyk(const uint8_t *cmyk, size_t pixels)
 static void check_jpeg(mr_random *rnd, mr_pixels_scratch *s, const jpeg_make *k, int times, const char *what)
 {
     unsigned channels;
-    picture p = jpeg_of(rnd, k);
-    uint8_t *want = jpeg_whole(p, &channels);
+    picture p = pixels_jpeg_make(rnd, k);
+    uint8_t *want = pixels_jpeg_whole(p, &channels);
     if (channels == 4) {
         uint8_t *rgb = rgb_of_cmyk(want, (size_t)k->width * k->height);
         free(want);
         want = rgb;
     }
-    check_regions(rnd, s, p, want, times, what);
+    pixels_check_regions(rnd, s, p, want, times, what);
     free(want);
     picture_free(&p);
 }
@@ -229,7 +77,7 @@ static void unfinished_progressive_jpegs_are_smoothed_alike(void **state)
     (void)state;
     for (int i = 0; i < 12; i++) {
         jpeg_make k = {.width = 150 + (unsigned)i * 7, .height = 120, .components = i % 3 ? 3 : 1, .progressive = true};
-        picture p = jpeg_of(&rnd, &k), cut;
+        picture p = pixels_jpeg_make(&rnd, &k), cut;
         size_t at = 2;
         int scans = 0;
         for (at = 2, scans = 0; at + 1 < p.len; at++) {      /* the end of scan 1 + i % 4: the next DHT or SOS */
@@ -243,8 +91,8 @@ static void unfinished_progressive_jpegs_are_smoothed_alike(void **state)
         cut.bytes[at] = 0xff;
         cut.bytes[at + 1] = 0xd9;
         unsigned channels;
-        uint8_t *want = jpeg_whole(cut, &channels);
-        check_regions(&rnd, s, cut, want, 20, "unfinished");
+        uint8_t *want = pixels_jpeg_whole(cut, &channels);
+        pixels_check_regions(&rnd, s, cut, want, 20, "unfinished");
         free(want);
         picture_free(&cut);
         picture_free(&p);
@@ -263,14 +111,14 @@ static void webp_regions_equal_the_full_decode(void **state)
         picture p = make_webp(w, h, i & 1, i & 2);
         uint8_t *want = WebPDecodeRGB(p.bytes, p.len, &width, &height);
         assert_non_null(want);
-        check_regions(&rnd, s, p, want, 25, "WebP");
+        pixels_check_regions(&rnd, s, p, want, 25, "WebP");
         WebPFree(want);
         picture_free(&p);
     }
     picture still = make_webp(20, 30, false, false), moving = make_webp_extended(20, 30, 3, NULL);
     int width, height;
     uint8_t *want = WebPDecodeRGB(still.bytes, still.len, &width, &height);
-    check_regions(&rnd, s, moving, want, 25, "animated WebP");
+    pixels_check_regions(&rnd, s, moving, want, 25, "animated WebP");
     WebPFree(want);
     picture_free(&still);
     picture_free(&moving);
@@ -307,7 +155,7 @@ static void expect_png(uint8_t colour, uint8_t depth, const uint8_t *stored, siz
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     for (int interlaced = 0; interlaced < 2; interlaced++) {
         picture p = png_of(width, 1, colour, depth, interlaced, stored, len, plte);
-        check_regions(&rnd, s, p, rgb, 10, "PNG");
+        pixels_check_regions(&rnd, s, p, rgb, 10, "PNG");
         picture_free(&p);
     }
     mr_pixels_scratch_free(s);
@@ -351,8 +199,8 @@ static void png_regions_equal_the_full_decode(void **state)
     for (size_t i = 0; i < MR_COUNT(kinds) * 2; i++) {
         unsigned w = 1 + (unsigned)mr_random_below(&rnd, 90), h = 1 + (unsigned)mr_random_below(&rnd, 90);
         picture p = make_png(w, h, kinds[i / 2].colour, kinds[i / 2].depth, i & 1);
-        mr_image_facts f = facts_of(p);
-        check_regions(&rnd, s, p, decoded(t, p, &f, (mr_region){0, 0, w, h}), 20, "PNG");
+        mr_image_facts f = pixels_facts(p);
+        pixels_check_regions(&rnd, s, p, pixels_decoded(t, p, &f, (mr_region){0, 0, w, h}), 20, "PNG");
         picture_free(&p);
     }
     mr_pixels_scratch_free(s);
@@ -382,7 +230,7 @@ static void turned_regions_are_regions_of_the_turned(void **state)
         assert_int_equal(mr_orient_pixels(s, o, stored, &all, &turned, &err), MR_OK);
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(turned[3 * i + 1], seen[o][i]);
-        for (uint32_t k = 0; k < w * h; k++) {              /* each single pixel that is seen, found where it is stored */
+        for (uint32_t k = 0; k < w * h; k++) {              /* each single pixel, found where it is stored */
             mr_region one = {k % w, k / w, 1, 1}, at = mr_orient_region(o, 2, 3, &one);
             assert_int_equal(stored[(at.top * 2 + at.left) * 3], seen[o][k]);
         }
@@ -399,8 +247,8 @@ static void damage_counts_only_where_it_is_read(void **state)
     mr_random rnd = support_random();
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     jpeg_make k = {.width = 128, .height = 256, .components = 3, .restart = 16};
-    picture p = jpeg_of(&rnd, &k);
-    mr_image_facts f = facts_of(p), other = f;
+    picture p = pixels_jpeg_make(&rnd, &k);
+    mr_image_facts f = pixels_facts(p), other = f;
     const uint8_t *rgb = NULL;
     mr_error err = {0};
     (void)state;
@@ -410,7 +258,7 @@ static void damage_counts_only_where_it_is_read(void **state)
             break;
         }
     mr_region top = {0, 0, 128, 100}, all = {0, 0, 128, 256}, low = {5, 240, 9, 9}, out = {1, 0, 128, 1};
-    decoded(s, p, &f, top);
+    pixels_decoded(s, p, &f, top);
     assert_int_equal(mr_pixels_decode(s, p.bytes, p.len, &f, &all, &rgb, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "JPEG cannot be decoded"));
     assert_int_equal(mr_pixels_decode(s, p.bytes, p.len, &f, &low, &rgb, &err), MR_BAD_SAMPLE);
@@ -430,18 +278,18 @@ static void hostile_bytes_are_refused_or_decoded(void **state)
     mr_random rnd = support_random();
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     jpeg_make k = {.width = 70, .height = 50, .components = 3, .h = {2, 1, 1}, .v = {2, 1, 1}};
-    picture sound[] = {jpeg_of(&rnd, &k), make_png(70, 50, 2, 8, false), make_png(70, 50, 3, 4, true),
+    picture sound[] = {pixels_jpeg_make(&rnd, &k), make_png(70, 50, 2, 8, false), make_png(70, 50, 3, 4, true),
                        make_webp(70, 50, false, true), make_webp(70, 50, true, false),
                        make_webp_extended(70, 50, 2, NULL)};
     int refused = 0, taken = 0;
     (void)state;
     for (int i = 0; i < 1500; i++) {
         picture p = sound[(size_t)i % MR_COUNT(sound)], bad;
-        mr_image_facts f = facts_of(p);
+        mr_image_facts f = pixels_facts(p);
         bad = picture_copy(p.bytes, i % 5 ? p.len : (size_t)mr_random_below(&rnd, p.len));
         for (int n = 0; n < 1 + i % 4 && bad.len; n++)
             bad.bytes[mr_random_below(&rnd, bad.len)] = (uint8_t)mr_random_u64(&rnd);
-        mr_region r = draw(&rnd, f.width, f.height);
+        mr_region r = pixels_region(&rnd, f.width, f.height);
         const uint8_t *rgb;
         mr_error err = {0};
         mr_status status = mr_pixels_decode(s, bad.bytes, bad.len, &f, &r, &rgb, &err);
@@ -456,158 +304,6 @@ static void hostile_bytes_are_refused_or_decoded(void **state)
     mr_pixels_scratch_free(s);
 }
 
-/* ---- real files ------------------------------------------------------------------------------------------------ */
-
-static void regions_of_real_files(void **state)
-{
-    static const char *const folders[] = {"images", "coco"};
-    mr_random rnd = support_random();
-    mr_pixels_scratch *s = mr_pixels_scratch_new();
-    size_t files = 0;
-    (void)state;
-    for (size_t i = 0; i < MR_COUNT(folders); i++) {
-        char *dir = support_data(folders[i]);
-        if (!dir) {
-            print_message("skipped: no %s in MILLRACE_DATA\n", folders[i]);
-            continue;
-        }
-        char *list = support_list(dir), *next = list, *name;
-        while ((name = strsep(&next, "\n")) && *name && files < 400) {
-            size_t len;
-            char *path = support_path("%s/%s", dir, name);
-            uint8_t *bytes = support_size(path) < 1 << 20 ? support_read(path, &len) : NULL;
-            mr_image_facts f;
-            mr_error err;
-            if (bytes && mr_image_examine(bytes, len, NULL, &f, &err) == MR_OK && f.codec == MR_CODEC_JPEG &&
-                f.components != 4 && (uint64_t)f.width * f.height < 700000 &&
-                mr_image_decode(bytes, len, NULL, &err) == MR_OK) {
-                unsigned channels;
-                picture p = {bytes, len};
-                uint8_t *want = jpeg_whole(p, &channels);
-                check_regions(&rnd, s, p, want, 4, name);
-                free(want);
-                files++;
-            }
-            free(bytes);
-            free(path);
-        }
-        free(list);
-        free(dir);
-    }
-    mr_pixels_scratch_free(s);
-    if (!files)
-        skip();
-    print_message("%zu files\n", files);
-}
-
-static void expect_sha256(const json_t *image, const char *key, const uint8_t *bytes, size_t len)
-{
-    uint8_t sum[32];
-    char hex[65];
-    mr_sha256(bytes, len, sum);
-    mr_hex(sum, 32, hex);
-    const char *want = json_string_value(json_object_get(image, key));
-    if (!want || strcmp(hex, want))
-        fail_msg("%s: %s differs", json_string_value(json_object_get(image, "file")), key);
-}
-
-static void expect_array(const support_npz *npz, const char *kind, size_t i, int box, const uint8_t *got)
-{
-    char name[64];
-    size_t shape[4];
-    snprintf(name, sizeof name, box < 0 ? "%s_%zu" : "%s_%zu_%d", kind, i, box);
-    const uint8_t *want = support_npz_get(npz, name, "|u1", shape);
-    if (memcmp(want, got, shape[0] * shape[1] * shape[2]))
-        fail_msg("%s differs", name);
-}
-
-static uint32_t half_even(uint32_t n)       /* round(n / 2.0) */
-{
-    return n / 2 + (n % 4 == 3);
-}
-
-static void check_parity_image(size_t i, const json_t *image, const support_npz *eval, const support_npz *rrc,
-                               picture p, mr_pixels_scratch *s, mr_resizer *z)
-{
-    mr_image_facts f = facts_of(p);
-    mr_error err;
-    uint8_t *out = take(224 * 224 * 3);
-    const uint8_t *rgb = decoded(s, p, &f, (mr_region){0, 0, f.width, f.height});
-    expect_sha256(image, "decoded_rgb_sha256", rgb, (size_t)f.width * f.height * 3);
-    mr_resize_job sq = {.rgb = rgb, .in_width = f.width, .in_height = f.height, .out_width = 224, .out_height = 224,
-                        .crop_width = 224, .crop_height = 224}, j = sq;
-    assert_int_equal(mr_resize_u8(z, &sq, out, &err), MR_OK);
-    expect_sha256(image, "eval_sq224_sha256", out, 224 * 224 * 3);
-    sq.out_width = sq.out_height = sq.crop_width = sq.crop_height = 160;
-    assert_int_equal(mr_resize_u8(z, &sq, out, &err), MR_OK);
-    expect_array(eval, "eval_sq160", i, -1, out);
-    j.out_width = f.width < f.height ? 256 : (uint32_t)((uint64_t)256 * f.width / f.height);
-    j.out_height = f.width < f.height ? (uint32_t)((uint64_t)256 * f.height / f.width) : 256;
-    j.crop_left = half_even(j.out_width - 224);
-    j.crop_top = half_even(j.out_height - 224);
-    assert_int_equal(mr_resize_u8(z, &j, out, &err), MR_OK);
-    expect_array(eval, "eval_r256c224", i, -1, out);
-    for (int b = 0; b < 2; b++) {
-        uint32_t at[4];
-        char key[32];
-        for (size_t k = 0; k < 4; k++)
-            at[k] = (uint32_t)json_integer_value(json_array_get(
-                json_array_get(json_object_get(image, "rrc_boxes_top_left_h_w"), (size_t)b), k));
-        sq.rgb = decoded(s, p, &f, (mr_region){at[1], at[0], at[3], at[2]});
-        sq.in_width = at[3];
-        sq.in_height = at[2];
-        assert_int_equal(mr_resize_u8(z, &sq, out, &err), MR_OK);
-        snprintf(key, sizeof key, "rrc160_%d_sha256", b);
-        expect_sha256(image, key, out, 160 * 160 * 3);
-        if (i < 4)
-            expect_array(rrc, "rrc160", i, b, out);
-    }
-    rgb = decoded(s, p, &f, (mr_region){0, 0, 48, 48});
-    expect_array(eval, "decoded", i, -1, rgb);
-    free(out);
-}
-
-static void equals_the_parity_fixtures(void **state)
-{
-    char *dir = support_parity("images");
-    mr_error err;
-    (void)state;
-    if (!dir) {
-        print_message("skipped: no parity fixtures (MILLRACE_PARITY)\n");
-        skip();
-    }
-    char *index = support_path("%s/images.json", dir), *eval_path = support_path("%s/eval.npz", dir);
-    char *rrc_path = support_path("%s/rrc.npz", dir);
-    size_t len;
-    uint8_t *text = support_read(index, &len);
-    json_t *doc;
-    assert_int_equal(mr_json_parse(text, len, "images.json", &doc, &err), MR_OK);
-    support_npz *eval = support_npz_open(eval_path), *rrc = support_npz_open(rrc_path);
-    mr_pixels_scratch *s = mr_pixels_scratch_new();
-    mr_resizer *z = mr_resizer_new();
-    json_t *images = json_object_get(doc, "images");
-    assert_int_equal(json_array_size(images), 8);
-    for (size_t i = 0; i < json_array_size(images); i++) {
-        const json_t *image = json_array_get(images, i);
-        char *path = support_path("%s/jpeg/%s", dir, json_string_value(json_object_get(image, "file")));
-        picture p;
-        p.bytes = support_read(path, &p.len);
-        check_parity_image(i, image, eval, rrc, p, s, z);
-        picture_free(&p);
-        free(path);
-    }
-    mr_pixels_scratch_free(s);
-    mr_resizer_free(z);
-    support_npz_close(eval);
-    support_npz_close(rrc);
-    json_decref(doc);
-    free(text);
-    free(index);
-    free(eval_path);
-    free(rrc_path);
-    free(dir);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,8 +315,6 @@ int main(void)
         cmocka_unit_test(turned_regions_are_regions_of_the_turned),
         cmocka_unit_test(damage_counts_only_where_it_is_read),
         cmocka_unit_test(hostile_bytes_are_refused_or_decoded),
-        cmocka_unit_test(regions_of_real_files),
-        cmocka_unit_test(equals_the_parity_fixtures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_resize.c - resized pixels: Pillow's, byte for byte; and the same whatever part is kept, however it is delivered. */
+/* test_resize.c - resized pixels: Pillow's, byte for byte, whatever part is kept and however it is delivered. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "resize.h"
 #include "support_npz.h"
 
-static uint8_t *noise(mr_random *r, size_t pixels)      /* exactly as long as it says: a sanitizer sees reads behind it */
+static uint8_t *noise(mr_random *r, size_t pixels)      /* no byte longer: a sanitizer sees reads behind it */
 {
     uint8_t *p = malloc(pixels * 3);
     assert_non_null(p);
@@ -43,7 +43,8 @@ static double weight(bool bicubic, double x)
     return x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5 : 0;
 }
 
-static uint8_t *pass(const uint8_t *in, size_t lines, size_t line, size_t step, uint32_t n, uint32_t out_n, bool bicubic)
+static uint8_t *pass(const uint8_t *in, size_t lines, size_t line, size_t step, uint32_t n, uint32_t out_n,
+                     bool bicubic)
 {
     double scale = (double)n / out_n, fs = scale > 1 ? scale : 1, support = (bicubic ? 2 : 1) * fs;
     uint8_t *out = malloc(lines * out_n * 3);
@@ -82,10 +83,12 @@ static uint8_t *by_the_book(const mr_resize_job *j)
         b = pass(a, j->out_width, 3, (size_t)j->out_width * 3, j->in_height, j->out_height, j->bicubic);
     uint8_t *kept = malloc((size_t)j->crop_width * j->crop_height * 3);
     assert_non_null(kept);
-    for (size_t y = 0; y < j->crop_height; y++)
-        for (size_t x = 0; x < j->crop_width; x++)
-            memcpy(kept + (y * j->crop_width + x) * 3,
-                   b + ((j->crop_top + y) * j->out_width + j->crop_left + (j->flip ? j->crop_width - 1 - x : x)) * 3, 3);
+    for (size_t y = 0; y < j->crop_height; y++) {
+        for (size_t x = 0; x < j->crop_width; x++) {
+            size_t from = j->crop_left + (j->flip ? j->crop_width - 1 - x : x);
+            memcpy(kept + (y * j->crop_width + x) * 3, b + ((j->crop_top + y) * j->out_width + from) * 3, 3);
+        }
+    }
     if (b != a)
         free(b);
     if (a != j->rgb)
@@ -265,7 +268,8 @@ static void check_fixture(mr_resizer *z, const support_npz *npz, int i, const ch
 
 static void equals_pillows_fixtures(void **state)
 {
-    static const char *const sizes[3][4] = {{"20x20", "64x48", "37x31", "160x160"}, {"20x20", "64x48", "64x31", "50x96"},
+    static const char *const sizes[3][4] = {{"20x20", "64x48", "37x31", "160x160"},
+                                            {"20x20", "64x48", "64x31", "50x96"},
                                             {"20x20", "64x48", "200x31", "50x96"}};
     static const uint32_t boxes[3][4] = {{3, 5, 26, 12}, {3, 5, 32, 21}, {3, 5, 45, 66}};
     char *path = support_parity("images/resize.npz");

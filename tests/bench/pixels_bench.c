@@ -76,7 +76,8 @@ static const uint8_t *full_decode(const file *f, uint8_t **rgb, size_t *room)
 static mr_region draw(mr_random *r, uint32_t w, uint32_t h)
 {
     for (int i = 0; i < 10; i++) {
-        double area = (double)w * h * mr_random_real(r, 0.08, 1), ratio = exp(mr_random_real(r, log(0.75), log(4.0 / 3)));
+        double area = (double)w * h * mr_random_real(r, 0.08, 1);
+        double ratio = exp(mr_random_real(r, log(0.75), log(4.0 / 3)));
         uint32_t cw = (uint32_t)(sqrt(area * ratio) + 0.5), ch = (uint32_t)(sqrt(area / ratio) + 0.5);
         if (cw && ch && cw <= w && ch <= h)
             return (mr_region){(uint32_t)mr_random_below(r, w - cw + 1), (uint32_t)mr_random_below(r, h - ch + 1), cw,

@@ -1,9 +1,9 @@
-/* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT [DATA].
+/* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT.
  *
  *      OUT/image/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/
  *
- * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without DATA, the folder of
- * real samples: millrace draws, ingests and exports datasets of its own. */
+ * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without the folder of real
+ * samples (MILLRACE_DATA): millrace draws and ingests datasets of its own. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 
 #include "dataset_maker.h"
 #include "file.h"
+#include "source.h"
 #include "support.h"
 
 static const char *out;
@@ -67,9 +68,11 @@ static void seed_images(void)
 /* Shards of a few pages, one of them with a branch page. */
 static void seed_shards(const char *tmp)
 {
-    picture small = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 1}), big = make_png(40, 40, 2, 8, false);
+    picture small = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 1});
+    picture big = make_png(40, 40, 2, 8, false);
     made few[4] = {{.source = "a.jpg", .image = small, .more = ",\"label\":1"}, {.source = "b.png", .image = big},
-                   {.source = "c.jpg", .shares = true}, {.source = "d.jpg", .image = small, .more = ",\"labels\":[0,2]"}};
+                   {.source = "c.jpg", .shares = true},
+                   {.source = "d.jpg", .image = small, .more = ",\"labels\":[0,2]"}};
     made many[160];
     for (size_t i = 0; i < 160; i++)
         many[i] = (made){.source = "x.jpg", .image = small, .shares = i > 0};
@@ -124,31 +127,59 @@ static const char *target_of(const char *name)
     return NULL;
 }
 
-/* The tree in the words of fuzz_layouts.c, pictures without their bytes; the text files are seeds of their own. */
-static void seed_tree(const char *dir, const char *name)
+/* The tree as ingest sees it, archives in it opened, in the words of fuzz_layouts.c, pictures without their bytes; the
+ * text files are seeds of their own. */
+static void seed_tree(char *dir, const char *name)
 {
-    char *list = support_list(dir), *rest = list, *line;
-    mr_buf tree = {0};
+    mr_source *source = NULL;
+    mr_notes notes = {0};
+    mr_error err;
+    mr_buf tree = {0}, bytes = {0};
+    if (mr_source_open(&dir, 1, -1, &(mr_source_options){.quiet = true}, &notes, &source, &err) != MR_OK)
+        fail_msg("%s", err.text);
     mr_buf_add(&tree, ",,,", 4);
-    while ((line = strsep(&rest, "\n")) && *line) {
-        char *path = support_path("%s/%s", dir, line), *flat = support_path("%s-%s", name, strrchr(line, '/')
-                                                                            ? strrchr(line, '/') + 1 : line);
-        const char *target = target_of(line);
-        mr_buf_add(&tree, line, strlen(line) + 1);
+    for (uint32_t i = 0; i < mr_source_count(source); i++) {
+        const mr_entry *e = mr_source_entry(source, i);
+        const char *target = target_of(e->path), *slash = strrchr(e->path, '/');
+        mr_buf_add(&tree, e->path, e->path_len + 1);
         if (!target || strcmp(target, "image") != 0) {
-            char *text = (char *)support_read(path, NULL);
-            mr_buf_add_text(&tree, text);
-            free(text);
+            char *flat = support_path("%s-%s", name, slash ? slash + 1 : e->path);
+            if (mr_source_read(source, i, &bytes, &err) != MR_OK)
+                fail_msg("%s", err.text);
+            mr_buf_add_text(&tree, mr_buf_text(&bytes));
             if (target)
-                seed_file(target, flat, path);
+                seed(target, flat, bytes.data, bytes.len);
+            free(flat);
         }
         mr_buf_add(&tree, "", 1);
-        free(path);
-        free(flat);
     }
     seed("layouts", name, tree.data, tree.len);
     mr_buf_free(&tree);
-    free(list);
+    mr_buf_free(&bytes);
+    mr_source_free(source);
+    mr_notes_free(&notes);
+}
+
+/* The drawn ones of these are long for a fuzzer. */
+static void seed_small_trees(void)
+{
+    static const char coco[] =
+        ",,val2017=,x\0annotations/instances_train2017.json\0{\"images\":[{\"id\":7,\"file_name\":\"7.jpg\"}],"
+        "\"annotations\":[{\"id\":1,\"image_id\":7,\"category_id\":3,\"bbox\":[0,1,2.5,3]}],"
+        "\"categories\":[{\"id\":3,\"name\":\"cat\"}]}\0annotations/captions_train2017.json\0"
+        "{\"images\":[{\"id\":7,\"file_name\":\"7.jpg\"}],"
+        "\"annotations\":[{\"id\":1,\"image_id\":7,\"caption\":\"a\"}]}\0"
+        "train2017/7.jpg\0\0train2017/8.jpg\0";
+    static const char newyorker[] =
+        ",matching,,\0all_contest_images/5.jpeg\0\0matching/train.jsonl\0"
+        "{\"contest_number\":5,\"label\":\"B\",\"caption_choices\":[\"a\",\"b\"]}\n\0"
+        "matching/validation.jsonl\0{\"contest_number\":6}\n\0all_contest_images/6.jpeg\0";
+    static const char imagenette[] =
+        "noisy_labels_5,,,\0train/n01440764/a.JPEG\0\0val/n01440764/b.JPEG\0\0noisy_imagenette.csv\0"
+        "path,noisy_labels_0,noisy_labels_5,is_valid\ntrain/n01440764/a.JPEG,n01440764,n02102040,False\n";
+    seed("layouts", "small-coco", coco, sizeof coco);
+    seed("layouts", "small-newyorker", newyorker, sizeof newyorker);
+    seed("layouts", "small-imagenette", imagenette, sizeof imagenette);
 }
 
 /* A dataset's own files: manifest, indexes, metas. */
@@ -244,8 +275,8 @@ static void seed_real(const char *data)
 int main(int argc, char **argv)
 {
     mr_error err;
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "use: fuzz_seeds OUT [DATA]\n");
+    if (argc != 2) {
+        fprintf(stderr, "use: fuzz_seeds OUT\n");
         return 2;
     }
     out = argv[1];
@@ -257,6 +288,7 @@ int main(int argc, char **argv)
     seed_images();
     seed_shards(tmp);
     seed_texts();
+    seed_small_trees();
     seed_layouts(tmp);
     char *archives = support_path("%s/archive", out);
     if (mr_dir_make(archives, &err) != MR_OK)
@@ -266,8 +298,10 @@ int main(int argc, char **argv)
     seed_archive("zip", ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE);
     seed_archive("cpio", ARCHIVE_FORMAT_CPIO_POSIX, ARCHIVE_FILTER_NONE);
     seed_archive("7zip", ARCHIVE_FORMAT_7ZIP, ARCHIVE_FILTER_NONE);
-    if (argc == 3 && support_exists(argv[2]))
-        seed_real(argv[2]);
+    char *data = support_data(".");
+    if (data)
+        seed_real(data);
+    free(data);
     support_tmpdir_remove(tmp);
     free(archives);
     return 0;

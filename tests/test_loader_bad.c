@@ -1,0 +1,273 @@
+/* test_loader_bad.c - damaged samples on the way to a batch.
+ * Invariant tested: no damaged byte is given; the steps and the other samples stay as they are; what takes a bad
+ * sample's place is the same for any ranks and threads; the first failure in the plan's order is the one told. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "order.h"
+#include "support_loader.h"
+
+enum { SAMPLES = 43, PER_SHARD = 9 };
+
+static mr_loader_options options(mr_on_bad on_bad)
+{
+    return (mr_loader_options){
+        .split = "train", .global_batch = 8, .seed = 5, .tail = MR_TAIL_PAD, .on_bad = on_bad, .epochs = 2,
+        .with_meta = 1, .transform = {.size = 16, .flip = 0.5f},
+    };
+}
+
+static bool is_bad(uint64_t n, const int *bad)
+{
+    for (; *bad >= 0; bad++)
+        if ((uint64_t)*bad == n)
+            return true;
+    return false;
+}
+
+static void same_for_all_shapes(const mr_dataset *ds, const mr_loader_options *o, const seen_list *first)
+{
+    static const unsigned shapes[][2] = {{2, 3}, {8, 1}, {1, 4}, {4, 0}};
+    for (size_t i = 0; i < MR_COUNT(shapes); i++) {
+        seen_list s = run_ranks(ds, *o, shapes[i][0], shapes[i][1], 0);
+        assert_int_equal(s.status, first->status);
+        assert_int_equal(s.replaced, first->replaced);
+        assert_same_seen(first, 0, &s);
+        seen_free(&s);
+    }
+}
+
+/* Against a run without damage: equal where the sample is good; else the next good one of the order, or zeros. */
+static void check_places(const seen_list *whole, const seen_list *got, const int *bad, mr_on_bad on_bad)
+{
+    mr_order order;
+    uint64_t replaced = 0;
+    assert_int_equal(mr_order_make(MR_SHUFFLE_FULL, SAMPLES, 5, 0, 0, &order, NULL), MR_OK);
+    assert_int_equal(got->count, whole->count);
+    for (size_t i = 0; i < got->count; i++) {
+        const seen *w = &whole->items[i], *g = &got->items[i];
+        assert_true(w->epoch == g->epoch && w->step == g->step);
+        if (!is_bad(w->sample, bad)) {
+            assert_true(w->sample == g->sample && w->bytes == g->bytes && w->weight == g->weight && w->meta == g->meta);
+            continue;
+        }
+        replaced++;
+        if (on_bad == MR_ON_BAD_MASK) {
+            assert_true(g->sample == w->sample && g->weight == 0 && g->label == -1 && g->meta == 0);
+            continue;
+        }
+        uint64_t position = i % 48, next;
+        do
+            next = mr_order_at(&order, w->epoch, ++position % SAMPLES);
+        while (is_bad(next, bad));
+        assert_true(g->sample == next && g->weight == w->weight);
+        for (size_t k = 0; k < whole->count; k++)
+            if (whole->items[k].epoch == w->epoch && whole->items[k].sample == next)
+                assert_true(whole->items[k].bytes == g->bytes && whole->items[k].meta == g->meta &&
+                            whole->items[k].facts == g->facts);
+    }
+    assert_int_equal(got->replaced, replaced);
+    assert_true(replaced > 0);
+}
+
+static void check_rules(const char *whole_dir, const char *dir, mr_delivery deliver, const int *bad)
+{
+    mr_dataset *whole = open_dataset_at(whole_dir), *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_FAIL);
+    o.deliver = deliver;
+    seen_list want = run_ranks(whole, o, 1, 0, 0);
+    assert_int_equal(want.status, MR_END);
+    for (int rule = MR_ON_BAD_REPLACE; rule <= MR_ON_BAD_MASK; rule++) {
+        o.on_bad = (mr_on_bad)rule;
+        seen_list got = run_ranks(ds, o, 1, 0, 0);
+        assert_int_equal(got.status, MR_END);
+        check_places(&want, &got, bad, (mr_on_bad)rule);
+        same_for_all_shapes(ds, &o, &got);
+        seen_free(&got);
+    }
+    seen_free(&want);
+    mr_dataset_free(whole);
+    mr_dataset_free(ds);
+}
+
+static const int damaged[] = {0, 7, 8, 20, 21, 22, 42, -1};
+
+static void test_damaged_records(void **state)
+{
+    (void)state;
+    char *whole = support_tmpdir(), *dir = support_tmpdir();
+    make_pictures(whole, SAMPLES, PER_SHARD, NULL);
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    for (size_t i = 0; damaged[i] >= 0; i++)
+        (i % 3 == 0 ? hurt_image : i % 3 == 1 ? hurt_meta : hurt_row)(dir, (uint64_t)damaged[i], PER_SHARD);
+    for (int deliver = MR_DELIVER_ENCODED; deliver <= MR_DELIVER_U8_NHWC; deliver++)
+        check_rules(whole, dir, (mr_delivery)deliver, damaged);
+    support_tmpdir_remove(whole);
+    support_tmpdir_remove(dir);
+}
+
+/* Whole by their hashes, but no pictures: encoded delivery gives them, decoding does not. */
+static void test_undecodable(void **state)
+{
+    (void)state;
+    static const int broken[] = {2, 8, 13, 14, 42, -1};
+    char *whole = support_tmpdir(), *dir = support_tmpdir();
+    make_pictures(whole, SAMPLES, PER_SHARD, NULL);
+    make_pictures(dir, SAMPLES, PER_SHARD, broken);
+    check_rules(whole, dir, MR_DELIVER_F32_NCHW, broken);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_FAIL);
+    seen_list s = run_ranks(ds, o, 1, 2, 0);
+    assert_true(s.status == MR_END && s.replaced == 0);
+    seen_free(&s);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(whole);
+    support_tmpdir_remove(dir);
+}
+
+/* The place of the first bad sample in the plan, as a number of good batches in front of it. */
+static uint64_t first_bad(const int *bad, uint64_t *sample)
+{
+    mr_order order;
+    uint64_t position = 0;
+    assert_int_equal(mr_order_make(MR_SHUFFLE_FULL, SAMPLES, 5, 0, 0, &order, NULL), MR_OK);
+    while (!is_bad(*sample = mr_order_at(&order, 0, position), bad))
+        position++;
+    return position / 8;
+}
+
+static void test_fail(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    for (size_t i = 0; damaged[i] >= 0; i++)
+        hurt_image(dir, (uint64_t)damaged[i], PER_SHARD);
+    mr_dataset *ds = open_dataset_at(dir);
+    uint64_t sample, batches = first_bad(damaged, &sample);
+    char *words = support_path("train-%05llu.mdb: sample %llu: its image differs",
+                               (unsigned long long)(sample / PER_SHARD), (unsigned long long)sample);
+    for (unsigned threads = 0; threads < 5; threads++)
+        for (int again = 0; again < 5; again++) {
+            mr_loader_options o = options(MR_ON_BAD_FAIL);
+            const mr_batch *b;
+            mr_error err, second;
+            o.threads = threads;
+            o.prefetch = 1 + (unsigned)again;
+            mr_loader *l = open_loader(ds, &o);
+            for (uint64_t k = 0; k < batches; k++) {
+                assert_int_equal(mr_loader_next(l, &b, &err), MR_OK);
+                mr_batch_release(l, b);
+            }
+            assert_int_equal(mr_loader_next(l, &b, &err), MR_BAD_SAMPLE);
+            if (!strstr(err.text, words))
+                fail_msg("\"%s\" is not about \"%s\"", err.text, words);
+            assert_int_equal(mr_loader_next(l, &b, &second), MR_BAD_SAMPLE);
+            assert_string_equal(err.text, second.text);
+            assert_int_equal(mr_loader_next(l, &b, NULL), MR_BAD_SAMPLE);
+            assert_int_equal(mr_loader_cursor(l).position, batches * 8);
+            mr_loader_free(l);
+        }
+    free(words);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
+/* `max_bad` are taken, the next one ends it, at the same batch for any threads. */
+static void test_limit(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    for (size_t i = 0; damaged[i] >= 0; i++)
+        hurt_image(dir, (uint64_t)damaged[i], PER_SHARD);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_MASK);
+    o.epochs = 1;
+    o.tail = MR_TAIL_PARTIAL;
+    for (uint64_t limit = 1; limit <= 7; limit++) {
+        seen_list first = {.batches = 0};
+        o.max_bad = limit;
+        for (unsigned threads = 0; threads < 4; threads++) {
+            seen_list s = run_ranks(ds, o, 1, threads, 0);
+            assert_true(s.replaced <= limit);
+            if (limit < 7)
+                assert_true(s.status == MR_BAD_SAMPLE && strstr(s.error.text, "bad samples allowed") &&
+                            strstr(s.error.text, ": sample "));
+            else
+                assert_true(s.status == MR_END && s.replaced == 7);
+            if (threads == 0)
+                first = s;
+            else
+                assert_same_seen(&first, 0, &s);
+            if (threads)
+                seen_free(&s);
+        }
+        seen_free(&first);
+    }
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
+/* A shard that is cut off or gone while it is read: a failure with its name, never a signal. */
+static void test_shard_cut_off(void **state)
+{
+    (void)state;
+    for (int gone = 0; gone < 2; gone++)
+        for (unsigned threads = 0; threads < 4; threads += 3) {
+            char *dir = support_tmpdir(), *mdb = support_path("%s/train-00002.mdb", dir);
+            make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+            mr_dataset *ds = open_dataset_at(dir);
+            mr_loader_options o = options(MR_ON_BAD_FAIL);
+            if (gone)
+                assert_int_equal(unlink(mdb), 0);
+            else
+                assert_int_equal(truncate(mdb, 5000), 0);
+            seen_list s = run_ranks(ds, o, 1, threads, 0);
+            assert_int_equal(s.status, MR_BAD_DATA);
+            assert_non_null(strstr(s.error.text, "train-00002.mdb"));
+            seen_free(&s);
+            o.on_bad = MR_ON_BAD_REPLACE;
+            s = run_ranks(ds, o, 2, threads, 0);
+            assert_true(s.status == MR_END && s.replaced >= 18 && s.count == 96);
+            for (size_t i = 0; i < s.count; i++)
+                assert_true(s.items[i].sample / PER_SHARD != 2);
+            seen_free(&s);
+            mr_dataset_free(ds);
+            free(mdb);
+            support_tmpdir_remove(dir);
+        }
+}
+
+static void test_nothing_good(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, 10, PER_SHARD, NULL);
+    for (uint64_t n = 0; n < 10; n++)
+        hurt_image(dir, n, PER_SHARD);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_REPLACE);
+    seen_list s = run_ranks(ds, o, 1, 2, 0);
+    assert_int_equal(s.status, MR_BAD_DATA);
+    assert_non_null(strstr(s.error.text, "not one of its 10 samples is good"));
+    seen_free(&s);
+    o.on_bad = MR_ON_BAD_MASK;
+    s = run_ranks(ds, o, 1, 2, 0);
+    assert_true(s.status == MR_END && s.replaced == s.count);
+    seen_free(&s);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_undecodable), cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_limit),           cmocka_unit_test(test_shard_cut_off),
+        cmocka_unit_test(test_nothing_good),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
