@@ -19,6 +19,7 @@ typedef struct export {
     uint64_t in_split;              /* pictures of the split so far */
     mr_buf csv, images, boxes;      /* annotations of the split; COCO's two lists */
     uint64_t box_count;
+    bool drawn[MR_SHAPE_CLASSES];   /* classes that the split has a folder of */
 } export;
 
 /* The classes by name, as exports list them; 0 in COCO files is the pseudo category, so numbers there start at 1. */
@@ -115,8 +116,9 @@ static mr_status write_tokens(export *e, mr_error *err)
 {
     mr_buf text = {0};
     for (unsigned i = 0; i < MR_SHAPE_CLASSES; i++)
-        mr_buf_printf(&text, "%sAn example picture from the Shapes dataset depicting %s %s", i ? "\n" : "",
-                      mr_article(mr_shape_words[sorted[i]]), mr_shape_words[sorted[i]]);
+        if (e->drawn[sorted[i]])
+            mr_buf_printf(&text, "%sAn example picture from the Shapes dataset depicting %s %s", text.len ? "\n" : "",
+                          mr_article(mr_shape_words[sorted[i]]), mr_shape_words[sorted[i]]);
     mr_status status = mr_sketch_write(e->s, &text, err, "%s/_tokenization.txt", e->split);
     mr_buf_free(&text);
     return status;
@@ -147,6 +149,7 @@ static mr_status draw_one(export *e, uint64_t n, uint64_t group, uint64_t copy, 
         annotate_coco(e, mr_buf_text(&name), &scene);
     }
     e->in_split++;
+    e->drawn[group % MR_SHAPE_CLASSES] = true;
     mr_buf_free(&bytes);
     mr_buf_free(&name);
     return status;

@@ -78,6 +78,21 @@ static void test_same_bytes_from_everywhere(void **state)
     }
 }
 
+/* A split too small to show every class captions just those it has. */
+static void test_smallest_drawn_datasets(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {"folder", "multi-class", "coco", "clip"};
+    for (size_t i = 0; i < 4; i++) {
+        char *source = support_path("%s/small-%zu", dir, i), *target = support_path("%s/small-%zu.mr", dir, i);
+        support_expect(0, "sample", source, "--layout", "roboflow", "--variant", variants[i], "--images", "10", "--quiet",
+                       (char *)NULL);
+        support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
+        free(source);
+        free(target);
+    }
+}
+
 static void test_standard_input(void **state)
 {
     (void)state;
@@ -326,6 +341,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_same_bytes_from_everywhere),   TEST(test_standard_input),
+        TEST(test_smallest_drawn_datasets),
         TEST(test_ranks_share_the_work),         TEST(test_target_is_left_alone),
         TEST(test_killed_anywhere_then_resumed), TEST(test_rejects_and_leaks),
         TEST(test_dry_run_writes_nothing),       TEST(test_shuffle_is_the_seeds_alone),
