@@ -80,3 +80,20 @@ void mr_cli_misuse(struct argp_state *state, const char *format, ...)
     fprintf(stderr, "Try '%s --help'.\n", state->name);
     exit(2);
 }
+
+error_t mr_cli_dataset(int key, char *arg, struct argp_state *state, const char **dir)
+{
+    switch (key) {
+    case ARGP_KEY_ARG:
+        if (*dir)
+            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
+        *dir = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!*dir)
+            mr_cli_misuse(state, "which dataset? Name its directory");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}

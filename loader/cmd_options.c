@@ -75,8 +75,7 @@ static void batches(mr_plan_request *q, const char *arg, struct argp_state *stat
 
 static void finish(mr_plan_request *q, struct argp_state *state)
 {
-    if (!q->dir)
-        mr_cli_misuse(state, "which dataset? Name its directory");
+    mr_cli_dataset(ARGP_KEY_END, NULL, state, &q->dir);
     if (!q->global_batch)
         mr_cli_misuse(state, "--global-batch is missing: the samples a step, all ranks together, for example 64");
     if (!q->split)
@@ -104,11 +103,7 @@ bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_reques
         q->deliver_given = true;
         break;
     case MR_OPT_SIZE: q->size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state); break;
-    case ARGP_KEY_ARG:
-        if (q->dir)
-            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
-        q->dir = arg;
-        break;
+    case ARGP_KEY_ARG: mr_cli_dataset(key, arg, state, &q->dir); break;
     case ARGP_KEY_END: finish(q, state); break;
     default: return false;
     }

@@ -51,16 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_JSON: q->json = true; break;
     case OPT_CLASSES: q->classes = true; break;
     case 'q': break;
-    case ARGP_KEY_ARG:
-        if (q->dir)
-            mr_cli_misuse(state, "one dataset at a time; '%s' is one too many", arg);
-        q->dir = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!q->dir)
-            mr_cli_misuse(state, "which dataset? Name its directory");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
