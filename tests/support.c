@@ -242,6 +242,14 @@ uint64_t support_tree_hash(const char *dir)
     return hash;
 }
 
+uint64_t support_dataset_hash(const char *dataset)
+{
+    char *report = support_path("%s/report.json", dataset);
+    assert_int_equal(unlink(report), 0);
+    free(report);
+    return support_tree_hash(dataset);
+}
+
 /* ---- samples and chance --------------------------------------------------------------------------------------- */
 
 char *support_data(const char *sub)

@@ -35,6 +35,8 @@ void support_assert_same_file(const char *a, const char *b);
 char *support_list(const char *dir);
 /* One number over the names and bytes of every file under `dir`: equal trees, equal numbers. */
 uint64_t support_tree_hash(const char *dir);
+/* The same of a dataset's files that must be equal: removes its report first, which may name the kind of source. */
+uint64_t support_dataset_hash(const char *dataset);
 
 /* ---- commands ------------------------------------------------------------------------------------------------- */
 

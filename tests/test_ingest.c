@@ -37,21 +37,12 @@ static char *draw(const char *layout, const char *images)
     return source;
 }
 
-/* The dataset's files that must be equal: everything but the report, which may name the kind of source. */
-static uint64_t dataset_hash(const char *dataset)
-{
-    char *report = support_path("%s/report.json", dataset);
-    assert_int_equal(unlink(report), 0);
-    free(report);
-    return support_tree_hash(dataset);
-}
-
 static void expect_same(const char *source, const char *jobs, uint64_t expected)
 {
     char *target = support_path("%s/again", dir);
     support_expect(0, "ingest", source, target, "--jobs", jobs, "--shard-size", "1MiB", "--quiet", "--force",
                    (char *)NULL);
-    assert_true(expected == dataset_hash(target));
+    assert_true(expected == support_dataset_hash(target));
     free(target);
 }
 
@@ -65,7 +56,7 @@ static void test_same_bytes_from_everywhere(void **state)
         char *source = draw(layouts[i], "60"), *one = support_path("%s/one-%zu", dir, i);
         support_expect(0, "ingest", source, one, "--jobs", "1", "--shard-size", "1MiB", "--quiet", (char *)NULL);
         support_expect(0, "verify", one, "--deep", "--quiet", (char *)NULL);
-        uint64_t expected = dataset_hash(one);
+        uint64_t expected = support_dataset_hash(one);
         expect_same(source, "3", expected);
         for (size_t k = 0; k < 4 && i < 3; k++) {
             char *archive = support_path("%s/archive-%zu.%s", dir, i, kinds[k]);
@@ -107,7 +98,7 @@ static void test_standard_input(void **state)
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 0);
     support_result_free(&r);
-    assert_true(dataset_hash(one) == dataset_hash(two));
+    assert_true(support_dataset_hash(one) == support_dataset_hash(two));
     free(bytes);
     free(source);
     free(archive);
@@ -124,7 +115,7 @@ static void test_ranks_share_the_work(void **state)
     support_result r = support_mpirun(3, argv);
     support_assert_status(&r, 0);
     support_result_free(&r);
-    assert_true(dataset_hash(one) == dataset_hash(two));
+    assert_true(support_dataset_hash(one) == support_dataset_hash(two));
     free(source);
     free(one);
     free(two);
@@ -182,7 +173,7 @@ static void test_killed_anywhere_then_resumed(void **state)
     mr_random random = support_random();
     char *source = draw("imagenette", "300"), *whole = support_path("%s/whole", dir);
     support_expect(0, "ingest", source, whole, "--shard-size", "1MiB", "--quiet", (char *)NULL);
-    uint64_t expected = dataset_hash(whole);
+    uint64_t expected = support_dataset_hash(whole);
     unsigned killed = 0;
     for (unsigned i = 0; i < 12; i++) {
         char *target = support_path("%s/killed-%u", dir, i);
@@ -195,7 +186,7 @@ static void test_killed_anywhere_then_resumed(void **state)
         }
         if (!support_exists(target))
             support_expect(0, "ingest", source, target, "--shard-size", "1MiB", "--quiet", (char *)NULL);
-        assert_true(expected == dataset_hash(target));
+        assert_true(expected == support_dataset_hash(target));
         char *partial = support_path("%s.partial", target);
         assert_false(support_exists(partial));
         free(partial);
@@ -293,7 +284,7 @@ static void test_shuffle_is_the_seeds_alone(void **state)
     for (size_t i = 0; i < 3; i++) {
         char *target = support_path("%s/shuffled-%zu", dir, i);
         support_expect(0, "ingest", source, target, "--shuffle", seeds[i], "--quiet", (char *)NULL);
-        hashes[i] = dataset_hash(target);
+        hashes[i] = support_dataset_hash(target);
         free(target);
     }
     assert_true(hashes[0] == hashes[1]);

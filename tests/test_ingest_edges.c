@@ -39,14 +39,6 @@ static void put_text(const char *text, const char *format, const char *a)
     free(full);
 }
 
-static uint64_t dataset_hash(const char *dataset)
-{
-    char *report = support_path("%s/report.json", dataset);
-    assert_int_equal(unlink(report), 0);
-    free(report);
-    return support_tree_hash(dataset);
-}
-
 static json_t *load(const char *path)
 {
     json_t *doc = json_load_file(path, 0, NULL);
@@ -144,7 +136,7 @@ static void test_small_shards_and_little_memory(void **state)
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 0);
     support_result_free(&r);
-    assert_true(dataset_hash(one) == dataset_hash(two));
+    assert_true(support_dataset_hash(one) == support_dataset_hash(two));
     free(small);
     free(one);
     free(two);
@@ -249,7 +241,7 @@ static void test_zip_and_7z_on_standard_input(void **state)
     (void)state;
     char *one = support_path("%s/one", dir);
     support_expect(0, "ingest", source, one, "--quiet", (char *)NULL);
-    uint64_t expected = dataset_hash(one);
+    uint64_t expected = support_dataset_hash(one);
     static const char *const kinds[] = {"zip", "zip-deflate", "7z"};
     for (size_t i = 0; i < 3; i++) {
         char *archive = support_path("%s/a.%s", dir, kinds[i]), *two = support_path("%s/two-%zu", dir, i);
@@ -261,7 +253,7 @@ static void test_zip_and_7z_on_standard_input(void **state)
         support_result r = support_run(argv, &limits);
         support_assert_status(&r, 0);
         support_result_free(&r);
-        assert_true(expected == dataset_hash(two));
+        assert_true(expected == support_dataset_hash(two));
         free(bytes);
         free(archive);
         free(two);
