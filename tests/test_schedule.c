@@ -12,7 +12,7 @@ enum { MAX_SAMPLES = 300, MAX_WORLD = 9, MAX_SHARE = 8 };
 static mr_schedule make(mr_shuffle kind, uint64_t samples, uint64_t batch, unsigned world, mr_tail tail)
 {
     mr_order o;
-    mr_schedule s;
+    mr_schedule s = {0};
     mr_error err;
     if (mr_order_make(kind, samples, 11, 20, 1, &o, &err) != MR_OK ||
         mr_schedule_make(&o, batch, world, tail, &s, &err) != MR_OK)
