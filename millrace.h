@@ -71,6 +71,8 @@ typedef struct mr_sample_view {
  * MR_BAD_DATA: a file of the shard is missing or of another size.  After a failure the view holds no sample, and its
  * storage may be reused. */
 mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err);
+/* The same without the image, of which no byte is read or judged: `image` is NULL, `image_len` 0. */
+mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err);
 void mr_sample_view_free(mr_sample_view *view);
 
 /* ---- the loader: batches of a split, for one rank ---------------------------------------------------------------- */

@@ -76,7 +76,7 @@ mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_p
     if (!b->workers || !b->maps)
         status = mr_fail_memory(err, "measuring");
     for (unsigned i = 0; status == MR_OK && i < threads; i++) {
-        status = mr_hands_init(&b->workers[i].hands, err);
+        status = mr_hands_init(&b->workers[i].hands, w, err);
         b->workers[i].out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
         if (status == MR_OK && !b->workers[i].out)
             status = mr_fail_memory(err, "measuring");

@@ -130,6 +130,13 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
                  steps[most].what, steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
 }
 
+/* Sooner the first batch cannot come: its work, as it is done once all is warm, on as many threads as can run. */
+static double first_batch_limit(const request *q, const mr_bench_result *r)
+{
+    unsigned threads = q->bench.loader.threads ? q->bench.loader.threads : 1, processors = mr_pool_processors();
+    return r->batch * r->product.cpu_ms / (threads < processors ? threads : processors);
+}
+
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static const char *augment_word(const mr_transform *t)
@@ -170,6 +177,7 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     add_real(doc, "decode_ms", r->decode_ms);
     add_real(doc, "resize_ms", r->resize_ms);
     add_real(doc, "first_batch_ms", r->first_batch_ms);
+    add_real(doc, "first_batch_limit_ms", first_batch_limit(q, r));
     json_object_set_new(doc, "bottleneck", json_string(words));
     mr_status status = mr_json_print(doc, err);
     json_decref(doc);
@@ -206,8 +214,10 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     row(t, limits[q->bench.stage], &r->limit, (double)r->mean_bytes);
     row(t, "memcpy", &r->copy, (double)r->mean_bytes);
     mr_table_print(t, stdout);
-    printf("  %.2f times the CPU of the %s, %.2f times its rate; first batch of %u after %.1f ms\n", r->cpu_ratio,
-           limits[q->bench.stage], r->rate_ratio, r->batch, r->first_batch_ms);
+    printf("  %.2f times the CPU of the %s, %.2f times its rate\n", r->cpu_ratio, limits[q->bench.stage],
+           r->rate_ratio);
+    printf("  first batch of %u after %.1f ms, of which its work takes %.1f when all is warm\n", r->batch,
+           r->first_batch_ms, first_batch_limit(q, r));
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
     printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);

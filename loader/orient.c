@@ -64,6 +64,8 @@ mr_status mr_orient_pixels(mr_pixels_scratch *s, uint8_t orientation, const uint
     const uint8_t *first = rgb + (t.from_right ? row - 3 : 0) + (t.from_bottom ? row * (stored->height - 1) : 0);
     ptrdiff_t along = t.swap ? down : right, across = t.swap ? right : down;
     for (uint32_t y = 0; y < height; y++) {
+        if (mr_pixels_stopped(s))
+            return MR_END;
         const uint8_t *from = first + across * y;
         for (uint32_t x = 0; x < width; x++, from += along, out += 3)
             memcpy(out, from, 3);

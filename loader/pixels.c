@@ -3,6 +3,9 @@
 #include "pixels_parts.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+enum { LARGE = 4 << 20, HUGE = 2 << 20 };
 
 mr_pixels_scratch *mr_pixels_scratch_new(void)
 {
@@ -19,10 +22,28 @@ void mr_pixels_scratch_free(mr_pixels_scratch *s)
     free(s);
 }
 
+void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop)
+{
+    s->stop = stop;
+}
+
+/* Large buffers in huge pages where the system has them: small ones cost more than the work to fill for the first time,
+ * and a hundred thousand of them are not freed at once. */
+static uint8_t *take(size_t *room)
+{
+    if (*room < LARGE)
+        return malloc(*room);
+    *room = (*room + HUGE - 1) / HUGE * HUGE;
+    uint8_t *data = aligned_alloc(HUGE, *room);
+    if (data)
+        madvise(data, *room, MADV_HUGEPAGE);
+    return data;
+}
+
 uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times)
 {
     size_t need;
-    if (__builtin_mul_overflow(count, size, &need) || __builtin_mul_overflow(need, times, &need))
+    if (__builtin_mul_overflow(count, size, &need) || __builtin_mul_overflow(need, times, &need) || need > SIZE_MAX / 4)
         return NULL;
     if (need <= buffer->room && buffer->data)
         return buffer->data;
@@ -30,7 +51,7 @@ uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, siz
     buffer->room = need + need / 4;
     if (buffer->room < 4096)
         buffer->room = 4096;
-    buffer->data = malloc(buffer->room);
+    buffer->data = take(&buffer->room);
     if (!buffer->data)
         buffer->room = 0;
     return buffer->data;

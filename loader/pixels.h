@@ -18,6 +18,8 @@
 #ifndef MR_PIXELS_H
 #define MR_PIXELS_H
 
+#include <stdatomic.h>
+
 #include "image.h"
 
 typedef struct mr_region {
@@ -27,10 +29,13 @@ typedef struct mr_region {
 typedef struct mr_pixels_scratch mr_pixels_scratch;     /* one a thread: decoder state and buffers, reused */
 mr_pixels_scratch *mr_pixels_scratch_new(void);         /* NULL: no memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
+/* From now on a decode or a turn ends with MR_END, soon after *stop has become true: within a few rows, 256 KiB of a
+ * JPEG, or a 256th of a large WebP's bytes (however much of its picture they hold).  `stop` must outlive the scratch. */
+void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 
 /* Decodes `region` (in stored pixels, inside width x height of `facts`) to packed RGB, region.width * 3 bytes a row.
  * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a decoder's warning is a
- * failure. */
+ * failure.  MR_END: stopped. */
 mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_image_facts *facts,
                            const mr_region *region, const uint8_t **rgb, mr_error *err);
 

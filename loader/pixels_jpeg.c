@@ -9,19 +9,88 @@
  *
  * Fancy upsampling blends a chroma sample with the next one beside it (h2), above or below it (v2).  At the edge of a
  * cut libjpeg repeats the last sample instead, as it does at the edge of the picture: hence the margin.
+ *
+ * libjpeg asks for more bytes, and reports progress, from deep inside of its work (skipped rows, scans of a progressive
+ * file): there it is looked whether to stop.
  */
 #include <string.h>
+
+#include <jerror.h>
 
 #include "jpeg_trap.h"
 #include "pixels_parts.h"
 
+enum { PIECE = 256 << 10 };         /* bytes that libjpeg is given at a time */
+
 typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
+    struct jpeg_source_mgr source;
+    size_t given;                   /* bytes of the file, so far */
+    void (*count_scans)(j_common_ptr);      /* the trap's own monitor */
     mr_pixels_scratch *scratch;
     const mr_pixels_job *job;
     size_t lead;                    /* pixels of the cut before the region */
 } jpeg_run;
+
+/* ---- the bytes, piece by piece ---------------------------------------------------------------------------------- */
+
+static void check_stop(jpeg_run *run)
+{
+    if (!mr_pixels_stopped(run->scratch))
+        return;
+    run->trap.status = MR_END;
+    longjmp(run->trap.out, 1);
+}
+
+static void on_progress(j_common_ptr cinfo)
+{
+    jpeg_run *run = cinfo->client_data;
+    check_stop(run);
+    run->count_scans(cinfo);
+}
+
+static void nothing(j_decompress_ptr cinfo)
+{
+    (void)cinfo;
+}
+
+static boolean next_piece(j_decompress_ptr cinfo)
+{
+    jpeg_run *run = cinfo->client_data;
+    size_t left = run->job->len - run->given, len = left < PIECE ? left : PIECE;
+    check_stop(run);
+    if (len == 0)
+        WARNMS(cinfo, JWRN_JPEG_EOF);       /* does not come back: the trap takes warnings for failures */
+    run->source.next_input_byte = run->job->bytes + run->given;
+    run->source.bytes_in_buffer = len;
+    run->given += len;
+    return TRUE;
+}
+
+static void skip_bytes(j_decompress_ptr cinfo, long count)
+{
+    struct jpeg_source_mgr *source = cinfo->src;
+    size_t n = count > 0 ? (size_t)count : 0;
+    while (n > source->bytes_in_buffer) {
+        n -= source->bytes_in_buffer;
+        next_piece(cinfo);
+    }
+    source->next_input_byte += n;
+    source->bytes_in_buffer -= n;
+}
+
+static void set_source(jpeg_run *run)
+{
+    run->source = (struct jpeg_source_mgr){
+        .init_source = nothing, .fill_input_buffer = next_piece, .skip_input_data = skip_bytes,
+        .resync_to_restart = jpeg_resync_to_restart, .term_source = nothing,
+    };
+    run->cinfo.client_data = run;
+    run->cinfo.src = &run->source;
+}
+
+/* ---- the region -------------------------------------------------------------------------------------------------- */
 
 /* Progressive files whose last scans are missing are smoothed over neighbouring blocks, more of them than a margin
  * holds.  Complete ones, and all others, are not. */
@@ -99,7 +168,7 @@ static void decode_region(jpeg_run *run)
     if (setjmp(run->trap.out))
         return;
     mr_jpeg_trap_create(&run->trap, c);
-    jpeg_mem_src(c, run->job->bytes, run->job->len);
+    set_source(run);
     jpeg_read_header(c, TRUE);
     if (c->image_width != facts->width || c->image_height != facts->height) {
         run->trap.status = mr_pixels_other_size("JPEG", c->image_width, c->image_height, facts, run->trap.err);
@@ -118,6 +187,8 @@ mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_erro
     mr_image_limits limits = mr_image_limits_fill(NULL);
     jpeg_run run = {.scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
+    run.count_scans = run.trap.progress.progress_monitor;
+    run.trap.progress.progress_monitor = on_progress;
     decode_region(&run);
     jpeg_destroy_decompress(&run.cinfo);
     return run.trap.status;

@@ -14,7 +14,13 @@ struct mr_pixels_scratch {
     mr_pixels_buffer rgb;           /* the region */
     mr_pixels_buffer work;          /* what the decoder gives: a row, or a whole picture */
     mr_pixels_buffer turned;        /* the region as it is meant to be seen */
+    const _Atomic bool *stop;       /* NULL: never */
 };
+
+static inline bool mr_pixels_stopped(const mr_pixels_scratch *s)
+{
+    return s->stop && atomic_load_explicit(s->stop, memory_order_relaxed);
+}
 
 typedef struct mr_pixels_job {
     const uint8_t *bytes;

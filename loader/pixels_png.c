@@ -10,6 +10,7 @@
 enum { MAX_SIDE = 1000000, CHUNK_MEMORY = 64 << 20 };       /* as in codec_png.c */
 
 typedef struct png_run {
+    mr_pixels_scratch *scratch;
     const mr_pixels_job *job;
     struct spng_ihdr ihdr;
     uint8_t palette[256][3];
@@ -93,7 +94,7 @@ static int decode_rows(png_run *run, spng_ctx *ctx, uint8_t *row)
     const mr_region *r = &run->job->region;
     uint8_t *out = run->job->rgb;
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
-    for (uint32_t y = 0; !e && y < r->top + r->height; y++) {
+    for (uint32_t y = 0; !e && y < r->top + r->height && !mr_pixels_stopped(run->scratch); y++) {
         e = spng_decode_row(ctx, row, run->row_bytes);
         if (e == SPNG_EOI && y + 1 == run->ihdr.height)
             e = 0;
@@ -108,15 +109,23 @@ static int decode_rows(png_run *run, spng_ctx *ctx, uint8_t *row)
 static int decode_whole(png_run *run, spng_ctx *ctx, uint8_t *whole)
 {
     const mr_region *r = &run->job->region;
-    size_t size = run->row_bytes * run->ihdr.height;
-    memset(whole, 0, size);         /* libspng 0.7 ors samples of less than 8 bits into what is there */
-    int e = spng_decode_image(ctx, whole, size, SPNG_FMT_PNG, 0);
-    for (uint32_t y = 0; !e && y < r->height; y++)
+    struct spng_row_info at;
+    if (run->ihdr.bit_depth < 8)    /* libspng 0.7 ors these samples into what is there */
+        memset(whole, 0, run->row_bytes * run->ihdr.height);
+    int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
+    while (!e && !mr_pixels_stopped(run->scratch)) {
+        e = spng_get_row_info(ctx, &at);
+        if (!e)
+            e = spng_decode_row(ctx, whole + run->row_bytes * at.row_num, run->row_bytes);
+    }
+    if (e == SPNG_EOI)
+        e = 0;
+    for (uint32_t y = 0; !e && y < r->height && !mr_pixels_stopped(run->scratch); y++)
         put_row(run, whole + run->row_bytes * (r->top + y), run->job->rgb + (size_t)r->width * 3 * y);
     return e;
 }
 
-static int decode(png_run *run, spng_ctx *ctx, mr_pixels_scratch *s)
+static int decode(png_run *run, spng_ctx *ctx)
 {
     size_t size;
     int e = spng_decoded_image_size(ctx, SPNG_FMT_PNG, &size);
@@ -126,7 +135,7 @@ static int decode(png_run *run, spng_ctx *ctx, mr_pixels_scratch *s)
         return e;
     run->row_bytes = size / run->ihdr.height;
     bool whole = run->ihdr.interlace_method;
-    uint8_t *room = mr_pixels_room(&s->work, run->row_bytes, whole ? run->ihdr.height : 1, 1);
+    uint8_t *room = mr_pixels_room(&run->scratch->work, run->row_bytes, whole ? run->ihdr.height : 1, 1);
     if (!room)
         return SPNG_EMEM;
     return (whole ? decode_whole : decode_rows)(run, ctx, room);
@@ -144,7 +153,7 @@ static int open_png(spng_ctx *ctx, const mr_pixels_job *job, struct spng_ihdr *i
 
 mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
-    png_run run = {.job = job};
+    png_run run = {.scratch = s, .job = job};
     spng_ctx *ctx = spng_ctx_new(0);
     mr_status status = MR_OK;
     if (!ctx)
@@ -153,8 +162,10 @@ mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error
     if (!e && (run.ihdr.width != job->facts->width || run.ihdr.height != job->facts->height))
         status = mr_pixels_other_size("PNG", run.ihdr.width, run.ihdr.height, job->facts, err);
     else if (!e)
-        e = decode(&run, ctx, s);
-    if (e)
+        e = decode(&run, ctx);
+    if (mr_pixels_stopped(s))
+        status = MR_END;
+    else if (e)
         status = spng_failure(e, err);
     spng_ctx_free(ctx);
     return status;

@@ -10,7 +10,11 @@
 
 #include "pixels_parts.h"
 
-enum { MARGIN = 2 };                /* pixels: one chroma sample */
+enum {
+    MARGIN = 2,                     /* pixels: one chroma sample */
+    LARGE = 2 << 20,                /* pixels that take some 20 ms */
+    PIECES = 256,
+};
 
 static mr_status webp_failure(VP8StatusCode code, mr_error *err)
 {
@@ -30,6 +34,20 @@ static mr_region widen(const mr_region *r, uint32_t width, uint32_t height)
     right = right < width ? right : width;
     bottom = bottom < height ? bottom : height;
     return (mr_region){left, top, right - left, bottom - top};
+}
+
+/* More and more of a large file, so that it can be given up in between; the same pixels. */
+static VP8StatusCode decode_in_pieces(const mr_pixels_scratch *s, const uint8_t *bytes, size_t len,
+                                      WebPDecoderConfig *config)
+{
+    VP8StatusCode code = VP8_STATUS_SUSPENDED;
+    WebPIDecoder *decoder = WebPIDecode(NULL, 0, config);
+    if (!decoder)
+        return VP8_STATUS_OUT_OF_MEMORY;
+    for (size_t n = 1; n <= PIECES && code == VP8_STATUS_SUSPENDED && !mr_pixels_stopped(s); n++)
+        code = WebPIUpdate(decoder, bytes, n < PIECES ? len / PIECES * n : len);
+    WebPIDelete(decoder);
+    return code;
 }
 
 /* `region` of one picture into `rgb`, `stride` bytes a row. */
@@ -59,8 +77,10 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
     config.output.u.RGBA.rgba = work;
     config.output.u.RGBA.stride = (int)(cut.width * 3);
     config.output.u.RGBA.size = (size_t)cut.width * cut.height * 3;
-    code = WebPDecode(bytes, len, &config);
+    code = width * height < LARGE ? WebPDecode(bytes, len, &config) : decode_in_pieces(s, bytes, len, &config);
     WebPFreeDecBuffer(&config.output);
+    if (mr_pixels_stopped(s))
+        return MR_END;
     if (code != VP8_STATUS_OK)
         return webp_failure(code, err);
     const uint8_t *from = work + ((size_t)(region->top - cut.top) * cut.width + (region->left - cut.left)) * 3;

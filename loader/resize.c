@@ -22,6 +22,7 @@ struct mr_resizer {
     const uint8_t **taps;                       /* the rows that make one */
     size_t taps_room;
     mr_resize_norm norm;
+    const _Atomic bool *stop;                   /* NULL: never */
 };
 
 typedef struct resizing {
@@ -47,6 +48,11 @@ mr_resizer *mr_resizer_new(void)
 void mr_resizer_plain(mr_resizer *r)
 {
     r->kernels = &mr_resize_plain;
+}
+
+void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop)
+{
+    r->stop = stop;
 }
 
 void mr_resizer_free(mr_resizer *r)
@@ -148,12 +154,14 @@ static void gather_taps(resizing *run, uint32_t start)
     }
 }
 
-static void put_rows(resizing *run)
+static mr_status put_rows(resizing *run)
 {
     mr_resizer *r = run->r;
     size_t pairs = r->rows.pairs, width = run->job->crop_width, plane = width * run->job->crop_height;
     run->ready = r->rows.start[0];
     for (size_t y = 0; y < r->rows.outputs; y++) {
+        if (r->stop && atomic_load_explicit(r->stop, memory_order_relaxed))
+            return MR_END;
         uint8_t *line = run->u8 ? run->u8 + run->row_bytes * y : run->line;
         gather_taps(run, r->rows.start[y]);
         r->kernels->down(r->rows.k + y * pairs * 4, pairs, r->taps, run->row_bytes, line);
@@ -162,6 +170,7 @@ static void put_rows(resizing *run)
         if (run->bf16)
             r->kernels->spread_bf16(&r->norm, line, width, run->bf16 + width * y, plane);
     }
+    return MR_OK;
 }
 
 static mr_status resize(resizing *run, mr_error *err)
@@ -180,8 +189,7 @@ static mr_status resize(resizing *run, mr_error *err)
         return s;
     if (!make_room(run))
         return mr_fail_memory(err, "resizing a picture");
-    put_rows(run);
-    return MR_OK;
+    return put_rows(run);
 }
 
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err)

@@ -8,6 +8,7 @@
 #ifndef MR_RESIZE_H
 #define MR_RESIZE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "millrace.h"
@@ -17,6 +18,8 @@ mr_resizer *mr_resizer_new(void);           /* NULL: no memory */
 void mr_resizer_free(mr_resizer *r);
 /* From now on only plain C does the work: slower, the same bytes. For tests. */
 void mr_resizer_plain(mr_resizer *r);
+/* From now on a job ends with MR_END between two output rows once *stop is true; `stop` must outlive the resizer. */
+void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop);
 
 typedef struct mr_resize_job {
     const uint8_t *rgb;                     /* packed, in_width * 3 bytes a row */

@@ -46,13 +46,16 @@ void mr_work_close(mr_work *w)
     w->files = NULL;
 }
 
-mr_status mr_hands_init(mr_hands *h, mr_error *err)
+mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err)
 {
     *h = (mr_hands){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
-    if (h->pixels && h->resizer)
-        return MR_OK;
-    mr_hands_free(h);
-    return mr_fail_memory(err, "opening a loader");
+    if (!h->pixels || !h->resizer) {
+        mr_hands_free(h);
+        return mr_fail_memory(err, "opening a loader");
+    }
+    mr_pixels_scratch_stop(h->pixels, &w->stop);
+    mr_resizer_stop(h->resizer, &w->stop);
+    return MR_OK;
 }
 
 void mr_hands_free(mr_hands *h)
@@ -218,6 +221,8 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     mr_status status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
     if (status == MR_OK)
         status = mr_orient_pixels(h->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
+    if (status == MR_END)
+        return status;
     if (status != MR_OK)
         return name_sample(mr_dataset_shard(w->split, sample), sample, "", status, &why, err);
     *rgb = pixels;

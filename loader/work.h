@@ -33,10 +33,11 @@ typedef struct mr_hands {           /* what a thread owns */
     mr_resizer *resizer;
 } mr_hands;
 
-mr_status mr_hands_init(mr_hands *h, mr_error *err);
+mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err);
 void mr_hands_free(mr_hands *h);
 
-/* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop. */
+/* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop; MR_END: w->stop
+ * has become true. */
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err);     /* and starts reading its record */
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);   /* meta_len */

@@ -2,6 +2,7 @@
  *
  *   open:  manifest.json, then of each shard: both sizes, and the header of the .idx
  *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
+ *          (only the meta, if that is asked for)
  *
  * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
  * time, so a dataset of thousands of shards costs one descriptor. */
@@ -160,52 +161,63 @@ static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
     return MR_OK;
 }
 
-/* The image and, behind it, the meta into the view's storage, each checked against its hash. */
+/* One record into memory, checked against its hash. */
+static mr_status read_record(int fd, const mr_shard *shard, uint64_t n, const char *what, uint64_t offset, size_t len,
+                             uint64_t hash, uint8_t *out, mr_error *err)
+{
+    mr_status status = mr_file_pread(fd, out, len, offset, shard->name, err);
+    if (status == MR_OK && mr_hash64(out, len) != hash)
+        return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; "
+                       "`millrace verify` shows the extent", shard->name, (unsigned long long)n, what);
+    return status;
+}
+
+/* `image_len` bytes of image (the row's, or 0: none of it is read) and, behind them, the meta into the view's storage. */
 static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
-                              mr_sample_view *view, mr_error *err)
+                              size_t image_len, mr_sample_view *view, mr_error *err)
 {
     int fd;
     mr_status status = mr_dataset_open_file(ds, shard, "mdb", &fd, err);
     if (status != MR_OK)
         return status;
-    status = make_room(view, (size_t)row->image_len + row->meta_len, err);
+    status = make_room(view, image_len + row->meta_len, err);
+    if (status == MR_OK && image_len)
+        status = read_record(fd, shard, n, "image", row->image_offset, image_len, row->image_hash, view->storage, err);
     if (status == MR_OK)
-        status = mr_file_pread(fd, view->storage, row->image_len, row->image_offset, shard->name, err);
-    if (status == MR_OK)
-        status = mr_file_pread(fd, view->storage + row->image_len, row->meta_len, row->meta_offset, shard->name, err);
+        status = read_record(fd, shard, n, "meta", row->meta_offset, row->meta_len, row->meta_hash,
+                             view->storage + image_len, err);
     close(fd);
-    if (status != MR_OK)
-        return status;
-    const char *what = NULL;
-    if (mr_hash64(view->storage, row->image_len) != row->image_hash)
-        what = "image";
-    else if (mr_hash64(view->storage + row->image_len, row->meta_len) != row->meta_hash)
-        what = "meta";
-    if (what)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; "
-                       "`millrace verify` shows the extent", shard->name, (unsigned long long)n, what);
-    return MR_OK;
+    return status;
 }
 
-mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err)
+static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n, const mr_shard **shard, mr_row *row,
+                             mr_error *err)
 {
     const mr_split *s = mr_manifest_split(ds->manifest, split);
-    mr_row row;
     if (!s)
         return mr_fail(err, MR_MISUSE, "%s: the dataset has no such split", split);
     if (n >= s->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);
-    const mr_shard *shard = mr_dataset_shard(s, n);
+    *shard = mr_dataset_shard(s, n);
+    return read_row(ds, *shard, n - (*shard)->first, row, err);
+}
+
+static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n, bool with_image,
+                             mr_sample_view *view, mr_error *err)
+{
+    const mr_shard *shard = NULL;
+    mr_row row;
     *view = (mr_sample_view){.storage = view->storage, .storage_len = view->storage_len};
-    mr_status status = read_row(ds, shard, n - shard->first, &row, err);
+    mr_status status = find_sample(ds, split, n, &shard, &row, err);
+    size_t image_len = status == MR_OK && with_image ? row.image_len : 0;
     if (status == MR_OK)
-        status = read_records(ds, shard, &row, n, view, err);
+        status = read_records(ds, shard, &row, n, image_len, view, err);
     if (status != MR_OK)
         return status;
-    view->image = view->storage;
-    view->image_len = row.image_len;
-    view->meta = (const char *)view->storage + row.image_len;
+    view->image = with_image ? view->storage : NULL;
+    view->image_len = image_len;
+    view->meta = (const char *)view->storage + image_len;
     view->meta_len = row.meta_len;
     view->width = row.width;
     view->height = row.height;
@@ -216,6 +228,16 @@ mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, m
     view->bits = row.bits;
     view->flags = row.flags;
     return MR_OK;
+}
+
+mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err)
+{
+    return read_sample(ds, split, n, true, view, err);
+}
+
+mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err)
+{
+    return read_sample(ds, split, n, false, view, err);
 }
 
 void mr_sample_view_free(mr_sample_view *view)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install_test.sh BUILD SOURCE - installs into a private prefix and builds README's C program outside of the tree, once by
-# pkg-config and once by CMake's package; runs it, stops in the middle, resumes, and compares what it saw.
+# install_test.sh BUILD SOURCE - installs into a private prefix and builds README's C programs outside of the tree by pkg-config, the
+# first by CMake's package, too; runs it, stops in the middle, resumes, and compares what it saw.
 set -eu
 build=$1
 source=$2
@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 pc=$(find "$work/prefix" -name millrace.pc)
 sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
-awk '/^```c$/ {on = 1; next} /^```$/ {on = 0} on' "$source/README.md" >"$work/epochs.c"
+awk -v to="$work/" '/^```c$/ {on = 1; next} /^```$/ {on = 0} on && /^\/\* [a-z]+\.c - / {file = to $2} on {print >file}' \
+    "$source/README.md"
 grep -q mr_loader_next "$work/epochs.c"
 
 cd "$work"
@@ -18,6 +19,8 @@ export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$pc")
 # shellcheck disable=SC2046 # flags are words
 cc -std=c11 -Wall -Wextra -Werror epochs.c -o by-pkg-config $(pkg-config --cflags --libs millrace)
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Werror metas.c -o metas $(pkg-config --cflags --libs millrace)
 LD_LIBRARY_PATH=$(pkg-config --variable=libdir millrace)
 export LD_LIBRARY_PATH
 
@@ -43,4 +46,8 @@ read -r epoch position < <(sed -n '3s/.*next //p' whole)
 ./by-pkg-config dataset "$epoch" "$position" >resumed
 sed -n '4,$p' whole >rest
 head -n "$(wc -l <rest)" resumed | cmp - rest
+# One line a training sample, as `show` knows it.
+./metas dataset >metas.txt
+"$millrace" inspect dataset --json | grep -q "\"samples\": *$(wc -l <metas.txt)\b"
+grep -q '^3 [0-9]*x[0-9]* {.*"source":"train/' metas.txt
 echo "1 passed, 0 failed"

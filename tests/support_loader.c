@@ -220,3 +220,33 @@ void assert_same_seen(const seen_list *a, size_t from, const seen_list *b)
                      (unsigned long long)y->epoch, (unsigned long long)y->step, (unsigned long long)y->sample);
     }
 }
+
+/* ---- what tests have in common ----------------------------------------------------------------------------------- */
+
+mr_loader_options usual_options(mr_delivery deliver, mr_tail tail)
+{
+    return (mr_loader_options){
+        .split = "train", .global_batch = 8, .seed = 5, .tail = tail, .deliver = deliver, .epochs = 2, .with_meta = 1,
+        .transform = {.size = 24, .flip = 0.5f, .apply_orientation = tail == MR_TAIL_PAD},
+    };
+}
+
+void *account_take(void *ctx, size_t bytes)
+{
+    account *a = ctx;
+    uint8_t *block;
+    if (a->calls++ >= a->refuse_after || posix_memalign((void **)&block, 64, bytes + 64) != 0)
+        return NULL;
+    a->bytes += bytes;
+    if (a->bytes > a->peak)
+        a->peak = a->bytes;
+    memset(block, 0xAA, bytes + 64);
+    return block + a->shift;
+}
+
+void account_give_back(void *ctx, void *memory, size_t bytes)
+{
+    account *a = ctx;
+    a->bytes -= bytes;
+    free((uint8_t *)memory - a->shift);
+}

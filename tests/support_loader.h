@@ -3,6 +3,8 @@
 #ifndef MR_SUPPORT_LOADER_H
 #define MR_SUPPORT_LOADER_H
 
+#include <stdatomic.h>
+
 #include "millrace.h"
 #include "support_image.h"
 
@@ -46,5 +48,17 @@ void hurt_byte(const char *dir, const char *name, uint64_t offset, uint8_t value
 void hurt_image(const char *dir, uint64_t n, uint64_t per_shard);
 void hurt_meta(const char *dir, uint64_t n, uint64_t per_shard);
 void hurt_row(const char *dir, uint64_t n, uint64_t per_shard);
+
+/* Two epochs of batches of 8, seed 5, with meta, as pictures of 24 pixels a side; orientation is applied with
+ * MR_TAIL_PAD. */
+mr_loader_options usual_options(mr_delivery deliver, mr_tail tail);
+
+/* An allocator's memory: .ctx of {account_take, account_give_back}. */
+typedef struct account {
+    _Atomic size_t bytes, peak, calls, refuse_after;    /* refuse_after: calls that are served */
+    size_t shift;                   /* from alignment */
+} account;
+void *account_take(void *ctx, size_t bytes);
+void account_give_back(void *ctx, void *memory, size_t bytes);
 
 #endif

@@ -148,6 +148,47 @@ static void test_damaged_records(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* The meta alone: what is known of a sample without a look at its image, whole or not. */
+static void test_read_meta(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    draw_dataset(dir);
+    mr_dataset *ds = open_dataset(dir);
+    mr_sample_view v = {0}, whole = {0};
+    mr_error err;
+    for (uint64_t n = 0; n < 70; n++) {
+        expect_train(ds, n, &whole);
+        assert_int_equal(mr_dataset_read_meta(ds, "train", n, &v, NULL), MR_OK);
+        assert_true(v.image == NULL && v.image_len == 0 && v.meta_len == whole.meta_len);
+        assert_memory_equal(v.meta, whole.meta, v.meta_len);
+        assert_true(v.width == whole.width && v.height == whole.height && v.label == whole.label &&
+                    v.codec == whole.codec && v.orientation == whole.orientation && v.bits == whole.bits &&
+                    v.components == whole.components && v.flags == whole.flags);
+    }
+    assert_true(v.storage_len < whole.storage_len);         /* there was never room for an image */
+    assert_int_equal(mr_dataset_read_meta(ds, "test", 0, &v, &err), MR_MISUSE);
+    assert_int_equal(mr_dataset_read_meta(ds, "train", 70, &v, &err), MR_MISUSE);
+
+    mr_row row = row_of(dir, 5);
+    for (uint64_t at = 0; at < row.image_len; at++)
+        hurt(dir, "train-00000.mdb", row.image_offset + at, 1);
+    expect_bad_sample(ds, 5, "its image differs");
+    assert_int_equal(mr_dataset_read_meta(ds, "train", 5, &v, NULL), MR_OK);
+    assert_int_equal(v.meta_len, row.meta_len);
+    hurt(dir, "train-00000.mdb", row.meta_offset + row.meta_len - 1, 1);
+    assert_int_equal(mr_dataset_read_meta(ds, "train", 5, &v, &err), MR_BAD_SAMPLE);
+    assert_non_null(strstr(err.text, "sample 5: its meta differs"));
+    assert_true(v.meta == NULL && v.meta_len == 0);
+    hurt(dir, "train-00000.idx", MR_INDEX_HEADER + 7 * MR_INDEX_ROW + 23, 0x40);    /* where the meta is */
+    assert_int_equal(mr_dataset_read_meta(ds, "train", 7, &v, &err), MR_BAD_SAMPLE);
+    assert_int_equal(mr_dataset_read_meta(ds, "train", 8, &v, &err), MR_OK);
+    mr_sample_view_free(&v);
+    mr_sample_view_free(&whole);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
 /* Any byte of any row changed: the sample as it was, or none. */
 static void test_damaged_rows(void **state)
 {
@@ -281,7 +322,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_damaged_rows),
-        cmocka_unit_test(test_damaged_files),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_damaged_files),   cmocka_unit_test(test_read_meta),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,9 @@ static void expect_sha256(const json_t *image, const char *key, const uint8_t *b
 static void expect_array(const support_npz *npz, const char *kind, size_t i, int box, const uint8_t *got)
 {
     char name[64];
-    size_t shape[4];
+    uint64_t shape[MR_NPZ_DIMS];
     snprintf(name, sizeof name, box < 0 ? "%s_%zu" : "%s_%zu_%d", kind, i, box);
-    const uint8_t *want = support_npz_get(npz, name, "|u1", shape);
+    const uint8_t *want = support_npz_get(npz, name, MR_NPZ_U8, shape);
     if (memcmp(want, got, shape[0] * shape[1] * shape[2]))
         fail_msg("%s differs", name);
 }

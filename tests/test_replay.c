@@ -205,7 +205,8 @@ static void test_bench(void **state)
 {
     (void)state;
     static const char *const keys[] = {"images_per_second", "cpu_ms_per_image", "limit_images_per_second",
-                                       "limit_cpu_ms_per_image", "cpu_ratio", "rate_ratio", "first_batch_ms"};
+                                       "limit_cpu_ms_per_image", "cpu_ratio", "rate_ratio", "first_batch_ms",
+                                       "first_batch_limit_ms"};
     char *dir = support_tmpdir();
     make_pictures(dir, 150, 40, NULL);
     for (unsigned stage = 0; stage < 3; stage++) {

@@ -247,10 +247,11 @@ static void refuses_what_does_not_fit(void **state)
 /* NAME is PIL's result for in_I, the size in its shape; box NULL: of all of it. */
 static void check_fixture(mr_resizer *z, const support_npz *npz, int i, const char *name, const uint32_t *box)
 {
-    size_t from[4], to[4];
+    uint64_t from[MR_NPZ_DIMS], to[MR_NPZ_DIMS];
     char in_name[16];
     snprintf(in_name, sizeof in_name, "in_%d", i);
-    const uint8_t *in = support_npz_get(npz, in_name, "|u1", from), *want = support_npz_get(npz, name, "|u1", to);
+    const uint8_t *in = support_npz_get(npz, in_name, MR_NPZ_U8, from);
+    const uint8_t *want = support_npz_get(npz, name, MR_NPZ_U8, to);
     uint32_t left = box ? box[0] : 0, top = box ? box[1] : 0, w = box ? box[2] : (uint32_t)from[1];
     uint32_t h = box ? box[3] : (uint32_t)from[0];
     uint8_t *cut = malloc((size_t)w * h * 3);
