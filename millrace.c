@@ -8,6 +8,7 @@
 #include "shards/commands.h"
 #include "term.h"
 #include "text.h"
+#include "train/commands.h"
 
 /* word, function, what it does */
 #define COMMANDS(X)                                                            \
@@ -20,6 +21,9 @@
     X("plan", cmd_plan, "what a run will see, step by step, without running it") \
     X("replay", cmd_replay, "load batches again: digests, and what was in them") \
     X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")\
+    X("train", cmd_train, "fine-tune a model from a dataset, alone or under mpirun") \
+    X("eval", cmd_eval, "loss and accuracy of a trained model on a split")    \
+    X("predict", cmd_predict, "what a trained model says of each sample")     \
     X("sample", cmd_sample, "draw a small dataset to try everything with")
 
 typedef struct command {

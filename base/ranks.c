@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ranks_card.h"
 
+enum { LAST_WORDS_S = 5 };          /* how long the speaking rank has to print and to end the run before others do */
+
 struct mr_ranks {
     unsigned rank, world;
     const mr_ranks_card *card;      /* NULL: alone */
-    void *library;
+    void *library, *group;
+    bool part, broken, speaks;
 };
 
 /* OpenMPI, Slurm's PMI and MPICH's hydra say how many ranks they started. */
@@ -71,7 +75,7 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
     void *symbol = dlsym(r->library, "millrace_ranks_card");
     memcpy(&entry, &symbol, sizeof entry);
     r->card = entry ? entry() : NULL;
-    if (!r->card || r->card->abi != MR_RANKS_ABI || r->card->start(&r->rank, &r->world) != 0) {
+    if (!r->card || r->card->abi != MR_RANKS_ABI || r->card->start(&r->group, &r->rank, &r->world) != 0) {
         free(r);
         return mr_fail(err, MR_SYSTEM, "mpirun: millrace_mpi.so does not fit this program or MPI did not start");
     }
@@ -83,7 +87,14 @@ void mr_ranks_end(mr_ranks *r)
 {
     if (!r)
         return;
+    if (r->card && r->broken && !r->part) {
+        if (!r->speaks)
+            nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
+        r->card->abort(3);
+    }
     if (r->card)
+        r->card->forget(r->group);
+    if (r->card && !r->part)
         r->card->stop();
     free(r);        /* the library stays: MPI leaves threads and exit handlers behind */
 }
@@ -105,7 +116,7 @@ static mr_status failed(mr_error *err)
 
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)
 {
-    return r->card && r->card->barrier() != 0 ? failed(err) : MR_OK;
+    return r->card && r->card->barrier(r->group) != 0 ? failed(err) : MR_OK;
 }
 
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err)
@@ -124,7 +135,7 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
     }
     for (unsigned i = 0; i < r->world; i++)
         ones[i] = sizeof len;
-    if (r->card->gather(&len, sizeof len, each, ones) != 0) {
+    if (r->card->gather(r->group, &len, sizeof len, each, ones) != 0) {
         status = failed(err);
         goto done;
     }
@@ -132,7 +143,7 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
         total += each[i];
     if (!mr_buf_reserve(all, total))
         status = mr_fail_memory(err, "gathering");
-    else if (r->card->gather(mine->data, len, all->data + all->len, each) != 0)
+    else if (r->card->gather(r->group, mine->data, len, all->data + all->len, each) != 0)
         status = failed(err);
     else
         all->len += total;
@@ -149,13 +160,13 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     if (!r->card)
         return MR_OK;
     uint64_t len = bytes->len;
-    if (r->card->share(&len, sizeof len) != 0)
+    if (r->card->share(r->group, &len, sizeof len) != 0)
         return failed(err);
     if (r->rank != 0)
         mr_buf_clear(bytes);
     if (r->rank != 0 && !mr_buf_reserve(bytes, len))
         return mr_fail_memory(err, "sharing");
-    if (r->card->share(bytes->data, len) != 0)
+    if (r->card->share(r->group, bytes->data, len) != 0)
         return failed(err);
     bytes->len = len;
     return MR_OK;
@@ -179,7 +190,7 @@ mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err)
     for (unsigned i = 0; i < r->world; i++)
         lens[i] = sizeof one;
     mr_status status = mine;
-    if (r->card->gather(&one, sizeof one, all, lens) != 0)
+    if (r->card->gather(r->group, &one, sizeof one, all, lens) != 0)
         status = failed(err);
     for (unsigned i = 0; i < r->world; i++) {
         if (all[i].status >= 0)
@@ -190,4 +201,54 @@ mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err)
     free(all);
     free(lens);
     return status;
+}
+
+mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err)
+{
+    mr_ranks *part = mr_alloc(1, sizeof *part);
+    if (!part && r->card) {     /* the others are on their way into the call */
+        r->card->abort(3);
+        abort();
+    }
+    if (!part)
+        return mr_fail_memory(err, "sharing out the ranks");
+    *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .part = true};
+    bool none = color == MR_RANKS_NONE;
+    if (r->card && r->card->split(r->group, color, &part->group, &part->rank, &part->world) != 0) {
+        free(part);
+        return failed(err);
+    }
+    if (none)
+        free(part);
+    *out = none ? NULL : part;
+    return MR_OK;
+}
+
+mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err)
+{
+    uint64_t size = op == MR_RANKS_SUM ? sizeof(float) : sizeof(uint64_t), piece = (uint64_t)1 << 28;
+    for (uint64_t at = 0; r->card && at < count; at += piece)
+        if (r->card->reduce(r->group, op, (char *)values + at * size, count - at < piece ? count - at : piece) != 0)
+            return failed(err);
+    return MR_OK;
+}
+
+mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, void **request,
+                                mr_error *err)
+{
+    *request = NULL;
+    return r->card && r->card->reduce_begin(r->group, op, values, count, request) != 0 ? failed(err) : MR_OK;
+}
+
+bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err)
+{
+    int done = 1;
+    *status = r->card && *request && r->card->reduce_test(request, &done) != 0 ? failed(err) : MR_OK;
+    return done || *status != MR_OK;
+}
+
+void mr_ranks_break(mr_ranks *r, bool speaks)
+{
+    r->broken = true;
+    r->speaks = speaks;
 }

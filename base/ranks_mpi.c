@@ -1,22 +1,41 @@
 /* ranks_mpi.c - the only file that includes <mpi.h>; built as millrace_mpi.so and loaded by ranks.c.
  * Invariant: byte counts are 64 bits: what is larger than MPI's int counts goes in pieces. */
+#include <limits.h>
 #include <mpi.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ranks_card.h"
 
 #define PIECE ((uint64_t)1 << 30)
 
-static int start(unsigned *rank, unsigned *world)
+/* A group is an MPI_Comm on the heap: what an MPI_Comm is differs from one MPI to another. */
+static MPI_Comm comm(const void *group)
 {
-    int provided, r, w;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    return *(const MPI_Comm *)group;
+}
+
+static int describe(MPI_Comm c, void **group, unsigned *rank, unsigned *world)
+{
+    int r, w;
+    MPI_Comm *kept = malloc(sizeof *kept);
+    if (!kept)
         return -1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &r);
-    MPI_Comm_size(MPI_COMM_WORLD, &w);
+    MPI_Comm_rank(c, &r);
+    MPI_Comm_size(c, &w);
+    *kept = c;
+    *group = kept;
     *rank = (unsigned)r;
     *world = (unsigned)w;
     return 0;
+}
+
+static int start(void **group, unsigned *rank, unsigned *world)
+{
+    int provided;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+        return -1;
+    return describe(MPI_COMM_WORLD, group, rank, world);
 }
 
 static int stop(void)
@@ -24,38 +43,97 @@ static int stop(void)
     return MPI_Finalize() == MPI_SUCCESS ? 0 : -1;
 }
 
-static int barrier(void)
+static int split(void *group, int64_t color, void **out, unsigned *rank, unsigned *world)
 {
-    return MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS ? 0 : -1;
+    MPI_Comm c;
+    int code = color == MR_RANKS_SAME_HOST
+                   ? MPI_Comm_split_type(comm(group), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &c)
+                   : MPI_Comm_split(comm(group), color == MR_RANKS_NONE ? MPI_UNDEFINED : (int)color, 0, &c);
+    *out = NULL;
+    if (code != MPI_SUCCESS)
+        return -1;
+    return c == MPI_COMM_NULL ? 0 : describe(c, out, rank, world);
 }
 
-static int share_from(int root, void *bytes, uint64_t len)
+static void forget(void *group)
+{
+    free(group);
+}
+
+static int barrier(void *group)
+{
+    return MPI_Barrier(comm(group)) == MPI_SUCCESS ? 0 : -1;
+}
+
+static int share_from(MPI_Comm c, int root, void *bytes, uint64_t len)
 {
     for (uint64_t at = 0; at < len; at += PIECE) {
         uint64_t n = len - at < PIECE ? len - at : PIECE;
-        if (MPI_Bcast((char *)bytes + at, (int)n, MPI_BYTE, root, MPI_COMM_WORLD) != MPI_SUCCESS)
+        if (MPI_Bcast((char *)bytes + at, (int)n, MPI_BYTE, root, c) != MPI_SUCCESS)
             return -1;
     }
     return 0;
 }
 
-static int share(void *bytes, uint64_t len)
+static int share(void *group, void *bytes, uint64_t len)
 {
-    return share_from(0, bytes, len);
+    return share_from(comm(group), 0, bytes, len);
 }
 
-static int gather(const void *mine, uint64_t len, void *all, const uint64_t *lens)
+static int gather(void *group, const void *mine, uint64_t len, void *all, const uint64_t *lens)
 {
     int rank, world;
     uint64_t at = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    MPI_Comm_rank(comm(group), &rank);
+    MPI_Comm_size(comm(group), &world);
     for (int i = 0; i < world; i++) {
         if (i == rank && len)
             memcpy((char *)all + at, mine, len);
-        if (share_from(i, (char *)all + at, lens[i]) != 0)
+        if (share_from(comm(group), i, (char *)all + at, lens[i]) != 0)
             return -1;
         at += lens[i];
+    }
+    return 0;
+}
+
+static MPI_Datatype type_of(mr_ranks_op op)
+{
+    return op == MR_RANKS_SUM ? MPI_FLOAT : MPI_UINT64_T;
+}
+
+static MPI_Op op_of(mr_ranks_op op)
+{
+    return op == MR_RANKS_SUM ? MPI_SUM : MPI_BOR;
+}
+
+static int reduce(void *group, mr_ranks_op op, void *values, uint64_t count)
+{
+    if (count > INT_MAX)
+        return -1;
+    int code = MPI_Allreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group));
+    return code == MPI_SUCCESS ? 0 : -1;
+}
+
+static int reduce_begin(void *group, mr_ranks_op op, void *values, uint64_t count, void **request)
+{
+    MPI_Request *kept = count <= INT_MAX ? malloc(sizeof *kept) : NULL;
+    if (!kept)
+        return -1;
+    if (MPI_Iallreduce(MPI_IN_PLACE, values, (int)count, type_of(op), op_of(op), comm(group), kept) != MPI_SUCCESS) {
+        free(kept);
+        return -1;
+    }
+    *request = kept;
+    return 0;
+}
+
+static int reduce_test(void **request, int *done)
+{
+    if (MPI_Test(*request, done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        return -1;
+    if (*done) {
+        free(*request);
+        *request = NULL;
     }
     return 0;
 }
@@ -71,9 +149,14 @@ const mr_ranks_card *millrace_ranks_card(void)
         .abi = MR_RANKS_ABI,
         .start = start,
         .stop = stop,
+        .split = split,
+        .forget = forget,
         .barrier = barrier,
         .share = share,
         .gather = gather,
+        .reduce = reduce,
+        .reduce_begin = reduce_begin,
+        .reduce_test = reduce_test,
         .abort = give_up,
     };
     return &card;

@@ -21,6 +21,9 @@ double mr_seconds(void)
 static bool is_terminal(FILE *stream)
 {
     const char *term = getenv("TERM");
+    /* OpenMPI gives rank 0 a pseudo terminal for standard output, wherever that really goes. */
+    if (getenv("OMPI_COMM_WORLD_RANK"))
+        return false;
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
 }
 
@@ -131,6 +134,17 @@ void mr_table_print(mr_table *t, FILE *stream)
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */
 
+bool mr_term_redraw(FILE *stream, const char *line)
+{
+    struct winsize size = {0};
+    if (!is_terminal(stream))
+        return false;
+    ioctl(fileno(stream), TIOCGWINSZ, &size);
+    fprintf(stream, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
+    fflush(stream);
+    return true;
+}
+
 struct mr_progress {
     pthread_mutex_t lock;
     const char *what;
@@ -155,9 +169,7 @@ mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet)
 static void draw(const mr_progress *p, double now)
 {
     char done[32], total[32], rate[32], left[32], line[256];
-    struct winsize size = {.ws_col = 80};
     double spent = now - p->started;
-    ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
     mr_text_bytes(spent > 0 ? (uint64_t)((double)p->bytes / spent) : 0, rate);
     int n = snprintf(line, sizeof line, "%s  %s", p->what, mr_text_count(p->done, done));
     if (p->total)
@@ -167,7 +179,7 @@ static void draw(const mr_progress *p, double now)
     if (p->total && p->done && p->done <= p->total)
         snprintf(line + n, sizeof line - (size_t)n, "  %s left",
                  mr_text_seconds(spent * (double)(p->total - p->done) / (double)p->done, left));
-    fprintf(stderr, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
+    mr_term_redraw(stderr, line);
 }
 
 void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes)
@@ -189,7 +201,7 @@ void mr_progress_end(mr_progress *p)
 {
     if (!p)
         return;
-    fputs("\r\033[K", stderr);
+    mr_term_redraw(stderr, "");
     pthread_mutex_destroy(&p->lock);
     free(p);
 }

@@ -29,6 +29,10 @@ mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet);   
 void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes);
 void mr_progress_end(mr_progress *p);           /* clears the line, frees */
 
+/* Draws `line` over the one drawn before, cut to the width; "" clears it.  False, and nothing is done, where `stream` is
+ * no terminal. */
+bool mr_term_redraw(FILE *stream, const char *line);
+
 double mr_seconds(void);                        /* monotonic clock */
 
 #endif

@@ -16,15 +16,18 @@
 #include "text.h"
 
 enum key {
-    KEY_LAYOUT = 256, KEY_LABEL, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE, KEY_SHUFFLE, KEY_CHECK,
+    KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE, KEY_SHUFFLE, KEY_CHECK,
     KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_FILE, KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT,
 };
 
 static const struct argp_option options[] = {
     {.doc = "What the source is:", .group = 1},
-    {"layout", KEY_LAYOUT, "NAME", 0, "imagenette, roboflow, coco or newyorker; found by looking if not given", 1},
-    {"config", KEY_CONFIG, "NAME", 0, "newyorker: which config (matching, ranking, explanation ...)", 1},
-    {"label-column", KEY_LABEL, "NAME", 0, "take labels from this column (imagenette: noisy_labels_25; newyorker: any)", 1},
+    {"layout", KEY_LAYOUT, "NAME", 0, "imagenette, roboflow, coco, newyorker or hub; found by looking if not given", 1},
+    {"config", KEY_CONFIG, "NAME", 0, "newyorker, hub: which config (matching, ranking, explanation ...)", 1},
+    {"label-column", KEY_LABEL, "NAME", 0,
+     "take labels from this column (imagenette: noisy_labels_25; newyorker, hub: any)", 1},
+    {"image-column", KEY_IMAGE, "NAME", 0, "hub: the column with the images; found by its type if not given", 1},
+    {"text-column", KEY_TEXT, "NAME", 0, "hub: keep this column's text as the sample's captions, too", 1},
     {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split FROM as TO (test=val); an empty TO leaves FROM out", 1},
     {"keep-unlisted", KEY_UNLISTED, 0, 0, "take images that no annotation file lists, too", 1},
     {.doc = "What the dataset becomes:", .group = 2},
@@ -55,7 +58,11 @@ static const char help[] =
     "  millrace ingest imagenette2-160.tgz imagenette\n"
     "  millrace ingest flowers/ flowers.mr --split-map test=val\n"
     "  millrace ingest train2017.zip val2017.zip annotations_trainval2017.zip coco\n"
+    "  millrace ingest hub-download/ cartoons.mr --text-column image_description\n"
     "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n\n"
+    "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  MILLRACE_PYTHON names the "
+    "Python to use in place of python3; MILLRACE_PARQUET_READER another program, which gets a Parquet file on standard "
+    "input and its name, /dev/stdin, as the last argument, and writes a tar stream.\n\n"
     "Exit codes: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed.";
 
 typedef struct args {
@@ -106,7 +113,7 @@ static void check_layout(const char *name, struct argp_state *state)
     }
     const char *near = mr_text_nearest(name, names);
     mr_cli_misuse(state, "--layout %s: unknown layout%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
-                  near ? "?" : "; use imagenette, roboflow, coco or newyorker");
+                  near ? "?" : "; use imagenette, roboflow, coco, newyorker or hub");
 }
 
 static void finish(args *a, struct argp_state *state)
@@ -135,6 +142,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_LABEL:
         a->o.for_layout.label_column = arg;
+        break;
+    case KEY_IMAGE:
+        a->o.for_layout.image_column = arg;
+        break;
+    case KEY_TEXT:
+        a->o.for_layout.text_column = arg;
         break;
     case KEY_CONFIG:
         a->o.for_layout.config = arg;

@@ -14,7 +14,7 @@
 #include "term.h"
 #include "text.h"
 
-enum { OPT_LAYOUT = 1000, OPT_VARIANT, OPT_IMAGES, OPT_SEED, OPT_SIZE };
+enum { OPT_LAYOUT = 1000, OPT_VARIANT, OPT_IMAGES, OPT_SEED, OPT_SIZE, OPT_SIMPLE };
 
 typedef struct request {
     mr_sketch sketch;
@@ -28,6 +28,8 @@ static const struct argp_option options[] = {
     {"images", OPT_IMAGES, "N", 0, "pictures to draw, 10 to 100000 (default 120)", 0},
     {"seed", OPT_SEED, "S", 0, "another seed, other pictures (default 1)", 0},
     {"size", OPT_SIZE, "MIN[:MAX]", 0, "shorter side in pixels, 32 to 4096 (default: as the layout has it)", 0},
+    {"simple", OPT_SIMPLE, NULL, 0, "of imagenette: one large figure in the middle of plain paper, which a small model "
+     "learns in a minute", 0},
     {"quiet", 'q', NULL, 0, "print nothing but errors", 0},
     {0},
 };
@@ -38,7 +40,8 @@ static const char doc[] =
     "The class of a picture is its shape; boxes, polygons and captions tell what was drawn. Equal arguments give equal "
     "bytes. DIR must be new or empty.\n\n"
     "  millrace sample shapes --layout imagenette\n"
-    "  millrace sample signs --layout roboflow --variant multi-class --seed 7\n";
+    "  millrace sample signs --layout roboflow --variant multi-class --seed 7\n"
+    "  millrace sample easy --layout imagenette --simple --size 32 --images 4000\n";
 
 static const mr_sketch_layout *find_layout(struct argp_state *state, const char *name)
 {
@@ -100,6 +103,8 @@ static void check(struct argp_state *state, request *q)
         mr_cli_misuse(state, "--variant: %s has only one form", q->layout->name);
     if (q->sketch.variant && !has_word(q->layout->variants, q->sketch.variant))
         mr_cli_misuse(state, "--variant %s: %s has %s", q->sketch.variant, q->layout->name, q->layout->variants);
+    if (q->sketch.simple && !q->layout->has_simple)
+        mr_cli_misuse(state, "--simple: %s is drawn in one way only", q->layout->name);
     if (!q->sketch.variant)
         q->sketch.variant = *q->layout->variants ? "folder" : "";
     if (!q->sketch.min_side) {
@@ -126,6 +131,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_SIZE:
         parse_size(state, &q->sketch, arg);
+        return 0;
+    case OPT_SIMPLE:
+        q->sketch.simple = true;
         return 0;
     case 'q':
         q->quiet = true;

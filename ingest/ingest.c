@@ -22,9 +22,7 @@ static mr_status list_source(mr_ingest *in, const mr_stage *stage, int spool, mr
     mr_source_options options = o->for_source;
     options.leave_out[0] = o->target;
     options.leave_out[1] = stage ? mr_stage_path(stage) : NULL;
-    mr_status status = mr_source_open(o->sources, o->source_count, spool, &options, &in->notes, &in->source, err);
-    in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
-    return status;
+    return mr_source_open(o->sources, o->source_count, spool, &options, &in->notes, &in->source, err);
 }
 
 /* Rank 0 lists and unpacks; the others open the same files by its listing. */
@@ -108,20 +106,24 @@ static mr_status check_split_maps(const mr_ingest *in, mr_error *err)
     return status;
 }
 
-static mr_status make_plan(mr_ingest *in, mr_error *err)
+static mr_status choose_layout(mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     mr_status status = mr_layout_choose(in->source, o->layout, &in->choice, err);
     if (status == MR_BAD_DATA && err)
         return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
                        err->text);
-    if (status != MR_OK)
-        return status;
     in->plan.notes = &in->notes;
+    return status;
+}
+
+static mr_status make_plan(mr_ingest *in, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
     in->plan.used = mr_alloc(mr_source_count(in->source), 1);
     if (!in->plan.used)
         return mr_fail_memory(err, "planning");
-    status = shorten_notes(in, err);
+    mr_status status = shorten_notes(in, err);
     if (status == MR_OK)
         status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
     if (status == MR_OK)
@@ -129,6 +131,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     if (status != MR_OK)
         return status;
     note_ignored(in);
+    in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
     if (in->plan.sample_count == 0)
         return mr_fail(err, MR_BAD_DATA, "%s: holds no image for layout %s", o->sources[0], in->choice.layout->name);
     if (in->plan.sample_count >= UINT32_MAX)
@@ -257,6 +260,10 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     mr_status status = open_source(in, stage, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(in->ranks, choose_layout(in, err), err);
+    if (status == MR_OK && in->choice.layout->open)
+        status = mr_open_files(in, stage, err);
     if (status == MR_OK)
         status = mr_ranks_agree(in->ranks, make_plan(in, err), err);
     if (status == MR_OK)

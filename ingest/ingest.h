@@ -3,6 +3,7 @@
  *
  *   source -> layout -> plan of samples -> examine every image -> cut into shards -> build each -> publish
  *   (list)    (bid)     (names, labels)    (pass 1: trust)        (pure function)    (pass 2)      (rename)
+ *                `--> files of rows are opened by a program, and listed, before the plan
  *
  * Two passes over the images: what is rejected must be known before samples get their numbers. */
 #ifndef MR_INGEST_H
@@ -70,7 +71,7 @@ typedef struct mr_ingest {
     uint8_t digest[32];
     uint64_t resumed;               /* shards taken over from an earlier run */
     uint64_t rejects, leaks;
-    uint64_t rejects_listed;        /* those of the source's listing: rank 0's alone */
+    uint64_t rejects_listed;        /* those of the listing and the plan, on rank 0: no files that were examined */
     double seconds;
     mr_progress *progress;          /* of the step at work */
 } mr_ingest;
@@ -82,16 +83,21 @@ void mr_ingest_release(mr_ingest *in);
 
 /* ---- the steps (each in a file of its own) ---------------------------------------------------------------------- */
 
+typedef struct mr_stage mr_stage;                                           /* stage.c: DST.partial */
+
+mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err);   /* open_files.c: rows become entries */
 mr_status mr_examine(mr_ingest *in, mr_error *err);                         /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c */
 mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* cut.c: order and shards */
 
-typedef struct mr_stage mr_stage;                                           /* stage.c: DST.partial */
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
 const char *mr_stage_path(const mr_stage *s);
 int mr_stage_dir(const mr_stage *s);
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err);              /* an empty file, named until unlinked */
 void mr_stage_spool_unlink(mr_stage *s);
+/* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
+mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
+void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
 /* Removes what is not a file of the shards named. */
 mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
 mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err); /* the rename */

@@ -105,6 +105,21 @@ mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err)
     }
 }
 
+mr_status mr_jsonl_copy(const mr_source *source, uint32_t entry, uint64_t at, size_t len, mr_buf *out, mr_error *err)
+{
+    if (!mr_buf_reserve(out, len))
+        return mr_fail_memory(err, "reading a row");
+    uint8_t *text = out->data + out->len;
+    mr_status status = mr_source_pread(source, entry, text, len, at, err);
+    if (status != MR_OK)
+        return status;
+    if (len < 2 || text[0] != '{' || text[len - 1] != '}')
+        return mr_fail(err, MR_BAD_DATA, "%s: the file has changed since it was parsed; run again",
+                       mr_source_entry(source, entry)->path);
+    out->len += len;
+    return MR_OK;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
 typedef struct pick {
@@ -114,12 +129,22 @@ typedef struct pick {
     size_t count;
     mr_buf *names;
     uint64_t wanted;                /* fields whose value comes next, as bits */
+    mr_jsonl_field *list;           /* the field whose list of texts is being read, NULL: none */
     unsigned depth;
     yajl_handle yajl;
     size_t end;                     /* where the object closed */
     mr_status status;
     mr_error *err;
 } pick;
+
+static void add_text(mr_jsonl_field *f, const char *text, size_t len)
+{
+    if (f->kind == MR_JSONL_OTHER)
+        return;
+    f->kind = MR_JSONL_TEXTS;
+    mr_buf_add_text(&f->text, f->text.len ? "," : "");
+    mr_json_add_string(&f->text, text, len);
+}
 
 static int value(pick *p, mr_jsonl_kind kind, const char *text, size_t len)
 {
@@ -130,9 +155,17 @@ static int value(pick *p, mr_jsonl_kind kind, const char *text, size_t len)
     for (size_t i = 0; p->depth == 1 && i < p->count; i++) {
         if (!(p->wanted >> i & 1))
             continue;
+        if (p->fields[i].texts && kind == MR_JSONL_STRING) {
+            add_text(&p->fields[i], text, len);
+            continue;
+        }
         p->fields[i].kind = kind;
         mr_buf_add(&p->fields[i].text, text, len);
     }
+    if (p->list && kind == MR_JSONL_STRING && p->depth == 2)
+        add_text(p->list, text, len);
+    else if (p->list && p->depth == 2 && kind != MR_JSONL_NULL)
+        p->list->kind = MR_JSONL_OTHER;
     if (p->depth == 1)
         p->wanted = 0;
     return 1;
@@ -200,13 +233,25 @@ static int on_map(void *ctx)
 static int on_array(void *ctx)
 {
     pick *p = ctx;
-    return p->depth ? open_container(p) : value(p, MR_JSONL_OTHER, "", 0);
+    mr_jsonl_field *list = NULL;
+    for (size_t i = 0; p->depth == 1 && i < p->count; i++)
+        if (p->wanted >> i & 1 && p->fields[i].texts)
+            list = &p->fields[i];
+    if (!p->depth || !open_container(p))
+        return p->depth ? 0 : value(p, MR_JSONL_OTHER, "", 0);
+    if (list) {
+        list->kind = MR_JSONL_TEXTS;
+        p->list = list;
+    }
+    return 1;
 }
 
 static int on_end(void *ctx)
 {
     pick *p = ctx;
-    if (--p->depth == 0)
+    if (--p->depth == 1)
+        p->list = NULL;
+    if (p->depth == 0)
         p->end = yajl_get_bytes_consumed(p->yajl);
     return 1;
 }

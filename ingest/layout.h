@@ -43,7 +43,8 @@ typedef struct mr_split_map {       /* --split-map test=val: stored under anothe
 
 typedef struct mr_layout_options {
     const char *label_column;       /* NULL: the layout's own label */
-    const char *config;             /* newyorker: which config; NULL: the only one */
+    const char *config;             /* newyorker, hub: which config; NULL: the only one */
+    const char *image_column, *text_column;     /* hub; NULL: found by type, and none */
     bool keep_unlisted;
     const mr_split_map *maps;
     size_t map_count;
@@ -55,12 +56,23 @@ typedef struct mr_bid {
     char refusal[300];              /* set: recognised, but cannot be read; says what to do instead */
 } mr_bid;
 
+typedef struct mr_layout_files {    /* files that a program turns into rows before plan() */
+    uint32_t *entries;
+    size_t count, room;
+    const char *argv[16];           /* the program and its options, ends with NULL; lent by the options or `owned` */
+    char *owned[2];                 /* freed with it */
+} mr_layout_files;
+
 typedef struct mr_layout {
     const char *name;
     const char *title;              /* one line for help */
     const char *needs;              /* what it looks for, for the message when nobody bids */
     /* Cheap: looks at names, and at most the first 64 KiB of a few files. */
     void (*bid)(const mr_tree *t, mr_bid *bid);
+    /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a folder
+     * of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here (paths
+     * of entries stay where they are, their numbers change).  NULL: nothing to open. */
+    mr_status (*open)(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_layout_files *out, mr_error *err);
     mr_status (*plan)(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
     /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
      * NULL: nothing to add. */
@@ -68,7 +80,7 @@ typedef struct mr_layout {
     void (*free_state)(void *state);
 } mr_layout;
 
-#define MR_LAYOUTS(X) X(imagenette) X(roboflow) X(coco) X(newyorker)
+#define MR_LAYOUTS(X) X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
 extern const mr_layout *const mr_layouts[];         /* NULL-terminated, in the table's order */

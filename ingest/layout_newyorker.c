@@ -152,17 +152,7 @@ static mr_status newyorker_meta(const mr_tree *t, const mr_plan *plan, const mr_
     const mr_newyorker_state *st = plan->state;
     const mr_newyorker_row *row = &st->rows[sample->aux];
     mr_buf_add_text(out, ",\"columns\":");
-    if (!mr_buf_reserve(out, row->len))
-        return mr_fail_memory(err, "reading a row");
-    uint8_t *text = out->data + out->len;
-    mr_status status = mr_source_pread(t->source, row->file, text, row->len, row->at, err);
-    if (status != MR_OK)
-        return status;
-    if (row->len < 2 || text[0] != '{' || text[row->len - 1] != '}')
-        return mr_fail(err, MR_BAD_DATA, "%s: the file has changed since it was parsed; run again",
-                       mr_source_entry(t->source, row->file)->path);
-    out->len += row->len;
-    return MR_OK;
+    return mr_jsonl_copy(t->source, row->file, row->at, row->len, out, err);
 }
 
 static void free_state(void *p)

@@ -1,15 +1,14 @@
 /* layout_newyorker_rows.c - from the rows of a config to samples and labels.
- * Invariant: every row is a sample, in row order, or in a note; labels hold one text a sample, empty for none. */
+ * Invariant: every row is a sample, in row order, or in a note. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "labels.h"
 #include "layout_newyorker.h"
 #include "text.h"
-
-enum { CLASSES_MAX = 10000, LETTERS_MAX = 26 };
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
@@ -19,10 +18,8 @@ typedef struct build {
     mr_plan *plan;
     mr_newyorker_state *st;
     mr_jsonl_field fields[2];       /* contest_number, and the label */
-    mr_buf labels;                  /* "text\0" a row, in order of rows */
+    mr_labels labels;
     mr_buf columns;                 /* the first row's, for a message */
-    bool letters;                   /* all labels so far are single letters */
-    size_t labelled;                /* rows with a label */
     mr_error *err;
 } build;
 
@@ -55,25 +52,6 @@ static mr_status contest_number(build *b, const mr_jsonl *j, const mr_jsonl_row 
                    f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is no whole number");
 }
 
-/* Keeps the row's label text for plan_labels(). An empty text is kept as "none". */
-static mr_status take_label(build *b, const mr_jsonl *j, const mr_jsonl_row *r)
-{
-    mr_jsonl_field *f = &b->fields[1];
-    bool usable = f->kind == MR_JSONL_STRING || f->kind == MR_JSONL_INTEGER;
-    if (b->options->label_column && (f->kind == MR_JSONL_OTHER || memchr(mr_buf_text(&f->text), '\0', f->text.len)))
-        return mr_fail(b->err, MR_MISUSE, "--label-column %s: %s line %" PRIu64 " has no string or whole number there",
-                       f->name, file_name(j), r->line);
-    if (usable && f->text.len) {
-        char c = (char)(f->text.data[0] | 0x20);
-        b->letters = b->letters && f->kind == MR_JSONL_STRING && f->text.len == 1 && c >= 'a' && c <= 'z';
-        b->labelled++;
-        if (b->letters || b->options->label_column)
-            mr_buf_add(&b->labels, f->text.data, f->text.len);
-    }
-    mr_buf_add(&b->labels, "", 1);
-    return mr_buf_status(&b->labels, b->err, "reading labels");
-}
-
 static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uint32_t split)
 {
     int64_t number;
@@ -91,7 +69,7 @@ static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uin
                     file_name(j), r->line);
         return MR_OK;
     }
-    status = take_label(b, j, r);
+    status = mr_labels_take(&b->labels, &b->fields[1], file_name(j), "line", r->line, b->err);
     if (status != MR_OK)
         return status;
     if (!MR_GROW(b->st->rows, b->st->count, b->st->room))
@@ -128,56 +106,6 @@ static mr_status plan_file(build *b, uint32_t entry, const char *stem)
     return MR_OK;
 }
 
-/* ---- labels --------------------------------------------------------------------------------------------------- */
-
-static void drop_classes(mr_plan *plan)
-{
-    for (size_t i = 0; i < plan->class_count; i++)
-        free(plan->classes[i].name);
-    plan->class_count = 0;
-}
-
-static mr_status add_classes(build *b)
-{
-    const char *text = (const char *)b->labels.data;
-    for (size_t i = 0; i < b->plan->sample_count; i++, text += strlen(text) + 1) {
-        if (!*text)
-            continue;
-        mr_status status = mr_plan_class(b->plan, text, strlen(text), false, 0, b->err);
-        if (status != MR_OK)
-            return status;
-    }
-    mr_plan_classes_sort(b->plan);
-    return MR_OK;
-}
-
-/* Letters make classes (A to E in matching); an explanation is a text, and stays one.  A column that was asked for
- * makes classes of whatever it holds. */
-static mr_status plan_labels(build *b)
-{
-    const char *column = b->options->label_column;
-    if (column && !b->labelled && b->plan->sample_count)
-        return mr_fail(b->err, MR_MISUSE, "--label-column %s: no row has such a column; choose one of: %.600s", column,
-                       mr_buf_text(&b->columns));
-    if (!column && !b->letters)
-        return MR_OK;
-    mr_status status = add_classes(b);
-    if (status != MR_OK)
-        return status;
-    if (column && b->plan->class_count > CLASSES_MAX)
-        return mr_fail(b->err, MR_MISUSE, "--label-column %s has %zu different values; a label has at most %d", column,
-                       b->plan->class_count, CLASSES_MAX);
-    if (!column && b->plan->class_count > LETTERS_MAX) {
-        drop_classes(b->plan);
-        return MR_OK;
-    }
-    const char *text = (const char *)b->labels.data;
-    for (size_t i = 0; i < b->plan->sample_count; i++, text += strlen(text) + 1)
-        if (*text)
-            b->plan->samples[i].label = mr_plan_class_find(b->plan, text, strlen(text));
-    return MR_OK;
-}
-
 /* One note for all: a config's rows use a part of the contest images, that is no fault. */
 static void note_unused(const build *b, const char *config)
 {
@@ -199,7 +127,7 @@ static void note_unused(const build *b, const char *config)
 mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_newyorker_config config = {0};
-    build b = {.tree = t, .options = o, .plan = plan, .letters = true, .err = err,
+    build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .err = err,
                .fields = {{.name = "contest_number"}, {.name = o->label_column ? o->label_column : "label"}}};
     mr_status status = mr_newyorker_choose(t, o->config, &config, err);
     if (status != MR_OK)
@@ -211,7 +139,7 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
         if (config.files[i] != MR_NO_ENTRY)
             status = plan_file(&b, config.files[i], mr_newyorker_stems[i]);
     if (status == MR_OK)
-        status = plan_labels(&b);
+        status = mr_labels_plan(&b.labels, plan, mr_buf_text(&b.columns), err);
     if (status == MR_OK)
         note_unused(&b, config.name);
     mr_buf name = {0};
@@ -220,7 +148,7 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
     mr_buf_free(&name);
     for (size_t i = 0; i < MR_COUNT(b.fields); i++)
         mr_buf_free(&b.fields[i].text);
-    mr_buf_free(&b.labels);
+    mr_buf_free(&b.labels.texts);
     mr_buf_free(&b.columns);
     return status;
 }

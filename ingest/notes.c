@@ -46,25 +46,6 @@ static char *detail_text(const char *format, va_list args)
     return escaped;
 }
 
-void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
-                 const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    mr_note note = {.kind = kind, .bytes = bytes};
-    note.path = path_text(path, path_len);
-    note.detail = detail_text(format, args);
-    va_end(args);
-    if (!note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
-        free(note.path);
-        free(note.detail);
-        notes->failed = true;
-        return;
-    }
-    notes->items[notes->count++] = note;
-    notes->counts[kind]++;
-}
-
 static int by_kind_and_path(const void *a, const void *b)
 {
     const mr_note *x = a, *y = b;
@@ -76,6 +57,65 @@ void mr_notes_sort(mr_notes *notes, size_t from)
 {
     if (notes->count > from)
         qsort(notes->items + from, notes->count - from, sizeof *notes->items, by_kind_and_path);
+}
+
+/* Takes over the note's strings. */
+static void keep(mr_notes *notes, mr_note note)
+{
+    if (!note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
+        free(note.path);
+        free(note.detail);
+        notes->failed = true;
+        return;
+    }
+    notes->items[notes->count++] = note;
+    notes->counts[note.kind]++;
+}
+
+void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
+                 const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mr_note note = {.kind = kind, .bytes = bytes, .path = path_text(path, path_len)};
+    note.detail = detail_text(format, args);
+    va_end(args);
+    keep(notes, note);
+}
+
+void mr_notes_move(mr_notes *notes, mr_notes *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        keep(notes, from->items[i]);
+    notes->failed = notes->failed || from->failed;
+    free(from->items);
+    *from = (mr_notes){0};
+}
+
+void mr_notes_pack(const mr_notes *notes, mr_buf *out)
+{
+    for (size_t i = 0; i < notes->count; i++) {
+        const mr_note *n = &notes->items[i];
+        mr_buf_add(out, &n->kind, sizeof n->kind);
+        mr_buf_add(out, &n->bytes, sizeof n->bytes);
+        mr_buf_add(out, n->path, strlen(n->path) + 1);
+        mr_buf_add(out, n->detail, strlen(n->detail) + 1);
+    }
+}
+
+void mr_notes_unpack(mr_notes *notes, const uint8_t *packed, size_t len)
+{
+    for (const uint8_t *end = packed + len; packed < end;) {
+        mr_note n = {0};
+        memcpy(&n.kind, packed, sizeof n.kind);
+        memcpy(&n.bytes, packed + sizeof n.kind, sizeof n.bytes);
+        const char *path = (const char *)packed + sizeof n.kind + sizeof n.bytes;
+        const char *detail = path + strlen(path) + 1;
+        n.path = strdup(path);
+        n.detail = strdup(detail);
+        keep(notes, n);
+        packed = (const uint8_t *)detail + strlen(detail) + 1;
+    }
 }
 
 void mr_notes_free(mr_notes *notes)

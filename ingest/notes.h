@@ -48,6 +48,11 @@ void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t pa
                  const char *format, ...) MR_PRINTF(6, 7);
 /* Sorts the notes from number `from` on by kind, path and detail. */
 void mr_notes_sort(mr_notes *notes, size_t from);
+/* Moves all of `from` behind the others. */
+void mr_notes_move(mr_notes *notes, mr_notes *from);
+/* Notes as bytes for another rank of the same program: appended to `out`; added to `notes` from what was packed. */
+void mr_notes_pack(const mr_notes *notes, mr_buf *out);
+void mr_notes_unpack(mr_notes *notes, const uint8_t *packed, size_t len);
 void mr_notes_free(mr_notes *notes);
 
 #endif

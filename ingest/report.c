@@ -13,11 +13,16 @@ static json_t *options_json(const mr_ingest *in)
     json_t *maps = json_object();
     for (size_t i = 0; i < o->for_layout.map_count; i++)
         json_object_set_new(maps, o->for_layout.maps[i].from, json_string(o->for_layout.maps[i].to));
-    return json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)o->shard_size, "order",
+    json_t *doc = json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)o->shard_size, "order",
                      json_string(o->shuffle ? "shuffled" : "source"), "seed",
                      o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
                      o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
                      (int)o->for_layout.keep_unlisted, "split_map", maps);
+    if (o->for_layout.image_column)
+        json_object_set_new(doc, "image_column", json_string(o->for_layout.image_column));
+    if (o->for_layout.text_column)
+        json_object_set_new(doc, "text_column", json_string(o->for_layout.text_column));
+    return doc;
 }
 
 static mr_status copy_classes(const mr_plan *plan, mr_manifest *m, mr_error *err)

@@ -124,6 +124,7 @@ typedef struct mr_sketch {
     const char *variant;            /* one of the layout's */
     uint64_t images, seed;
     uint32_t min_side, max_side;    /* of the shorter side */
+    bool simple;                    /* square pictures, a large figure in the middle of plain paper */
     uint64_t files, bytes;          /* written so far */
     uint64_t in_split[3];           /* pictures: train, val, test */
     char *last_folder;              /* known to exist */
@@ -134,6 +135,7 @@ typedef struct mr_sketch_layout {
     const char *variants;           /* "folder multi-class coco clip", the default first; "": none */
     uint32_t min_side, max_side;
     const char *splits[3];          /* their names there; NULL: none */
+    bool has_simple;                /* knows mr_sketch.simple */
     const char *remark;             /* for the summary; NULL: none */
     mr_status (*draw)(mr_sketch *s, mr_error *err);
 } mr_sketch_layout;

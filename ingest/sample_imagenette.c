@@ -54,9 +54,11 @@ static mr_status draw_one(mr_sketch *s, uint64_t n, mr_error *err)
     mr_buf file = {0}, path = {0};
     uint32_t width, height;
     mr_random r = mr_sketch_random(s, n);
-    mr_sketch_size(s, mr_random_real(&r, 1, 1.5), &r, &width, &height);
+    mr_sketch_size(s, s->simple ? 1 : mr_random_real(&r, 1, 1.5), &r, &width, &height);
     mr_scene_begin(&scene, width, height, false, &r);
-    mr_scene_add(&scene, (mr_shape)class_of(s, n), mr_random_real(&r, .2, .42), &r);
+    if (s->simple)
+        scene.paper = MR_PAPER_plain;
+    mr_scene_add(&scene, (mr_shape)class_of(s, n), s->simple ? .42 : mr_random_real(&r, .2, .42), &r);
     mr_status status = n % 40 == 19 ? mr_sketch_png(&scene, &r, &file, err) : mr_sketch_jpeg(&scene, &r, &file, err);
     path_of(s, n, &path);
     if (status == MR_OK)
@@ -118,6 +120,7 @@ const mr_sketch_layout mr_sketch_imagenette = {
     .min_side = 160,
     .max_side = 160,
     .splits = {"train", "val", NULL},
+    .has_simple = true,
     .remark = "classes in order: circle, square, triangle, star, ring, cross, hexagon, moon, heart, arrow",
     .draw = draw,
 };

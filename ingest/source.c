@@ -154,7 +154,6 @@ uint32_t list_find(const mr_source *s, const char *path, size_t len)
     return e && compare_paths(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
 }
 
-/* Sorts, drops second comers, and publishes the entries in the source. */
 mr_status list_settle(list *l, mr_error *err)
 {
     mr_source *s = l->source;
@@ -211,6 +210,8 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
     }
     if (S_ISDIR(st.st_mode))
         return list_folder(l, path, err);
+    if (mr_name_ends(path, strlen(path), ".parquet"))
+        return list_lone_file(l, path, (uint64_t)st.st_size, err);
     int fd;
     mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
     if (status != MR_OK)
@@ -226,8 +227,7 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
     list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
     mr_status status = MR_OK;
     size_t noted = notes->count;
-    l.source = mr_alloc(1, sizeof *l.source);
-    if (!l.source)
+    if (!(l.source = mr_alloc(1, sizeof *l.source)))
         return mr_fail_memory(err, "listing the source");
     for (size_t i = 0; i < MR_COUNT(l.leave_out); i++) {
         struct stat st;

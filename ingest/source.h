@@ -70,6 +70,10 @@ bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
 /* An entry's path without the root. */
 const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
 
+/* The path that `target` means to the file at `path`: from "a/rows.parquet", "../b/c.jpg" is "b/c.jpg".  Replaces out's
+ * contents; false: it leads out of the tree, or nowhere. */
+bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out);
+
 /* Does the name end like an image's: jpg jpeg png webp, and the kinds we refuse by name (gif bmp tif tiff ...)? */
 bool mr_name_is_image(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix);            /* ASCII case ignored */

@@ -60,7 +60,8 @@ static mr_status open_spool(list *l, mr_error *err)
     }
     if (fd < 0)
         return mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
-    mr_status status = list_holder(l, "the unpacked archive", fd, HOLD_SPOOL, &l->spool_holder, err);
+    mr_status status = list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
+                                   l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
     if (status != MR_OK)
         close(fd);
     return status;
@@ -234,7 +235,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
 {
     list *l = u->list;
     size_t len;
-    const char *path = entry_name(e, &len);
+    const char *path = list_prefixed(l, entry_name(e, &len), &len);
     mode_t type = archive_entry_filetype(e);
     u->entries++;
     if (type == AE_IFDIR)

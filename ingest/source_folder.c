@@ -210,3 +210,22 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     mr_buf_free(&w.path);
     return status;
 }
+
+mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err)
+{
+    char *dir = NULL, *name = NULL;
+    uint32_t number;
+    int fd = -1;
+    mr_status status = mr_path_split(path, &dir, &name, err);
+    if (status == MR_OK && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        status = mr_fail_errno(err, errno, "%s", dir);
+    if (status == MR_OK && (status = list_holder(l, dir, fd, HOLD_FOLDER, &number, err)) == MR_OK)
+        fd = -1;                    /* the list's now */
+    if (status == MR_OK)
+        status = list_add(l, number, name, strlen(name), size, FOLLOW_LINK, err);
+    if (fd >= 0)
+        close(fd);
+    free(dir);
+    free(name);
+    return status;
+}

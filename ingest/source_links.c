@@ -30,10 +30,12 @@ mr_status list_link(list *l, const char *path, size_t len, const char *target, m
     return keep(l, path, len, target, target_len, false, err);
 }
 
-/* "train/a/b.jpg" and "../c/d.jpg": "train/c/d.jpg".  False: it leads out, or nowhere. */
-static bool follow(const char *path, size_t len, const char *target, mr_buf *out)
+bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out)
 {
     const char *slash = memrchr(path, '/', len);
+    mr_buf_clear(out);
+    if (!target || *target == '/')
+        return false;
     mr_buf_add(out, path, slash ? (size_t)(slash - path) : 0);
     while (*target) {
         size_t part = strcspn(target, "/");
@@ -59,8 +61,7 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
     mr_status status = MR_OK;
     if (!list_name_ok(l, path, len))
         return MR_OK;
-    if (!target || *target == '/' || !follow(path, len, target, &full) ||
-        list_unsafe((const char *)full.data, full.len))
+    if (!mr_path_beside(path, len, target, &full) || list_unsafe((const char *)full.data, full.len))
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a link out of the tree");
     else if ((status = mr_buf_status(&full, err, "listing the source")) == MR_OK)
         status = keep(l, path, len, (const char *)full.data, full.len, true, err);

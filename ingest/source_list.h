@@ -53,6 +53,9 @@ typedef struct list {
     pending_link *links;
     size_t link_count, link_room;
     int spool;                      /* where archives unpack to */
+    const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
+    const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
+    mr_buf prefixed;
     uint32_t spool_holder;
     uint64_t spool_at;
 } list;
@@ -69,6 +72,8 @@ mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_resolve(list *l, mr_error *err);
+/* The name with the list's prefix before it, lent until the next call; NULL and "" stay what they are. */
+const char *list_prefixed(list *l, const char *path, size_t *len);
 const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */
 /* Sorts, drops second comers, and publishes the entries in the source. */
@@ -78,6 +83,8 @@ uint64_t list_max_size(const list *l, const char *path, size_t len);
 void list_note_large(list *l, const char *path, size_t len, uint64_t size);
 
 mr_status list_folder(list *l, const char *path, mr_error *err);
+/* A file that is a source by itself, not an archive: a folder of this one entry. */
+mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);
 

@@ -24,6 +24,7 @@ struct mr_stage {
 };
 
 #define SPOOL "spool"
+#define ROWS "rows-%05u.spool"
 
 typedef enum target_kind { ABSENT, EMPTY_FOLDER, DATASET, OTHER } target_kind;
 
@@ -36,7 +37,7 @@ static bool is_dots(const char *name)
 static bool is_ours(const char *name)
 {
     static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", SPOOL};
-    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".done", ".done.tmp"};
+    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".done", ".done.tmp", ".spool"};
     for (size_t i = 0; i < MR_COUNT(whole); i++)
         if (strcmp(name, whole[i]) == 0)
             return true;
@@ -233,6 +234,23 @@ mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
 void mr_stage_spool_unlink(mr_stage *s)
 {
     unlinkat(s->dir, SPOOL, 0);
+}
+
+mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, ROWS, number);
+    if ((size_t)snprintf(path, 4096, "%s/%s", s->path, name) >= 4096)
+        return mr_fail(err, MR_MISUSE, "%s: the path is too long", s->path);
+    *fd = openat(s->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s", path) : MR_OK;
+}
+
+void mr_stage_rows_unlink(const mr_stage *s, unsigned number)
+{
+    char name[32];
+    snprintf(name, sizeof name, ROWS, number);
+    unlinkat(s->dir, name, 0);
 }
 
 static bool belongs(const char *name, const mr_cut *cuts, size_t count)

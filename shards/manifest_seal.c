@@ -53,7 +53,7 @@ mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err)
 
 mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err)
 {
-    const uint8_t *tail = (const uint8_t *)bytes + (len >= TAIL ? len - TAIL : 0);
+    const uint8_t *tail = len >= TAIL ? (const uint8_t *)bytes + (len - TAIL) : bytes;
     size_t opening = sizeof OPENING - 1, closing = sizeof CLOSING - 1;
     uint8_t found[16];
     char hex[HEX + 1];

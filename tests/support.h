@@ -62,6 +62,7 @@ support_result support_run(const char *const *argv, const support_limits *limits
 /* The same under mpirun with this many ranks, output of rank 0 and complaints of OpenMPI together; skips the test with a
  * message where mpirun is not installed. */
 support_result support_mpirun(unsigned ranks, const char *const *argv);
+support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits);
 /* The millrace under test (MILLRACE_BIN) with these arguments: support_millrace("verify", dir, (char *)NULL). */
 support_result support_millrace(const char *arg, ...) __attribute__((sentinel));
 void support_result_free(support_result *r);

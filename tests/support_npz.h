@@ -1,8 +1,9 @@
-/* support_npz.h - arrays out of numpy's .npz files, and where the parity fixtures are.
+/* support_npz.h - arrays out of numpy's .npz files by name, and where the parity fixtures are.
  * Invariant: a missing or odd array fails the running test. */
 #ifndef MR_SUPPORT_NPZ_H
 #define MR_SUPPORT_NPZ_H
 
+#include "npz.h"
 #include "support.h"
 
 typedef struct support_npz support_npz;
@@ -11,8 +12,10 @@ typedef struct support_npz support_npz;
 char *support_parity(const char *sub);
 
 support_npz *support_npz_open(const char *path);
-void support_npz_close(support_npz *z);
-/* A C-ordered array of this type ("|u1", "<f4"); shape gets up to 4 sides, missing ones 1. The bytes are lent. */
-const void *support_npz_get(const support_npz *z, const char *name, const char *type, size_t shape[4]);
+void support_npz_close(support_npz *z);         /* NULL is fine */
+/* An array of this type; shape gets its sides, missing ones 1. The elements are lent, 16-byte aligned. */
+const void *support_npz_get(const support_npz *z, const char *name, mr_npz_type type, uint64_t shape[MR_NPZ_DIMS]);
+/* Array i in the file's order; NULL: there are no more. */
+const mr_npz_array *support_npz_at(const support_npz *z, size_t i);
 
 #endif

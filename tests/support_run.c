@@ -224,8 +224,13 @@ void support_result_free(support_result *r)
 
 support_result support_mpirun(unsigned ranks, const char *const *argv)
 {
+    return support_mpirun_in(ranks, argv, &(support_limits){.seconds = 120});
+}
+
+support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits)
+{
     /* OpenMPI keeps memory until the process ends and takes locks its own way: no matter for our sanitizers. */
-    const char *full[64] = {"env", "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0", "mpirun",
+    const char *full[96] = {"env", "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0", "mpirun",
                             "--allow-run-as-root", "--oversubscribe", "-n"};
     char count[16];
     size_t n = 7;
@@ -237,5 +242,5 @@ support_result support_mpirun(unsigned ranks, const char *const *argv)
     full[n++] = count;
     while (*argv && n < sizeof full / sizeof *full - 1)
         full[n++] = *argv++;
-    return support_run(full, &(support_limits){.seconds = 120});
+    return support_run(full, limits);
 }

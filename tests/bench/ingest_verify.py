@@ -13,7 +13,6 @@ with a comment of its own, so that no two are equal), reads it once so that it i
 """
 import argparse
 import os
-import random
 import resource
 import shutil
 import statistics
@@ -22,9 +21,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MILLRACE = os.environ.get("MILLRACE_BIN", os.path.join(ROOT, "build/release/millrace"))
-DATA = os.environ.get("MILLRACE_DATA", os.path.join(os.path.dirname(ROOT), "shared/data"))
+from photos import MILLRACE, drawn, make_source, photographs
 
 SHARDWRITER = """
 import os, sys, webdataset
@@ -35,33 +32,6 @@ with webdataset.ShardWriter(os.path.join(sys.argv[2], "shard-%05d.tar"), maxsize
             with open(os.path.join(folder, file), "rb") as image:
                 out.write({"__key__": name + "_" + file.split(".")[0], "jpg": image.read(), "cls": label})
 """
-
-
-def photographs(largest):
-    found = []
-    for folder in ("coco/coco2017_mini_free", "imagenette/imagenette_shaped"):
-        for path, _, files in os.walk(os.path.join(DATA, folder)):
-            found += [os.path.join(path, f) for f in sorted(files) if f.lower().endswith((".jpg", ".jpeg"))]
-    big = [f for f in sorted(found) if largest / 2 < os.path.getsize(f) < largest]
-    return [open(f, "rb").read() for f in big]
-
-
-def drawn(folder):
-    subprocess.run([MILLRACE, "sample", folder, "--layout", "imagenette", "--images", "200", "--quiet"], check=True)
-    return [open(os.path.join(p, f), "rb").read() for p, _, fs in os.walk(folder) for f in sorted(fs) if f.endswith("JPEG")]
-
-
-def make_source(folder, work, count, size):
-    pictures = photographs(size - 20) or drawn(os.path.join(work, "drawn"))
-    rng = random.Random(1)
-    for i in range(count):
-        jpeg = pictures[i % len(pictures)]
-        comment = b"\xff\xfe\x00\x12" + b"%016d" % i
-        tail = rng.randbytes(max(0, size - len(jpeg) - len(comment)))      # what cameras append after the end marker
-        path = os.path.join(folder, "train", "class%02d" % (i % 10))
-        os.makedirs(path, exist_ok=True)
-        with open(os.path.join(path, "image%06d.jpg" % i), "wb") as out:
-            out.write(jpeg[:2] + comment + jpeg[2:] + tail)
 
 
 def timed(command, **keywords):
@@ -116,7 +86,8 @@ def main():
     work = tempfile.mkdtemp(prefix="millrace-bench-", dir=options.dir)
     try:
         source, target, copy = (os.path.join(work, n) for n in ("source", "dataset", "copy"))
-        make_source(source, work, options.images, options.bytes)
+        pictures = photographs(options.bytes / 2, options.bytes - 20) or drawn(os.path.join(work, "drawn"))
+        make_source(source, pictures, options.images, options.bytes)
         total = sum(os.path.getsize(os.path.join(p, f)) for p, _, fs in os.walk(source) for f in fs)
         print("%d images, %.0f MB, medians of %d turns" % (options.images, total / 1e6, options.rounds))
 

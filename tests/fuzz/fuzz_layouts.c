@@ -1,11 +1,13 @@
 /* fuzz_layouts.c - a whole tree of files: bids, plan and the meta of every sample, for each layout.
  * The input: OPTIONS NUL (NAME NUL CONTENT NUL)...; OPTIONS is "COLUMN,CONFIG,FROM=TO,unlisted", each may be empty.
+ * What lies under a name that ends in .parquet is what a program wrote that opened the file of that name.
  * Promises: samples name files, splits and classes that are there; a meta is JSON and hides none of millrace's own
  * members; the same tree gives the same plan. */
 #include "format.h"
 #include "fuzz.h"
 #include "layout.h"
 #include "meta.h"
+#include "source_expand.h"
 
 enum { MEMBERS = 160 };
 
@@ -50,7 +52,24 @@ static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sampl
     FUZZ_MUST(read.label == facts.label && read.multi_label == ((s->flags & MR_FLAG_MULTI_LABEL) != 0));
 }
 
-static void try_layout(const mr_source *s, const char *forced, const mr_layout_options *o)
+static mr_status open_files(mr_source *s, mr_source *opened, mr_choice *c, const mr_layout_options *o, mr_plan *plan,
+                            mr_error *err)
+{
+    mr_layout_files files = {0};
+    mr_status status = c->layout->open(&c->tree, o, plan, &files, err);
+    for (size_t i = 0; status == MR_OK && i < files.count; i++)
+        FUZZ_MUST(files.entries[i] < mr_source_count(s));
+    FUZZ_MUST(status != MR_OK || files.argv[0]);
+    free(files.entries);
+    for (size_t i = 0; i < MR_COUNT(files.owned); i++)
+        free(files.owned[i]);
+    if (status == MR_OK)
+        status = mr_source_join(s, &opened, 1, plan->notes, err);
+    c->tree = mr_tree_at(s, c->tree.root, c->tree.root_len);
+    return status;
+}
+
+static void try_layout(mr_source *s, mr_source *opened, const char *forced, const mr_layout_options *o)
 {
     mr_choice choice = {0};
     mr_notes notes = {0};
@@ -59,8 +78,12 @@ static void try_layout(const mr_source *s, const char *forced, const mr_layout_o
     mr_status status = mr_layout_choose(s, forced, &choice, &err);
     if (status != MR_OK)
         return fuzz_refused(status, &err);
-    mr_plan plan = {.notes = &notes, .used = mr_alloc(mr_source_count(s), 1)};
-    status = choice.layout->plan(&choice.tree, o, &plan, &err);
+    mr_plan plan = {.notes = &notes};
+    if (choice.layout->open)
+        status = open_files(s, opened, &choice, o, &plan, &err);
+    plan.used = mr_alloc(mr_source_count(s), 1);
+    if (status == MR_OK)
+        status = choice.layout->plan(&choice.tree, o, &plan, &err);
     if (status != MR_OK)
         fuzz_refused(status, &err);
     for (size_t i = 0; status == MR_OK && i < plan.sample_count; i++)
@@ -72,23 +95,29 @@ static void try_layout(const mr_source *s, const char *forced, const mr_layout_o
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_member members[MEMBERS];
-    size_t count = 0, options = strnlen((const char *)data, size);
+    fuzz_member members[MEMBERS], rows[MEMBERS];
+    size_t count = 0, row_count = 0, options = strnlen((const char *)data, size);
     char *text = strndup((const char *)data, options);
-    for (size_t at = options + 1; at < size && count < MEMBERS; count++) {
+    for (size_t at = options + 1; at < size && count + row_count < MEMBERS;) {
         size_t name = strnlen((const char *)data + at, size - at), from = at + name + 1;
         size_t len = from < size ? strnlen((const char *)data + from, size - from) : 0;
-        members[count] = (fuzz_member){(const char *)data + at, name, from < size ? from : size, len};
+        bool row = memmem(data + at, name, ".parquet/", 9) != NULL;
+        *(row ? &rows[row_count++] : &members[count++]) =
+            (fuzz_member){(const char *)data + at, name, from < size ? from : size, len};
         at = from + len + 1;
     }
     mr_notes notes = {0};
     mr_split_map map;
     mr_layout_options o = read_options(text, &map);
     mr_source *source = fuzz_source(data, size, members, count, &notes);
-    try_layout(source, NULL, &o);
+    mr_source *opened = fuzz_source(data, size, rows, row_count, &notes), *nothing = fuzz_source(data, size, rows, 0, &notes);
+    setenv("MILLRACE_PARQUET_READER", "none", 1);       /* it is not run */
+    try_layout(source, nothing, NULL, &o);
     for (const mr_layout *const *l = mr_layouts; *l; l++)
-        try_layout(source, (*l)->name, &o);
+        try_layout(source, (*l)->open ? opened : NULL, (*l)->name, &o);
     mr_source_free(source);
+    mr_source_free(opened);
+    mr_source_free(nothing);
     mr_notes_free(&notes);
     free(text);
     return 0;

@@ -1,6 +1,6 @@
 /* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT.
  *
- *      OUT/image/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/
+ *      OUT/image/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/ npz/ checkpoint/
  *
  * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without the folder of real
  * samples (MILLRACE_DATA): millrace draws and ingests datasets of its own. */
@@ -16,19 +16,20 @@
 
 #include "dataset_maker.h"
 #include "file.h"
+#include "seeds.h"
 #include "source.h"
 #include "support.h"
 
 static const char *out;
 
-static void seed(const char *target, const char *name, const void *bytes, size_t len)
+void seed(const char *target, const char *name, const void *bytes, size_t len)
 {
     char *path = support_path("%s/%s/%s", out, target, name);
     support_write(path, bytes, len);
     free(path);
 }
 
-static void seed_file(const char *target, const char *name, const char *path)
+void seed_file(const char *target, const char *name, const char *path)
 {
     size_t len;
     uint8_t *bytes = support_read(path, &len);
@@ -177,6 +178,28 @@ static void seed_small_trees(void)
     static const char imagenette[] =
         "noisy_labels_5,,,\0train/n01440764/a.JPEG\0\0val/n01440764/b.JPEG\0\0noisy_imagenette.csv\0"
         "path,noisy_labels_0,noisy_labels_5,is_valid\ntrain/n01440764/a.JPEG,n01440764,n02102040,False\n";
+    static const char hub[] =
+        "label,,validation=dev,\0data/train-00000-of-00001.parquet\0PAR1\0data/validation-00000-of-00001.parquet\0PAR1\0"
+        "data/pic.jpg\0\0data/train-00000-of-00001.parquet/schema.json\0{\"rows\":3,\"columns\":[\"label\"],\"label\":"
+        "{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"a\",\"b\"]}}\0"
+        "data/train-00000-of-00001.parquet/000000000.json\0{\"label\":1}\0"
+        "data/train-00000-of-00001.parquet/000000000/5.jpeg\0x\0"
+        "data/train-00000-of-00001.parquet/000000001.json\0{\"label\":-1}\0"
+        "data/train-00000-of-00001.parquet/000000001.path\0pic.jpg\0"
+        "data/train-00000-of-00001.parquet/000000002.json\0{\"label\":null}\0"
+        "data/validation-00000-of-00001.parquet/schema.json\0{\"rows\":1,\"label\":{\"column\":\"label\","
+        "\"kind\":\"names\",\"names\":[\"a\",\"b\"]}}\0data/validation-00000-of-00001.parquet/000000000.json\0"
+        "{\"label\":0,\"t\":[\"x\"]}\0data/validation-00000-of-00001.parquet/000000000/6.jpeg\0y";
+    static const char hub_texts[] =
+        ",,,\0train.parquet\0PAR1\0train.parquet/schema.json\0{\"rows\":2,\"label\":{\"column\":\"l\",\"kind\":"
+        "\"texts\"}}\0train.parquet/000000000.json\0{\"l\":\"A\"}\0train.parquet/000000000/a\0x\0"
+        "train.parquet/000000001.json\0{\"l\":\"B\"}\0train.parquet/000000001/b\0x";
+    static const char hub_numbers[] =
+        ",,,\0train/0.parquet\0PAR1\0train/0.parquet/schema.json\0{\"rows\":1,\"label\":{\"column\":\"l\",\"kind\":"
+        "\"numbers\"}}\0train/0.parquet/000000000.json\0{\"l\":12}\0train/0.parquet/000000000/a\0x";
+    seed("layouts", "small-hub", hub, sizeof hub);
+    seed("layouts", "small-hub-texts", hub_texts, sizeof hub_texts);
+    seed("layouts", "small-hub-numbers", hub_numbers, sizeof hub_numbers);
     seed("layouts", "small-coco", coco, sizeof coco);
     seed("layouts", "small-newyorker", newyorker, sizeof newyorker);
     seed("layouts", "small-imagenette", imagenette, sizeof imagenette);
@@ -290,6 +313,7 @@ int main(int argc, char **argv)
     seed_texts();
     seed_small_trees();
     seed_layouts(tmp);
+    seed_train(tmp);
     char *archives = support_path("%s/archive", out);
     if (mr_dir_make(archives, &err) != MR_OK)
         fail_msg("%s", err.text);

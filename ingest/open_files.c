@@ -1,0 +1,134 @@
+/* open_files.c - files with rows inside become entries of the tree, opened by a program, shared out among ranks.
+ * Invariant: every rank ends with the same tree; a file with rows on disk lives under DST.partial and has lost its name
+ * before anything else is written there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ingest.h"
+#include "source_expand.h"
+
+enum { THREADS_MAX = 1024 };        /* --jobs ends there; numbers of spool files a rank */
+
+typedef struct opening {
+    mr_ingest *in;
+    const mr_stage *stage;          /* NULL on a dry run: what is unpacked goes to unlinked files */
+    mr_layout_files files;
+    mr_source *mine;                /* this rank's part */
+    mr_notes notes;
+} opening;
+
+static mr_status give_spool(void *ctx, unsigned worker, int *fd, char path[4096], mr_error *err)
+{
+    opening *o = ctx;
+    unsigned number = mr_ranks_rank(o->in->ranks) * THREADS_MAX + worker;
+    *path = '\0';
+    if (!o->stage)
+        return MR_OK;               /* -1: one in TMPDIR */
+    mr_status status = mr_stage_rows(o->stage, number, fd, path, err);
+    if (status == MR_OK && mr_ranks_world(o->in->ranks) == 1) {
+        mr_stage_rows_unlink(o->stage, number);
+        *path = '\0';
+    }
+    return status;
+}
+
+static mr_status open_mine(opening *o, mr_error *err)
+{
+    mr_ingest *in = o->in;
+    mr_expand x = {
+        .argv = o->files.argv,
+        .entries = o->files.entries,
+        .count = o->files.count,
+        .jobs = in->options->jobs,
+        .rank = mr_ranks_rank(in->ranks),
+        .world = mr_ranks_world(in->ranks),
+        .options = &in->options->for_source,
+        .spool = give_spool,
+        .ctx = o,
+    };
+    return mr_source_expand(in->source, &x, &o->notes, &o->mine, err);
+}
+
+/* Each rank's entries and notes, as bytes: u64 length of the entries, entries, notes. */
+static mr_status exchange(opening *o, mr_buf *all, uint64_t *lens, mr_error *err)
+{
+    mr_buf entries = {0}, mine = {0};
+    mr_status status = mr_source_pack(o->mine, &entries, err);
+    uint64_t len = entries.len;
+    mr_buf_add(&mine, &len, sizeof len);
+    mr_buf_add(&mine, entries.data, entries.len);
+    mr_notes_pack(&o->notes, &mine);
+    if (status == MR_OK)
+        status = mr_buf_status(&mine, err, "sharing the listing");
+    status = mr_ranks_agree(o->in->ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(o->in->ranks, &mine, all, lens, err);
+    mr_buf_free(&entries);
+    mr_buf_free(&mine);
+    return status;
+}
+
+static mr_status take_part(opening *o, const uint8_t *bytes, uint64_t len, mr_source **part, mr_error *err)
+{
+    uint64_t entries;
+    memcpy(&entries, bytes, sizeof entries);
+    mr_buf packed = {.data = (uint8_t *)bytes + sizeof entries, .len = (size_t)entries};
+    if (mr_ranks_rank(o->in->ranks) == 0)           /* its notes are the ones that are shown */
+        mr_notes_unpack(&o->in->notes, bytes + sizeof entries + entries, (size_t)(len - sizeof entries - entries));
+    return mr_source_unpack(&packed, -1, part, err);
+}
+
+static mr_status join_ranks(opening *o, mr_error *err)
+{
+    unsigned world = mr_ranks_world(o->in->ranks);
+    mr_buf all = {0};
+    uint64_t *lens = mr_alloc(world, sizeof *lens);
+    mr_source **parts = mr_alloc(world, sizeof *parts);
+    mr_status status = lens && parts ? MR_OK : mr_fail_memory(err, "sharing the listing");
+    status = mr_ranks_agree(o->in->ranks, status, err);
+    if (status == MR_OK)
+        status = exchange(o, &all, lens, err);
+    uint64_t at = 0;
+    for (unsigned r = 0; status == MR_OK && r < world; at += lens[r++])
+        status = take_part(o, all.data + at, lens[r], &parts[r], err);
+    if (status == MR_OK)
+        status = mr_source_join(o->in->source, parts, world, &o->in->notes, err);
+    for (unsigned r = 0; parts && r < world; r++)
+        mr_source_free(parts[r]);
+    free(parts);
+    free(lens);
+    mr_buf_free(&all);
+    return status;
+}
+
+static mr_status join_alone(opening *o, mr_error *err)
+{
+    mr_notes_move(&o->in->notes, &o->notes);
+    return mr_source_join(o->in->source, &o->mine, 1, &o->in->notes, err);
+}
+
+mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err)
+{
+    opening o = {.in = in, .stage = stage};
+    bool alone = mr_ranks_world(in->ranks) == 1;
+    mr_tree *t = &in->choice.tree;
+    mr_status status = in->choice.layout->open(t, &in->options->for_layout, &in->plan, &o.files, err);
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(in->ranks, open_mine(&o, err), err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(in->ranks, alone ? join_alone(&o, err) : join_ranks(&o, err), err);
+    /* Whoever had to open them has; rank 0 removes the folder, if it comes to that, when nothing is left in it. */
+    for (unsigned i = 0; stage && !alone && i < (in->options->jobs ? in->options->jobs : 1); i++)
+        mr_stage_rows_unlink(stage, mr_ranks_rank(in->ranks) * THREADS_MAX + i);
+    if (stage && !alone && mr_ranks_barrier(in->ranks, status == MR_OK ? err : NULL) != MR_OK)
+        status = status == MR_OK ? MR_SYSTEM : status;
+    if (status == MR_OK)
+        *t = mr_tree_at(in->source, t->root, t->root_len);
+    mr_source_free(o.mine);
+    mr_notes_free(&o.notes);
+    free(o.files.entries);
+    for (size_t i = 0; i < MR_COUNT(o.files.owned); i++)
+        free(o.files.owned[i]);
+    return status;
+}

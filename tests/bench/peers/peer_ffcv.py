@@ -1,0 +1,74 @@
+"""FFCV: one file for pixels and one for bytes, compiled pipelines, one long epoch of repeated samples.
+
+Its own writer encodes every JPEG again, which would be other files; `Kept` stores them as they are, and FFCV's decoder
+reads them as its own. It decodes with the fast inverse DCT, and its bytes come padded to the largest, without lengths.
+"""
+import os
+
+import stream
+
+
+def kept_field():
+    from ffcv.fields import RGBImageField
+    from ffcv.fields.rgb_image import IMAGE_MODES
+
+    class Kept(RGBImageField):
+        def encode(self, destination, image, malloc):
+            size, jpeg = image
+            destination["mode"] = IMAGE_MODES["jpg"]
+            destination["width"], destination["height"] = size
+            destination["data_ptr"], place = malloc(jpeg.size)
+            place[:] = jpeg
+
+    return Kept
+
+
+def write(job):
+    import numpy
+    from ffcv.fields import BytesField, IntField
+    from ffcv.writer import DatasetWriter
+    from PIL import Image
+
+    class Files:
+        def __init__(self, with_size):
+            self.files, self.with_size = job.files(), with_size
+
+        def __len__(self):
+            return len(self.files)
+
+        def __getitem__(self, i):
+            path, label = self.files[i]
+            jpeg = numpy.frombuffer(stream.content(path), dtype=numpy.uint8)
+            return ((Image.open(path).size, jpeg) if self.with_size else jpeg), label
+
+    for name, field in (("decode", kept_field()()), ("read", BytesField())):
+        fields = {"image": field, "label": IntField()}
+        out = DatasetWriter(os.path.join(job.folder, name + ".beton"), fields, num_workers=1)
+        out.from_indexed_dataset(Files(name == "decode"))
+
+
+def batches(job):
+    import numpy
+    import torch
+    from ffcv.fields.decoders import BytesDecoder, IntDecoder, RandomResizedCropRGBImageDecoder
+    from ffcv.loader import Loader, OrderOption
+    from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, Squeeze, ToTensor, ToTorchImage
+
+    torch.set_num_threads(1)
+    label = [IntDecoder(), ToTensor(), Squeeze()]
+    image = [BytesDecoder()]
+    if job.decode:
+        mean, std = (255 * numpy.array(v) for v in (stream.MEAN, stream.STD))
+        crop = RandomResizedCropRGBImageDecoder((stream.SIZE, stream.SIZE), scale=(0.08, 1.0))
+        image = [crop, RandomHorizontalFlip(), NormalizeImage(mean, std, numpy.float32), ToTensor(), ToTorchImage()]
+    loader = Loader(os.path.join(job.folder, job.what + ".beton"), batch_size=stream.BATCH, num_workers=job.threads,
+                    os_cache=True, order=OrderOption.RANDOM, batches_ahead=stream.AHEAD,
+                    indices=numpy.tile(numpy.arange(len(job.files())), 100), pipelines={"image": image, "label": label},
+                    custom_fields={"image": kept_field()} if job.decode else {})
+    while True:
+        for images, labels in loader:
+            yield labels, images
+
+
+if __name__ == "__main__":
+    stream.main(write, batches, "ffcv", "numpy")

@@ -1,0 +1,234 @@
+/* exchange_rank.c - one rank of what test_exchange.c starts under mpirun.
+ * Invariant: every gradient is a function of rank, update and element, so each rank knows what the sum must be.
+ *
+ *      exchange_rank sums COUNT:RANKS_A_HOST:BUCKET_BYTES[:apart]...
+ *          both kinds, integers and fractions, checked; rank 0 prints for each one number over the bits of all sums.
+ *          apart: rank 1 cannot open the others' memory
+ *      exchange_rank fails WHEN RANK RANKS_A_HOST
+ *          that rank fails in the third update: status, kill, kill-late, exit or leave; all must end
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "exchange.h"
+#include "random.h"
+
+enum { UPDATES = 4 };
+
+typedef struct run {
+    mr_ranks *ranks;
+    unsigned rank, world;
+    uint64_t count, bucket;
+    unsigned ranks_a_host;
+    bool apart;
+} run;
+
+#define MUST(what)                                                                                                     \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "exchange_rank:%d: rank %u: not so: %s\n", __LINE__, r->rank, #what);                      \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static uint64_t mix(uint64_t rank, uint64_t update, uint64_t at)
+{
+    uint64_t x = (rank + 1) * 0x9E3779B97F4A7C15u ^ (update + 1) * 0xC2B2AE3D27D4EB4Fu ^ (at + 1) * 0x165667B19E3779F9u;
+    x = (x ^ x >> 31) * 0xBF58476D1CE4E5B9u;
+    return x ^ x >> 29;
+}
+
+/* Even updates: whole numbers, whose sums are exact; odd ones: fractions over six powers of ten, whose are not. */
+static float value(uint64_t rank, uint64_t update, uint64_t at)
+{
+    uint64_t x = mix(rank, update, at);
+    if (update % 2 == 0)
+        return (float)((int)(x % 2001) - 1000);
+    return ((float)(x >> 40) - (float)(1 << 23)) * powf(10, -(float)(x % 7));
+}
+
+static void nap(mr_random *chance)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)mr_random_below(chance, 300000)}, NULL);
+}
+
+/* Fills the gradients from the end as a backward pass does, telling so at odd places. */
+static void fill(const run *r, mr_exchange *x, uint64_t update, mr_random *chance)
+{
+    float *g = mr_exchange_gradients(x);
+    for (uint64_t to = r->count; to > 0;) {
+        uint64_t n = 1 + mr_random_below(chance, r->count / 3 + 1);
+        uint64_t from = to > n ? to - n : 0;
+        for (uint64_t i = from; i < to; i++)
+            g[i] = value(r->rank, update, i);
+        if (mr_random_below(chance, 3))
+            mr_exchange_ready(x, from);
+        if (!mr_random_below(chance, 3))
+            nap(chance);
+        to = from;
+    }
+}
+
+/* ((host 0) + (host 1)), each ((rank 0 + rank 1) + ...): what it must be for one host or two. */
+static float expected(const run *r, unsigned a_host, uint64_t update, uint64_t at)
+{
+    float all = 0;
+    for (unsigned host = 0; host < r->world; host += a_host) {
+        float sum = value(host, update, at);
+        for (unsigned rank = host + 1; rank < r->world && rank < host + a_host; rank++)
+            sum += value(rank, update, at);
+        all = host ? all + sum : sum;
+    }
+    return all;
+}
+
+static void check(const run *r, const float *sum, uint64_t update)
+{
+    unsigned a_host = r->apart ? 1 : r->ranks_a_host ? r->ranks_a_host : r->world;
+    bool exact = update % 2 == 0 || (r->world + a_host - 1) / a_host <= 2;
+    for (uint64_t i = 0; i < r->count; i++) {
+        float e = expected(r, a_host, update, i);
+        MUST(exact ? memcmp(&sum[i], &e, sizeof e) == 0 : fabsf(sum[i] - e) <= 1e-6f * 8e6f * (float)r->world);
+    }
+}
+
+static void check_numbers(const run *r, mr_exchange *x, uint64_t update)
+{
+    mr_error err = {0};
+    double mine[MR_EXCHANGE_NUMBERS], sums[MR_EXCHANGE_NUMBERS];
+    for (unsigned k = 0; k < MR_EXCHANGE_NUMBERS; k++)
+        mine[k] = 0.1 * (r->rank + 1) / (double)(update + k + 1);
+    MUST(mr_exchange_begin(x, MR_OK, mine, MR_EXCHANGE_NUMBERS, sums, &err) == MR_OK);
+    for (unsigned k = 0; k < MR_EXCHANGE_NUMBERS; k++) {
+        double e = 0;
+        for (unsigned rank = 0; rank < r->world; rank++)
+            e += 0.1 * (rank + 1) / (double)(update + k + 1);
+        MUST(memcmp(&e, &sums[k], sizeof e) == 0);
+    }
+}
+
+static mr_exchange *open_kind(const run *r, mr_exchange_kind kind)
+{
+    const mr_exchange_options o = {kind, r->count, r->bucket, r->ranks_a_host};
+    struct rlimit old, none;
+    mr_exchange *x = NULL;
+    mr_error err = {0};
+    getrlimit(RLIMIT_NOFILE, &old);
+    none = old;
+    none.rlim_cur = 3;
+    if (r->apart && r->rank == 1)
+        setrlimit(RLIMIT_NOFILE, &none);
+    mr_status status = mr_exchange_open(r->ranks, &o, &x, &err);
+    setrlimit(RLIMIT_NOFILE, &old);
+    if (status != MR_OK)
+        fprintf(stderr, "exchange_rank: %s\n", err.text);
+    MUST(status == MR_OK);
+    MUST((uintptr_t)mr_exchange_gradients(x) % 64 == 0);
+    for (uint64_t i = 0; i < r->count; i++)
+        MUST(mr_exchange_gradients(x)[i] == 0);
+    return x;
+}
+
+static void sums(const run *r)
+{
+    XXH64_hash_t hash[2] = {0, 0};
+    mr_error err = {0};
+    for (int kind = MR_EXCHANGE_FLAT; kind <= MR_EXCHANGE_BUCKETS; kind++) {
+        mr_random chance;
+        mr_random_stream(&chance, (uint64_t)kind, r->rank);
+        mr_exchange *x = open_kind(r, (mr_exchange_kind)kind);
+        for (uint64_t update = 0; update < UPDATES; update++) {
+            const float *sum = NULL;
+            check_numbers(r, x, update);
+            fill(r, x, update, &chance);
+            MUST(mr_exchange_finish(x, &sum, &err) == MR_OK);
+            check(r, sum, update);
+            hash[kind] = XXH64(sum, r->count * sizeof *sum, hash[kind]);
+            check_numbers(r, x, update + 100);          /* a begin without an update */
+        }
+        MUST(mr_exchange_seconds(x) > 0);
+        mr_exchange_free(x);
+    }
+    MUST(hash[MR_EXCHANGE_FLAT] == hash[MR_EXCHANGE_BUCKETS]);
+    mr_buf mine = {0}, all = {0};
+    mr_buf_add(&mine, &hash[0], sizeof hash[0]);
+    MUST(mr_ranks_gather(r->ranks, &mine, &all, NULL, &err) == MR_OK);
+    for (unsigned i = 0; i < r->world; i++)
+        MUST(memcmp(all.data + i * sizeof hash[0], &hash[0], sizeof hash[0]) == 0);
+    if (r->rank == 0)
+        printf("%016" PRIx64 "\n", (uint64_t)hash[0]);
+    mr_buf_free(&mine);
+    mr_buf_free(&all);
+}
+
+static mr_status update_once(const run *r, mr_exchange *x, const char *when, mr_error *err)
+{
+    double mine = 1, all = 0;
+    const float *sum;
+    mr_status status = MR_OK;
+    if (strcmp(when, "kill") == 0)
+        kill(getpid(), SIGKILL);
+    if (strcmp(when, "exit") == 0)
+        _exit(0);
+    if (strcmp(when, "leave") == 0)
+        return MR_END;
+    if (strcmp(when, "status") == 0)
+        status = mr_fail(err, MR_BAD_DATA, "train-00000.mdb: the disk has rotted");
+    status = mr_exchange_begin(x, status, &mine, 1, &all, err);
+    if (status == MR_OK && strcmp(when, "kill-late") == 0) {
+        mr_exchange_ready(x, r->count / 2);
+        kill(getpid(), SIGKILL);
+    }
+    if (status == MR_OK)
+        mr_exchange_ready(x, r->count / 3);
+    return status == MR_OK ? mr_exchange_finish(x, &sum, err) : status;
+}
+
+static int fails(const run *r, const char *when, unsigned who)
+{
+    mr_exchange *x = open_kind(r, MR_EXCHANGE_BUCKETS);
+    mr_error err = {0};
+    mr_status status = MR_OK;
+    for (unsigned update = 0; status == MR_OK && update < 1000; update++)
+        status = update_once(r, x, update == 2 && r->rank == who ? when : "", &err);
+    if (status < 0 && mr_exchange_speaks(x))
+        fprintf(stderr, "exchange_rank: %s\n", err.text);
+    mr_exchange_free(x);
+    return mr_exit_code(status);
+}
+
+int main(int argc, char **argv)
+{
+    run one = {0}, *r = &one;
+    mr_error err = {0};
+    int code = 2;
+    if (mr_ranks_begin(&r->ranks, &err) != MR_OK) {
+        fprintf(stderr, "exchange_rank: %s\n", err.text);
+        return 3;
+    }
+    r->rank = mr_ranks_rank(r->ranks);
+    r->world = mr_ranks_world(r->ranks);
+    for (int i = 2; argc > 2 && strcmp(argv[1], "sums") == 0 && i < argc; i++) {
+        MUST(sscanf(argv[i], "%" SCNu64 ":%u:%" SCNu64, &r->count, &r->ranks_a_host, &r->bucket) == 3);
+        r->apart = strstr(argv[i], ":apart") != NULL;
+        sums(r);
+        code = 0;
+    }
+    if (argc == 5 && strcmp(argv[1], "fails") == 0) {
+        r->count = 100000;
+        r->bucket = 40000;
+        r->ranks_a_host = (unsigned)atoi(argv[4]);
+        code = fails(r, argv[2], (unsigned)atoi(argv[3]));
+    }
+    mr_ranks_end(r->ranks);
+    return code;
+}

@@ -1,0 +1,116 @@
+/* support_checkpoint.c - small checkpoints for tests. */
+#include "support_checkpoint.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float *draw_values(const mr_params *p, uint64_t seed, uint64_t stream)
+{
+    mr_random r;
+    float *values = calloc(p->total, sizeof *values);
+    assert_non_null(values);
+    mr_random_stream(&r, seed, stream);
+    for (size_t i = 0; i < p->count; i++)
+        mr_random_bytes(&r, values + p->items[i].offset, p->items[i].count * sizeof *values);
+    return values;
+}
+
+mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
+{
+    mr_error err;
+    mr_checkpoint c = {.optimizer = optimizer, .slots = optimizer == MR_SGD ? 1 : 2, .update = update,
+                       .cursor = {update / 100, update % 100 * 8}, .seed = UINT64_MAX - update, .accuracy = 1.0 / 3,
+                       .best_accuracy = -1};
+    if (mr_model_find("vit", &c.model, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    c.model.image = 12;
+    c.model.patch = 4;
+    c.model.hidden = 8;
+    c.model.layers = 2;
+    c.model.heads = 2;
+    c.model.mlp = 20;
+    c.model.classes = 3;
+    c.model.dropout = 0.1;
+    if (c.model.card->params(&c.model, &c.params, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    c.values = draw_values(&c.params, update, 0);
+    for (unsigned i = 0; i < c.slots; i++)
+        c.state[i] = draw_values(&c.params, update, 1 + i);
+    c.facts = json_pack("{s:[s, s, s], s:{s:f}}", "classes", "a", "b", "c\xC3\xA9", "options", "lr", 0.1);
+    assert_non_null(c.facts);
+    return c;
+}
+
+void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool with_state)
+{
+    assert_ptr_equal(a->model.card, b->model.card);
+    assert_string_equal(a->model.name, b->model.name);
+    assert_int_equal(a->model.hidden, b->model.hidden);
+    assert_int_equal(a->model.mlp, b->model.mlp);
+    assert_int_equal(a->model.compute, b->model.compute);
+    assert_int_equal(a->model.every_token, b->model.every_token);
+    assert_true(a->model.dropout == b->model.dropout);
+    assert_int_equal(a->params.total, b->params.total);
+    assert_int_equal(a->params.count, b->params.count);
+    assert_memory_equal(a->values, b->values, a->params.total * sizeof(float));
+    assert_int_equal(a->optimizer, b->optimizer);
+    assert_int_equal(a->slots, b->slots);
+    for (unsigned i = 0; i < 2; i++) {
+        if (with_state && i < a->slots)
+            assert_memory_equal(a->state[i], b->state[i], a->params.total * sizeof(float));
+        else
+            assert_null(b->state[i]);
+    }
+    assert_int_equal(a->update, b->update);
+    assert_int_equal(a->cursor.epoch, b->cursor.epoch);
+    assert_int_equal(a->cursor.position, b->cursor.position);
+    assert_true(a->seed == b->seed);
+    assert_true(a->accuracy == b->accuracy && a->best_accuracy == b->best_accuracy);
+    assert_int_equal(a->best_update, b->best_update);
+    assert_true(json_equal(a->facts, b->facts));
+}
+
+void write_checkpoint(const mr_checkpoint *c, const char *output, unsigned keep)
+{
+    mr_error err;
+    if (mr_checkpoint_write(c, output, keep, NULL, &err) != MR_OK)
+        fail_msg("%s", err.text);
+}
+
+mr_checkpoint read_checkpoint(const char *path)
+{
+    mr_checkpoint c;
+    mr_error err;
+    if (mr_checkpoint_read(path, false, true, &c, NULL, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    return c;
+}
+
+void put_step(const char *output, uint64_t update, unsigned keep, double best_accuracy, uint64_t best_update)
+{
+    mr_checkpoint c = make_checkpoint(update, MR_SGD);
+    c.best_accuracy = best_accuracy;
+    c.best_update = best_update;
+    write_checkpoint(&c, output, keep);
+    mr_checkpoint_release(&c);
+}
+
+char *names_in(const char *dir)
+{
+    struct dirent **list;
+    int n = scandir(dir, &list, NULL, alphasort);
+    char *text = support_path("%s", "");
+    if (n < 0)
+        fail_msg("cannot list %s", dir);
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i]->d_name, ".") != 0 && strcmp(list[i]->d_name, "..") != 0) {
+            char *more = support_path("%s%s ", text, list[i]->d_name);
+            free(text);
+            text = more;
+        }
+        free(list[i]);
+    }
+    free(list);
+    return text;
+}

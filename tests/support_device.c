@@ -1,0 +1,191 @@
+/* support_device.c - one test of an operation, run on every device.
+ * Invariant: on a device that works in host memory each operand is a heap block of its own, no byte longer, so that a
+ * sanitizer sees what an operation reads or writes beside it. */
+#include "support_device.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+
+enum { ROUNDS = 6 };
+
+static void remember(void ***items, size_t *count, size_t *room, void *block)
+{
+    if (!block || !MR_GROW(*items, *count, *room))
+        fail_msg("out of memory");
+    (*items)[(*count)++] = block;
+}
+
+void *support_room(support_trial *t, size_t bytes)
+{
+    void *block = calloc(1, bytes ? bytes : 1);
+    remember(&t->host, &t->hosts, &t->host_room, block);
+    return block;
+}
+
+size_t support_size_of(support_trial *t, size_t most)
+{
+    size_t limit = mr_random_below(&t->r, 3) ? most : most < 9 ? most : 9;
+    return (size_t)mr_random_between(&t->r, 1, limit);
+}
+
+double *support_doubles(support_trial *t, size_t count)
+{
+    return support_room(t, count * sizeof(double));
+}
+
+double *support_draw(support_trial *t, size_t count, double low, double high)
+{
+    double *x = support_doubles(t, count);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (double)(float)mr_random_real(&t->r, low, high);
+    return x;
+}
+
+void *support_give_bytes(support_trial *t, const void *bytes, size_t size)
+{
+    mr_error err;
+    void *to = NULL;
+    if (t->card->host_memory) {
+        to = support_room(t, size);
+    } else {
+        if (t->card->alloc(t->d, size, &to, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        remember(&t->device, &t->devices, &t->device_room, to);
+    }
+    t->card->upload(t->d, to, bytes, size);
+    return to;
+}
+
+void *support_give(support_trial *t, const double *x, size_t count)
+{
+    float *f = malloc((count ? count : 1) * sizeof *f);
+    assert_non_null(f);
+    for (size_t i = 0; i < count; i++)
+        f[i] = (float)x[i];
+    void *to = support_give_bytes(t, f, count * sizeof *f);
+    free(f);
+    return to;
+}
+
+void *support_blank(support_trial *t, size_t count)
+{
+    double *x = support_doubles(t, count);
+    for (size_t i = 0; i < count; i++)
+        x[i] = NAN;
+    return support_give(t, x, count);
+}
+
+void support_take_bytes(support_trial *t, void *to, const void *from, size_t size)
+{
+    mr_error err;
+    if (t->card->wait(t->d, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    t->card->download(t->d, to, from, size);
+    t->digest = t->digest * 31 + mr_hash64(to, size);
+}
+
+double *support_take(support_trial *t, const void *x, size_t count)
+{
+    float *f = support_room(t, count * sizeof *f);
+    double *out = support_doubles(t, count);
+    support_take_bytes(t, f, x, count * sizeof *f);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)f[i];
+    return out;
+}
+
+void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
+                  double tolerance)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, fabs(want[i]));
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - want[i]) <= tolerance * most))
+            fail_msg("%s, %s loops, %u threads, round %u: element %zu of %zu is %.9g instead of %.9g", what, t->loops,
+                     t->threads, t->round, i, count, got[i], want[i]);
+}
+
+void support_slopes(support_trial *t, const char *what, const double *gradient, double *x, size_t count,
+                    double (*loss)(void *ctx), void *ctx, double tolerance)
+{
+    enum { MOST = 64 };
+    const double step = 1e-4;
+    double got[MOST], want[MOST];
+    size_t n = count < MOST ? count : MOST;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = count < MOST ? i : (size_t)mr_random_below(&t->r, count);
+        double kept = x[at];
+        x[at] = kept + step;
+        double above = loss(ctx);
+        x[at] = kept - step;
+        want[i] = (above - loss(ctx)) / (2 * step);
+        x[at] = kept;
+        got[i] = gradient[at];
+    }
+    support_near(t, what, got, want, n, tolerance);
+}
+
+/* ---- runs ----------------------------------------------------------------------------------------------------- */
+
+static bool run(const char *word, const char *loops, unsigned threads, void (*op)(support_trial *), uint64_t *digest)
+{
+    support_trial t = {.loops = loops, .threads = threads, .r = support_random()};
+    mr_device_options options = {.threads = threads};
+    mr_error err;
+    mr_status status = mr_device_open(word, &options, &t.d, &err);
+    if (status == MR_MISUSE || status == MR_SYSTEM) {
+        if (threads == 1)
+            print_message("skipped: %s\n", err.text);
+        return false;
+    }
+    assert_int_equal(status, MR_OK);
+    t.card = t.d->card;
+    for (t.round = 0; t.round < ROUNDS; t.round++)
+        op(&t);
+    for (size_t i = 0; i < t.hosts; i++)
+        free(t.host[i]);
+    for (size_t i = 0; i < t.devices; i++)
+        t.card->free(t.d, t.device[i]);
+    free(t.host);
+    free(t.device);
+    mr_device_close(t.d);
+    *digest = t.digest;
+    return true;
+}
+
+static void run_threads(const char *word, const char *loops, void (*op)(support_trial *))
+{
+    uint64_t first = 0, digest = 0;
+    if (!run(word, loops, 1, op, &first))
+        return;
+    for (unsigned threads = 2; threads <= 3; threads++) {
+        assert_true(run(word, loops, threads, op, &digest));
+        if (digest != first)
+            fail_msg("%s, %s loops: %u threads give other bits than 1", word, loops, threads);
+    }
+}
+
+void support_on_devices(void (*op)(support_trial *t))
+{
+    static const char *const words[] = {
+#define X(word) #word,
+        MR_DEVICES(X)
+#undef X
+    };
+    static const char *const loops[] = {"plain", "avx2", "avx512"};
+    for (size_t i = 0; i < MR_COUNT(words); i++) {
+        if (strcmp(words[i], "cpu") != 0) {
+            run_threads(words[i], "own", op);
+            continue;
+        }
+        for (size_t k = 0; k < MR_COUNT(loops); k++) {
+            setenv("MILLRACE_CPU", loops[k], 1);
+            run_threads(words[i], loops[k], op);
+        }
+        unsetenv("MILLRACE_CPU");
+    }
+}

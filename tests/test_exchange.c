@@ -1,0 +1,239 @@
+/* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends all.
+ * Invariant tested: the bits depend on the world and its hosts alone, and nothing is left behind.  The ranks themselves
+ * (exchange_rank.c) check each sum against what it must be. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exchange.h"
+#include "support.h"
+
+enum { MOST_SECONDS = 10 };
+
+static char *rank_program(void)
+{
+    const char *millrace = support_millrace_path(), *slash = strrchr(millrace, '/');
+    return support_path("%.*s/exchange_rank", slash ? (int)(slash - millrace) : 1, slash ? millrace : ".");
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static size_t times_in(const char *in, const char *what)
+{
+    size_t n = 0;
+    for (const char *p = in; (p = strstr(p, what)); p += strlen(what))
+        n++;
+    return n;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_CASES = 10 };
+
+/* Runs the cases COUNT:RANKS_A_HOST:BUCKET_BYTES[:apart], up to a NULL, and takes the one number that the ranks agreed
+ * on in each. */
+static void sums(unsigned ranks, const char *const *cases, uint64_t *numbers)
+{
+    char *program = rank_program();
+    const char *argv[MOST_CASES + 3] = {program, "sums"};
+    for (size_t i = 0; i < MOST_CASES && cases[i]; i++)
+        argv[2 + i] = cases[i];
+    support_result r = support_mpirun(ranks, argv);
+    if (r.status != 0)
+        print_message("%u ranks\n", ranks);
+    support_assert_status(&r, 0);
+    char *at = r.out;
+    for (size_t i = 0; cases[i]; i++) {
+        char *end;
+        numbers[i] = strtoull(at, &end, 16);
+        assert_true(end == at + 16);
+        at = end + 1;
+    }
+    support_result_free(&r);
+    free(program);
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {"100001:0:4096", "100001:0:0", "0:0:0", "1:0:0", NULL};
+    sums(1, cases, n);
+    assert_true(n[0] == n[1]);
+}
+
+/* Sums within one host do not depend on the buckets, on any run. */
+static void test_two_ranks(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {"700001:0:0", "700001:0:40000", "700001:0:9999", "30011:1:20000", "0:0:0", "1:0:0", NULL};
+    sums(2, cases, n);
+    assert_true(n[0] == n[1] && n[0] == n[2]);
+}
+
+static void test_counts_that_do_not_divide(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {"0:0:64", "1:2:64", "5:0:64", "16:2:64", "17:0:64", "127:2:64", "100003:0:40000",
+                                 "30011:2:20000", NULL};
+    sums(3, cases, n);
+}
+
+/* Rank 1 cannot open the memory: then every rank is a host of its own, and the order of the sum says so. */
+static void test_four_ranks_with_and_without_a_window(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {"50021:0:30000", "50021:0:70000", "50021:1:30000", "50021:1:30000", "50021:0:30000:apart",
+                                 "50021:2:5000", "50021:3:20000", NULL};
+    sums(4, cases, n);
+    assert_true(n[0] == n[1] && n[2] == n[3] && n[2] == n[4]);
+    assert_true(n[0] != n[2]);
+}
+
+static void test_eight_ranks(void **state)
+{
+    (void)state;
+    uint64_t n[MOST_CASES];
+    const char *const cases[] = {"30011:0:20000", "30011:0:50000", "30011:3:20000", "30011:1:20000", "7:2:64", NULL};
+    sums(8, cases, n);
+    assert_true(n[0] == n[1]);
+}
+
+/* ---- failures --------------------------------------------------------------------------------------------------- */
+
+/* How many processes there are of our program. */
+static unsigned processes(const char *program)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc");
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        char path[300], exe[4096];
+        snprintf(path, sizeof path, "/proc/%s/exe", e->d_name);
+        ssize_t len = readlink(path, exe, sizeof exe - 1);
+        exe[len > 0 ? len : 0] = '\0';
+        n += len > 0 && strcmp(exe, program) == 0;
+    }
+    closedir(d);
+    return n;
+}
+
+typedef struct failure {
+    const char *when;
+    unsigned ranks, who, ranks_a_host;
+    int status;                 /* -1: any but 0 */
+    const char *words;          /* ours, said once */
+    const char *or_words;       /* mpirun may have ended all before us, with these words; NULL: it may not */
+} failure;
+
+static void fail_and_end(const failure *f)
+{
+    char *program = rank_program(), *who = support_path("%u", f->who), *a_host = support_path("%u", f->ranks_a_host);
+    char *before = support_exists("/dev/shm") ? support_list("/dev/shm") : NULL, *after = NULL;
+    const char *argv[] = {program, "fails", f->when, who, a_host, NULL};
+    double started = now();
+    support_result r = support_mpirun(f->ranks, argv);
+    double took = now() - started;
+    print_message("%s of rank %u of %u, %u a host: %.1f s, status %d\n", f->when, f->who, f->ranks, f->ranks_a_host, took,
+                  r.status);
+    assert_true(took < MOST_SECONDS);
+    if (f->status < 0)
+        assert_int_not_equal(r.status, 0);
+    else
+        support_assert_status(&r, f->status);
+    size_t said = times_in(r.err, "exchange_rank: ");
+    if (said > 1 || said != times_in(r.err, f->words) || (!said && (!f->or_words || !strstr(r.err, f->or_words))))
+        fail_msg("not said once: %s\n%s", f->words, r.err);
+    while (processes(program) && now() - started < MOST_SECONDS)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    assert_int_equal(processes(program), 0);
+    if (before) {
+        after = support_list("/dev/shm");
+        assert_string_equal(before, after);
+    }
+    support_result_free(&r);
+    free(before);
+    free(after);
+    free(program);
+    free(who);
+    free(a_host);
+}
+
+#define FAIL_AND_END(f)                                                                                                \
+    for (size_t i = 0; i < sizeof(f) / sizeof *(f); i++)                                                               \
+    fail_and_end(&(f)[i])
+
+static void test_a_status_ends_all(void **state)
+{
+    (void)state;
+    const failure f[] = {
+        {"status", 2, 1, 0, 1, "exchange_rank: rank 1: train-00000.mdb: the disk has rotted", NULL},
+        {"status", 4, 3, 2, 1, "exchange_rank: rank 3: train-00000.mdb: the disk has rotted", NULL},
+    };
+    FAIL_AND_END(f);
+}
+
+static void test_a_killed_rank_ends_all(void **state)
+{
+    (void)state;
+    const failure f[] = {
+        {"kill", 2, 1, 0, -1, "exchange_rank: rank 1 is gone", "exited on signal 9"},
+        {"kill-late", 3, 0, 0, -1, "exchange_rank: rank 0 is gone", "exited on signal 9"},
+        {"kill-late", 4, 3, 2, -1, "exchange_rank: rank 3 is gone", "exited on signal 9"},
+        {"exit", 2, 0, 0, -1, "exchange_rank: rank 0 is gone", "exiting improperly"},
+    };
+    FAIL_AND_END(f);
+}
+
+/* Its process goes on, so that mpirun sees nothing amiss: the others find out by themselves. */
+static void test_a_rank_that_leaves_ends_all(void **state)
+{
+    (void)state;
+    const failure f[] = {
+        {"leave", 3, 1, 0, 3, "exchange_rank: rank 1 has left", NULL},
+        {"leave", 4, 1, 2, 3, "exchange_rank: rank 1 has left", NULL},
+    };
+    FAIL_AND_END(f);
+}
+
+static void test_impossible_sizes(void **state)
+{
+    (void)state;
+    mr_ranks *ranks = NULL;
+    mr_exchange *x = NULL;
+    mr_error err = {0};
+    assert_int_equal(mr_ranks_begin(&ranks, &err), MR_OK);
+    assert_int_equal(mr_exchange_open(ranks, &(mr_exchange_options){.count = UINT64_MAX / 4}, &x, &err), MR_MISUSE);
+    assert_int_equal(mr_exchange_open(ranks, &(mr_exchange_options){.count = (uint64_t)1 << 50}, &x, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "out of memory"));
+    assert_null(x);
+    mr_exchange_free(NULL);
+    mr_ranks_end(ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_impossible_sizes),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_two_ranks),
+        cmocka_unit_test(test_counts_that_do_not_divide),
+        cmocka_unit_test(test_four_ranks_with_and_without_a_window),
+        cmocka_unit_test(test_eight_ranks),
+        cmocka_unit_test(test_a_status_ends_all),
+        cmocka_unit_test(test_a_killed_rank_ends_all),
+        cmocka_unit_test(test_a_rank_that_leaves_ends_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

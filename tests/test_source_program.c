@@ -1,0 +1,189 @@
+/* test_source_program.c - the program that opens files crashes, lies, floods, or is not there: the ingest fails with its
+ * words, or with ours, and publishes nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_archive.h"
+#include "support_hub.h"
+
+static char *dir, *source, *target, *reader;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    source = support_path("%s/hub", dir);
+    target = support_path("%s/dataset", dir);
+    reader = support_path("%s/the reader", dir);
+    support_hub_rows(source, "train-00000-of-00002.parquet", 3, 2, 4);
+    support_hub_rows(source, "train-00001-of-00002.parquet", 3, 2, 14);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unsetenv("MILLRACE_PARQUET_READER");
+    unsetenv("MILLRACE_PYTHON");
+    free(source);
+    free(target);
+    free(reader);
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static void expect_failure(int status, const char *words)
+{
+    char *partial = support_path("%s.partial", target);
+    support_result r = support_run((const char *[]){support_millrace_path(), "ingest", source, target, "--quiet", NULL},
+                                   &(support_limits){.seconds = 20});
+    support_assert_status(&r, status);
+    if (!strstr(r.err, words))
+        fail_msg("no \"%s\" in: %s", words, r.err);
+    assert_false(support_exists(target));
+    assert_false(support_exists(partial));
+    support_result_free(&r);
+    free(partial);
+}
+
+static void test_ends(void **state)
+{
+    static const struct {
+        const char *script;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"cat; echo 'rows went bad' >&2; exit 1", 1, "train-00000-of-00002.parquet: rows went bad"},
+        {"cat; echo 'choose a column' >&2; exit 2", 2, "train-00000-of-00002.parquet: choose a column"},
+        {"printf 'Traceback:\\n  line 3\\nOSError: no\\n\\n' >&2; exit 3", 3, "parquet: OSError: no"},
+        {"cat; exit 77", 3, "ended with exit code 77 and without a word"},
+        {"cat; kill -9 $$", 3, "was ended by signal 9 (Killed)"},
+        {"head -c 700; echo oh >&2; kill -SEGV $$", 3, "was ended by signal 11 (Segmentation fault): oh"},
+        {"printf '\\033[31m\\377evil' >&2; exit 1", 1, "\\x1B[31m\\xFFevil"},
+        {"exit 0", 1, "train-00000-of-00002.parquet: is no archive that can be read"},
+        {"head -c 700", 1, "cannot be read to its end"},
+        {"head -c 70000 /dev/urandom", 1, "is no archive that can be read"},
+        {"echo hello; sleep 0.1; exit 0", 1, "train-00000-of-00002.parquet: is no archive that can be read"},
+        {"cat; exec cat /dev/zero", 1, "goes on behind the end of its tar stream"},
+        {"cat /dev/zero", 1, "train-00000-of-00002.parquet: "},
+        {"yes words | head -c 3000000 >&2; echo at last >&2; exit 1", 1, "train-00000-of-00002.parquet: at last"},
+        {"head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1", 1, "train-00000-of-00002.parquet: xxxx"},
+        {"sleep 30 >&2 & cat; exit 1", 1, "ended with exit code 1 and without a word"},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *script = support_path("#!/bin/sh\n%s\n", cases[i].script);
+        support_hub_reader(reader, script);
+        expect_failure(cases[i].status, cases[i].words);
+        free(script);
+    }
+}
+
+/* What one file's reader gave is not published when another's is killed; then the same command works. */
+static void test_the_last_file_fails(void **state)
+{
+    (void)state;
+    char *script = support_path("#!/bin/sh\ncat >\"$0.$$\"\ncat \"$0.$$\"\n"
+                                "if cmp -s \"$0.$$\" %s/train-00001-of-00002.parquet; then kill -9 $$; fi\n", source);
+    support_hub_reader(reader, script);
+    expect_failure(3, "train-00001-of-00002.parquet: was ended by signal 9");
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
+    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
+    support_expect(0, "verify", target, "--quiet", (char *)NULL);
+    free(script);
+}
+
+static void test_missing_programs(void **state)
+{
+    (void)state;
+    setenv("MILLRACE_PARQUET_READER", "/nonexistent/reader", 1);
+    expect_failure(3, "/nonexistent/reader: cannot be run: No such file or directory");
+    setenv("MILLRACE_PARQUET_READER", source, 1);
+    expect_failure(3, "cannot be run: Permission denied");
+    unsetenv("MILLRACE_PARQUET_READER");
+    setenv("MILLRACE_PYTHON", "/nonexistent/python3", 1);
+    expect_failure(3, "/nonexistent/python3: cannot be run");
+}
+
+/* Streams that are whole tars, and wrong. */
+static void test_streams(void **state)
+{
+#define HEAD {"schema.json", "{\"rows\":2}", 10, NULL, NULL}
+#define ROW(n) {"00000000" n ".json", "{}", 2, NULL, NULL}
+    static const struct {
+        support_entry entries[6];
+        const char *words;
+    } cases[] = {
+        {{HEAD, ROW("0")}, "row 1 of 2 is not in what its reader wrote"},
+        {{HEAD, ROW("1"), ROW("2")}, "row 0 of 2 is not in what its reader wrote"},
+        {{HEAD, ROW("0"), {"000000001.json", "[]", 2, NULL, NULL}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "{} {}", 5, NULL, NULL}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL}}, "row 1 is no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "", 0, NULL, NULL}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "{\"a\":\"\xFF\"}", 9, NULL, NULL}}, "000000001.json"},
+        {{{"schema.json", "[]", 2, NULL, NULL}, ROW("0")}, "schema.json"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json"}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"/000000001.json", "{}", 2, NULL, NULL}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), ROW("1"), {"000000000/../../../x.png", "x", 1, NULL, NULL}}, "holds no image"},
+    };
+    (void)state;
+    char *first = support_path("%s/train-00000-of-00002.parquet", source);
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        size_t count = 0;
+        while (count < 6 && cases[i].entries[count].path)
+            count++;
+        support_archive(first, "tar", cases[i].entries, count);
+        char *second = support_path("%s/train-00001-of-00002.parquet", source);
+        support_archive(second, "tar", cases[i].entries, count);
+        free(second);
+        expect_failure(1, cases[i].words);
+    }
+    free(first);
+}
+
+/* A file by the name of an entry that a reader writes, beside the folder that it becomes. */
+static void test_names_in_the_way(void **state)
+{
+    (void)state;
+    char *beside = support_path("%s/train-00000-of-00002.parquet-x/000000000.json", source);
+    support_write_text(beside, "{\"label\": 1, \"forged\": true}");
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
+    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
+    support_result r = support_millrace("show", target, "train", "0", "--json", (char *)NULL);
+    assert_null(strstr(r.out, "forged"));
+    assert_non_null(strstr(r.out, "row 0"));
+    support_result_free(&r);
+    free(beside);
+}
+
+static void test_ranks_fail_together(void **state)
+{
+    (void)state;
+    char *partial = support_path("%s.partial", target);
+    support_hub_reader(reader, "#!/bin/sh\ncat >\"$0.$OMPI_COMM_WORLD_RANK\"\ncat \"$0.$OMPI_COMM_WORLD_RANK\"\n"
+                               "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || { echo 'rank one is ill' >&2; exit 1; }\n");
+    support_result r = support_mpirun(2, (const char *[]){support_millrace_path(), "ingest", source, target, "--quiet", NULL});
+    support_assert_status(&r, 1);
+    if (!strstr(r.out, "train-00001-of-00002.parquet: rank one is ill") && !strstr(r.err, "rank one is ill"))
+        fail_msg("%s%s", r.out, r.err);
+    assert_false(support_exists(target));
+    assert_false(support_exists(partial));
+    support_result_free(&r);
+    free(partial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_last_file_fails, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_programs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_in_the_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ranks_fail_together, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

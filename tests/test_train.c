@@ -1,0 +1,304 @@
+/* test_train.c - whole training runs through the program: course, ranks, resume, words.
+ * Invariant tested: a run is a function of its options; ranks, micro-steps and interruptions change nothing in it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_train.h"
+
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    train_make_dataset(dir, 120);       /* train 84, val 36 */
+    *state = dir;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    support_tmpdir_remove(*state);
+    return 0;
+}
+
+static char *in(const char *dir, const char *name)
+{
+    return support_path("%s/%s", dir, name);
+}
+
+/* Runs of these tests write into one folder; each has names of its own. */
+#define IN(variable, name) char *variable __attribute__((cleanup(release))) = in(dir, name)
+
+static void release(char **text)
+{
+    free(*text);
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------------------ */
+
+static void a_run_leaves_what_the_help_says(void **state)
+{
+    const char *dir = *state;
+    IN(log, "a.jsonl");
+    IN(results, "a/train_results.json");
+    IN(weights, "a/step-00000022/weights.npz");
+    IN(list, "a");
+    support_result r = train_run(dir, 0, "--epochs", "2", "--batch", "8", "--eval-every", "11", "--log", "a.jsonl",
+                                 "--output", "a", "--logging-steps", "5", (char *)NULL);
+    support_assert_status(&r, 0);
+    /* 84 samples by 8: 11 updates an epoch, the last one of 4 samples. */
+    assert_non_null(strstr(r.out, "84 samples, 8 an update, 11 updates an epoch, 22 in all"));
+    assert_non_null(strstr(r.out, "Training (20 / 22 Steps) (loss="));
+    assert_non_null(strstr(r.out, "Validation Results / Global Steps: 22"));
+    assert_non_null(strstr(r.out, "tensorboard --logdir a/tensorboard"));
+    support_result_free(&r);
+    json_t *updates = train_log(log, "loss"), *evaluations = train_log(log, "eval_loss");
+    assert_int_equal(json_array_size(updates), 22);
+    assert_int_equal(json_array_size(evaluations), 2);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(evaluations, 1), "samples")), 36);
+    /* The head starts at zero and the first update has a rate of 0: ln 10 twice, to rounding. */
+    assert_float_equal(json_number_value(json_object_get(json_array_get(updates, 0), "loss")), 2.302585, 1e-5);
+    assert_float_equal(json_number_value(json_object_get(json_array_get(updates, 0), "lr")), 0, 0);
+    json_decref(updates);
+    json_decref(evaluations);
+    assert_true(support_exists(results));
+    assert_true(support_exists(weights));
+    char *files = support_list(list);
+    assert_non_null(strstr(files, "step-00000011/state.json"));
+    assert_non_null(strstr(files, "tensorboard/events.out.tfevents."));
+    assert_null(strstr(files, ".tmp"));
+    free(files);
+}
+
+static void accumulation_is_a_larger_batch(void **state)
+{
+    const char *dir = *state;
+    IN(one, "acc1.jsonl");
+    IN(two, "acc2.jsonl");
+    IN(four, "acc4.jsonl");
+    train_expect(0, dir, 0, "--steps", "25", "--batch", "12", "--log", "acc1.jsonl", "--dropout", "0.2", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "25", "--batch", "6", "--grad-accum", "2", "--log", "acc2.jsonl", "--dropout",
+                 "0.2", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "25", "--batch", "3", "--grad-accum", "4", "--log", "acc4.jsonl", "--dropout",
+                 "0.2", (char *)NULL);
+    assert_true(train_log_distance(one, two, "loss") < 1e-5);
+    assert_true(train_log_distance(one, four, "loss") < 1e-5);
+    assert_true(train_log_distance(one, four, "grad_norm") < 1e-4);
+}
+
+/* ---- ranks -------------------------------------------------------------------------------------------------------- */
+
+static void ranks_share_the_work_and_change_nothing(void **state)
+{
+    static const struct { unsigned ranks; const char *batch, *log; } worlds[] = {
+        {2, "8", "w2.jsonl"}, {4, "4", "w4.jsonl"}, {8, "2", "w8.jsonl"},
+    };
+    const char *dir = *state;
+    IN(alone, "w1.jsonl");
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "16", "--eval-every", "10", "--log", "w1.jsonl", (char *)NULL);
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        IN(log, worlds[i].log);
+        train_expect(0, dir, worlds[i].ranks, "--steps", "20", "--batch", worlds[i].batch, "--eval-every", "10", "--log",
+                     worlds[i].log, "--exchange", i % 2 ? "flat" : "buckets", (char *)NULL);
+        assert_true(train_log_distance(alone, log, "loss") < 1e-5);
+        assert_true(train_log_distance(alone, log, "eval_accuracy") == 0);
+        assert_true(train_log_distance(alone, log, "eval_loss") < 1e-5);
+    }
+}
+
+static void the_same_world_gives_the_same_bits(void **state)
+{
+    const char *dir = *state;
+    IN(a, "bits-a/step-00000012/weights.npz");
+    IN(b, "bits-b/step-00000012/weights.npz");
+    train_expect(0, dir, 3, "--steps", "12", "--batch", "4", "--output", "bits-a", (char *)NULL);
+    train_expect(0, dir, 3, "--steps", "12", "--batch", "4", "--output", "bits-b", "--exchange", "buckets",
+                 (char *)NULL);
+    support_assert_same_file(a, b);
+}
+
+/* ---- resume ------------------------------------------------------------------------------------------------------- */
+
+static void ten_and_ten_are_twenty(void **state)
+{
+    const char *dir = *state;
+    IN(whole, "r20/step-00000020/weights.npz");
+    IN(parts, "r10/step-00000020/weights.npz");
+    IN(whole_state, "r20/step-00000020/optimizer.npz");
+    IN(parts_state, "r10/step-00000020/optimizer.npz");
+    IN(whole_log, "r20.jsonl");
+    IN(parts_log, "r10.jsonl");
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r20", "--log", "r20.jsonl",
+                 (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r10", "--log", "r10.jsonl",
+                 "--stop-after", "10", (char *)NULL);
+    train_expect(2, dir, 0, "--steps", "20", "--batch", "8", "--output", "r10", (char *)NULL);
+    train_expect(0, dir, 0, "--batch", "8", "--eval-every", "0", "--output", "r10", "--log", "r10.jsonl", "--resume",
+                 (char *)NULL);
+    support_assert_same_file(whole, parts);
+    support_assert_same_file(whole_state, parts_state);
+    assert_true(train_log_distance(whole_log, parts_log, "loss") == 0);
+}
+
+static void another_world_goes_on(void **state)
+{
+    const char *dir = *state;
+    IN(whole, "m20/step-00000020/weights.npz");
+    IN(parts, "m10/step-00000020/weights.npz");
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "m20", (char *)NULL);
+    train_expect(0, dir, 2, "--steps", "20", "--batch", "4", "--eval-every", "0", "--output", "m10", "--stop-after", "10",
+                 (char *)NULL);
+    train_expect(0, dir, 0, "--batch", "2", "--grad-accum", "4", "--eval-every", "0", "--output", "m10", "--resume",
+                 (char *)NULL);
+    assert_true(train_weights_distance(whole, parts) < 1e-6);
+}
+
+static void resume_refuses_another_run(void **state)
+{
+    const char *dir = *state;
+    train_expect(0, dir, 0, "--steps", "4", "--batch", "8", "--output", "other", "--stop-after", "2", (char *)NULL);
+    support_result r = train_run(dir, 0, "--batch", "8", "--output", "other", "--resume", "--seed", "7", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "--seed: this run was begun with '42'"));
+    support_result_free(&r);
+    r = train_run(dir, 0, "--batch", "4", "--output", "other", "--resume", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "the run was begun with 8 samples an update"));
+    support_result_free(&r);
+}
+
+/* ---- what cannot be done ------------------------------------------------------------------------------------------ */
+
+static void wrong_use_is_said_at_once(void **state)
+{
+    static const struct { const char *option, *value, *words; } cases[] = {
+        {"--heads", "3", "heads"},
+        {"--patch", "48", "patch"},
+        {"--optimizer", "adam", "use one of sgd|adamw; did you mean adamw?"},
+        {"--model", "ViT-B_61", "ViT-B_16"},
+        {"--lr", "fast", "--lr fast: expected a number"},
+        {"--batch", "0", "--batch 0: expected 1"},
+        {"--eval-split", "tset", "has no such split"},
+        {"--warmup", "99999", "--warmup 99999"},
+        {"--pretrained", "missing.npz", "missing.npz"},
+        {"--stepz", "3", "did you mean --steps?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        support_result r = train_run(*state, 0, cases[i].option, cases[i].value, (char *)NULL);
+        if ((r.status != 2 && r.status != 3) || !strstr(r.err, cases[i].words))
+            fail_msg("%s %s: status %d, said %s", cases[i].option, cases[i].value, r.status, r.err);
+        assert_null(strstr(r.out, "Training ("));
+        support_result_free(&r);
+    }
+}
+
+static void a_bad_sample_ends_all_ranks(void **state)
+{
+    const char *dir = *state;
+    IN(data, "data");
+    IN(copy, "broken");
+    const char *cp[] = {"cp", "-r", data, copy, NULL};
+    support_result r = support_run(cp, NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    /* Bytes in the middle of some images: their hashes no longer fit. */
+    IN(shard, "broken/train-00000.mdb");
+    size_t len;
+    uint8_t *bytes = support_read(shard, &len);
+    for (size_t at = len / 2; at < len / 2 + 16384; at += 512)
+        bytes[at] ^= 1;
+    support_write(shard, bytes, len);
+    free(bytes);
+    const char *argv[] = {support_millrace_path(), "train", "broken", "--model", "vit", "--image-size", "24", "--patch",
+                          "8", "--hidden", "16", "--layers", "1", "--heads", "2", "--mlp", "32", "--batch", "4",
+                          "--threads", "1", "--epochs", "2", NULL, NULL, NULL};
+    support_limits limits = {.directory = dir, .seconds = 30};
+    r = support_mpirun_in(3, argv, &limits);
+    assert_false(r.timed_out);
+    support_assert_status(&r, 1);
+    char *first = strstr(r.err, "train-00000");
+    if (!first)
+        first = strstr(r.out, "train-00000");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "millrace:"));        /* said once */
+    support_result_free(&r);
+    argv[23] = "--max-bad";
+    argv[24] = "40";
+    r = support_run(argv, &limits);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+}
+
+static void the_plan_takes_no_step(void **state)
+{
+    const char *argv[] = {support_millrace_path(), "train", "data", "--model", "ViT-B_16", "--plan", NULL};
+    support_limits limits = {.directory = *state};
+    support_result r = support_run(argv, &limits);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "85,806,346"));       /* the backbone's 85,798,656 and a head of ten */
+    assert_non_null(strstr(r.out, "35.13 GFLOP forward, 105.1 GFLOP in training"));
+    support_result_free(&r);
+}
+
+/* ---- eval and predict --------------------------------------------------------------------------------------------- */
+
+static void eval_and_predict_agree_with_training(void **state)
+{
+    const char *dir = *state;
+    IN(log, "e.jsonl");
+    IN(run, "e");
+    IN(data, "data");
+    train_expect(0, dir, 0, "--steps", "12", "--batch", "8", "--output", "e", "--log", "e.jsonl", (char *)NULL);
+    json_t *evaluations = train_log(log, "eval_loss");
+    double accuracy = json_number_value(json_object_get(json_array_get(evaluations, 0), "eval_accuracy"));
+    json_decref(evaluations);
+    support_result r = support_millrace("eval", data, run, "--json", "--threads", "1", (char *)NULL);
+    support_assert_status(&r, 0);
+    json_t *doc = json_loads(r.out, 0, NULL);
+    assert_non_null(doc);
+    assert_true(json_number_value(json_object_get(doc, "accuracy")) == accuracy);
+    assert_int_equal(json_integer_value(json_object_get(doc, "samples")), 36);
+    json_decref(doc);
+    support_result_free(&r);
+    r = support_millrace("predict", data, run, "--format", "json", "--top", "3", (char *)NULL);
+    support_assert_status(&r, 0);
+    unsigned right = 0, lines = 0;
+    for (char *rest = r.out, *line; (line = strsep(&rest, "\n")) && *line; lines++) {
+        json_t *one = json_loads(line, 0, NULL);
+        assert_non_null(one);
+        assert_int_equal(json_integer_value(json_object_get(one, "sample")), lines);
+        json_t *top = json_object_get(one, "top");
+        assert_int_equal(json_array_size(top), 3);
+        right += strcmp(json_string_value(json_object_get(json_array_get(top, 0), "class")),
+                        json_string_value(json_object_get(one, "label"))) == 0;
+        json_decref(one);
+    }
+    assert_int_equal(lines, 36);
+    assert_true((double)right / 36 == accuracy);
+    support_result_free(&r);
+    const char *argv[] = {support_millrace_path(), "predict", data, run, "--batch", "4", NULL};
+    support_result many = support_mpirun(3, argv);
+    r = support_run(argv, NULL);
+    support_assert_status(&r, 0);
+    assert_memory_equal(r.out, "sample,source,label,class_1,probability_1,", 42);
+    assert_string_equal(r.out, many.out);
+    support_result_free(&r);
+    support_result_free(&many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_leaves_what_the_help_says),
+        cmocka_unit_test(accumulation_is_a_larger_batch),
+        cmocka_unit_test(ranks_share_the_work_and_change_nothing),
+        cmocka_unit_test(the_same_world_gives_the_same_bits),
+        cmocka_unit_test(ten_and_ten_are_twenty),
+        cmocka_unit_test(another_world_goes_on),
+        cmocka_unit_test(resume_refuses_another_run),
+        cmocka_unit_test(wrong_use_is_said_at_once),
+        cmocka_unit_test(a_bad_sample_ends_all_ranks),
+        cmocka_unit_test(the_plan_takes_no_step),
+        cmocka_unit_test(eval_and_predict_agree_with_training),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,239 @@
+/* checkpoint.c - writing a checkpoint: files, sync, rename, then what it makes superfluous goes.
+ * Invariant: under its own name a checkpoint is whole or absent, whenever the process or the machine stops.
+ *
+ *      .step-N.tmp-PID/weights.npz    \ side by side; each synced, then
+ *                      optimizer.npz  / state.json with their digests, the directory, then
+ *      step-N  <- rename, or an exchange with the older one of that name; then OUTPUT is synced */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint_parts.h"
+#include "file.h"
+#include "pool.h"
+
+void mr_checkpoint_release(mr_checkpoint *c)
+{
+    mr_params_release(&c->params);
+    free(c->values);
+    free(c->state[0]);
+    free(c->state[1]);
+    json_decref(c->facts);
+    memset(c, 0, sizeof *c);
+}
+
+typedef struct writing {
+    const mr_checkpoint *c;
+    const char *output;
+    char name[MR_STEP_NAME], temp[MR_STEP_NAME];        /* step-N, .step-N.tmp-PID */
+    int output_fd, fd;              /* of OUTPUT and of the temporary directory */
+    mr_digest digests[MR_FILES];
+    uint64_t bytes;
+} writing;
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static mr_status create(const writing *w, const char *file, mr_buf *shown, int *fd, mr_error *err)
+{
+    mr_buf_printf(shown, "%s/%s/%s", w->output, w->name, file);
+    mr_status status = mr_buf_status(shown, err, file);
+    if (status != MR_OK)
+        return status;
+    *fd = openat(w->fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s: cannot create", mr_buf_text(shown)) : MR_OK;
+}
+
+static mr_status sync_and_close(int fd, const char *shown, mr_status status, mr_error *err)
+{
+    if (status == MR_OK && fsync(fd) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot sync", shown);
+    if (close(fd) != 0 && status == MR_OK)
+        status = mr_fail_errno(err, errno, "%s: cannot close", shown);
+    return status;
+}
+
+/* All parameters' parts of one flat buffer, each as an array "PREFIXname". */
+static mr_status add_arrays(mr_npz_writer *npz, const mr_params *params, const char *prefix, const float *values,
+                            mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < params->count && status == MR_OK; i++) {
+        const mr_param *p = &params->items[i];
+        mr_npz_array array = {.type = MR_NPZ_F32, .dims = p->dims, .count = p->count};
+        snprintf(array.name, sizeof array.name, "%s%s", prefix, p->name);
+        memcpy(array.shape, p->shape, p->dims * sizeof *p->shape);
+        status = mr_npz_add(npz, &array, values + p->offset, err);
+    }
+    return status;
+}
+
+static mr_status write_arrays(void *ctx, size_t file, unsigned worker, mr_error *err)
+{
+    writing *w = ctx;
+    const mr_checkpoint *c = w->c;
+    mr_buf shown = {0};
+    mr_npz_writer *npz = NULL;
+    int fd = -1;
+    mr_error why;
+    (void)worker;
+    mr_status status = create(w, mr_checkpoint_files[file], &shown, &fd, err);
+    if (status == MR_OK)
+        status = mr_npz_create(fd, mr_buf_text(&shown), &npz, err);
+    if (status == MR_OK && file == MR_FILE_WEIGHTS)
+        status = add_arrays(npz, &c->params, "", c->values, err);
+    for (unsigned slot = 0; slot < c->slots && file == MR_FILE_OPTIMIZER && status == MR_OK; slot++)
+        status = add_arrays(npz, &c->params, mr_checkpoint_prefix(c->optimizer, slot), c->state[slot], err);
+    mr_status finished = mr_npz_finish(npz, &w->digests[file], &why);
+    if (status == MR_OK && finished != MR_OK) {
+        status = finished;
+        if (err)
+            *err = why;
+    }
+    if (fd >= 0)
+        status = sync_and_close(fd, mr_buf_text(&shown), status, err);
+    mr_buf_free(&shown);
+    return status;
+}
+
+static mr_status write_state(writing *w, mr_error *err)
+{
+    mr_buf shown = {0}, text = {0};
+    int fd = -1;
+    mr_status status = mr_state_write(w->c, w->digests, &text, err);
+    if (status == MR_OK)
+        status = create(w, "state.json", &shown, &fd, err);
+    if (status == MR_OK)
+        status = mr_file_write(fd, text.data, text.len, mr_buf_text(&shown), err);
+    if (fd >= 0)
+        status = sync_and_close(fd, mr_buf_text(&shown), status, err);
+    w->bytes = text.len + w->digests[MR_FILE_WEIGHTS].bytes + w->digests[MR_FILE_OPTIMIZER].bytes;
+    mr_buf_free(&shown);
+    mr_buf_free(&text);
+    return status;
+}
+
+/* ---- directories ------------------------------------------------------------------------------------------------- */
+
+/* OUTPUT itself must be found after a power cut: the directory it stands in is synced too. */
+static mr_status open_output(writing *w, mr_error *err)
+{
+    char *dir = NULL, *name = NULL;
+    mr_status status = mr_dir_make(w->output, err);
+    if (status == MR_OK)
+        status = mr_path_split(w->output, &dir, &name, err);
+    int parent = status == MR_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (parent >= 0) {
+        status = mr_dir_sync(parent, dir, err);
+        close(parent);
+    }
+    free(dir);
+    free(name);
+    if (status != MR_OK)
+        return status;
+    w->output_fd = open(w->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return w->output_fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", w->output) : MR_OK;
+}
+
+static mr_status make_temp(writing *w, mr_error *err)
+{
+    if (mkdirat(w->output_fd, w->temp, 0777) != 0)
+        return mr_fail_errno(err, errno, "%s/%s: cannot make the directory", w->output, w->temp);
+    w->fd = openat(w->output_fd, w->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (w->fd < 0)
+        return mr_fail_errno(err, errno, "%s/%s: cannot open the directory", w->output, w->temp);
+    (void)flock(w->fd, LOCK_EX | LOCK_NB);      /* says that we live; see owner_gone() */
+    return MR_OK;
+}
+
+/* Where the file system cannot exchange two names: the old one steps aside, and is found there until it is removed. */
+static int replace_aside(const writing *w)
+{
+    char aside[MR_STEP_NAME];
+    mr_step_hidden(w->c->update, "old", aside);
+    if (renameat(w->output_fd, w->name, w->output_fd, aside) != 0)
+        return -1;
+    if (renameat(w->output_fd, w->temp, w->output_fd, w->name) == 0)
+        return 0;
+    int saved = errno;
+    (void)renameat(w->output_fd, aside, w->output_fd, w->name);
+    errno = saved;
+    return -1;
+}
+
+static mr_status publish(const writing *w, mr_error *err)
+{
+    int fd = w->output_fd, failed = renameat(fd, w->temp, fd, w->name);
+    if (failed && (errno == ENOTEMPTY || errno == EEXIST)) {
+        failed = renameat2(fd, w->temp, fd, w->name, RENAME_EXCHANGE);
+        if (failed && (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP))
+            failed = replace_aside(w);
+    }
+    if (failed)
+        return mr_fail_errno(err, errno, "%s/%s: cannot rename to %s", w->output, w->temp, w->name);
+    return mr_dir_sync(fd, w->output, err);
+}
+
+/* The newest `keep` up to this one stay, and the best.  Newer ones, left from before the run went back, are not ours. */
+static mr_status remove_older(const writing *w, unsigned keep, mr_error *err)
+{
+    mr_steps steps = {0};
+    mr_status status = keep ? mr_steps_list(w->output_fd, w->output, &steps, err) : MR_OK;
+    size_t end = 0;
+    while (end < steps.count && steps.items[end].update <= w->c->update)
+        end++;
+    for (size_t i = 0; i + keep < end; i++)
+        if (w->c->best_accuracy < 0 || steps.items[i].update != w->c->best_update)
+            mr_step_remove(w->output_fd, &steps.items[i]);
+    free(steps.items);
+    return status;
+}
+
+static mr_status write_and_publish(writing *w, mr_error *err)
+{
+    mr_status status = make_temp(w, err);
+    if (status == MR_OK)
+        status = mr_pool_run(MR_FILES, MR_FILES, write_arrays, w, err);
+    if (status == MR_OK)
+        status = write_state(w, err);
+    if (status == MR_OK)
+        status = mr_dir_sync(w->fd, w->output, err);
+    if (status == MR_OK)
+        status = publish(w, err);
+    if (w->fd >= 0)
+        close(w->fd);
+    mr_dir_remove(w->output_fd, w->temp, NULL);     /* what failed, or the one exchanged for ours */
+    return status;
+}
+
+mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes, mr_error *err)
+{
+    writing w = {.c = c, .output = output, .output_fd = -1, .fd = -1};
+    mr_buf unused = {0};
+    mr_step_name(c->update, w.name);
+    mr_step_hidden(c->update, "tmp", w.temp);
+    mr_status status = mr_state_write(c, w.digests, &unused, err);      /* what makes no sense is said before any work */
+    mr_buf_free(&unused);
+    if (status == MR_OK && (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1])))
+        status = mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
+    if (status == MR_OK)
+        status = open_output(&w, err);
+    if (status == MR_OK)
+        status = mr_steps_sweep(w.output_fd, output, err);
+    if (status == MR_OK)
+        status = write_and_publish(&w, err);
+    if (status == MR_OK)
+        status = mr_steps_sweep(w.output_fd, output, err);
+    if (status == MR_OK)
+        status = remove_older(&w, keep, err);
+    if (w.output_fd >= 0)
+        close(w.output_fd);
+    if (status == MR_OK && bytes)
+        *bytes = w.bytes;
+    return status;
+}

@@ -1,0 +1,49 @@
+/* checkpoint.h - a run's state on disk, whole or absent.
+ * Invariant: a directory named step-NNNNNNNN is complete: it was written under another name, synced and renamed, and is
+ * renamed away before it is removed.
+ *
+ *      OUTPUT/step-00000200/weights.npz     the parameters by name, as the model's foreign files have them
+ *                           optimizer.npz   "momentum/NAME", or "m/NAME" and "v/NAME"
+ *                           state.json      everything else, and bytes and XXH3-128 of the two; sealed as a manifest is
+ *             .step-00000300.tmp-PID/     being written by that process
+ */
+#ifndef MR_CHECKPOINT_H
+#define MR_CHECKPOINT_H
+
+#include "json.h"
+#include "model.h"
+#include "optimizer.h"
+
+typedef struct mr_checkpoint {
+    mr_model_config model;
+    mr_params params;
+    float *values;                  /* [params.total], host */
+    mr_optimizer_kind optimizer;
+    unsigned slots;
+    float *state[2];                /* [params.total], host; NULL if only weights were asked for */
+    uint64_t update;                /* updates done */
+    mr_cursor cursor;               /* the next sample to come */
+    uint64_t seed;
+    double accuracy, best_accuracy; /* of the last evaluation and of the best one; -1: none yet */
+    uint64_t best_update;
+    json_t *facts;                  /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
+} mr_checkpoint;
+
+/* Contents, not the struct; a zeroed one is fine. */
+void mr_checkpoint_release(mr_checkpoint *c);
+
+/* Removes what killed runs left in OUTPUT (made if it is not there), publishes OUTPUT/step-NNNNNNNN (replacing one of
+ * that name), then removes what is older than the newest `keep` up to this one (0: nothing is removed) but never the
+ * best one; what cannot be removed is tried again next time.  *bytes: written, may be NULL.
+ * MR_SYSTEM: not written (the disk is full ...); what was there before is untouched.  MR_MISUSE: the state makes no
+ * sense: another number of slots than the optimizer's, an accuracy outside of 0 to 1 ... */
+mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes, mr_error *err);
+
+/* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
+ * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
+ * and may be missing.  *found: the directory, caller frees; may be NULL.
+ * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file. */
+mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
+                             mr_error *err);
+
+#endif

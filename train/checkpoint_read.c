@@ -1,0 +1,316 @@
+/* checkpoint_read.c - finding a checkpoint and reading it back, believing nothing that was not checked.
+ * Invariant: sizes and digests first, then parsing; memory is taken only for what the files were seen to hold. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "checkpoint_parts.h"
+#include "file.h"
+#include "pool.h"
+
+enum { LAYER_LEAST = 1024, HUGE_PAGE = 2 << 20 };       /* bytes; no layer of any model is saved in less */
+
+typedef struct reading {
+    mr_checkpoint made;
+    char *dir;                      /* of the checkpoint */
+    int fd;
+    mr_digest digests[MR_FILES];
+} reading;
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static mr_status open_file(const char *dir, int dirfd, const char *file, int *fd, uint64_t *size, mr_error *err)
+{
+    mr_error why;
+    mr_status status = mr_file_open(dirfd, file, false, fd, size, &why);
+    if (status == MR_OK)
+        return MR_OK;
+    if (faccessat(dirfd, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+        return mr_fail(err, MR_BAD_DATA, "%s/%s: is missing; name another checkpoint", dir, file);
+    return mr_fail(err, status, "%s/%s", dir, why.text);
+}
+
+static mr_status read_state(const char *dir, int dirfd, mr_checkpoint *out, mr_digest digests[MR_FILES], mr_error *err)
+{
+    mr_buf text = {0}, shown = {0};
+    int fd;
+    uint64_t size;
+    mr_status status = open_file(dir, dirfd, "state.json", &fd, &size, err);
+    if (status != MR_OK)
+        return status;
+    mr_buf_printf(&shown, "%s/state.json", dir);
+    const char *name = mr_buf_text(&shown);
+    if (size > MR_STATE_MAX)
+        status = mr_fail(err, MR_BAD_DATA, "%s: is larger than %d MiB", name, MR_STATE_MAX >> 20);
+    else if (shown.failed || !mr_buf_reserve(&text, size))
+        status = mr_fail_memory(err, "reading a checkpoint");
+    else
+        status = mr_file_pread(fd, text.data, size, 0, name, err);
+    if (status == MR_OK)
+        status = mr_state_parse(text.data, size, name, out, digests, err);
+    close(fd);
+    mr_buf_free(&shown);
+    mr_buf_free(&text);
+    return status;
+}
+
+static mr_status none(const char *path, mr_error *err)
+{
+    return mr_fail(err, MR_MISUSE, "%s: holds no checkpoint (a directory step-NNNNNNNN)", path);
+}
+
+/* The name of the best of `steps`, as the newest of them says. */
+static mr_status find_best(const char *output, int fd, const mr_steps *steps, const mr_step **out, mr_error *err)
+{
+    mr_checkpoint newest = {0};
+    mr_digest digests[MR_FILES];
+    char name[MR_STEP_NAME];
+    mr_buf dir = {0};
+    mr_buf_printf(&dir, "%s/%s", output, (*out)->name);
+    int step = openat(fd, (*out)->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    mr_status status = step < 0 ? mr_fail_errno(err, errno, "%s", mr_buf_text(&dir))
+                                : read_state(mr_buf_text(&dir), step, &newest, digests, err);
+    if (step >= 0)
+        close(step);
+    if (status == MR_OK && newest.best_accuracy < 0)
+        status = mr_fail(err, MR_MISUSE, "%s: no checkpoint was evaluated, so none is the best", output);
+    size_t i = 0;
+    while (status == MR_OK && i < steps->count && steps->items[i].update != newest.best_update)
+        i++;
+    mr_step_name(newest.best_update, name);
+    if (status == MR_OK && i == steps->count)
+        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", output, name);
+    if (status == MR_OK)
+        *out = &steps->items[i];
+    mr_buf_free(&dir);
+    mr_checkpoint_release(&newest);
+    return status;
+}
+
+/* A path is a checkpoint if it looks like one inside, or is called like one. */
+static bool is_checkpoint(int fd, const char *path)
+{
+    char *dir = NULL, *name = NULL;
+    uint64_t update;
+    if (faccessat(fd, "state.json", F_OK, 0) == 0)
+        return true;
+    bool called = mr_path_split(path, &dir, &name, NULL) == MR_OK && mr_step_parse(name, &update);
+    free(dir);
+    free(name);
+    return called;
+}
+
+/* Opens the checkpoint's directory: `path` itself, or one in it. */
+static mr_status find(const char *path, bool best, reading *r, mr_error *err)
+{
+    mr_steps steps = {0};
+    mr_buf dir = {0};
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? none(path, err) : mr_fail_errno(err, errno, "%s", path);
+    if (is_checkpoint(fd, path)) {
+        r->fd = fd;
+        r->dir = strdup(path);
+        return r->dir ? MR_OK : mr_fail_memory(err, path);
+    }
+    mr_status status = mr_steps_list(fd, path, &steps, err);
+    if (status == MR_OK && steps.count == 0)
+        status = none(path, err);
+    const mr_step *step = steps.count ? &steps.items[steps.count - 1] : NULL;
+    if (status == MR_OK && best)
+        status = find_best(path, fd, &steps, &step, err);
+    if (status == MR_OK) {
+        mr_buf_printf(&dir, "%s/%s", path, step->name);
+        mr_buf_text(&dir);
+        status = mr_buf_status(&dir, err, path);
+    }
+    if (status == MR_OK && (r->fd = openat(fd, step->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        status = mr_fail_errno(err, errno, "%s", mr_buf_text(&dir));
+    if (status == MR_OK)
+        r->dir = (char *)dir.data;
+    else
+        mr_buf_free(&dir);
+    free(steps.items);
+    close(fd);
+    return status;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, const char *name, mr_error *err)
+{
+    mr_digest have;
+    if (size != want->bytes)
+        return mr_fail(err, MR_BAD_DATA, "%s: has %" PRIu64 " bytes, state.json says %" PRIu64 "; it is damaged, name "
+                       "another checkpoint", name, size, want->bytes);
+    mr_status status = mr_digest_file(fd, size, false, name, &have, err);
+    if (status == MR_OK && memcmp(have.xxh3_128, want->xxh3_128, sizeof have.xxh3_128) != 0)
+        status = mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged, name another "
+                         "checkpoint", name);
+    return status;
+}
+
+typedef struct arrays {             /* of one file: `slots` buffers of all parameters each */
+    const char *name;
+    mr_npz_reader *npz;
+    const mr_params *params;
+    const char *prefixes[2];
+    unsigned slots;
+    float *buffers[2];
+    bool *seen;                     /* [slots * params->count] */
+    size_t taken;
+} arrays;
+
+/* The parameter an array is of; files are written in order, so the next one comes first. */
+static const mr_param *find_param(const arrays *a, const char *name, unsigned *slot)
+{
+    const mr_params *p = a->params;
+    for (*slot = 0; *slot < a->slots; ++*slot) {
+        size_t len = strlen(a->prefixes[*slot]);
+        if (strncmp(name, a->prefixes[*slot], len) != 0)
+            continue;
+        const mr_param *next = &p->items[a->taken % p->count], *found;
+        if ((found = strcmp(next->name, name + len) == 0 ? next : mr_params_find(p, name + len)))
+            return found;
+    }
+    return NULL;
+}
+
+static mr_status take_array(arrays *a, const mr_npz_array *array, mr_error *err)
+{
+    char have[256], want[256];
+    unsigned slot;
+    const mr_param *p = find_param(a, array->name, &slot);
+    if (!p)
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is nothing that this model has", a->name, array->name);
+    if (array->type != MR_NPZ_F32)
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not of float32", a->name, array->name);
+    if (array->dims != p->dims || memcmp(array->shape, p->shape, p->dims * sizeof *p->shape) != 0) {
+        mr_shape_text(array->dims, array->shape, have, sizeof have);
+        mr_shape_text(p->dims, p->shape, want, sizeof want);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, the model needs %s", a->name, array->name, have, want);
+    }
+    a->seen[slot * a->params->count + (size_t)(p - a->params->items)] = true;
+    a->taken++;
+    return mr_npz_take(a->npz, a->buffers[slot] + p->offset, p->count * sizeof(float), err);
+}
+
+static mr_status take_all(arrays *a, mr_error *err)
+{
+    const mr_npz_array *array;
+    mr_status status;
+    while ((status = mr_npz_next(a->npz, &array, err)) == MR_OK)
+        if ((status = take_array(a, array, err)) != MR_OK)
+            return status;
+    if (status != MR_END)
+        return status;
+    for (size_t i = 0; i < a->slots * a->params->count; i++)
+        if (!a->seen[i])
+            return mr_fail(err, MR_BAD_DATA, "%s: '%s%s' is missing", a->name, a->prefixes[i / a->params->count],
+                           a->params->items[i % a->params->count].name);
+    return MR_OK;
+}
+
+/* A flat buffer, zeros.  Memory that is new costs more than reading: huge pages are asked for before it is touched. */
+static float *new_buffer(uint64_t elements)
+{
+    float *buffer = mr_alloc(elements, sizeof *buffer);
+    uintptr_t begin = ((uintptr_t)buffer + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t end = ((uintptr_t)buffer + elements * sizeof *buffer) / HUGE_PAGE * HUGE_PAGE;
+    if (buffer && end > begin)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);      /* a wish */
+    return buffer;
+}
+
+/* The file's buffers; memory only after its bytes were seen to be there. */
+static mr_status load_arrays(reading *r, int fd, size_t file, const char *name, mr_error *err)
+{
+    mr_checkpoint *c = &r->made;
+    arrays a = {.name = name, .params = &c->params, .slots = file == MR_FILE_WEIGHTS ? 1 : c->slots, .prefixes = {""}};
+    if (c->params.elements > r->digests[file].bytes / sizeof(float) / a.slots)
+        return mr_fail(err, MR_BAD_DATA, "%s: is too small for the model's %" PRIu64 " parameters", name,
+                       c->params.elements);
+    for (unsigned i = 0; i < a.slots; i++) {
+        float **buffer = file == MR_FILE_WEIGHTS ? &c->values : &c->state[i];
+        a.buffers[i] = *buffer = new_buffer(c->params.total);
+        if (file == MR_FILE_OPTIMIZER)
+            a.prefixes[i] = mr_checkpoint_prefix(c->optimizer, i);
+        if (!a.buffers[i])
+            return mr_fail_memory(err, name);
+    }
+    a.seen = mr_alloc(a.slots * c->params.count, sizeof *a.seen);
+    mr_status status = a.seen ? mr_npz_open_fd(fd, name, &a.npz, err) : mr_fail_memory(err, name);
+    if (status == MR_OK)
+        status = take_all(&a, err);
+    mr_npz_reader_free(a.npz);
+    free(a.seen);
+    return status;
+}
+
+static mr_status read_arrays(void *ctx, size_t file, unsigned worker, mr_error *err)
+{
+    reading *r = ctx;
+    mr_buf shown = {0};
+    int fd;
+    uint64_t size;
+    (void)worker;
+    mr_buf_printf(&shown, "%s/%s", r->dir, mr_checkpoint_files[file]);
+    mr_buf_text(&shown);
+    mr_status status = mr_buf_status(&shown, err, "reading a checkpoint");
+    if (status == MR_OK)
+        status = open_file(r->dir, r->fd, mr_checkpoint_files[file], &fd, &size, err);
+    if (status == MR_OK) {
+        status = check_digest(fd, size, &r->digests[file], mr_buf_text(&shown), err);
+        if (status == MR_OK)
+            status = load_arrays(r, fd, file, mr_buf_text(&shown), err);
+        close(fd);
+    }
+    mr_buf_free(&shown);
+    return status;
+}
+
+/* The model's parameters; a shape that the weights' file could not hold is refused before it is laid out. */
+static mr_status lay_out(reading *r, mr_error *err)
+{
+    const mr_model_config *m = &r->made.model;
+    mr_error why;
+    if (m->layers > r->digests[MR_FILE_WEIGHTS].bytes / LAYER_LEAST)
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"layers\" is more than weights.npz could hold", r->dir);
+    mr_status status = m->card->params(m, &r->made.params, &why);
+    if (status == MR_MISUSE)
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"model\" makes no sense: %.600s", r->dir, why.text);
+    if (status != MR_OK && err)
+        *err = why;
+    return status;
+}
+
+mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
+                             mr_error *err)
+{
+    reading r = {.fd = -1};
+    mr_status status = find(path, best, &r, err);
+    if (status == MR_OK)
+        status = read_state(r.dir, r.fd, &r.made, r.digests, err);
+    if (status == MR_OK)
+        status = lay_out(&r, err);
+    if (status == MR_OK)
+        status = mr_pool_run(with_state ? MR_FILES : 1, MR_FILES, read_arrays, &r, err);
+    if (r.fd >= 0)
+        close(r.fd);
+    if (status != MR_OK) {
+        mr_checkpoint_release(&r.made);
+        free(r.dir);
+        return status;
+    }
+    *out = r.made;
+    if (found)
+        *found = r.dir;
+    else
+        free(r.dir);
+    return MR_OK;
+}

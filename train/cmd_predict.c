@@ -1,0 +1,214 @@
+/* cmd_predict.c - `millrace predict DATASET RUN`: what a trained model says of each sample, one line each.
+ * Invariant: lines come in the order of the samples, on any number of ranks. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "dataset.h"
+#include "meta.h"
+#include "term.h"
+#include "text.h"
+#include "trained.h"
+
+typedef unsigned long long ull;
+
+enum { OPT_TOP = 256, OPT_FORMAT, OPT_NO_LABELS, DEFAULT_TOP = 5 };
+
+typedef struct request {
+    mr_trained_request trained;
+    uint64_t top;
+    bool json;
+    const mr_trained *model;
+    mr_buf source;
+    int32_t *order;                     /* [classes]: of one sample, best first */
+} request;
+
+static const struct argp_option options[] = {
+    MR_TRAINED_OPTIONS,
+    {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5)", 2},
+    {"format", OPT_FORMAT, "FORM", 0, "csv (default) or json: one object a line", 2},
+    {"no-labels", OPT_NO_LABELS, NULL, 0, "take a dataset with classes that the model does not know", 2},
+    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
+    {0},
+};
+
+static const char help[] =
+    "Prints for each sample of a split its number, source path, label and the classes that a trained model finds "
+    "likeliest, with probabilities.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet "
+    "by name, in whatever order the dataset has them."
+    "\vExamples:\n"
+    "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
+    "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n\n"
+    "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    if (mr_trained_option(key, arg, state, &q->trained))
+        return 0;
+    switch (key) {
+    case OPT_TOP:
+        if (!mr_text_parse_u64(arg, &q->top) || q->top == 0)
+            mr_cli_misuse(state, "--top %s: expected a number from 1", arg);
+        break;
+    case OPT_FORMAT:
+        q->json = strcmp(arg, "json") == 0;
+        if (!q->json && strcmp(arg, "csv") != 0)
+            mr_cli_misuse(state, "--format %s: use csv or json", arg);
+        break;
+    case OPT_NO_LABELS: q->trained.no_labels = true; break;
+    case 'q': break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- one sample ---------------------------------------------------------------------------------------------------- */
+
+/* The `top` largest logits in front, the first of equals first. */
+static void rank_classes(request *q, const float *logits, size_t classes, size_t top)
+{
+    for (size_t i = 0; i < classes; i++)
+        q->order[i] = (int32_t)i;
+    for (size_t k = 0; k < top; k++) {
+        size_t best = k;
+        for (size_t i = k + 1; i < classes; i++)
+            if (logits[q->order[i]] > logits[q->order[best]] ||
+                (logits[q->order[i]] == logits[q->order[best]] && q->order[i] < q->order[best]))
+                best = i;
+        int32_t keep = q->order[k];
+        q->order[k] = q->order[best];
+        q->order[best] = keep;
+    }
+}
+
+/* RFC 4180: quoted where it holds a comma, a quote or a line end. */
+static void add_cell(mr_buf *out, const char *text, size_t len)
+{
+    if (!memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) && !memchr(text, '\r', len)) {
+        mr_buf_add(out, text, len);
+        return;
+    }
+    mr_buf_add_text(out, "\"");
+    for (size_t i = 0; i < len; i++)
+        mr_buf_add(out, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
+    mr_buf_add_text(out, "\"");
+}
+
+static void add_class(const request *q, mr_buf *out, const char *name)
+{
+    if (q->json)
+        mr_json_add_string(out, name, strlen(name));
+    else
+        add_cell(out, name, strlen(name));
+}
+
+static void add_sample(request *q, const mr_verdict *v, const char *label, mr_buf *out)
+{
+    const char *source = mr_buf_text(&q->source);
+    mr_buf_printf(out, q->json ? "{\"sample\":%llu,\"source\":" : "%llu,", (ull)v->facts->sample);
+    if (q->json)
+        mr_json_add_string(out, source, q->source.len);
+    else
+        add_cell(out, source, q->source.len);
+    mr_buf_add_text(out, q->json ? ",\"label\":" : ",");
+    if (q->json && !label)
+        mr_buf_add_text(out, "null");
+    else
+        add_class(q, out, label ? label : "");
+}
+
+static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
+{
+    request *q = ctx;
+    const mr_manifest *m = mr_dataset_manifest(q->model->ds);
+    size_t classes = q->model->checkpoint.model.classes, top = q->top < classes ? q->top : classes;
+    mr_meta_facts facts;
+    double sum = 0, largest;
+    mr_buf_clear(&q->source);
+    mr_status status = MR_OK;
+    if (v->facts->meta)
+        status = mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err);
+    if (status != MR_OK)
+        return status;
+    if (!(v->facts->weight > 0))        /* damaged, and passed over as --max-bad allows: a line without classes */
+        top = 0;
+    rank_classes(q, v->logits, classes, top);
+    largest = (double)v->logits[v->best];
+    for (size_t i = 0; i < classes; i++)
+        sum += exp((double)v->logits[i] - largest);
+    add_sample(q, v, v->facts->label >= 0 ? m->classes[v->facts->label].name : NULL, out);
+    mr_buf_add_text(out, q->json ? ",\"top\":[" : "");
+    for (size_t k = 0; k < top; k++) {
+        double p = exp((double)v->logits[q->order[k]] - largest) / sum;
+        mr_buf_add_text(out, q->json ? k ? ",{\"class\":" : "{\"class\":" : ",");
+        add_class(q, out, mr_trained_class(q->model, q->order[k]));
+        mr_buf_printf(out, q->json ? ",\"probability\":%.6f}" : ",%.6f", p);
+    }
+    mr_buf_add_text(out, q->json ? "]}\n" : "\n");
+    return mr_buf_status(out, err, "printing predictions");
+}
+
+static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
+{
+    (void)ctx;
+    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)
+        return mr_fail_errno(err, errno, "standard output: cannot write");
+    return MR_OK;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------- */
+
+static void print_head(const request *q, size_t classes)
+{
+    if (q->json)
+        return;
+    printf("sample,source,label");
+    for (size_t k = 1; k <= q->top && k <= classes; k++)
+        printf(",class_%zu,probability_%zu", k, k);
+    printf("\n");
+}
+
+static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
+{
+    mr_evaluation ignored;
+    size_t classes = t->checkpoint.model.classes;
+    q->model = t;
+    q->order = mr_alloc(classes, sizeof *q->order);
+    if (!q->order)
+        return mr_fail_memory(err, "predicting");
+    if (speaks)
+        print_head(q, classes);
+    t->evaluator.unlabelled = true;
+    t->evaluator.tell = tell;
+    t->evaluator.take = take;
+    t->evaluator.ctx = q;
+    return mr_evaluate(&t->evaluator, t->values, &ignored, err);
+}
+
+int cmd_predict(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
+    request q = {.top = DEFAULT_TOP};
+    mr_ranks *ranks = NULL;
+    mr_trained t = {.path = NULL};
+    mr_error err = {0};
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_ranks_begin(&ranks, &err);
+    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, mr_trained_open(&q.trained, ranks, &t, &err), &err);
+    if (status == MR_OK)
+        status = predict(&q, &t, speaks, &err);
+    if (status != MR_OK && speaks)
+        mr_term_error(&err);
+    mr_trained_close(&t);
+    free(q.order);
+    mr_buf_free(&q.source);
+    mr_ranks_end(ranks);
+    return mr_exit_code(status);
+}

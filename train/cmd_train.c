@@ -1,0 +1,197 @@
+/* cmd_train.c - `millrace train DATASET`: fine-tune a model from prepared shards, alone or under mpirun.
+ * Invariant: only rank 0 prints; what is printed about the run is computed by the code that runs it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "dataset.h"
+#include "term.h"
+#include "text.h"
+#include "trainer.h"
+
+typedef unsigned long long ull;
+
+enum { FIRST_KEY = 1024, GROUPS = 5, MAX_OPTIONS = 80 };
+
+static const char *const groups[GROUPS] = {
+    "The model:", "What is seen:", "How it learns:", "Who does the work:", "What is said and kept:",
+};
+
+static const char help[] =
+    "Fine-tunes a Vision Transformer on a dataset's samples.  The same options and the same number of ranks give the "
+    "same bits; any division of batch x grad-accum x ranks gives the same course to rounding."
+    "\vExamples:\n"
+    "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
+    "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 --layers 2 --heads 4 \\\n"
+    "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
+    "  millrace train flowers --output run --resume\n"
+    "  millrace train flowers --model ViT-L_16 --plan\n"
+    "  tensorboard --logdir run/tensorboard\n\n"
+    "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or a signal ended the run (after a "
+    "checkpoint, when --output is given).";
+
+/* ---- options: the table of settings as argp sees it --------------------------------------------------------------- */
+
+typedef struct command_line {
+    struct argp_option options[MAX_OPTIONS];
+    char *docs[MAX_OPTIONS];
+    size_t count;
+    mr_settings settings;
+} command_line;
+
+static void add_row(command_line *c, const mr_setting *row, int key)
+{
+    char *doc = NULL;
+    bool shown = *row->standard && strcmp(row->standard, "0") != 0 && row->kind != MR_SET_FLAG;
+    if (asprintf(&doc, shown ? "%s (default %s)" : "%s", row->help, row->standard) < 0)
+        doc = NULL;
+    c->docs[c->count] = doc;
+    c->options[c->count++] = (struct argp_option){
+        .name = row->word, .key = key, .arg = row->argument, .doc = doc ? doc : row->help, .group = row->group,
+    };
+}
+
+static void make_options(command_line *c)
+{
+    _Static_assert(MAX_OPTIONS > 64, "the table and its headings fit");
+    for (int group = 1; group <= GROUPS; group++) {
+        c->options[c->count++] = (struct argp_option){.doc = groups[group - 1], .group = group};
+        for (size_t i = 0; i < mr_setting_count && c->count + GROUPS < MAX_OPTIONS; i++)
+            if (mr_setting_rows[i].group == group)
+                add_row(c, &mr_setting_rows[i], FIRST_KEY + (int)i);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    command_line *c = state->input;
+    mr_error err;
+    if (key >= FIRST_KEY && (size_t)(key - FIRST_KEY) < mr_setting_count) {
+        if (mr_settings_take(&c->settings, &mr_setting_rows[key - FIRST_KEY], arg, &err) != MR_OK)
+            mr_cli_misuse(state, "%s", err.text);
+        return 0;
+    }
+    return mr_cli_dataset(key, arg, state, &c->settings.dataset);
+}
+
+/* ---- what is going to happen -------------------------------------------------------------------------------------- */
+
+static void shape_text(const mr_model_config *m, char *text, size_t size)
+{
+    snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, %u classes", m->name,
+             m->patch, m->hidden, m->layers, m->heads, m->mlp, m->image, m->image, m->classes);
+}
+
+static void print_plan(const mr_trainer *t)
+{
+    const mr_settings *s = t->settings;
+    char shape[200], number[40], flops[60], update[60], bytes[5][32], steps[60];
+    mr_model_costs costs;
+    t->config.card->costs(&t->config, s->batch, true, &costs);
+    unsigned world = mr_ranks_world(t->ranks), slots = t->update_rule.kind == MR_ADAMW ? 2 : 1;
+    uint64_t buffer = t->params.total * sizeof(float), image = (uint64_t)12 * t->config.image * t->config.image;
+    uint64_t loader = (s->prefetch + 2) * s->batch * image;
+    double a_global = costs.training_flops * (double)(s->batch * s->grad_accum * world);
+    shape_text(&t->config, shape, sizeof shape);
+    snprintf(flops, sizeof flops, "%.4g GFLOP forward, %.4g GFLOP in training", costs.forward_flops / 1e9,
+             costs.training_flops / 1e9);
+    snprintf(update, sizeof update, "%.4g GFLOP, all ranks together", a_global / 1e9);
+    snprintf(steps, sizeof steps, "%llu, the first %llu of them done", (ull)t->updates, (ull)t->first);
+    mr_table *table = mr_table_new(2);
+    mr_table_row(table, "plan", s->dataset);
+    mr_table_row(table, "model", shape);
+    mr_table_row(table, "parameters", mr_text_count(costs.parameters, number));
+    mr_table_row(table, "a sample", flops);
+    mr_table_row(table, "an update", update);
+    mr_table_row(table, "updates", steps);
+    mr_table_row(table, "weights, gradients", mr_text_bytes(2 * buffer, bytes[0]));
+    mr_table_row(table, "optimizer", mr_text_bytes(slots * buffer, bytes[1]));
+    mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
+    mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
+    mr_table_row(table, "memory of a rank", mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
+    mr_table_print(table, stdout);
+}
+
+static void print_start(mr_trainer *t)
+{
+    char shape[200], number[40];
+    shape_text(&t->config, shape, sizeof shape);
+    unsigned world = mr_ranks_world(t->ranks);
+    printf("%s, %s parameters\n", shape, mr_text_count(t->params.elements, number));
+    printf("%s on %u rank%s%s: %s\n", t->settings->dataset, world, world == 1 ? "" : "s", world == 1 ? "" : ", each",
+           t->device->card->describe(t->device));
+    fputs(mr_buf_text(&t->said), stdout);
+    if (!t->eval_split)
+        printf("No val or test split: the run is not judged; --eval-split names one\n");
+    printf("\n");
+    fflush(stdout);
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------ */
+
+static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
+{
+    bool speaks = mr_ranks_rank(ranks) == 0;
+    mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
+    if (status == MR_OK && settings->plan) {
+        if (speaks)
+            print_plan(t);
+        return MR_OK;
+    }
+    if (status == MR_OK)
+        status = mr_trainer_open(t, err);
+    if (status == MR_OK && speaks && !settings->quiet)
+        print_start(t);
+    if (status == MR_OK)
+        status = mr_trainer_run(t, stopped, err);
+    return status;
+}
+
+static void print_end(const mr_trainer *t, int stopped)
+{
+    const mr_settings *s = t->settings;
+    if (stopped)
+        printf("Stopped by %s after %llu of %llu updates; go on with --resume\n", strsignal(stopped), (ull)t->done,
+               (ull)t->updates);
+    else if (t->done < t->updates)
+        printf("Stopped after %llu of %llu updates as asked%s\n", (ull)t->done, (ull)t->updates,
+               *s->output ? "; go on with --resume" : "");
+    if (*s->output)
+        printf("Kept in %s: checkpoint step-%08llu, train_results.json, and tensorboard/ for "
+               "'tensorboard --logdir %s/tensorboard'\n", s->output, (ull)t->done, s->output);
+}
+
+int cmd_train(int argc, char **argv)
+{
+    command_line c = {.count = 0};
+    mr_trainer t = {0};
+    mr_ranks *ranks = NULL;
+    mr_error err = {0};
+    int stopped = 0;
+    make_options(&c);
+    struct argp argp = {c.options, parse, "DATASET", help, NULL, NULL, NULL};
+    mr_status status = mr_settings_begin(&c.settings, &err);
+    if (status == MR_OK) {
+        mr_cli_parse(&argp, argc, argv, &c);
+        status = mr_ranks_begin(&ranks, &err);
+    }
+    if (status == MR_OK)
+        status = run(&t, &c.settings, ranks, &stopped, &err);
+    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
+    if (status == MR_OK && speaks && !c.settings.quiet && !c.settings.plan)
+        print_end(&t, stopped);
+    if (status == MR_OK && fflush(stdout) != 0)
+        status = mr_fail_errno(&err, errno, "standard output: cannot write");
+    if (status != MR_OK && speaks)
+        mr_term_error(&err);
+    mr_trainer_close(&t);
+    mr_settings_release(&c.settings);
+    for (size_t i = 0; i < c.count; i++)
+        free(c.docs[i]);
+    mr_ranks_end(ranks);
+    return stopped && status == MR_OK ? 3 : mr_exit_code(status);
+}

@@ -1,0 +1,87 @@
+/* cpu.h - private to device_cpu.c and cpu_*.c: the CPU device from inside.
+ * Invariant: an operation cuts its work by the arguments' shape alone, never by the number of threads; every cut writes
+ * its own part, and partial sums are added in the order of the cuts.  So any number of threads gives the same bits. */
+#ifndef MR_CPU_H
+#define MR_CPU_H
+
+#include "cpu_kernels.h"
+#include "slab.h"
+#include "team.h"
+
+enum {
+    MR_CPU_PARTS = 32,                      /* most partial sums of an operation */
+    MR_CPU_SQUARES = 1024,                  /* the same of sum_squares */
+    MR_CPU_PART_FLOATS = 1 << 20,           /* room for partial sums; untouched memory costs nothing */
+};
+
+typedef struct mr_cpu_blas {
+    void *library;
+    const char *core;                       /* the kernels it chose: "SkylakeX" */
+    void (*sgemm)(void);                    /* cblas_sgemm, its type is known in cpu_gemm.c */
+} mr_cpu_blas;
+
+typedef struct mr_cpu_memory {
+    mr_slab *items;
+    size_t count, room;
+} mr_cpu_memory;
+
+typedef struct mr_cpu {
+    mr_device device;
+    mr_team *team;
+    mr_cpu_blas blas;
+    const mr_cpu_kernels *kernels;
+    char text[96];
+    mr_cpu_memory memory;                   /* handed out by alloc() */
+    mr_slab parts;                          /* float[MR_CPU_PART_FLOATS] */
+    double squares[MR_CPU_SQUARES];
+    mr_slab scratch;                        /* of attention: `member_floats` a thread */
+    size_t member_floats;
+} mr_cpu;
+
+/* device_cpu.c.  Rows a task so that it has `work` elements at least; waking a thread costs some 10 us. */
+size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work);
+mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
+
+/* cpu_gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
+mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
+void mr_cpu_blas_close(mr_cpu_blas *blas);
+/* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
+typedef struct mr_cpu_product {
+    bool transpose_a, transpose_b;
+    size_t m, n, k;
+    const float *a, *b;
+    float *c;
+    size_t lda, ldb, ldc;
+    float alpha, beta;
+} mr_cpu_product;
+void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p);
+void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
+
+/* cpu_norm.c */
+void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);
+void mr_cpu_norm(mr_device *device, const mr_norm *n);
+void mr_cpu_norm_back(mr_device *device, const mr_norm_back *n);
+
+/* cpu_elements.c */
+void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
+                 const mr_dropout *dropout, const void *d_y, void *d_x);
+void mr_cpu_activate(mr_device *device, const mr_activate *a);
+void mr_cpu_activate_back(mr_device *device, const mr_activate *a);
+void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum);
+double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x);
+void mr_cpu_sgd(mr_device *device, const mr_update *u);
+void mr_cpu_adamw(mr_device *device, const mr_update *u);
+
+/* cpu_attention.c */
+mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
+void mr_cpu_attention(mr_device *device, const mr_attention *a);
+void mr_cpu_attention_back(mr_device *device, const mr_attention_back *a);
+
+/* cpu_tokens.c */
+void mr_cpu_patches(mr_device *device, const mr_patches *p);
+void mr_cpu_tokens(mr_device *device, const mr_tokens *t);
+void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t);
+void mr_cpu_rows(mr_device *device, const mr_rows *r);
+void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c);
+
+#endif

@@ -1,0 +1,45 @@
+/* evaluation.h - a whole split judged by all ranks together, every sample once.
+ * Invariant: the result does not depend on the number of ranks: samples are judged one by one and added up in their
+ * order, in double. */
+#ifndef MR_EVALUATION_H
+#define MR_EVALUATION_H
+
+#include "feed.h"
+#include "ranks.h"
+
+typedef struct mr_verdict {         /* on one sample */
+    const mr_sample_facts *facts;
+    int32_t label, best;            /* of the model's classes */
+    float loss;
+    const float *logits;            /* [classes], host; NULL unless there is a `tell` */
+} mr_verdict;
+
+/* Appends what is to be said of a sample to `out`; called on the rank that has it. */
+typedef mr_status (*mr_verdict_fn)(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err);
+
+typedef struct mr_evaluator {
+    const mr_dataset *ds;
+    mr_ranks *ranks;
+    mr_device *device;
+    const mr_model_config *config;
+    mr_model *model;
+    size_t batch;                   /* samples a rank and step; the model was planned for as many */
+    mr_loader_options loader;       /* split, threads, prefetch, transform, on_bad ...; the rest is set here */
+    const int32_t *classes;         /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
+    bool unlabelled;                /* samples without a label are taken (predict); they count for nothing */
+    /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
+    mr_verdict_fn tell;
+    mr_status (*take)(void *ctx, const char *text, size_t len, mr_error *err);
+    void *ctx;
+} mr_evaluator;
+
+typedef struct mr_evaluation {
+    uint64_t samples, right;        /* those with a label and a good picture */
+    double loss, accuracy;          /* means over them; 0 where there are none */
+    double seconds;
+} mr_evaluation;
+
+/* Collective.  The same result on every rank. */
+mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err);
+
+#endif

@@ -1,0 +1,234 @@
+/* events.c - TensorBoard event files.
+ * Invariant: after every call the file ends with a whole record; one that could not be written whole is cut off again.
+ *
+ *      record: | u64 length | u32 masked CRC of the length | bytes of one Event | u32 masked CRC of them |   little-endian
+ *      Event:   1 wall_time (double)  2 step (int64)  3 file_version (string, first record)  5 summary  7 session_log
+ *      Summary: 1 value, one a scalar: 1 tag (string)  2 simple_value (float)
+ *      SessionLog: 1 status, START = 1
+ */
+#include "events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "file.h"
+
+struct mr_events {
+    int fd;
+    mr_buf path, record, summary, value;        /* the last three: of one call, kept for their room */
+    uint64_t size;                              /* of the file: whole records */
+};
+
+uint32_t mr_crc32c(const void *bytes, size_t len)
+{
+    /* Four bits at a time by the reflected polynomial 82F63B78: records are a hundred bytes, more speed buys nothing. */
+    static const uint32_t step[16] = {0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
+                                      0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
+                                      0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75};
+    const uint8_t *at = bytes;
+    uint32_t crc = ~UINT32_C(0);
+    for (size_t i = 0; i < len; i++) {
+        crc ^= at[i];
+        crc = crc >> 4 ^ step[crc & 15];
+        crc = crc >> 4 ^ step[crc & 15];
+    }
+    return ~crc;
+}
+
+static void add_fixed(mr_buf *out, uint64_t value, unsigned bytes)
+{
+    uint8_t little[8];
+    for (unsigned i = 0; i < bytes; i++)
+        little[i] = (uint8_t)(value >> (8 * i));
+    mr_buf_add(out, little, bytes);
+}
+
+/* A CRC of bytes that hold a CRC of themselves is weak, so that TFRecord turns and shifts it. */
+static void add_masked_crc(mr_buf *out, const void *bytes, size_t len)
+{
+    uint32_t crc = mr_crc32c(bytes, len);
+    add_fixed(out, (uint32_t)((crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8)), 4);
+}
+
+/* ---- protocol buffers: a field is (number << 3 | type), then a varint, 8 or 4 bytes, or a length and bytes ------- */
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+static void add_varint(mr_buf *out, uint64_t value)
+{
+    uint8_t byte;
+    do {
+        byte = value & 0x7F;
+        value >>= 7;
+        byte |= value ? 0x80 : 0;
+        mr_buf_add(out, &byte, 1);
+    } while (value);
+}
+
+static void add_key(mr_buf *out, unsigned field, unsigned type)
+{
+    add_varint(out, field << 3 | type);
+}
+
+static void add_bytes(mr_buf *out, unsigned field, const void *bytes, size_t len)
+{
+    add_key(out, field, BYTES);
+    add_varint(out, len);
+    mr_buf_add(out, bytes, len);
+}
+
+static void add_double(mr_buf *out, unsigned field, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    add_key(out, field, FIXED64);
+    add_fixed(out, bits, 8);
+}
+
+static void add_float(mr_buf *out, unsigned field, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    add_key(out, field, FIXED32);
+    add_fixed(out, bits, 4);
+}
+
+/* ---- records ---------------------------------------------------------------------------------------------------- */
+
+enum { HEAD = 12 };                 /* length and its CRC */
+
+/* e->record holds room for the head, and the event behind it. */
+static mr_status write_record(mr_events *e, mr_error *err)
+{
+    mr_buf *r = &e->record;
+    const char *path = mr_buf_text(&e->path);
+    if (e->summary.failed || e->value.failed || r->failed || e->path.failed)
+        return mr_fail_memory(err, "writing TensorBoard events");
+    size_t len = r->len - HEAD;
+    r->len = 0;
+    add_fixed(r, len, 8);
+    add_masked_crc(r, r->data, 8);
+    r->len = HEAD + len;
+    add_masked_crc(r, r->data + HEAD, len);
+    mr_status status = mr_buf_status(r, err, "writing TensorBoard events");
+    if (status == MR_OK)
+        status = mr_file_write(e->fd, r->data, r->len, path, err);
+    if (status == MR_OK)
+        e->size += r->len;
+    else if (ftruncate(e->fd, (off_t)e->size) == 0)     /* if not, readers stop at the half record as well */
+        lseek(e->fd, (off_t)e->size, SEEK_SET);
+    return status;
+}
+
+static void begin_event(mr_events *e, double seconds, uint64_t step)
+{
+    static const uint8_t head[HEAD];
+    mr_buf_clear(&e->record);
+    mr_buf_add(&e->record, head, HEAD);
+    add_double(&e->record, 1, seconds);
+    add_key(&e->record, 2, VARINT);
+    add_varint(&e->record, step);
+}
+
+mr_status mr_events_add(mr_events *e, double seconds, uint64_t step, const mr_scalar *scalars, size_t count,
+                        mr_error *err)
+{
+    mr_buf_clear(&e->summary);
+    for (size_t i = 0; i < count; i++) {
+        mr_buf_clear(&e->value);
+        add_bytes(&e->value, 1, scalars[i].tag, strlen(scalars[i].tag));
+        add_float(&e->value, 2, scalars[i].value);
+        add_bytes(&e->summary, 1, e->value.data, e->value.len);
+        e->summary.failed |= e->value.failed;
+    }
+    begin_event(e, seconds, step);
+    add_bytes(&e->record, 5, e->summary.data, e->summary.len);
+    return write_record(e, err);
+}
+
+mr_status mr_events_restart(mr_events *e, double seconds, uint64_t step, mr_error *err)
+{
+    static const uint8_t start[] = {1 << 3 | VARINT, 1};
+    begin_event(e, seconds, step);
+    add_bytes(&e->record, 7, start, sizeof start);
+    return write_record(e, err);
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------- */
+
+/* A host's name goes into a file's: nothing but letters, digits, '-' and '.'. */
+static void host_name(char name[65])
+{
+    if (gethostname(name, 64) != 0)
+        strcpy(name, "localhost");
+    name[64] = '\0';
+    for (char *at = name; *at; at++)
+        if (!strchr("-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", *at))
+            *at = '_';
+}
+
+static mr_status make_file(mr_events *e, const char *dir, long long seconds, mr_error *err)
+{
+    char host[65];
+    host_name(host);
+    for (unsigned n = 0; n < 10000; n++) {
+        mr_buf_clear(&e->path);
+        mr_buf_printf(&e->path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, seconds, host, (long)getpid(), n);
+        const char *path = mr_buf_text(&e->path);
+        if (e->path.failed)
+            return mr_fail_memory(err, dir);
+        e->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (e->fd >= 0)
+            return MR_OK;
+        if (errno != EEXIST)
+            return mr_fail_errno(err, errno, "%s: cannot write TensorBoard events", path);
+    }
+    return mr_fail(err, MR_SYSTEM, "%s: 10,000 event files of this second are there; give another directory", dir);
+}
+
+mr_status mr_events_open(const char *dir, mr_events **out, mr_error *err)
+{
+    time_t now = time(NULL);
+    mr_events *e = mr_alloc(1, sizeof *e);
+    if (!e)
+        return mr_fail_memory(err, dir);
+    e->fd = -1;
+    mr_status status = mr_dir_make(dir, err);
+    if (status == MR_OK)
+        status = make_file(e, dir, (long long)now, err);
+    if (status == MR_OK) {
+        static const char version[] = "brain.Event:2";
+        begin_event(e, (double)now, 0);
+        add_bytes(&e->record, 3, version, strlen(version));
+        status = write_record(e, err);
+    }
+    if (status == MR_OK)
+        *out = e;
+    else
+        mr_events_close(e, NULL);
+    return status;
+}
+
+const char *mr_events_path(const mr_events *e)
+{
+    return (const char *)e->path.data;
+}
+
+mr_status mr_events_close(mr_events *e, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (!e)
+        return MR_OK;
+    if (e->fd >= 0 && close(e->fd) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot close", mr_buf_text(&e->path));
+    mr_buf_free(&e->path);
+    mr_buf_free(&e->record);
+    mr_buf_free(&e->summary);
+    mr_buf_free(&e->value);
+    free(e);
+    return status;
+}

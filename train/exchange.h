@@ -1,0 +1,61 @@
+/* exchange.h - the gradients of all ranks become one sum, the same to the bit on every rank.
+ * Invariant: the sum is taken in rank order within a host, so the same world gives the same bits on every run; nothing
+ * has a name in the file system, so nothing is left behind however a run ends.
+ *
+ *      inside a host: one window of shared memory (memfd, opened by the others through /proc/PID/fd/N)
+ *      | rank 0's gradients | rank 1's gradients | ... | sum |      rank r adds up the r-th part of every buffer
+ *      across hosts: the first rank of each host sums its `sum` with the others' by MPI
+ *
+ * flat: everything after the backward pass.  buckets: pieces of about bucket_bytes while the backward pass still runs;
+ * it is driven from mr_exchange_ready(), as MPI makes no progress by itself. */
+#ifndef MR_EXCHANGE_H
+#define MR_EXCHANGE_H
+
+#include "ranks.h"
+
+typedef enum mr_exchange_kind { MR_EXCHANGE_FLAT = 0, MR_EXCHANGE_BUCKETS } mr_exchange_kind;
+
+typedef struct mr_exchange_options {
+    mr_exchange_kind kind;
+    uint64_t count;                 /* float32 elements of the gradient buffer */
+    uint64_t bucket_bytes;          /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
+    unsigned ranks_a_host;          /* 0: as the system is; for tests: as if each so many ranks were a host */
+} mr_exchange_options;
+
+typedef struct mr_exchange mr_exchange;
+
+/* Collective.  Alone, it is a buffer and nothing else.  Where the ranks of a host cannot open each other's memory (as
+ * in containers that hide their processes) each is a host of its own. */
+mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *options, mr_exchange **out, mr_error *err);
+void mr_exchange_free(mr_exchange *x);          /* NULL is fine; not collective */
+
+/* This rank's gradients, count elements, zero at first, 64-byte aligned; they live as long as the exchange.  The owner
+ * zeroes them before each update. */
+float *mr_exchange_gradients(mr_exchange *x);
+
+/* One update, on all ranks alike (a begin may also stand alone, to sum numbers):
+ *      mr_exchange_begin(x, mine, &worst, err)   before the last micro-step's backward pass: how each rank fares
+ *      mr_exchange_ready(x, from)                in it: elements from `from` on are complete (never growing)
+ *      mr_exchange_finish(x, &sum, err)          after it
+ * begin: `mine` is this rank's status with err->text filled if it is a failure.  The result is the worst of all ranks',
+ * and err says which rank failed and why; the update is then over for all.  A rank that cannot go on must say so by
+ * its next begin: the others wait for it there.
+ * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles a rank (loss, weights), summed in rank order into `sums`. */
+enum { MR_EXCHANGE_NUMBERS = 8 };
+mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
+                            mr_error *err);
+void mr_exchange_ready(mr_exchange *x, uint64_t from);
+/* *sum: count elements, lent until the next begin or until this rank next writes its gradients: where no other rank
+ * shares the memory they are one.  MR_SYSTEM: a peer is gone.
+ * The same bits for both kinds, on every run: within a host the sum is ((rank 0 + rank 1) + rank 2) + ... */
+mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);
+
+/* After a failure: whether this rank is the one that tells the user (rank 0, or if that is gone the first one left);
+ * before one, whether it is rank 0.  When a peer is gone, mr_ranks_end() ends all ranks instead of waiting for it: it is
+ * to be called at once, after printing, by every rank. */
+bool mr_exchange_speaks(const mr_exchange *x);
+
+/* Seconds that this rank spent waiting in or working on the exchange since it was opened. */
+double mr_exchange_seconds(const mr_exchange *x);
+
+#endif

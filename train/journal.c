@@ -1,0 +1,218 @@
+/* journal.c - what a run says of itself, and where.
+ * Invariant: files come first and fail loudly; the stream that people look at is written last, and a terminal that went
+ * away ends no run. */
+#include "journal_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "term.h"
+
+static double since_epoch(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+/* j->text as lasting lines, in place of what is redrawn. */
+static void print_text(mr_journal *j)
+{
+    FILE *stream = j->options.stream;
+    if (!stream || j->text.failed)
+        return;
+    if (j->drawn > 0)
+        mr_term_redraw(stream, "");
+    j->drawn = 0;
+    fputs(mr_buf_text(&j->text), stream);
+    fflush(stream);
+}
+
+static mr_status write_log(mr_journal *j, mr_error *err)
+{
+    mr_status status = mr_buf_status(&j->text, err, "writing the log");
+    if (status == MR_OK && j->log >= 0)
+        status = mr_file_write(j->log, j->text.data, j->text.len, j->log_path, err);
+    mr_buf_clear(&j->text);
+    return status;
+}
+
+static mr_status add_events(mr_journal *j, uint64_t step, const mr_scalar *scalars, size_t count, mr_error *err)
+{
+    return j->events ? mr_events_add(j->events, since_epoch(), step, scalars, count, err) : MR_OK;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+
+static mr_status make_parent(const char *path, mr_error *err)
+{
+    char *dir = NULL, *name = NULL;
+    mr_status status = mr_path_split(path, &dir, &name, err);
+    if (status == MR_OK)
+        status = mr_dir_make(dir, err);
+    free(dir);
+    free(name);
+    return status;
+}
+
+static mr_status own_path(const char *path, char **out, mr_error *err)
+{
+    if (!path)
+        return MR_OK;
+    *out = strdup(path);
+    return *out ? make_parent(path, err) : mr_fail_memory(err, path);
+}
+
+mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err)
+{
+    bool resume = options->resume || options->first > 0;
+    mr_journal *j = mr_alloc(1, sizeof *j);
+    if (!j)
+        return mr_fail_memory(err, "opening the log");
+    j->options = *options;
+    j->options.logging_steps = options->logging_steps ? options->logging_steps : 10;
+    j->last = options->first;
+    j->log = -1;
+    mr_status status = own_path(options->log, &j->log_path, err);
+    if (status == MR_OK)
+        status = own_path(options->results, &j->results_path, err);
+    if (status == MR_OK && options->log)
+        status = mr_log_open(j->log_path, resume, options->first, &j->log, err);
+    if (status == MR_OK && options->events)
+        status = mr_events_open(options->events, &j->events, err);
+    if (status == MR_OK && options->events && resume)
+        status = mr_events_restart(j->events, since_epoch(), options->first + 1, err);
+    if (status == MR_OK)
+        *out = j;
+    else
+        mr_journal_free(j);
+    return status;
+}
+
+/* Files that were written well may still be lost when they are closed, on a network's disk. */
+static mr_status close_files(mr_journal *j, mr_error *err)
+{
+    mr_status status = mr_events_close(j->events, err);
+    if (j->log >= 0 && close(j->log) != 0 && status == MR_OK)
+        status = mr_fail_errno(err, errno, "%s: cannot close the log", j->log_path);
+    j->events = NULL;
+    j->log = -1;
+    return status;
+}
+
+void mr_journal_free(mr_journal *j)
+{
+    if (!j)
+        return;
+    mr_buf_clear(&j->text);
+    print_text(j);                  /* clears what is drawn */
+    close_files(j, NULL);
+    mr_buf_free(&j->text);
+    free(j->log_path);
+    free(j->results_path);
+    free(j);
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------- */
+
+static void add_to(mr_journal_sums *sums, const mr_journal_update *u)
+{
+    sums->updates++;
+    sums->samples += u->samples;
+    sums->seconds += u->seconds;
+    sums->wait += u->wait;
+    sums->exchange += u->exchange;
+}
+
+/* A lasting line every logging_steps and at the end, and in between one that is redrawn ten times a second. */
+static void show_update(mr_journal *j, const mr_journal_update *u)
+{
+    FILE *stream = j->options.stream;
+    bool lasting = u->update % j->options.logging_steps == 0 || u->update == j->options.steps;
+    double now = mr_seconds();
+    if (!stream || (!lasting && now - j->drawn < 0.1))
+        return;
+    mr_line_training(&j->text, j, u);
+    if (lasting) {
+        mr_buf_add_text(&j->text, "\n");
+        print_text(j);
+    } else if (mr_term_redraw(stream, mr_buf_text(&j->text))) {
+        j->drawn = now;
+    }
+    mr_buf_clear(&j->text);
+}
+
+mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_error *err)
+{
+    if (!j)
+        return MR_OK;
+    const mr_scalar scalars[] = {
+        {"train/loss", (float)u->loss},
+        {"train/lr", (float)u->lr},
+        {"train/images_per_sec", (float)mr_per_second((double)u->samples, u->seconds)},
+        {"train/wait_ms", (float)(u->wait * 1e3)},
+    };
+    add_to(&j->all, u);
+    if (j->all.updates <= j->options.warmup_steps)
+        add_to(&j->warmup, u);
+    j->losses += u->loss;
+    j->last = u->update;
+    mr_line_update_json(&j->text, u);
+    mr_status status = write_log(j, err);
+    if (status == MR_OK)
+        status = add_events(j, u->update, scalars, MR_COUNT(scalars), err);
+    show_update(j, u);
+    return status;
+}
+
+mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr_error *err)
+{
+    if (!j)
+        return MR_OK;
+    const mr_scalar scalars[] = {{"test/accuracy", (float)e->accuracy}, {"test/loss", (float)e->loss}};
+    j->evaluation = *e;
+    j->evaluating += e->seconds;
+    mr_line_evaluation_json(&j->text, e);
+    mr_status status = write_log(j, err);
+    if (status == MR_OK)
+        status = add_events(j, e->update, scalars, MR_COUNT(scalars), err);
+    mr_line_validation(&j->text, e);
+    mr_buf_add_text(&j->text, "\n");
+    print_text(j);
+    mr_buf_clear(&j->text);
+    return status;
+}
+
+/* A run that had nothing left to do says nothing new: the results of the one that did the work stay. */
+static mr_status publish_results(mr_journal *j, const mr_journal_end *end, const mr_journal_results *r, mr_error *err)
+{
+    if (!j->results_path || !j->all.updates)
+        return MR_OK;
+    mr_results_json(&j->text, j, end, r);
+    mr_status status = mr_buf_status(&j->text, err, j->results_path);
+    if (status == MR_OK)
+        status = mr_file_publish(AT_FDCWD, j->results_path, j->text.data, j->text.len, err);
+    mr_buf_clear(&j->text);
+    return status;
+}
+
+mr_status mr_journal_finish(mr_journal *j, const mr_journal_end *end, mr_error *err)
+{
+    mr_journal_results r;
+    if (!j)
+        return MR_OK;
+    mr_results_make(j, end, &r);
+    mr_status status = publish_results(j, end, &r, err);
+    mr_status closed = close_files(j, status == MR_OK ? err : NULL);
+    mr_results_lines(&j->text, j, end, &r);
+    print_text(j);
+    mr_buf_clear(&j->text);
+    return status == MR_OK ? closed : status;
+}

@@ -1,0 +1,113 @@
+/* journal_log.c - the JSON lines of a run that was killed and goes on.
+ * Invariant: a log that is not resumed only grows.  One that is loses its end by one truncation at a line's beginning,
+ * which a file system does whole or not at all, so that a log killed in between is the old one or the cut one.
+ *
+ *      {"step": 1 ...}  {"step": 2 ...}  {"step": 1 ...}  {"step": 2 ...}  {"step": 3 ...}  {"step": 4 .
+ *      '-- an earlier run: stays ----'   '-- the last run ---------------'  '-- cut if it goes on after update 2
+ */
+#include "journal_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct scan {
+    uint64_t first;                 /* of updates, in: those behind it are to go */
+    uint64_t last;                  /* update of the line before */
+    bool cutting;
+    off_t at, cut;                  /* where the line begins; where to cut if `cutting` */
+} scan;
+
+/* The update that a line tells of; false: it is none of ours. */
+static bool step_of(const char *line, size_t len, uint64_t *step)
+{
+    json_t *doc = json_loadb(line, len, 0, NULL);
+    json_t *value = json_object_get(doc, "step");
+    bool found = json_is_integer(value) && json_integer_value(value) >= 0;
+    if (found)
+        *step = (uint64_t)json_integer_value(value);
+    json_decref(doc);
+    return found;
+}
+
+/* One line to its end: how long it is and the beginning of it, which is all of a line of ours. */
+typedef struct text_line {
+    char start[1024];
+    size_t kept, len;
+    bool whole;                     /* ends with a line's end */
+} text_line;
+
+static bool read_line(FILE *file, text_line *line)
+{
+    int c = 0;
+    line->kept = line->len = 0;
+    while (c != '\n' && (c = getc_unlocked(file)) != EOF) {
+        line->len++;
+        if (line->kept < sizeof line->start)
+            line->start[line->kept++] = (char)c;
+    }
+    line->whole = c == '\n';
+    return line->len > 0;
+}
+
+static void scan_line(scan *s, const text_line *line)
+{
+    uint64_t step = 0;
+    bool ours = step_of(line->start, line->kept, &step);
+    if (ours && step < s->last)
+        s->cutting = false;         /* a run begins again here: what was before belongs to an older one */
+    if (ours)
+        s->last = step;
+    if (!s->cutting && (ours ? step > s->first : !line->whole)) {
+        s->cutting = true;
+        s->cut = s->at;
+    }
+    s->at += (off_t)line->len;
+}
+
+static mr_status cut_end(FILE *file, const char *path, uint64_t first, mr_error *err)
+{
+    scan s = {.first = first};
+    text_line line;
+    errno = 0;
+    while (read_line(file, &line))
+        scan_line(&s, &line);
+    int why = !ferror(file) ? 0 : errno ? errno : EIO;
+    if (!why && s.cutting && (ftruncate(fileno(file), s.cut) != 0 || fsync(fileno(file)) != 0))
+        why = errno;
+    return why ? mr_fail_errno(err, why, "%s: cannot cut off what an earlier run says after update %llu", path,
+                               (unsigned long long)first)
+               : MR_OK;
+}
+
+/* True if the file is empty or ends with a line's end. */
+static bool ends_well(FILE *file)
+{
+    return fseeko(file, -1, SEEK_END) != 0 || fgetc(file) == '\n';
+}
+
+mr_status mr_log_open(const char *path, bool resume, uint64_t first, int *fd, mr_error *err)
+{
+    struct stat st;
+    mr_status status = MR_OK;
+    int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (opened < 0 || fstat(opened, &st) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
+    if (status == MR_OK && S_ISREG(st.st_mode) && st.st_size > 0) {     /* a pipe has no past */
+        FILE *file = fopen(path, "r+e");
+        if (!file)
+            status = mr_fail_errno(err, errno, "%s: cannot read the log", path);
+        else if (resume)
+            status = cut_end(file, path, first, err);
+        if (status == MR_OK && !ends_well(file) && write(opened, "\n", 1) != 1)
+            status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
+        if (file)
+            fclose(file);
+    }
+    if (status == MR_OK)
+        *fd = opened;
+    else if (opened >= 0)
+        close(opened);
+    return status;
+}

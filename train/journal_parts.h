@@ -1,0 +1,79 @@
+/* journal_parts.h - what the files journal*.c share.
+ * Invariant: text is made here, and only journal.c writes it anywhere. */
+#ifndef MR_JOURNAL_PARTS_H
+#define MR_JOURNAL_PARTS_H
+
+#include "journal.h"
+
+typedef struct mr_journal_sums {
+    uint64_t updates, samples;
+    double seconds, wait, exchange;
+} mr_journal_sums;
+
+struct mr_journal {
+    mr_journal_options options;     /* its paths are the journal's own */
+    char *log_path, *results_path;
+    int log;                        /* -1: none */
+    mr_events *events;              /* NULL: none */
+    mr_buf text;                    /* of one line */
+    mr_journal_sums all, warmup;    /* of this run; warmup is part of all */
+    double losses;                  /* sum over updates */
+    double evaluating;              /* seconds */
+    uint64_t last;                  /* update done last */
+    mr_journal_evaluation evaluation;       /* the last one; update 0: none */
+    double drawn;                   /* when the line on the terminal was; 0: there is none */
+};
+
+/* ---- journal_line.c --------------------------------------------------------------------------------------------- */
+
+typedef struct mr_memory_use {      /* of this process, resident bytes; 0: not known */
+    uint64_t now, most;
+} mr_memory_use;
+mr_memory_use mr_memory_in_use(void);
+
+/* Without a line's end. */
+void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u);
+void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e);
+/* One JSON object and the line's end. */
+void mr_line_update_json(mr_buf *out, const mr_journal_update *u);
+void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e);
+
+/* The members of a JSON object, each with what stands before it: "{" before the first, ", " before the others. */
+typedef struct mr_members {
+    mr_buf *out;
+    const char *before, *between;
+} mr_members;
+void mr_member_count(mr_members *m, const char *key, uint64_t value);
+void mr_member_real(mr_members *m, const char *key, double value);      /* its shortest digits; not finite: null */
+void mr_member_time(mr_members *m, const char *key, double value);      /* 7 digits: a clock has no more to say */
+void mr_member_text(mr_members *m, const char *key, const char *bytes); /* in path text */
+
+/* Samples a second, 0 where there was no time. */
+double mr_per_second(double count, double seconds);
+
+/* ---- journal_log.c ---------------------------------------------------------------------------------------------- */
+
+/* Opens the log to append to it.  `resume`: lines of the run that it ends with and that tell of updates beyond `first`
+ * are cut off, and so is a line that was not written whole. */
+mr_status mr_log_open(const char *path, bool resume, uint64_t first, int *fd, mr_error *err);
+
+/* ---- journal_results.c ------------------------------------------------------------------------------------------ */
+
+enum { MR_SHARES = 5 };             /* read, decode, data, compute, exchange */
+
+typedef struct mr_journal_results {
+    mr_journal_sums counted;        /* all updates without those of the warm-up, or all if there are no more */
+    mr_journal_sums left_out;
+    double samples_per_second, steps_per_second;
+    double shares[MR_SHARES];       /* of counted.seconds; -1: not known */
+    int bottleneck;                 /* the largest share; -1: no time was spent */
+} mr_journal_results;
+
+extern const char *const mr_share_names[MR_SHARES];
+
+void mr_results_make(const mr_journal *j, const mr_journal_end *end, mr_journal_results *out);
+/* The file's text, and the last lines for people. */
+void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r);
+void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r);
+
+#endif

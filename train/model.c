@@ -1,0 +1,56 @@
+/* model.c - the table of models.
+ * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here by themselves. */
+#include "model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "text.h"
+
+static const mr_model_card *const models[] = {
+#define X(word) &mr_model_##word,
+    MR_MODELS(X)
+#undef X
+};
+
+enum { MAX_WORDS = 64 };        /* that are looked through for the nearest one */
+
+static void set_shape(mr_model_config *out, const mr_model_card *card, const char *name, const mr_model_config *shape)
+{
+    out->card = card;
+    snprintf(out->name, sizeof out->name, "%s", name);
+    out->image = shape->image;
+    out->patch = shape->patch;
+    out->hidden = shape->hidden;
+    out->layers = shape->layers;
+    out->heads = shape->heads;
+    out->mlp = shape->mlp;
+}
+
+mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
+{
+    const mr_model_config none = {0};
+    const char *words[MAX_WORDS + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < MR_COUNT(models); i++) {
+        if (strcmp(models[i]->name, word) == 0) {
+            set_shape(out, models[i], word, &none);
+            return MR_OK;
+        }
+        if (count < MAX_WORDS)
+            words[count++] = models[i]->name;
+        for (const mr_model_config *p = models[i]->presets; p->name[0]; p++) {
+            if (strcmp(p->name, word) == 0) {
+                set_shape(out, models[i], word, p);
+                return MR_OK;
+            }
+            if (count < MAX_WORDS)
+                words[count++] = p->name;
+        }
+    }
+    const char *near = mr_text_nearest(word, words);
+    if (near)
+        return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; did you mean '%s'?", word, near);
+    return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; there are '%s', '%s' and others like it", word,
+                   models[0]->name, models[0]->presets[0].name);
+}

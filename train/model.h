@@ -1,0 +1,95 @@
+/* model.h - what a model is to the trainer: one card a model.
+ * Invariant: a model owns its activations (planned once for the largest micro-batch; no step allocates) and knows
+ * nothing of ranks, files of checkpoints or optimizers; parameters and gradients are the caller's flat buffers. */
+#ifndef MR_MODEL_H
+#define MR_MODEL_H
+
+#include "device.h"
+#include "npz.h"
+#include "params.h"
+
+typedef struct mr_model_card mr_model_card;
+
+/* What a model is built from; kept in every checkpoint. */
+typedef struct mr_model_config {
+    const mr_model_card *card;
+    char name[32];                  /* as people call it: "ViT-B_16", or the card's word for a shape of their own */
+    uint32_t image, patch;          /* pixels a side */
+    uint32_t hidden, layers, heads, mlp, classes;
+    double dropout;                 /* 0 <= dropout < 1 */
+    mr_type compute;                /* of the activations */
+    bool every_token;               /* also compute what no output needs (tests look at it); off: 7 % less work */
+} mr_model_config;
+
+/* One micro-batch, on the device.  count may be less than the batch planned for, but not 0. */
+typedef struct mr_model_input {
+    size_t count;
+    bool training;                  /* dropout acts, and a way back may follow */
+    const float *images;            /* [count, 3, image, image] */
+    const int32_t *labels;          /* [count] */
+    const float *weights;           /* [count]; NULL: all 1 */
+    const uint64_t *keys;           /* [count]: of dropout; needed when training with dropout */
+} mr_model_input;
+
+/* Lent by the model until its next forward pass, on the device. */
+typedef struct mr_model_output {
+    const float *losses;            /* [count], times weight; the loss of a batch is their sum over the sum of weights */
+    const float *logits;            /* [count, classes] */
+    const int32_t *best;            /* [count]: the class with the largest logit */
+} mr_model_output;
+
+/* Called in the backward pass: all gradients at offset `from` and behind are complete on the device's queue. */
+typedef void (*mr_gradients_ready)(void *ctx, uint64_t from);
+
+typedef struct mr_model_costs {
+    uint64_t parameters;
+    double forward_flops, training_flops;   /* a sample; matmuls only, 2 a multiply-add, no recomputation (SPEED) */
+    uint64_t activation_bytes;              /* for the batch planned, without what a device's attention keeps */
+} mr_model_costs;
+
+typedef struct mr_model mr_model;
+
+struct mr_model_card {
+    const char *name;               /* "vit" */
+    const char *what;
+    const mr_model_config *presets; /* shapes that people know by name; behind the last, one without a name */
+    /* MR_MISUSE names the option that does not fit and the nearest that does. */
+    mr_status (*check)(const mr_model_config *c, mr_error *err);
+    /* The parameters, in forward order; nothing large is allocated. */
+    mr_status (*params)(const mr_model_config *c, mr_params *out, mr_error *err);
+    void (*costs)(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out);
+    /* Start values: random by `seed` (kernels by Glorot's rule, zeros for biases and head, ones for norms),
+     * written to values[p->total] on the host. */
+    void (*start)(const mr_model_config *c, const mr_params *p, uint64_t seed, float *values);
+    /* Foreign weights: writes all of values[p->total], so that start() need not have run.  `said` gets one line a
+     * remark ("head left out: 21,843 classes, ...").  MR_BAD_DATA names the file, the key and both shapes. */
+    mr_status (*load)(const mr_model_config *c, const mr_params *p, const char *path, float *values, mr_buf *said,
+                      mr_error *err);
+    mr_status (*open)(const mr_model_config *c, const mr_params *p, mr_device *d, size_t batch, bool training,
+                      mr_model **out, mr_error *err);
+    void (*close)(mr_model *m);
+    void (*forward)(mr_model *m, const float *values, const mr_model_input *in, mr_model_output *out);
+    /* Of the forward pass just run with training set: adds the gradients of the SUM of losses to gradients[total].
+     * `ready` may be NULL. */
+    void (*backward)(mr_model *m, const float *values, float *gradients, mr_gradients_ready ready, void *ctx);
+    /* An activation of the last forward pass by name, for tests: "embed", "block_0", "encoded_cls"; NULL: not kept.
+     * *count: elements.  On the device, of the type that the model computes in. */
+    const void *(*look)(const mr_model *m, const char *name, size_t *count);
+};
+
+struct mr_model {                   /* the first member of every model's own struct */
+    const mr_model_card *card;
+};
+
+/* All models, one word each (train/model.c). */
+#define MR_MODELS(X) X(vit)
+#define X(word) extern const mr_model_card mr_model_##word;
+MR_MODELS(X)
+#undef X
+
+/* "ViT-B_16" or "vit": the card, and a preset's shape with its image size of 224 (classes, dropout and types untouched).
+ * A card's own word has no shape: its sizes become 0, for the caller to give.  MR_MISUSE: no such model, with the
+ * nearest word. */
+mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);
+
+#endif

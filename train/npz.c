@@ -1,0 +1,230 @@
+/* npz.c - reading .npz files by libarchive, one array after the other.
+ * Invariant: the file is read through its central directory, so members that nobody takes are passed over by a seek,
+ * and a file without its end is no .npz file at all.  What libarchive only warns of is an error here. */
+#include "npz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "file.h"
+#include "npz_header.h"
+#include "text.h"
+
+enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 };      /* deflate cannot pack more than 1032 bytes into one */
+
+struct mr_npz_reader {
+    struct archive *archive;
+    int own_fd;                     /* -1: the caller's */
+    uint64_t file_bytes;
+    mr_buf name;                    /* of the file */
+    mr_buf member;                  /* of the one at hand, fit to print */
+    mr_npz_names names;
+    mr_npz_array array;
+    bool met;                       /* array is of a member that can be taken */
+};
+
+/* The place of a failure, "FILE" or "FILE: MEMBER", is said in every message. */
+static mr_status refuse(mr_npz_reader *r, const char *why, mr_error *err)
+{
+    return mr_fail(err, MR_BAD_DATA, "%s: %s %s", mr_buf_text(&r->name), mr_buf_text(&r->member), why);
+}
+
+/* What libarchive says: errors of the system are told from damage by their errno. */
+static mr_status broken(mr_npz_reader *r, const char *otherwise, mr_error *err)
+{
+    const char *why = archive_error_string(r->archive), *name = mr_buf_text(&r->name);
+    int number = archive_errno(r->archive);
+    if (number == ENOMEM)
+        return mr_fail_memory(err, name);
+    if (number == EIO || number == ESTALE || number == EBADF)
+        return mr_fail_errno(err, number, "%s: cannot read", name);
+    if (r->member.len)
+        return mr_fail(err, MR_BAD_DATA, "%s: %s is damaged: %s", name, mr_buf_text(&r->member), why ? why : otherwise);
+    return mr_fail(err, MR_BAD_DATA, "%s: %s", name, otherwise);
+}
+
+static mr_status begin(mr_npz_reader *r, int fd, const char *name, mr_error *err)
+{
+    struct stat st;
+    r->archive = archive_read_new();
+    mr_buf_add_text(&r->name, name);
+    mr_buf_text(&r->name);
+    if (!r->archive || r->name.failed)
+        return mr_fail_memory(err, name);
+    if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0)
+        return mr_fail_errno(err, errno, "%s", name);
+    r->file_bytes = (uint64_t)st.st_size;
+    if (archive_read_support_format_zip_seekable(r->archive) != ARCHIVE_OK ||
+        archive_read_open_fd(r->archive, fd, BLOCK) != ARCHIVE_OK)
+        return broken(r, "is no .npz file (a zip of arrays), or its end is missing", err);
+    return MR_OK;
+}
+
+static mr_status open_reader(int fd, bool own, const char *name, mr_npz_reader **out, mr_error *err)
+{
+    mr_npz_reader *r = mr_alloc(1, sizeof *r);
+    if (!r) {
+        if (own)
+            close(fd);
+        return mr_fail_memory(err, name);
+    }
+    r->own_fd = own ? fd : -1;
+    mr_status status = begin(r, fd, name, err);
+    if (status != MR_OK) {
+        mr_npz_reader_free(r);
+        return status;
+    }
+    *out = r;
+    return MR_OK;
+}
+
+mr_status mr_npz_open(const char *path, mr_npz_reader **out, mr_error *err)
+{
+    int fd;
+    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
+    return status == MR_OK ? open_reader(fd, true, path, out, err) : status;
+}
+
+mr_status mr_npz_open_fd(int fd, const char *name, mr_npz_reader **out, mr_error *err)
+{
+    return open_reader(fd, false, name, out, err);
+}
+
+void mr_npz_reader_free(mr_npz_reader *r)
+{
+    if (!r)
+        return;
+    archive_read_free(r->archive);
+    if (r->own_fd >= 0)
+        close(r->own_fd);
+    mr_buf_free(&r->name);
+    mr_buf_free(&r->member);
+    free(r->names.items);
+    free(r);
+}
+
+/* ---- members ----------------------------------------------------------------------------------------------------- */
+
+/* Exactly `len` bytes of the member at hand. */
+static mr_status read_exactly(mr_npz_reader *r, void *to, size_t len, mr_error *err)
+{
+    la_ssize_t n = archive_read_data(r->archive, to, len);
+    if (n < 0)
+        return broken(r, "it cannot be read", err);
+    return (size_t)n == len ? MR_OK : refuse(r, "ends early", err);
+}
+
+/* A member's name, checked, without ".npy", into array.name; `member` says it in messages from here on. */
+static mr_status name_member(mr_npz_reader *r, struct archive_entry *e, mr_error *err)
+{
+    const char *path = archive_entry_pathname(e), *fault;
+    size_t len = path ? strlen(path) : 0;
+    if (!path)
+        mr_buf_add_text(&r->member, "a member");
+    mr_text_escape(&r->member, path, len < 2 * MR_NPZ_NAME ? len : 2 * MR_NPZ_NAME);
+    mr_buf_text(&r->member);
+    if (r->member.failed)
+        return mr_fail_memory(err, mr_buf_text(&r->name));
+    if (!path)
+        return refuse(r, "has a name with other characters than those of ASCII", err);
+    if (archive_entry_is_encrypted(e))
+        return refuse(r, "is encrypted", err);
+    if (archive_entry_filetype(e) != AE_IFREG || len < 4 || memcmp(path + len - 4, ".npy", 4) != 0)
+        return refuse(r, "is no .npy file", err);
+    if ((fault = mr_npz_name_fault(path, len - 4)))
+        return refuse(r, fault, err);
+    memcpy(r->array.name, path, len - 4);
+    return mr_npz_names_add(&r->names, r->array.name, mr_buf_text(&r->name), err);
+}
+
+static bool method_known(struct archive *a)
+{
+    const char *format = archive_format_name(a);        /* "ZIP 4.5 (uncompressed)" */
+    return format && (strstr(format, "(uncompressed)") || strstr(format, "(deflation)"));
+}
+
+/* Reads the .npy header and checks what it says against the member's size. */
+static mr_status read_header(mr_npz_reader *r, struct archive_entry *e, mr_error *err)
+{
+    uint8_t prefix[MR_NPY_PREFIX];
+    size_t more, len = 0, before = 10;
+    const char *why = NULL;
+    char *text = NULL;
+    mr_status status = read_exactly(r, prefix, before, err);
+    if (status != MR_OK)
+        return status;
+    if (!mr_npy_prefix(prefix, before, &more, &len, &why))
+        return refuse(r, why, err);
+    if (more) {
+        if ((status = read_exactly(r, prefix + before, more, err)) != MR_OK)
+            return status;
+        before += more;
+        if (!mr_npy_prefix(prefix, before, &more, &len, &why))
+            return refuse(r, why, err);
+    }
+    text = mr_alloc(1, len + 1);
+    status = text ? read_exactly(r, text, len, err) : mr_fail_memory(err, mr_buf_text(&r->name));
+    if (status == MR_OK && !mr_npy_parse(text, len, &r->array, &why))
+        status = refuse(r, why, err);
+    free(text);
+    if (status != MR_OK)
+        return status;
+    uint64_t bytes = mr_npz_bytes(&r->array), head = before + len;
+    if (bytes / DEFLATED_MOST > r->file_bytes)
+        return refuse(r, "claims to be larger than its file could hold", err);
+    if (archive_entry_size_is_set(e) && (uint64_t)archive_entry_size(e) != head + bytes)
+        return mr_fail(err, MR_BAD_DATA, "%s: %s has %lld bytes where its header asks for %llu", mr_buf_text(&r->name),
+                       mr_buf_text(&r->member), (long long)archive_entry_size(e), (unsigned long long)(head + bytes));
+    return MR_OK;
+}
+
+mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *err)
+{
+    struct archive_entry *e;
+    r->met = false;
+    mr_buf_clear(&r->member);
+    memset(&r->array, 0, sizeof r->array);
+    int got = archive_read_next_header(r->archive, &e);
+    if (got == ARCHIVE_EOF)
+        return MR_END;
+    if (got == ARCHIVE_FATAL || got == ARCHIVE_RETRY)
+        return broken(r, "is no .npz file (a zip of arrays), or its directory is damaged", err);
+    mr_status status = name_member(r, e, err);
+    if (status == MR_OK && got != ARCHIVE_OK)
+        status = broken(r, "its header is damaged", err);
+    if (status == MR_OK && !method_known(r->archive))
+        status = refuse(r, "is packed in another way than stored or deflated", err);
+    if (status == MR_OK)
+        status = read_header(r, e, err);
+    if (status != MR_OK)
+        return status;
+    r->met = true;
+    *array = &r->array;
+    return MR_OK;
+}
+
+mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err)
+{
+    uint8_t beyond;
+    if (!r->met)
+        return mr_fail(err, MR_MISUSE, "%s: there is no array to take here", mr_buf_text(&r->name));
+    if (bytes != mr_npz_bytes(&r->array))
+        return mr_fail(err, MR_MISUSE, "%s: %s has %llu bytes, not %zu", mr_buf_text(&r->name), mr_buf_text(&r->member),
+                       (unsigned long long)mr_npz_bytes(&r->array), bytes);
+    r->met = false;
+    mr_status status = bytes ? read_exactly(r, to, bytes, err) : MR_OK;
+    if (status != MR_OK)
+        return status;
+    la_ssize_t n = archive_read_data(r->archive, &beyond, 1);      /* also meets the end, and with it the CRC */
+    if (n < 0)
+        return broken(r, "it cannot be read", err);
+    return n == 0 ? MR_OK : refuse(r, "is longer than its header says", err);
+}

@@ -1,0 +1,166 @@
+/* optimizer.c - learning rate, clipping and the update of all parameters at once.
+ * Invariant: nothing is changed unless the norm of all gradients is a finite number, and that is judged here, in a file
+ * that is compiled without -ffast-math, where the question has a meaning. */
+#include "optimizer.h"
+
+#include <math.h>
+
+/* Of the whole learning rate, before update number `done` + 1.  The order of operations is that of the schedules'
+ * source: 1 + cos() loses digits at the end of a run, and only the same roundings give the same last learning rates. */
+static double factor(const mr_schedule_lr *s, uint64_t done)
+{
+    if (done < s->warmup)
+        return (double)done / (double)s->warmup;
+    if (s->decay == MR_DECAY_NONE)
+        return 1;
+    if (done >= s->steps)
+        return 0;
+    double span = s->steps > s->warmup ? (double)(s->steps - s->warmup) : 1;
+    if (s->decay == MR_DECAY_LINEAR)
+        return (double)(s->steps - done) / span;
+    return fmax(0, 0.5 * (1 + cos(3.14159265358979323846 * ((double)(done - s->warmup) / span))));
+}
+
+double mr_lr_at(const mr_schedule_lr *s, uint64_t update)
+{
+    return s->base * factor(s, update ? update - 1 : 0);
+}
+
+static bool below(double x, double low, double end)
+{
+    return x >= low && x < end;         /* false for what is no number */
+}
+
+static mr_status check_schedule(const mr_schedule_lr *s, mr_error *err)
+{
+    if (!below(s->base, 0, HUGE_VAL))
+        return mr_fail(err, MR_MISUSE, "--lr: %g is no learning rate; give a number from 0 up", s->base);
+    if (!s->steps && s->decay != MR_DECAY_NONE)
+        return mr_fail(err, MR_MISUSE, "--steps: 0 updates leave nothing to decay over; give at least 1");
+    if (s->steps && s->warmup > s->steps)
+        return mr_fail(err, MR_MISUSE, "--warmup: %llu updates are more than the run's %llu; give at most those",
+                       (unsigned long long)s->warmup, (unsigned long long)s->steps);
+    return MR_OK;
+}
+
+static mr_status check_options(const mr_optimizer_options *o, mr_error *err)
+{
+    mr_status status = check_schedule(&o->lr, err);
+    if (status != MR_OK)
+        return status;
+    if (!below(o->weight_decay, 0, HUGE_VAL))
+        return mr_fail(err, MR_MISUSE, "--weight-decay: %g is no decay; give a number from 0 up", o->weight_decay);
+    if (!below(o->clip, 0, HUGE_VAL))
+        return mr_fail(err, MR_MISUSE, "--clip: %g is no norm; give a number above 0, or 0 for no clipping", o->clip);
+    if (o->kind == MR_SGD && !below(o->momentum, 0, 1))
+        return mr_fail(err, MR_MISUSE, "--momentum: %g is not from 0 up to below 1", o->momentum);
+    if (o->kind == MR_ADAMW && !below(o->beta1, 0, 1))
+        return mr_fail(err, MR_MISUSE, "--beta1: %g is not from 0 up to below 1", o->beta1);
+    if (o->kind == MR_ADAMW && !below(o->beta2, 0, 1))
+        return mr_fail(err, MR_MISUSE, "--beta2: %g is not from 0 up to below 1", o->beta2);
+    /* Where no gradient ever was, the update is 0 / (0 + eps): eps has to be there in float32 too. */
+    if (o->kind == MR_ADAMW && !below(o->eps, 1e-30, 1))
+        return mr_fail(err, MR_MISUSE, "--eps: %g is not from 1e-30 up to below 1", o->eps);
+    return MR_OK;
+}
+
+mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params *params, mr_device *device,
+                            mr_optimizer *out, mr_error *err)
+{
+    mr_status status = check_options(options, err);
+    if (status != MR_OK)
+        return status;
+    mr_optimizer o = {
+        .options = *options, .params = params, .device = device, .slots = options->kind == MR_ADAMW ? 2 : 1};
+    for (unsigned i = 0; i < o.slots && status == MR_OK; i++)
+        status = device->card->alloc(device, params->total * sizeof(float), (void **)&o.state[i], err);
+    if (status == MR_OK)
+        *out = o;
+    else
+        mr_optimizer_close(&o);
+    return status;
+}
+
+void mr_optimizer_close(mr_optimizer *o)
+{
+    for (unsigned i = 0; i < o->slots; i++)
+        o->device->card->free(o->device, o->state[i]);
+    *o = (mr_optimizer){0};
+}
+
+/* ---- one update ------------------------------------------------------------------------------------------------- */
+
+typedef struct run {                /* of the flat buffers: neighbours that decay alike */
+    uint64_t from, end;
+    bool decays;
+} run;
+
+/* The part that begins with parameter *next, which moves on behind it; gaps go with the parameter before them. */
+static bool next_part(const mr_params *p, bool decay, size_t *next, run *out)
+{
+    size_t i = *next;
+    if (i >= p->count)
+        return false;
+    *out = (run){.from = i ? p->items[i].offset : 0, .end = p->total, .decays = decay && p->items[i].decays};
+    while (++i < p->count && (decay && p->items[i].decays) == out->decays)
+        ;
+    if (i < p->count)
+        out->end = p->items[i].offset;
+    *next = i;
+    return true;
+}
+
+static void update_part(const mr_optimizer *o, const mr_update *whole, const run *part)
+{
+    mr_update u = *whole;
+    u.count = part->end - part->from;
+    u.w += part->from;
+    u.g += part->from;
+    u.m += part->from;
+    u.v = u.v ? u.v + part->from : NULL;
+    u.decay = part->decays ? o->options.weight_decay : 0;
+    if (o->options.kind == MR_ADAMW)
+        o->device->card->adamw(o->device, &u);
+    else
+        o->device->card->sgd(o->device, &u);
+}
+
+mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, const float *gradients, float *values,
+                              mr_update_facts *facts, mr_error *err)
+{
+    const mr_optimizer_options *how = &o->options;
+    unsigned long long number = update;
+    if (update == 0)
+        return mr_fail(err, MR_MISUSE, "optimizer: updates are counted from 1");
+    if (!(divisor > 0) || !isfinite(divisor))
+        return mr_fail(err, MR_MISUSE, "update %llu: a mean over a weight of %g samples is none", number, divisor);
+    double norm = sqrt(o->device->card->sum_squares(o->device, o->params->total, gradients)) / divisor;
+    if (!isfinite(norm))
+        return mr_fail(err, MR_BAD_DATA,
+                       "update %llu: the gradients are not finite (norm %s): the run went astray; start again from a "
+                       "checkpoint with a lower --lr, a longer --warmup or a --clip",
+                       number, isnan(norm) ? "nan" : "inf");
+
+    /* torch clips by clamp(clip / (norm + 1e-6), max=1): just below the limit, too, the factor is under 1. */
+    double clipping = how->clip > 0 ? fmin(1, how->clip / (norm + 1e-6)) : 1;
+    const mr_update whole = {
+        .w = values,
+        .g = gradients,
+        .m = o->state[0],
+        .v = o->state[1],
+        .g_scale = clipping / divisor,
+        .lr = mr_lr_at(&how->lr, update),
+        .momentum = how->momentum,
+        .beta1 = how->beta1,
+        .beta2 = how->beta2,
+        .eps = how->eps,
+        .correction1 = 1 - pow(how->beta1, (double)update),
+        .correction2 = 1 - pow(how->beta2, (double)update),
+    };
+    run part;
+    for (size_t next = 0; next_part(o->params, how->weight_decay > 0, &next, &part);)
+        update_part(o, &whole, &part);
+    if (facts)
+        *facts = (mr_update_facts){.lr = whole.lr, .grad_norm = norm};
+    return MR_OK;
+}

@@ -1,0 +1,70 @@
+/* params.c - the parameters of a model by name.
+ * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, as vector loads like it. */
+#include "params.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16 };
+
+const mr_param *mr_params_find(const mr_params *p, const char *name)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (strcmp(p->items[i].name, name) == 0)
+            return &p->items[i];
+    return NULL;
+}
+
+/* Elements of the shape; 0: a side is 0, or more bytes than an address can name. */
+static uint64_t count_elements(unsigned dims, const uint64_t *shape)
+{
+    uint64_t count = 1;
+    for (unsigned i = 0; i < dims; i++)
+        if (__builtin_mul_overflow(count, shape[i], &count))
+            return 0;
+    return count > SIZE_MAX / (4 * sizeof(float)) ? 0 : count;
+}
+
+mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uint64_t *shape, bool decays,
+                        uint64_t *offset, mr_error *err)
+{
+    char text[128];
+    if (strlen(name) >= MR_PARAM_NAME || dims > MR_PARAM_DIMS)
+        return mr_fail(err, MR_MISUSE, "parameter '%s': its name or its shape is too long", name);
+    uint64_t count = count_elements(dims, shape), total;
+    mr_shape_text(dims, shape, text, sizeof text);
+    if (!count || __builtin_add_overflow(p->total, (count + ALIGN - 1) / ALIGN * ALIGN, &total) ||
+        total > SIZE_MAX / sizeof(float))
+        return mr_fail(err, MR_MISUSE, "parameter '%s': no memory holds the shape %s", name, text);
+    if (mr_params_find(p, name))
+        return mr_fail(err, MR_MISUSE, "parameter '%s' was added before", name);
+    if (!MR_GROW(p->items, p->count, p->room))
+        return mr_fail_memory(err, "listing a model's parameters");
+    mr_param *item = &p->items[p->count++];
+    *item = (mr_param){.dims = dims, .offset = p->total, .count = count, .decays = decays};
+    snprintf(item->name, sizeof item->name, "%s", name);
+    for (unsigned i = 0; i < dims; i++)
+        item->shape[i] = shape[i];
+    if (offset)
+        *offset = item->offset;
+    p->total = total;
+    p->elements += count;
+    return MR_OK;
+}
+
+void mr_params_release(mr_params *p)
+{
+    free(p->items);
+    *p = (mr_params){0};
+}
+
+void mr_shape_text(unsigned dims, const uint64_t *shape, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "[");
+    for (unsigned i = 0; i < dims && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%" PRIu64, i ? ", " : "", shape[i]);
+    if (at < size)
+        snprintf(text + at, size - at, "]");
+}

@@ -1,0 +1,117 @@
+/* settings.h - every option of `millrace train`: one table row each, kept in the checkpoint, read back on resume.
+ * Invariant: an option that changes what is learned is marked `fixed`: a resumed run takes it from the checkpoint, and
+ * one that says otherwise is refused.  A new option is one row. */
+#ifndef MR_SETTINGS_H
+#define MR_SETTINGS_H
+
+#include "json.h"
+
+typedef enum mr_setting_kind {
+    MR_SET_COUNT,                   /* uint64_t */
+    MR_SET_REAL,                    /* double */
+    MR_SET_WORD,                    /* const char *, one of the words behind '|' in the row's argument */
+    MR_SET_TEXT,                    /* const char *, "" when not given */
+    MR_SET_FLAG,                    /* bool */
+} mr_setting_kind;
+
+/* X(group, kind, type, field, word, argument, default, fixed, help) */
+#define MR_SETTINGS(X)                                                                                                 \
+    X(1, MR_SET_TEXT, const char *, model, "model", "NAME", "ViT-B_16", true,                                          \
+      "ViT-B_16, ViT-B_32, ViT-L_16, ViT-L_32, ViT-H_14, or vit with a shape of its own")                              \
+    X(1, MR_SET_TEXT, const char *, pretrained, "pretrained", "FILE", "", true,                                        \
+      "start from Google's .npz weights (or a weights.npz of ours); the head starts at zero")                          \
+    X(1, MR_SET_COUNT, uint64_t, image_size, "image-size", "PIXELS", "224", true, "side of the square the model sees") \
+    X(1, MR_SET_COUNT, uint64_t, patch, "patch", "PIXELS", "0", true, "side of a patch (0: the model's own)")          \
+    X(1, MR_SET_COUNT, uint64_t, hidden, "hidden", "N", "0", true, "width of a token (0: the model's own)")            \
+    X(1, MR_SET_COUNT, uint64_t, layers, "layers", "N", "0", true, "blocks (0: the model's own)")                      \
+    X(1, MR_SET_COUNT, uint64_t, heads, "heads", "N", "0", true, "attention heads (0: the model's own)")               \
+    X(1, MR_SET_COUNT, uint64_t, mlp, "mlp", "N", "0", true, "width inside the MLP (0: the model's own)")              \
+    X(2, MR_SET_TEXT, const char *, split, "split", "NAME", "train", true, "split to learn from")                      \
+    X(2, MR_SET_TEXT, const char *, eval_split, "eval-split", "NAME", "", true,                                        \
+      "split to judge by (default: val, else test, else none)")                                                        \
+    X(2, MR_SET_REAL, double, scale_min, "scale-min", "SHARE", "0.05", true,                                           \
+      "smallest part of a picture's area that a training crop shows")                                                  \
+    X(2, MR_SET_FLAG, bool, flip, "flip", NULL, "", true, "mirror half of the training pictures")                      \
+    X(2, MR_SET_WORD, const char *, orientation, "orientation", "ignore|apply", "ignore", true,                        \
+      "EXIF orientation; the reference trainers ignore it")                                                            \
+    X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", true,                                                   \
+      "damaged samples a rank may meet and pass over before the run ends")                                             \
+    X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", true,                                 \
+      "what takes the place of such a sample: the next good one, or nothing")                                          \
+    X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", false, "samples a rank and micro-step")                    \
+    X(3, MR_SET_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", false, "micro-steps an update")                   \
+    X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", true, "updates of the whole run (default: by --epochs)")    \
+    X(3, MR_SET_COUNT, uint64_t, epochs, "epochs", "N", "10", true, "passes over the split, unless --steps is given")  \
+    X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", true, "learning rate (0: 0.03 for sgd, 0.001 for adamw)")         \
+    X(3, MR_SET_TEXT, const char *, warmup, "warmup", "N", "", true,                                                   \
+      "updates of linear warm-up (default: 500, or a tenth of a shorter run)")                                         \
+    X(3, MR_SET_WORD, const char *, decay, "decay", "cosine|linear|none", "cosine", true, "of the rate, after warm-up")\
+    X(3, MR_SET_WORD, const char *, optimizer, "optimizer", "sgd|adamw", "sgd", true, "SGD with momentum, or AdamW")   \
+    X(3, MR_SET_REAL, double, momentum, "momentum", "M", "0.9", true, "of sgd")                                        \
+    X(3, MR_SET_REAL, double, adam_eps, "adam-eps", "E", "1e-8", true, "of adamw")                                     \
+    X(3, MR_SET_REAL, double, weight_decay, "weight-decay", "D", "0", true, "pull of all parameters towards zero")                       \
+    X(3, MR_SET_REAL, double, clip, "clip", "NORM", "1", true, "largest norm of all gradients together (0: no limit)") \
+    X(3, MR_SET_REAL, double, dropout, "dropout", "P", "0.1", true, "share of activations dropped, at three places")   \
+    X(3, MR_SET_COUNT, uint64_t, seed, "seed", "N", "42", true, "of order, crops, dropout and start values")           \
+    X(4, MR_SET_TEXT, const char *, device, "device", "NAME", "cpu", false, "where the arithmetic is done")            \
+    X(4, MR_SET_COUNT, uint64_t, threads, "threads", "N", "0", false,                                                  \
+      "threads a rank, for the model and for the loader (0: the processors at hand, shared by the ranks)")             \
+    X(4, MR_SET_COUNT, uint64_t, prefetch, "prefetch", "N", "2", false, "batches made ahead, a rank")                  \
+    X(4, MR_SET_WORD, const char *, exchange, "exchange", "flat|buckets", "flat", false,                               \
+      "gradients summed over ranks after the backward pass, or piece by piece during it")                              \
+    X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", false,                                          \
+      "judge, and write a checkpoint, every N updates (0: at the end only)")                                           \
+    X(5, MR_SET_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", false, "a line every N updates")           \
+    X(5, MR_SET_TEXT, const char *, output, "output", "DIR", "", false,                                                \
+      "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
+    X(5, MR_SET_COUNT, uint64_t, keep, "keep", "N", "2", false,                                                        \
+      "checkpoints kept: the newest N, and the best (0: all)")                                                         \
+    X(5, MR_SET_FLAG, bool, resume, "resume", NULL, "", false,                                                         \
+      "go on from the newest checkpoint of --output, with the options it was begun with; from the start if there "     \
+      "is none")                                                                                                       \
+    X(5, MR_SET_COUNT, uint64_t, stop_after, "stop-after", "N", "0", false,                                            \
+      "end with a checkpoint after N updates of this run, as a time limit would")                                      \
+    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", false, "one JSON line an update")                          \
+    X(5, MR_SET_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", false,                  \
+      "first updates that do not count for samples per second")                                                        \
+    X(5, MR_SET_FLAG, bool, plan, "plan", NULL, "", false,                                                             \
+      "print parameters, FLOPs, memory and steps of the run, and do not run it")                                       \
+    X(5, MR_SET_FLAG, bool, quiet, "quiet", NULL, "", false, "no progress, no table")
+
+typedef struct mr_settings {
+    const char *dataset;
+#define X(group, kind, type, field, ...) type field;
+    MR_SETTINGS(X)
+#undef X
+    struct {
+#define X(group, kind, type, field, ...) bool field;
+        MR_SETTINGS(X)
+#undef X
+    } given;
+    char **owned;                   /* texts adopted from a checkpoint */
+    size_t owned_count, owned_room;
+} mr_settings;
+
+typedef struct mr_setting {
+    int group;
+    mr_setting_kind kind;
+    const char *word, *argument, *standard, *help;
+    bool fixed;
+    size_t offset, given;
+} mr_setting;
+
+extern const mr_setting mr_setting_rows[];
+extern const size_t mr_setting_count;
+
+/* All defaults. */
+mr_status mr_settings_begin(mr_settings *s, mr_error *err);
+void mr_settings_release(mr_settings *s);
+/* One option from text (lent; NULL for flags).  MR_MISUSE says what would do. */
+mr_status mr_settings_take(mr_settings *s, const mr_setting *row, const char *text, mr_error *err);
+
+/* The fixed ones as an object; NULL: out of memory. */
+json_t *mr_settings_json(const mr_settings *s);
+/* Fixed options not given become those of `options`.  MR_MISUSE: one was given and differs. */
+mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);
+
+#endif

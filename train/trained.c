@@ -1,0 +1,168 @@
+/* trained.c - a checkpoint and a dataset brought together. */
+#include "trained.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "dataset.h"
+#include "text.h"
+#include "trainer.h"
+
+enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20 };
+
+static uint64_t number(const char *option, const char *arg, uint64_t low, struct argp_state *state)
+{
+    uint64_t n;
+    if (!mr_text_parse_u64(arg, &n) || n < low || n > MAX_BATCH)
+        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %d", option, arg, (unsigned long long)low, MAX_BATCH);
+    return n;
+}
+
+static void end(mr_trained_request *q, struct argp_state *state)
+{
+    if (q->args < 2)
+        mr_cli_misuse(state, "which dataset, and which checkpoint? Name the dataset's directory, then the run's");
+    if (!q->batch)
+        q->batch = DEFAULT_BATCH;
+    if (!q->device)
+        q->device = "cpu";
+}
+
+bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_request *q)
+{
+    switch (key) {
+    case MR_OPT_EVAL_SPLIT: q->split = arg; break;
+    case MR_OPT_EVAL_BATCH: q->batch = number("batch", arg, 1, state); break;
+    case MR_OPT_EVAL_THREADS: q->threads = number("threads", arg, 0, state); break;
+    case MR_OPT_EVAL_DEVICE: q->device = arg; break;
+    case MR_OPT_EVAL_BEST: q->best = true; break;
+    case MR_OPT_EVAL_MAX_BAD: q->max_bad = number("max-bad", arg, 0, state); break;
+    case ARGP_KEY_ARG:
+        if (q->args == 2)
+            mr_cli_misuse(state, "a dataset and a checkpoint; '%s' is one too many", arg);
+        *(q->args++ == 0 ? &q->dataset : &q->checkpoint) = arg;
+        break;
+    case ARGP_KEY_END: end(q, state); break;
+    default: return false;
+    }
+    return true;
+}
+
+/* ---- classes ------------------------------------------------------------------------------------------------------ */
+
+const char *mr_trained_class(const mr_trained *t, int32_t class)
+{
+    const char *name = NULL;
+    if (class >= 0)
+        name = json_string_value(json_array_get(json_object_get(t->checkpoint.facts, "classes"), (size_t)class));
+    return name ? name : "";
+}
+
+static mr_status map_classes(const mr_trained_request *q, mr_trained *t, mr_error *err)
+{
+    const mr_manifest *m = mr_dataset_manifest(t->ds);
+    size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
+    if (known != t->checkpoint.model.classes)
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: names %zu classes of %u", t->path, known,
+                       t->checkpoint.model.classes);
+    t->classes = mr_alloc(m->class_count + 1, sizeof *t->classes);
+    if (!t->classes)
+        return mr_fail_memory(err, "mapping classes");
+    for (size_t i = 0; i < m->class_count; i++) {
+        t->classes[i] = -1;
+        for (size_t k = 0; k < known && t->classes[i] < 0; k++)
+            if (strcmp(m->classes[i].name, mr_trained_class(t, (int32_t)k)) == 0)
+                t->classes[i] = (int32_t)k;
+        if (t->classes[i] < 0 && !q->no_labels)
+            return mr_fail(err, MR_MISUSE, "%s: has a class \"%s\", and the model of %s was trained on %zu others (\"%s\", "
+                           "...); 'millrace predict --no-labels' predicts without comparing", q->dataset,
+                           m->classes[i].name, t->path, known, mr_trained_class(t, 0));
+    }
+    return MR_OK;
+}
+
+/* ---- everything together ------------------------------------------------------------------------------------------ */
+
+static mr_status transform_of(const mr_trained *t, mr_transform *out, mr_error *err)
+{
+    const json_t *facts = json_object_get(t->checkpoint.facts, "transform");
+    const char *orientation = json_string_value(json_object_get(facts, "orientation"));
+    const char *eval = json_string_value(json_object_get(facts, "eval"));
+    json_int_t size = json_integer_value(json_object_get(facts, "size"));
+    if (!orientation || !eval || strcmp(eval, "square") != 0 || size != t->checkpoint.model.image)
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: does not say how pictures are shown to the model", t->path);
+    *out = mr_eval_transform(t->checkpoint.model.image, strcmp(orientation, "apply") == 0);
+    return MR_OK;
+}
+
+static mr_status find_split(const mr_trained_request *q, const mr_manifest *m, const char **out, mr_error *err)
+{
+    if (q->split && mr_manifest_split(m, q->split)) {
+        *out = q->split;
+        return MR_OK;
+    }
+    if (q->split)
+        return mr_fail(err, MR_MISUSE, "--split %s: %s has no such split", q->split, q->dataset);
+    *out = mr_manifest_split(m, "val") ? "val" : "test";
+    return mr_manifest_split(m, *out) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: has neither val nor test; name a --split",
+                                                        q->dataset);
+}
+
+static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned threads, mr_error *err)
+{
+    mr_checkpoint *c = &t->checkpoint;
+    mr_device_options device = {.threads = threads};
+    size_t bytes = c->params.total * sizeof(float);
+    c->model.dropout = 0;
+    mr_status status = mr_device_open(q->device, &device, &t->device, err);
+    if (status == MR_OK)
+        status = c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err);
+    if (status == MR_OK)
+        status = t->device->card->alloc(t->device, bytes, (void **)&t->values, err);
+    if (status != MR_OK)
+        return status;
+    t->device->card->upload(t->device, t->values, c->values, bytes);
+    return t->device->card->wait(t->device, err);
+}
+
+mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+{
+    unsigned threads = mr_rank_threads(q->threads, ranks);
+    mr_transform transform;
+    const char *split = NULL;
+    mr_status status = mr_dataset_open(q->dataset, &t->ds, err);
+    if (status == MR_OK)
+        status = mr_checkpoint_read(q->checkpoint, q->best, false, &t->checkpoint, &t->path, err);
+    if (status == MR_OK)
+        status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
+    if (status == MR_OK)
+        status = transform_of(t, &transform, err);
+    if (status == MR_OK)
+        status = map_classes(q, t, err);
+    if (status == MR_OK)
+        status = place(q, t, threads, err);
+    if (status != MR_OK)
+        return status;
+    t->evaluator = (mr_evaluator){
+        .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
+        .batch = q->batch, .classes = t->classes,
+        .loader = {.split = split, .threads = threads, .transform = transform,
+                   .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad},
+    };
+    return MR_OK;
+}
+
+void mr_trained_close(mr_trained *t)
+{
+    if (t->model)
+        t->checkpoint.model.card->close(t->model);
+    if (t->device && t->values)
+        t->device->card->free(t->device, t->values);
+    mr_device_close(t->device);
+    mr_checkpoint_release(&t->checkpoint);
+    mr_dataset_free(t->ds);
+    free(t->classes);
+    free(t->path);
+    memset(t, 0, sizeof *t);
+}

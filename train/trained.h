@@ -1,0 +1,52 @@
+/* trained.h - a checkpoint and a dataset brought together, for eval and predict.
+ * Invariant: classes meet by name, never by number; pictures are shown as the checkpoint says its model saw them. */
+#ifndef MR_TRAINED_H
+#define MR_TRAINED_H
+
+#include "checkpoint.h"
+#include "evaluation.h"
+
+typedef struct mr_trained_request {     /* zeroed before parsing */
+    const char *dataset, *checkpoint, *split, *device;
+    uint64_t batch, threads, max_bad;
+    bool best, no_labels;
+    unsigned args;
+} mr_trained_request;
+
+typedef struct mr_trained {
+    mr_checkpoint checkpoint;
+    char *path;                         /* the checkpoint's own directory */
+    mr_dataset *ds;
+    mr_device *device;
+    mr_model *model;
+    float *values;                      /* on the device */
+    int32_t *classes;                   /* dataset's class -> model's */
+    mr_evaluator evaluator;
+} mr_trained;
+
+/* Everything but the judging.  MR_MISUSE: no such split; a class of the dataset that the model does not have (with
+ * no_labels that is fine). */
+mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *out, mr_error *err);
+void mr_trained_close(mr_trained *t);       /* a zeroed one is fine */
+
+const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" for -1 */
+
+/* ---- the part of the command lines that both share ---------------------------------------------------------------- */
+
+enum { MR_OPT_EVAL_SPLIT = 3072, MR_OPT_EVAL_BATCH, MR_OPT_EVAL_THREADS, MR_OPT_EVAL_DEVICE, MR_OPT_EVAL_BEST,
+       MR_OPT_EVAL_MAX_BAD };
+
+#define MR_TRAINED_OPTIONS                                                                                             \
+    {"split", MR_OPT_EVAL_SPLIT, "NAME", 0, "split to judge (default: val, else test)", 1},                            \
+    {"best", MR_OPT_EVAL_BEST, NULL, 0, "of the checkpoints in RUN the one with the best accuracy, not the newest", 1},\
+    {"batch", MR_OPT_EVAL_BATCH, "N", 0, "samples a rank and step (default 32)", 1},                                   \
+    {"threads", MR_OPT_EVAL_THREADS, "N", 0, "threads a rank (default: the processors at hand, shared by the ranks)",  \
+     1},                                                                                                               \
+    {"device", MR_OPT_EVAL_DEVICE, "NAME", 0, "where the arithmetic is done (default cpu)", 1},                        \
+    {"max-bad", MR_OPT_EVAL_MAX_BAD, "N", 0, "damaged samples a rank may pass over (default 0)", 1}
+
+struct argp_state;
+/* True if `key` was one of the rows above, one of the two arguments or the end. */
+bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_request *q);
+
+#endif

@@ -1,0 +1,238 @@
+/* trainer.c - the loop: updates, evaluations, checkpoints.
+ * Invariant: a failure of one rank reaches all of them at the next begin of the exchange or the next agreement, so that
+ * all end together with the words of the one that failed. */
+#include "trainer.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset.h"
+#include "term.h"
+
+/* What ranks tell one another at each update, beside the gradients. */
+enum { LOSS, WEIGHT, SAMPLES, STOP, NUMBERS };
+
+/* A signal handler has nothing else to write to. */
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int number)
+{
+    signalled = number;
+}
+
+typedef struct update {
+    double numbers[NUMBERS], sums[NUMBERS];
+    mr_update_facts facts;
+    float *losses;                  /* [batch], host */
+    mr_status carried;              /* what went wrong on this rank alone since the update before */
+    mr_error words;
+} update;
+
+/* ---- one update -------------------------------------------------------------------------------------------------- */
+
+static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, mr_error *err)
+{
+    double weight;
+    mr_model_output out;
+    mr_status status = mr_feed_next(&t->feed, in, &weight, err);
+    if (status != MR_OK || in->count == 0)
+        return status;
+    in->training = true;
+    t->config.card->forward(t->model, t->values, in, &out);
+    t->device->card->download(t->device, u->losses, out.losses, in->count * sizeof *u->losses);
+    status = t->device->card->wait(t->device, err);
+    for (size_t i = 0; i < in->count; i++)
+        u->numbers[LOSS] += (double)u->losses[i];
+    u->numbers[WEIGHT] += weight;
+    u->numbers[SAMPLES] += (double)in->count;
+    return status;
+}
+
+static void ready(void *ctx, uint64_t from)
+{
+    mr_exchange_ready(ctx, from);
+}
+
+/* The micro-steps of one update; the gradients of the last one are exchanged while they are made. */
+static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
+{
+    float *gradients = mr_exchange_gradients(t->exchange);
+    mr_model_input in = {0};
+    mr_status status = u->carried;
+    if (status != MR_OK && err)
+        *err = u->words;
+    t->device->card->zero(t->device, gradients, t->params.total * sizeof *gradients);
+    for (uint64_t micro = 1; status == MR_OK; micro++) {
+        status = forward(t, u, &in, err);
+        bool last = micro == t->settings->grad_accum ||
+                    (status == MR_OK && t->feed.batch->step + 1 == t->steps);      /* an update ends with its epoch */
+        if (status != MR_OK || last)
+            break;
+        if (in.count)
+            t->config.card->backward(t->model, t->values, gradients, NULL, NULL);
+    }
+    u->numbers[STOP] = signalled;
+    status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
+    if (status == MR_OK && in.count)
+        t->config.card->backward(t->model, t->values, gradients, ready, t->exchange);
+    return status;
+}
+
+static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
+{
+    const float *sum;
+    memset(u->numbers, 0, sizeof u->numbers);
+    mr_status status = accumulate(t, u, err);
+    if (status == MR_OK)
+        status = t->device->card->wait(t->device, err);
+    if (status == MR_OK)
+        status = mr_exchange_finish(t->exchange, &sum, err);
+    /* Nothing but masked samples: there is nothing to learn from, and no step. */
+    if (status == MR_OK)
+        status = mr_optimizer_update(&t->optimizer, t->done + 1, u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1, sum,
+                                     t->values, &u->facts, err);
+    if (status == MR_OK) {
+        t->done++;
+        t->cursor = mr_loader_cursor(t->feed.loader);
+    }
+    return status;
+}
+
+/* ---- between updates --------------------------------------------------------------------------------------------- */
+
+static mr_status evaluate(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    mr_evaluator e = {
+        .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
+        .loader = {.split = t->eval_split, .threads = t->threads, .prefetch = (unsigned)s->prefetch,
+                   .transform = mr_eval_transform(t->config.image, s->orientation[0] == 'a'),
+                   .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad},
+    };
+    mr_evaluation result;
+    mr_status status = mr_evaluate(&e, t->values, &result, err);
+    if (status != MR_OK)
+        return status;
+    t->accuracy = result.accuracy;
+    if (result.accuracy > t->best_accuracy) {
+        t->best_accuracy = result.accuracy;
+        t->best_update = t->done;
+    }
+    mr_journal_evaluation told = {t->done, result.loss, result.accuracy, result.samples, result.seconds};
+    return mr_journal_evaluated(t->journal, &told, err);
+}
+
+static mr_status to_host(mr_trainer *t, const float *there, float **out, mr_error *err)
+{
+    *out = mr_alloc(t->params.total, sizeof **out);
+    if (!*out)
+        return mr_fail_memory(err, "writing a checkpoint");
+    t->device->card->download(t->device, *out, there, t->params.total * sizeof **out);
+    return MR_OK;
+}
+
+static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
+{
+    bool host = t->device->card->host_memory;
+    mr_checkpoint c = {
+        .model = t->config, .params = t->params, .values = t->values, .optimizer = t->update_rule.kind,
+        .slots = t->optimizer.slots, .state = {t->optimizer.state[0], t->optimizer.state[1]}, .update = t->done,
+        .cursor = t->cursor, .seed = t->settings->seed, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
+        .best_update = t->best_update, .facts = t->facts,
+    };
+    float *copies[3] = {NULL};
+    mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
+    for (unsigned i = 0; i < c.slots && !host && status == MR_OK; i++)
+        status = to_host(t, t->optimizer.state[i], &copies[1 + i], err);
+    if (!host) {
+        c.values = copies[0];
+        c.state[0] = copies[1];
+        c.state[1] = copies[2];
+    }
+    if (status == MR_OK)
+        status = mr_checkpoint_write(&c, t->settings->output, (unsigned)t->settings->keep, NULL, err);
+    for (size_t i = 0; i < MR_COUNT(copies); i++)
+        free(copies[i]);
+    return status;
+}
+
+mr_status mr_trainer_save(mr_trainer *t, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (*t->settings->output && mr_ranks_rank(t->ranks) == 0)
+        status = write_checkpoint(t, err);
+    return mr_ranks_agree(t->ranks, status, err);
+}
+
+static mr_status pause_for(mr_trainer *t, const update *u, bool ends, mr_error *err)
+{
+    uint64_t every = t->settings->eval_every;
+    bool over = t->done == t->updates, due = over || (every && t->done % every == 0);
+    if (!due && !ends)
+        return MR_OK;
+    if (u->carried != MR_OK && err)
+        *err = u->words;
+    mr_status status = mr_ranks_agree(t->ranks, u->carried, err);
+    if (status == MR_OK && due && t->eval_split)
+        status = mr_ranks_agree(t->ranks, evaluate(t, err), err);
+    if (status == MR_OK)
+        status = mr_trainer_save(t, err);
+    return status;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_error *err)
+{
+    double since = mr_seconds(), waited = 0, exchanged = 0;
+    mr_status status = MR_OK;
+    while (status == MR_OK && t->done < end && !*stopped) {
+        status = one_update(t, u, err);
+        if (status != MR_OK)
+            break;
+        double now = mr_seconds(), weight = u->sums[WEIGHT];
+        mr_journal_update told = {
+            .update = t->done, .loss = weight > 0 ? u->sums[LOSS] / weight : 0, .lr = u->facts.lr,
+            .grad_norm = u->facts.grad_norm, .samples = (uint64_t)u->sums[SAMPLES], .seconds = now - since,
+            .wait = t->feed.waited - waited, .exchange = mr_exchange_seconds(t->exchange) - exchanged,
+        };
+        *stopped = u->sums[STOP] > 0 ? (signalled ? signalled : SIGTERM) : 0;
+        u->carried = mr_journal_update_done(t->journal, &told, &u->words);
+        status = pause_for(t, u, *stopped || t->done == end, err);
+        since = mr_seconds();
+        waited = t->feed.waited;
+        exchanged = mr_exchange_seconds(t->exchange);
+    }
+    return status;
+}
+
+mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
+{
+    update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
+    struct sigaction action = {.sa_handler = on_signal}, old[2];
+    uint64_t end = t->updates;
+    if (!u.losses)
+        return mr_fail_memory(err, "training");
+    if (t->settings->stop_after && t->settings->stop_after < end - t->done)
+        end = t->done + t->settings->stop_after;
+    *stopped = 0;
+    signalled = 0;
+    /* Without an output there is nothing to save: signals do what they always do. */
+    if (*t->settings->output) {
+        sigaction(SIGINT, &action, &old[0]);
+        sigaction(SIGTERM, &action, &old[1]);
+    }
+    mr_status status = t->done < end ? loop(t, &u, end, stopped, err) : MR_OK;
+    if (status == MR_OK) {
+        mr_journal_end last = {.dataset = t->settings->dataset, .best_accuracy = t->best_accuracy,
+                               .best_update = t->best_update};
+        status = mr_journal_finish(t->journal, &last, err);
+    }
+    if (*t->settings->output) {
+        sigaction(SIGINT, &old[0], NULL);
+        sigaction(SIGTERM, &old[1], NULL);
+    }
+    free(u.losses);
+    return status;
+}

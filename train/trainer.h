@@ -1,0 +1,63 @@
+/* trainer.h - one training run on one rank.
+ * Invariant: an update sees the next batch * grad_accum * world samples of the epoch's order (fewer at its end), however
+ * they are divided among ranks and micro-steps; its gradient is the mean over them.  Between two updates the run's whole
+ * state is (values, optimizer, cursor, update), which is what a checkpoint holds.
+ *
+ *      loader -> feed -> model forward -> losses
+ *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values       */
+#ifndef MR_TRAINER_H
+#define MR_TRAINER_H
+
+#include "checkpoint.h"
+#include "evaluation.h"
+#include "exchange.h"
+#include "journal.h"
+#include "manifest.h"
+#include "settings.h"
+
+typedef struct mr_trainer {
+    mr_settings *settings;
+    mr_ranks *ranks;
+    mr_dataset *ds;
+    const mr_manifest *manifest;
+    const char *eval_split;         /* NULL: none */
+    unsigned threads;
+    mr_model_config config;
+    mr_params params;
+    mr_optimizer_options update_rule;
+    uint64_t steps;                 /* micro-steps an epoch */
+    uint64_t updates, first, done;  /* of the whole run; before this one; by now */
+    mr_cursor cursor;
+    mr_device *device;
+    mr_model *model;
+    float *values;                  /* on the device */
+    mr_optimizer optimizer;
+    mr_exchange *exchange;
+    mr_feed feed;
+    mr_journal *journal;
+    double accuracy, best_accuracy; /* -1: none yet */
+    uint64_t best_update;
+    json_t *facts;                  /* what checkpoints say beside the numbers */
+    mr_checkpoint *restored;        /* what the run goes on from; let go once it has been taken over */
+    mr_buf said;                    /* lines for people about how it was set up */
+} mr_trainer;
+
+/* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint. */
+mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
+/* Model, values, optimizer, exchange, loader.  Collective. */
+mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
+/* Runs to the end, to --stop-after or to the first SIGINT or SIGTERM (*stopped: which).  Collective. */
+mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err);
+void mr_trainer_close(mr_trainer *t);   /* a zeroed one is fine */
+
+/* Publishes a checkpoint of the state as it is (rank 0; collective). */
+mr_status mr_trainer_save(mr_trainer *t, mr_error *err);
+
+/* ---- what eval and predict have in common with training ----------------------------------------------------------- */
+
+/* The transform of evaluation that `size` and `apply_orientation` belong to, normalised as the reference trainers do. */
+mr_transform mr_eval_transform(uint32_t size, bool apply_orientation);
+/* Threads of this rank: as asked, or its share of the processors. */
+unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks);
+
+#endif

@@ -1,0 +1,244 @@
+/* trainer_prepare.c - from options and a dataset to a run that is known in every number, before memory is taken.
+ * Invariant: whatever can be found wrong with a run is found here, in a moment, and not after an hour. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dataset.h"
+#include "order.h"
+#include "pool.h"
+#include "schedule.h"
+#include "text.h"
+#include "trainer.h"
+
+typedef unsigned long long ull;
+
+enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500 };
+
+mr_transform mr_eval_transform(uint32_t size, bool apply_orientation)
+{
+    return (mr_transform){.kind = MR_TRANSFORM_SQUARE, .size = size, .apply_orientation = apply_orientation};
+}
+
+unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
+{
+    unsigned mine = mr_pool_processors(), world = mr_ranks_world(ranks);
+    if (asked)
+        return asked < MAX_BATCH ? (unsigned)asked : MAX_BATCH;
+    /* A launcher that binds ranks has shared the processors out already. */
+    if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
+        return mine;
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    unsigned sharers = local && atoi(local) > 0 ? (unsigned)atoi(local) : world;
+    return mine / sharers ? mine / sharers : 1;
+}
+
+/* ---- the checkpoint to go on from -------------------------------------------------------------------------------- */
+
+static mr_status resume(mr_trainer *t, mr_error *err)
+{
+    mr_settings *s = t->settings;
+    if (!*s->output)
+        return s->resume ? mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are") : MR_OK;
+    t->restored = mr_alloc(1, sizeof *t->restored);
+    if (!t->restored)
+        return mr_fail_memory(err, "reading the checkpoint");
+    char *found = NULL;
+    mr_status status = mr_checkpoint_read(s->output, false, true, t->restored, &found, err);
+    if (status == MR_MISUSE) {          /* none there: the run begins */
+        free(t->restored);
+        t->restored = NULL;
+        return MR_OK;
+    }
+    if (status != MR_OK)
+        return status;
+    if (!s->resume) {
+        status = mr_fail(err, MR_MISUSE, "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
+                         "another --output", s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
+        free(found);
+        return status;
+    }
+    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
+    free(found);
+    return mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
+}
+
+static mr_status same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err)
+{
+    const json_t *facts = t->restored->facts;
+    uint64_t kept = (uint64_t)json_integer_value(json_object_get(facts, "global_batch"));
+    const char *dataset = json_string_value(json_object_get(facts, "dataset"));
+    if (kept != global)
+        return mr_fail(err, MR_MISUSE, "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples an "
+                       "update; choose --batch and --grad-accum so that the product is that again", (ull)global, (ull)kept);
+    if (!dataset || strcmp(dataset, digest) != 0)
+        return mr_fail(err, MR_MISUSE, "%s: is not the dataset this run was begun with (digest %.16s..., then %.16s...)",
+                       t->settings->dataset, digest, dataset ? dataset : "unknown");
+    return MR_OK;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    static const char *const usual[] = {"val", "test"};
+    *train = mr_manifest_split(t->manifest, s->split);
+    if (!*train || (*train)->samples == 0)
+        return mr_fail(err, MR_MISUSE, "%s: has no samples in a split \"%s\" to learn from", s->dataset, s->split);
+    if (t->manifest->class_count == 0)
+        return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
+                       s->dataset, t->manifest->layout);
+    if (*s->eval_split) {
+        if (!mr_manifest_split(t->manifest, s->eval_split))
+            return mr_fail(err, MR_MISUSE, "--eval-split %s: %s has no such split", s->eval_split, s->dataset);
+        t->eval_split = s->eval_split;
+        return MR_OK;
+    }
+    for (size_t i = 0; i < MR_COUNT(usual) && !t->eval_split; i++) {
+        const mr_split *split = mr_manifest_split(t->manifest, usual[i]);
+        if (split && split->samples && strcmp(usual[i], s->split) != 0)
+            t->eval_split = usual[i];
+    }
+    return MR_OK;
+}
+
+static mr_status shape(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    mr_model_config c = {0};
+    mr_status status = mr_model_find(s->model, &c, err);
+    if (status != MR_OK)
+        return status;
+    const uint64_t asked[] = {s->image_size, s->patch, s->hidden, s->layers, s->heads, s->mlp};
+    uint32_t *const fields[] = {&c.image, &c.patch, &c.hidden, &c.layers, &c.heads, &c.mlp};
+    for (size_t i = 0; i < MR_COUNT(asked); i++) {
+        if (asked[i] > 1 << 20)
+            return mr_fail(err, MR_MISUSE, "a model's size of %llu is beyond reason", (ull)asked[i]);
+        if (asked[i])
+            *fields[i] = (uint32_t)asked[i];
+    }
+    c.classes = (uint32_t)t->manifest->class_count;
+    c.dropout = s->dropout;
+    status = c.card->check(&c, err);
+    if (status == MR_OK)
+        status = c.card->params(&c, &t->params, err);
+    t->config = c;
+    return status;
+}
+
+/* How many updates, and where the first one starts. */
+static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    mr_order order;
+    mr_schedule schedule;
+    mr_status status = mr_order_make(MR_SHUFFLE_FULL, train->samples, s->seed, 0, mr_split_mean_bytes(train), &order, err);
+    if (status == MR_OK)
+        status = mr_schedule_make(&order, s->batch * mr_ranks_world(t->ranks), mr_ranks_world(t->ranks), MR_TAIL_PARTIAL,
+                                  &schedule, err);
+    if (status != MR_OK)
+        return status;
+    t->steps = schedule.steps;
+    uint64_t an_epoch = (t->steps + s->grad_accum - 1) / s->grad_accum;
+    if (!s->steps && s->epochs > INT64_MAX / an_epoch)
+        return mr_fail(err, MR_MISUSE, "--epochs %llu: is beyond reason", (ull)s->epochs);
+    t->updates = s->steps ? s->steps : s->epochs * an_epoch;
+    if (t->updates == 0)
+        return mr_fail(err, MR_MISUSE, "--steps and --epochs are both 0: nothing would be learned");
+    if (t->restored) {
+        t->first = t->done = t->restored->update;
+        t->cursor = t->restored->cursor;
+        t->accuracy = t->restored->accuracy;
+        t->best_accuracy = t->restored->best_accuracy;
+        t->best_update = t->restored->best_update;
+    }
+    mr_buf_printf(&t->said, "%llu samples, %llu an update, %llu updates an epoch, %llu in all\n", (ull)train->samples,
+                  (ull)global, (ull)an_epoch, (ull)t->updates);
+    return MR_OK;
+}
+
+static mr_status rule(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    bool adamw = strcmp(s->optimizer, "adamw") == 0;
+    uint64_t warmup = t->updates / 10 < DEFAULT_WARMUP ? t->updates / 10 : DEFAULT_WARMUP;
+    if (*s->warmup && (!mr_text_parse_u64(s->warmup, &warmup) || warmup > t->updates))
+        return mr_fail(err, MR_MISUSE, "--warmup %s: expected a number of updates up to the run's %llu", s->warmup,
+                       (ull)t->updates);
+    t->update_rule = (mr_optimizer_options){
+        .kind = adamw ? MR_ADAMW : MR_SGD,
+        .lr = {.base = s->lr > 0 ? s->lr : adamw ? 0.001 : 0.03, .warmup = warmup, .steps = t->updates,
+               .decay = s->decay[0] == 'c' ? MR_DECAY_COSINE : s->decay[0] == 'l' ? MR_DECAY_LINEAR : MR_DECAY_NONE},
+        .momentum = s->momentum, .beta1 = 0.9, .beta2 = 0.999, .eps = s->adam_eps,
+        .weight_decay = s->weight_decay, .clip = s->clip,
+    };
+    return MR_OK;
+}
+
+/* What a later reader of the weights has to know: classes, and how pictures were shown. */
+static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    json_t *classes = json_array();
+    for (size_t i = 0; i < t->manifest->class_count; i++)
+        json_array_append_new(classes, json_string(t->manifest->classes[i].name));
+    json_t *transform = json_pack("{s:s, s:I, s:[f,f,f], s:[f,f,f], s:s, s:s}", "eval", "square", "size",
+                                  (json_int_t)t->config.image, "mean", 0.5, 0.5, 0.5, "std", 0.5, 0.5, 0.5,
+                                  "filter", "bilinear", "orientation", s->orientation);
+    t->facts = json_pack("{s:o, s:o, s:o, s:s, s:I, s:I}", "classes", classes, "transform", transform, "options",
+                         mr_settings_json(s), "dataset", digest, "global_batch", (json_int_t)global, "world",
+                         (json_int_t)mr_ranks_world(t->ranks));
+    if (!t->facts || json_array_size(classes) != t->manifest->class_count)
+        return mr_fail_memory(err, "describing the run");
+    return MR_OK;
+}
+
+static mr_status check(const mr_settings *s, mr_error *err)
+{
+    if (s->batch == 0 || s->batch > MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--batch %llu: expected 1 to %d", (ull)s->batch, MAX_BATCH);
+    if (s->grad_accum == 0 || s->grad_accum > MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--grad-accum %llu: expected 1 to %d", (ull)s->grad_accum, MAX_BATCH);
+    if (!(s->scale_min > 0 && s->scale_min <= 1))
+        return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
+    if (s->prefetch == 0 || s->prefetch > MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MAX_BATCH);
+    return MR_OK;
+}
+
+mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err)
+{
+    *t = (mr_trainer){.settings = settings, .ranks = ranks, .accuracy = -1, .best_accuracy = -1};
+    const mr_split *train = NULL;
+    mr_manifest *m = NULL;
+    uint8_t bytes[32];
+    char digest[65];
+    mr_status status = resume(t, err);
+    if (status == MR_OK)
+        status = check(settings, err);
+    if (status == MR_OK)
+        status = mr_manifest_open(settings->dataset, &m, bytes, err);
+    mr_manifest_free(m);
+    if (status == MR_OK)
+        status = mr_dataset_open(settings->dataset, &t->ds, err);
+    if (status != MR_OK)
+        return status;
+    mr_hex(bytes, sizeof bytes, digest);
+    t->manifest = mr_dataset_manifest(t->ds);
+    t->threads = mr_rank_threads(settings->threads, ranks);
+    uint64_t global = settings->batch * settings->grad_accum * mr_ranks_world(ranks);
+    status = find_splits(t, &train, err);
+    if (status == MR_OK && t->restored)
+        status = same_run(t, global, digest, err);
+    if (status == MR_OK)
+        status = shape(t, err);
+    if (status == MR_OK)
+        status = course(t, train, global, err);
+    if (status == MR_OK)
+        status = rule(t, err);
+    if (status == MR_OK)
+        status = describe(t, global, digest, err);
+    return status;
+}

@@ -1,0 +1,219 @@
+/* vit_shape.c - the Vision Transformer as numbers: its options, parameters, costs and start values.
+ * Invariant: names and shapes are those of Google's .npz files (vit_jax), in the order of the forward pass. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+#include "vit_parts.h"
+
+enum { MAX_SIDE = 1 << 14, MAX_WIDTH = 1 << 20, MAX_LAYERS = 4096, MAX_CLASSES = 1 << 24 };
+
+static mr_status check_range(const char *option, uint64_t value, uint64_t most, mr_error *err)
+{
+    if (value >= 1 && value <= most)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s %llu: give a number from 1 to %llu", option, (unsigned long long)value,
+                   (unsigned long long)most);
+}
+
+mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
+{
+    const struct {
+        const char *option;
+        uint32_t value, most;
+    } ranges[] = {{"--image-size", c->image, MAX_SIDE}, {"--patch", c->patch, MAX_SIDE},
+                  {"--hidden", c->hidden, MAX_WIDTH},   {"--layers", c->layers, MAX_LAYERS},
+                  {"--heads", c->heads, MAX_WIDTH},     {"--mlp", c->mlp, MAX_WIDTH},
+                  {"classes:", c->classes, MAX_CLASSES}};
+    for (size_t i = 0; i < MR_COUNT(ranges); i++) {
+        mr_status status = check_range(ranges[i].option, ranges[i].value, ranges[i].most, err);
+        if (status)
+            return status;
+    }
+    if (c->patch > c->image)
+        return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the least is %u", c->image, c->patch);
+    if (c->hidden % c->heads) {
+        uint32_t below = c->hidden / c->heads * c->heads;
+        return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of --heads %u; the nearest is %u", c->hidden, c->heads,
+                       below && c->hidden - below <= c->heads / 2 ? below : below + c->heads);
+    }
+    if (!(c->dropout >= 0 && c->dropout < 1))
+        return mr_fail(err, MR_MISUSE, "--dropout %g: give a number from 0 to below 1", c->dropout);
+    return MR_OK;
+}
+
+/* ---- parameters ----------------------------------------------------------------------------------------------- */
+
+typedef struct adder {              /* goes on as long as all is well */
+    mr_params *params;
+    mr_status status;
+    mr_error *err;
+} adder;
+
+static uint64_t add(adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1, uint64_t s2,
+                    uint64_t s3)
+{
+    const uint64_t shape[] = {s0, s1, s2, s3};
+    char full[MR_PARAM_NAME];
+    uint64_t offset = 0;
+    snprintf(full, sizeof full, "%s%s", prefix, name);
+    if (!a->status)
+        a->status = mr_params_add(a->params, full, dims, shape, true, &offset, a->err);
+    return offset;
+}
+
+static mr_vit_norm add_norm(adder *a, const char *prefix, const char *name, uint64_t width)
+{
+    char full[MR_PARAM_NAME];
+    snprintf(full, sizeof full, "%s%s", prefix, name);
+    return (mr_vit_norm){.scale = add(a, full, "/scale", 1, width, 0, 0, 0), .bias = add(a, full, "/bias", 1, width, 0, 0, 0)};
+}
+
+static mr_vit_dense add_dense(adder *a, const char *prefix, const char *name, uint64_t in, uint64_t out)
+{
+    char full[MR_PARAM_NAME];
+    snprintf(full, sizeof full, "%s%s", prefix, name);
+    return (mr_vit_dense){.kernel = add(a, full, "/kernel", 2, in, out, 0, 0),
+                          .bias = add(a, full, "/bias", 1, out, 0, 0, 0), .in = in, .out = out};
+}
+
+/* Query, key and value: [hidden, heads, head_dim], which is [hidden, hidden] in memory. */
+static mr_vit_dense add_projection(adder *a, const char *prefix, const char *name, const mr_model_config *c)
+{
+    char full[MR_PARAM_NAME];
+    uint64_t head_dim = c->hidden / c->heads;
+    snprintf(full, sizeof full, "%sMultiHeadDotProductAttention_1/%s", prefix, name);
+    return (mr_vit_dense){.kernel = add(a, full, "/kernel", 3, c->hidden, c->heads, head_dim, 0),
+                          .bias = add(a, full, "/bias", 2, c->heads, head_dim, 0, 0), .in = c->hidden, .out = c->hidden};
+}
+
+static void add_block(adder *a, const mr_model_config *c, uint32_t i, mr_vit_places *out)
+{
+    char prefix[64], full[MR_PARAM_NAME];
+    snprintf(prefix, sizeof prefix, "Transformer/encoderblock_%u/", i);
+    snprintf(full, sizeof full, "%sMultiHeadDotProductAttention_1/out", prefix);
+    out->norm0 = add_norm(a, prefix, "LayerNorm_0", c->hidden);
+    out->first = out->norm0.scale;
+    out->query = add_projection(a, prefix, "query", c);
+    out->key = add_projection(a, prefix, "key", c);
+    out->value = add_projection(a, prefix, "value", c);
+    out->out.kernel = add(a, full, "/kernel", 3, c->heads, c->hidden / c->heads, c->hidden, 0);
+    out->out.bias = add(a, full, "/bias", 1, c->hidden, 0, 0, 0);
+    out->out.in = out->out.out = c->hidden;
+    out->norm2 = add_norm(a, prefix, "LayerNorm_2", c->hidden);
+    out->dense0 = add_dense(a, prefix, "MlpBlock_3/Dense_0", c->hidden, c->mlp);
+    out->dense1 = add_dense(a, prefix, "MlpBlock_3/Dense_1", c->mlp, c->hidden);
+}
+
+mr_status mr_vit_lay_out(const mr_model_config *c, mr_params *p, mr_vit_layout *out, mr_error *err)
+{
+    uint64_t grid = c->image / c->patch, side = c->patch;
+    adder a = {.params = p, .err = err};
+    *out = (mr_vit_layout){.blocks = mr_alloc(c->layers, sizeof *out->blocks)};
+    if (!out->blocks)
+        return mr_fail_memory(err, "listing a model's parameters");
+    out->cls = add(&a, "", "cls", 3, 1, 1, c->hidden, 0);
+    out->embedding = (mr_vit_dense){.kernel = add(&a, "embedding", "/kernel", 4, side, side, 3, c->hidden),
+                                    .bias = add(&a, "embedding", "/bias", 1, c->hidden, 0, 0, 0),
+                                    .in = side * side * 3, .out = c->hidden};
+    out->position = add(&a, "", "Transformer/posembed_input/pos_embedding", 3, 1, 1 + grid * grid, c->hidden, 0);
+    for (uint32_t i = 0; i < c->layers && !a.status; i++)
+        add_block(&a, c, i, &out->blocks[i]);
+    out->norm = add_norm(&a, "", "Transformer/encoder_norm", c->hidden);
+    out->head = add_dense(&a, "", "head", c->hidden, c->classes);
+    return a.status;
+}
+
+void mr_vit_layout_release(mr_vit_layout *l)
+{
+    free(l->blocks);
+    *l = (mr_vit_layout){0};
+}
+
+mr_status mr_vit_params(const mr_model_config *c, mr_params *out, mr_error *err)
+{
+    mr_params made = {0};
+    mr_vit_layout layout = {0};
+    mr_status status = mr_vit_check(c, err);
+    if (!status)
+        status = mr_vit_lay_out(c, &made, &layout, err);
+    mr_vit_layout_release(&layout);
+    if (status)
+        mr_params_release(&made);
+    else
+        *out = made;
+    return status;
+}
+
+/* ---- costs ---------------------------------------------------------------------------------------------------- */
+
+/* Counted as if every token went through every layer, so that rates compare with those that others publish; the last
+ * block's first-token way does up to 7 % less. */
+void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out)
+{
+    double grid = c->image / c->patch, tokens = 1 + grid * grid, hidden = c->hidden, mlp = c->mlp;
+    double patches = 2 * grid * grid * c->patch * c->patch * 3 * hidden;
+    double block = 8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden + 4 * tokens * hidden * mlp;
+    mr_vit_block *blocks = mr_alloc(c->layers, sizeof *blocks);
+    mr_vit m = {.config = *c, .batch = batch, .training = training, .blocks = blocks};
+    out->forward_flops = patches + c->layers * block + 2 * hidden * c->classes;
+    out->training_flops = 3 * out->forward_flops - patches;     /* nobody needs the gradient of pixels */
+    out->parameters = (uint64_t)(hidden + patches / (2 * grid * grid) + hidden + tokens * hidden +
+                                 c->layers * (4 * hidden * hidden + 9 * hidden + 2 * hidden * mlp + mlp) + 2 * hidden +
+                                 hidden * c->classes + c->classes);
+    out->activation_bytes = blocks && mr_vit_plan(&m, 0, 0) ? m.bytes : UINT64_MAX;
+    free(blocks);
+}
+
+/* ---- start values --------------------------------------------------------------------------------------------- */
+
+/* Normal with this deviation, cut off at two of them: Marsaglia's polar method, what lies beyond is drawn again. */
+static void fill_normal(mr_random *r, double deviation, float *out, uint64_t count)
+{
+    for (uint64_t i = 0; i < count;) {
+        double x = mr_random_real(r, -1, 1), y = mr_random_real(r, -1, 1), s = x * x + y * y;
+        if (s >= 1 || s == 0)
+            continue;
+        double f = sqrt(-2 * log(s) / s);
+        if (fabs(x * f) <= 2)
+            out[i++] = (float)(x * f * deviation);
+        if (i < count && fabs(y * f) <= 2)
+            out[i++] = (float)(y * f * deviation);
+    }
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), k = strlen(end);
+    return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+/* Glorot and Bengio 2010, as Google's trainer starts its kernels: outputs and gradients keep their size from layer to
+ * layer at any width.  What goes in stands in front in the shape, but for the last dimension. */
+static double kernel_deviation(const mr_param *item)
+{
+    bool leads = ends_with(item->name, "query/kernel") || ends_with(item->name, "key/kernel") ||
+                 ends_with(item->name, "value/kernel");
+    uint64_t in = leads ? item->shape[0] : item->count / item->shape[item->dims - 1];
+    return sqrt(2.0 / (double)(in + item->count / in));
+}
+
+void mr_vit_start(const mr_model_config *c, const mr_params *p, uint64_t seed, float *values)
+{
+    (void)c;
+    memset(values, 0, p->total * sizeof *values);
+    for (size_t i = 0; i < p->count; i++) {
+        const mr_param *item = &p->items[i];
+        mr_random r;
+        mr_random_stream(&r, seed, i);
+        if (ends_with(item->name, "/scale"))
+            for (uint64_t k = 0; k < item->count; k++)
+                values[item->offset + k] = 1;
+        else if (strncmp(item->name, "head/", 5) != 0 && ends_with(item->name, "/kernel"))
+            fill_normal(&r, kernel_deviation(item), values + item->offset, item->count);
+        else if (ends_with(item->name, "/pos_embedding"))
+            fill_normal(&r, 0.02, values + item->offset, item->count);
+    }
+}
