@@ -72,7 +72,8 @@ typedef struct mr_sample_view {
  * storage may be reused. */
 mr_status mr_dataset_read(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err);
 /* The same without the image, of which no byte is read or judged: `image` is NULL, `image_len` 0. */
-mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view, mr_error *err);
+mr_status mr_dataset_read_meta(const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
+                               mr_error *err);
 void mr_sample_view_free(mr_sample_view *view);
 
 /* ---- the loader: batches of a split, for one rank ---------------------------------------------------------------- */

@@ -38,7 +38,7 @@ mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint6
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err);
 
 /* A rank is gone, and with it every collective: mr_ranks_end() of this rank now ends the processes of all ranks with
- * exit code 3 rather than wait for what cannot come.  One rank speaks; the others give it time to print and to end them. */
+ * exit code 3 rather than wait for what cannot come.  One rank speaks, the others give it time to print and end all. */
 void mr_ranks_break(mr_ranks *r, bool speaks);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "term.h"
+
 typedef unsigned long long ull;
 
 static size_t padded(size_t len)
@@ -141,12 +143,16 @@ static mr_status load_pixels(mr_loading *b, mr_work *w, mr_hands *h, uint64_t sl
 {
     const mr_row *row = &b->parts[slot].row;
     const uint8_t *rgb;
+    double start = mr_seconds();
     mr_status status = mr_work_fetch(w, h, b->facts[slot].sample, row, err);
+    double read = mr_seconds();
     if (status == MR_OK)
         status = mr_work_decode(w, h, b->facts[slot].sample, row, v, &rgb, err);
-    if (status != MR_OK)
-        return status;
-    return mr_work_resize(w, h, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+    if (status == MR_OK)
+        status = mr_work_resize(w, h, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+    atomic_fetch_add_explicit(&w->reading, (uint64_t)((read - start) * 1e9), memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->decoding, (uint64_t)((mr_seconds() - read) * 1e9), memory_order_relaxed);
+    return status;
 }
 
 mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)

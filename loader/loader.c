@@ -246,3 +246,9 @@ void mr_loader_settle(mr_loader *l)
     l->settling = false;
     pthread_mutex_unlock(&l->flow.lock);
 }
+
+mr_loader_spent mr_loader_time(const mr_loader *l)
+{
+    const mr_work *w = &l->flow.work;
+    return (mr_loader_spent){(double)w->reading * 1e-9, (double)w->decoding * 1e-9};
+}

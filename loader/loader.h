@@ -8,4 +8,11 @@
 /* Waits until the threads have nothing to do: the prefetched batches stand ready.  For measuring. */
 void mr_loader_settle(mr_loader *l);
 
+/* Seconds that the loader's threads, all together, spent so far on reading (and hashing) and on decoding (and resizing)
+ * the samples of decoded batches. */
+typedef struct mr_loader_spent {
+    double reading, decoding;
+} mr_loader_spent;
+mr_loader_spent mr_loader_time(const mr_loader *l);
+
 #endif

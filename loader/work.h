@@ -21,6 +21,7 @@ typedef struct mr_work {            /* shared by all threads, fixed after openin
     mr_schedule schedule;
     _Atomic bool stop;              /* given up: calls return MR_END as soon as they can */
     _Atomic int cold;               /* how many more records to look after ahead of use: see work.c */
+    _Atomic uint64_t reading, decoding;     /* nanoseconds that threads spent so on decoded samples, all together */
 } mr_work;
 
 /* Keeps a copy of the options, but for the split's name and the allocator. */

@@ -1,6 +1,6 @@
 #!/bin/bash
-# install_test.sh BUILD SOURCE - installs into a private prefix and builds README's C programs outside of the tree by pkg-config, the
-# first by CMake's package, too; runs it, stops in the middle, resumes, and compares what it saw.
+# install_test.sh BUILD SOURCE - installs into a private prefix and builds README's C programs outside of the tree by
+# pkg-config, the first by CMake's package, too; runs it, stops in the middle, resumes, and compares what it saw.
 set -eu
 build=$1
 source=$2
@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 pc=$(find "$work/prefix" -name millrace.pc)
 sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
-awk -v to="$work/" '/^```c$/ {on = 1; next} /^```$/ {on = 0} on && /^\/\* [a-z]+\.c - / {file = to $2} on {print >file}' \
+awk -v to="$work/" '/^```c$/ {on = 1; next} /^```$/ {on = 0} on && /^\/\* [a-z]+\.c - / {file = to $2}
+                    on {print >file}' \
     "$source/README.md"
 grep -q mr_loader_next "$work/epochs.c"
 

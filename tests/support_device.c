@@ -100,7 +100,7 @@ double *support_take(support_trial *t, const void *x, size_t count)
 void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
                   double tolerance)
 {
-    double most = 0;
+    double most = 0.05;
     for (size_t i = 0; i < count; i++)
         most = fmax(most, fabs(want[i]));
     for (size_t i = 0; i < count; i++)
@@ -127,6 +127,28 @@ void support_slopes(support_trial *t, const char *what, const double *gradient, 
         got[i] = gradient[at];
     }
     support_near(t, what, got, want, n, tolerance);
+}
+
+/* ---- dropout -------------------------------------------------------------------------------------------------- */
+
+double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t width, size_t sample_rows)
+{
+    double *ones = support_doubles(t, rows * width);
+    for (size_t i = 0; i < rows * width; i++)
+        ones[i] = 1;
+    void *x = support_give(t, ones, rows * width), *y = support_blank(t, rows * width);
+    t->card->drop(t->d, MR_F32, rows, width, sample_rows, d, x, y);
+    return support_take(t, y, rows * width);
+}
+
+mr_dropout support_dropout(support_trial *t, size_t samples)
+{
+    if (t->round % 2)
+        return (mr_dropout){.rate = 0};
+    uint64_t *keys = support_room(t, samples * sizeof *keys);
+    mr_random_bytes(&t->r, keys, samples * sizeof *keys);
+    return (mr_dropout){.rate = 0.3F, .site = (uint32_t)mr_random_below(&t->r, 99),
+                        .keys = support_give_bytes(t, keys, samples * sizeof *keys)};
 }
 
 /* ---- runs ----------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * Invariant: a trial is a pure function of its chance; what it takes from the device is digested, and the digests of
  * all thread counts must be equal.  Numbers are kept in double, rounded to what the device gets.
  *
- *      static void add(support_trial *t) { double *a = support_draw(t, n, -1, 1); void *x = support_give(t, a, n); ... }
+ *      static void add(support_trial *t) { double *a = support_draw(t, n, -1, 1); ... }
  *      support_on_devices(add);
  */
 #ifndef MR_SUPPORT_DEVICE_H
@@ -36,10 +36,16 @@ void *support_blank(support_trial *t, size_t count);                            
 double *support_take(support_trial *t, const void *x, size_t count);
 void support_take_bytes(support_trial *t, void *to, const void *from, size_t size);
 
-/* Fails if an element is off by more than tolerance * the largest |want|, or is no number. */
+/* Off in odd rounds, and then without keys. */
+mr_dropout support_dropout(support_trial *t, size_t samples);
+/* What dropout multiplies each of [rows, width] by, as the device's `drop` has it: 0 or 1 / (1 - rate). */
+double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t width, size_t sample_rows);
+
+/* Fails if an element is off by more than tolerance * the largest |want| (at least 0.05: what cancels out has an error
+ * of what it came from), or is no number. */
 void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
                   double tolerance);
-/* The same of a gradient against differences of `loss` around x[count], at 64 elements drawn from it if there are more. */
+/* The same of a gradient against differences of `loss` around x[count], at 64 of them if there are more. */
 void support_slopes(support_trial *t, const char *what, const double *gradient, double *x, size_t count,
                     double (*loss)(void *ctx), void *ctx, double tolerance);
 

@@ -135,3 +135,41 @@ void support_assert_plan(const char *source, const mr_layout_options *o, const c
     assert_string_equal(text, expected);
     free(text);
 }
+
+/* ---- a folder of the test's own ----------------------------------------------------------------------------------- */
+
+char *plan_dir;
+
+int plan_set_up(void **state)
+{
+    (void)state;
+    plan_dir = support_tmpdir();
+    return 0;
+}
+
+int plan_tear_down(void **state)
+{
+    (void)state;
+    support_tmpdir_remove(plan_dir);
+    return 0;
+}
+
+void plan_file(const char *name, const char *text)
+{
+    char *path = support_path("%s/%s", plan_dir, name);
+    support_write_text(path, text);
+    free(path);
+}
+
+void plan_is(const mr_layout_options *o, const char *expected)
+{
+    support_assert_plan(plan_dir, o, expected);
+}
+
+void plan_says(const mr_layout_options *o, const char *forced, const char *words)
+{
+    char *text = support_plan(plan_dir, forced, o);
+    if (!strstr(text, words))
+        fail_msg("\"%s\" is not in: %s", words, text);
+    free(text);
+}

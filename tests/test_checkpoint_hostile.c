@@ -123,7 +123,8 @@ static void test_edited_state(void **state)
         {"\"hidden\": 8", "\"hidden\": 4294967288", "state.json", "\"model\" makes no sense"},
         {"\"hidden\": 8", "\"hidden\": 1048576", "weights.npz", "too small"},
         {"\"hidden\": 8", "\"hidden\": 6", "weights.npz", "'cls' has the shape [1, 1, 8], the model needs [1, 1, 6]"},
-        {"\"heads\": 2", "\"heads\": 4", "weights.npz", "query/kernel' has the shape [8, 2, 4], the model needs [8, 4, 2]"},
+        {"\"heads\": 2", "\"heads\": 4", "weights.npz",
+         "query/kernel' has the shape [8, 2, 4], the model needs [8, 4, 2]"},
         {"\"layers\": 2", "\"layers\": 4000", "state.json", "\"layers\""},
         {"\"layers\": 2", "\"layers\": 1", "weights.npz", "nothing that this model has"},
         {"\"layers\": 2", "\"layers\": 3", "weights.npz", "encoderblock_2/LayerNorm_0/scale' is missing"},
@@ -172,7 +173,8 @@ static void test_empty_step(void **state)
 static void test_names(void **state)
 {
     static const char *const bad[] = {"step-0000001", "step-000000001", "step-", "step-0000000x", "step-+0000001",
-                                      "step-00000001 ", "step-99999999999999999999", "steps-00000001", ".step-00000001"};
+                                      "step-00000001 ", "step-99999999999999999999", "steps-00000001",
+                                      ".step-00000001"};
     uint64_t update;
     char name[MR_STEP_NAME];
     (void)state;

@@ -69,6 +69,39 @@ static void gemm_of_every_kind(void **state)
     support_on_devices(gemm);
 }
 
+/* OpenBLAS called by many threads at once, again and again. */
+static void many_threads_at_once(void **state)
+{
+    enum { M = 512, N = 384, K = 100, TIMES = 60 };
+    mr_random r = support_random();
+    mr_error err;
+    float *a = malloc(M * K * sizeof *a), *b = malloc(K * N * sizeof *b), *c[2] = {NULL, NULL};
+    (void)state;
+    assert_true(a && b);
+    for (size_t i = 0; i < M * K; i++)
+        a[i] = (float)mr_random_real(&r, -1, 1);
+    for (size_t i = 0; i < K * N; i++)
+        b[i] = (float)mr_random_real(&r, -1, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        mr_device_options options = {.threads = i ? 8 : 1};
+        mr_device *d = NULL;
+        c[i] = calloc(M * N, sizeof *c[i]);
+        assert_non_null(c[i]);
+        assert_int_equal(mr_device_open("cpu", &options, &d, &err), MR_OK);
+        mr_gemm g = {.m = M, .n = N, .k = K, .a = a, .b = b, .c = c[i]};
+        for (int k = 0; k < (i ? TIMES : 1); k++) {
+            memset(c[i], 0xff, M * N * sizeof *c[i]);
+            d->card->gemm(d, &g);
+            assert_memory_equal(c[i], c[0], M * N * sizeof *c[i]);
+        }
+        mr_device_close(d);
+    }
+    free(a);
+    free(b);
+    free(c[0]);
+    free(c[1]);
+}
+
 /* k = 0 is the sum of nothing; m = 0 or n = 0 touches nothing. */
 static void empty(support_trial *t)
 {
@@ -162,7 +195,8 @@ static tensors draw_tensors(support_trial *t)
     tensors x = {.count = n, .w = support_draw(t, n, -1, 1), .g = support_draw(t, n, -5, 5),
                  .m = support_draw(t, n, -1, 1), .v = support_draw(t, n, 0, 1)};
     x.u = (mr_update){.count = n, .w = support_give(t, x.w, n), .g = support_give(t, x.g, n),
-                      .m = support_give(t, x.m, n), .v = support_give(t, x.v, n), .g_scale = mr_random_real(&t->r, 0.01, 2),
+                      .m = support_give(t, x.m, n), .v = support_give(t, x.v, n),
+                      .g_scale = mr_random_real(&t->r, 0.01, 2),
                       .lr = mr_random_real(&t->r, 0, 0.1), .decay = t->round % 2 ? 0.02 : 0,
                       .momentum = t->round % 3 ? 0.9 : 0, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     uint64_t k = 1 + mr_random_below(&t->r, 100);
@@ -283,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gemm_of_every_kind),
+        cmocka_unit_test(many_threads_at_once),
         cmocka_unit_test(nothing_is_fine),
         cmocka_unit_test(sums_are_right),
         cmocka_unit_test(squares_show_what_is_no_number),

@@ -94,17 +94,12 @@ static void draw_seen(support_trial *t, attention_case *c)
 static void draw_factors(support_trial *t, attention_case *c)
 {
     mr_attention *a = &c->a;
-    size_t rows = a->batch * a->heads * a->queries, n = rows * a->keys;
+    size_t rows = a->batch * a->heads * a->queries;
     uint64_t *keys = support_room(t, a->batch * sizeof *keys);
     mr_random_bytes(&t->r, keys, a->batch * sizeof *keys);
     a->dropout = (mr_dropout){.rate = t->round % 3 ? 0 : 0.25F, .site = 3,
                               .keys = t->round % 3 ? NULL : support_give_bytes(t, keys, a->batch * sizeof *keys)};
-    c->factor = support_doubles(t, n);
-    for (size_t i = 0; i < n; i++)
-        c->factor[i] = 1;
-    void *one = support_give(t, c->factor, n);
-    t->card->drop(t->d, MR_F32, rows, a->keys, a->heads * a->queries, &a->dropout, one, one);
-    c->factor = support_take(t, one, n);
+    c->factor = support_mask(t, &a->dropout, rows, a->keys, a->heads * a->queries);
 }
 
 static void reserve_saved(support_trial *t, mr_attention *a)
@@ -204,14 +199,8 @@ static void scores_far_apart_are_harmless(void **state)
 static double *mask_of(support_trial *t, const uint64_t *keys, size_t samples, size_t rows, size_t width, uint32_t site,
                        float rate)
 {
-    size_t n = samples * rows * width;
-    double *ones = support_doubles(t, n);
-    for (size_t i = 0; i < n; i++)
-        ones[i] = 1;
     mr_dropout d = {.rate = rate, .site = site, .keys = support_give_bytes(t, keys, samples * sizeof *keys)};
-    void *x = support_give(t, ones, n);
-    t->card->drop(t->d, MR_F32, samples * rows, width, rows, &d, x, x);
-    return support_take(t, x, n);
+    return support_mask(t, &d, samples * rows, width, rows);
 }
 
 /* Shares of dropped elements, and of pairs both dropped, within 5 deviations of what chance gives. */
@@ -266,6 +255,13 @@ static void same_mask(support_trial *t)
     uint64_t keys[5] = {11, 22, 33, 44, 55}, turned[3] = {55, 22, 22};
     double *m = mask_of(t, keys, 5, rows, width, 1, 0.5F), *k = mask_of(t, turned, 3, rows, width, 1, 0.5F);
     double *one = mask_of(t, keys + 3, 1, rows, width, 1, 0.5F), *none = mask_of(t, keys, 5, rows, width, 1, 0);
+    mr_dropout d = {.rate = 0.5F, .site = 1, .keys = support_give_bytes(t, keys, sizeof keys)};
+    double *x = support_draw(t, 5 * n, -1, 1);
+    void *in_place = support_give(t, x, 5 * n);
+    t->card->drop(t->d, MR_F32, 5 * rows, width, rows, &d, in_place, in_place);
+    double *dropped = support_take(t, in_place, 5 * n);
+    for (size_t i = 0; i < 5 * n; i++)
+        assert_true(dropped[i] == x[i] * m[i]);         /* twice a number, or 0 */
     assert_memory_equal(k, m + 4 * n, n * sizeof *m);
     assert_memory_equal(k + n, m + n, n * sizeof *m);
     assert_memory_equal(k + 2 * n, m + n, n * sizeof *m);

@@ -4,51 +4,12 @@
 
 #include "support_plan.h"
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static char *dir;
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    support_tmpdir_remove(dir);
-    return 0;
-}
-
-static void file(const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
-static void plan_is(const mr_layout_options *o, const char *expected)
-{
-    support_assert_plan(dir, o, expected);
-}
-
-/* The same for an outcome that is long: it must hold these words. */
-static void plan_says(const mr_layout_options *o, const char *forced, const char *words)
-{
-    char *text = support_plan(dir, forced, o);
-    if (!strstr(text, words))
-        fail_msg("\"%s\" is not in: %s", words, text);
-    free(text);
-}
-
 #define HEAD "layout imagenette 90: variant imagenette, licence -, classes a b\n"
 
 static void csv_tree(const char *csv)
 {
-    support_touch(dir, NAMES("train/a/1.jpg", "train/b/2.jpg", "val/a/3.jpg", "val/b/4.jpg", "other.csv"));
-    file("noisy_imagenette.csv", csv);
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/2.jpg", "val/a/3.jpg", "val/b/4.jpg", "other.csv"));
+    plan_file("noisy_imagenette.csv", csv);
 }
 
 static void columns_go_into_the_meta(void **state)
@@ -82,7 +43,7 @@ static void a_column_can_be_the_label(void **state)
 {
     (void)state;
     csv_tree("path,noisy_labels_25,is_valid\nval/b/4.jpg,a,True\ntrain/a/1.jpg,b,False\ntrain/b/2.jpg,b,False\n");
-    char *text = support_plan(dir, NULL, &(mr_layout_options){.label_column = "noisy_labels_25"});
+    char *text = support_plan(plan_dir, NULL, &(mr_layout_options){.label_column = "noisy_labels_25"});
     assert_non_null(strstr(text, "\ntrain train/a/1.jpg b - - ,"));
     assert_non_null(strstr(text, "\ntrain train/b/2.jpg b - - ,"));
     assert_non_null(strstr(text, "\nval val/a/3.jpg - - U -\n"));
@@ -103,7 +64,7 @@ static void a_label_may_name_a_class_without_a_folder(void **state)
 {
     (void)state;
     csv_tree("path,noisy\ntrain/a/1.jpg,c\ntrain/b/2.jpg,a\nval/a/3.jpg,\nval/b/4.jpg,b\n");
-    char *text = support_plan(dir, NULL, &(mr_layout_options){.label_column = "noisy"});
+    char *text = support_plan(plan_dir, NULL, &(mr_layout_options){.label_column = "noisy"});
     assert_non_null(strstr(text, "classes a b c\n"));
     assert_non_null(strstr(text, "\ntrain train/a/1.jpg c - - "));
     assert_non_null(strstr(text, "\ntrain train/b/2.jpg a - - "));
@@ -126,7 +87,7 @@ static void a_csv_that_is_none_is_named(void **state)
     plan_is(NULL, "plan -2: noisy_imagenette.csv: empty: there is no header line\n");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {

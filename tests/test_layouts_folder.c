@@ -5,51 +5,12 @@
 #include "support_archive.h"
 #include "support_plan.h"
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static char *dir;
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    support_tmpdir_remove(dir);
-    return 0;
-}
-
-static void file(const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
-static void plan_is(const mr_layout_options *o, const char *expected)
-{
-    support_assert_plan(dir, o, expected);
-}
-
-/* The same for an outcome that is long: it must hold these words. */
-static void plan_says(const mr_layout_options *o, const char *forced, const char *words)
-{
-    char *text = support_plan(dir, forced, o);
-    if (!strstr(text, words))
-        fail_msg("\"%s\" is not in: %s", words, text);
-    free(text);
-}
-
 /* ---- classes and order ---------------------------------------------------------------------------------------- */
 
 static void classes_are_the_union_of_all_splits(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/b/1.jpg", "train/d/2.png", "val/a/3.webp", "val/c/readme.txt", "val/.d/5.jpg",
+    support_touch(plan_dir, NAMES("train/b/1.jpg", "train/d/2.png", "val/a/3.webp", "val/c/readme.txt", "val/.d/5.jpg",
                              "train/a/deep/er/6.JPEG", "train/.ipynb_checkpoints/7.jpg", "train/b/.x/8.jpg",
                              "train/b/.hidden.jpg", "train/b/notes.txt", "LICENSE"));
     plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes a b d\n"
@@ -72,7 +33,7 @@ static void classes_are_the_union_of_all_splits(void **state)
 static void classes_are_sorted_by_name_not_by_path(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg", "train/a b/2.jpg", "train/a-b/3.jpg", "train/\xFFx/4.jpg", "train/B/5.jpg"));
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/a b/2.jpg", "train/a-b/3.jpg", "train/\xFFx/4.jpg", "train/B/5.jpg"));
     plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes B \\xFFx a a b a-b\n"
                   "train train/B/5.jpg B - - -\n"
                   "train train/a b/2.jpg a b - - -\n"
@@ -85,7 +46,7 @@ static void classes_are_sorted_by_name_not_by_path(void **state)
 static void file_names_never_decide_the_class(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/n01440764/n03888257_1.JPEG", "val/n03888257/ILSVRC2012_val_00000001.JPEG"));
+    support_touch(plan_dir, NAMES("train/n01440764/n03888257_1.JPEG", "val/n03888257/ILSVRC2012_val_00000001.JPEG"));
     plan_is(NULL, "layout imagenette 55: variant image-folder, licence -, classes n01440764 n03888257\n"
                   "train train/n01440764/n03888257_1.JPEG n01440764 - - -\n"
                   "val val/n03888257/ILSVRC2012_val_00000001.JPEG n03888257 - - -\n"
@@ -96,7 +57,7 @@ static void file_names_never_decide_the_class(void **state)
 static void images_outside_of_class_folders_are_reported(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg", "train/0.jpg", "test/9.png", "test/8.png"));
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/0.jpg", "test/9.png", "test/8.png"));
     plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes a\n"
                   "train train/a/1.jpg a - - -\n"
                   "note unlisted test/8.png: not in a class folder\n"
@@ -118,7 +79,7 @@ static void images_outside_of_class_folders_are_reported(void **state)
 static void folders_without_splits_are_one_split(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("b/1.jpg", "a/2.jpg", "a/deep/3.jpg", "c/deep/4.jpg", "top.jpg", ".git/5.jpg"));
+    support_touch(plan_dir, NAMES("b/1.jpg", "a/2.jpg", "a/deep/3.jpg", "c/deep/4.jpg", "top.jpg", ".git/5.jpg"));
     plan_is(NULL, "layout imagenette 20: variant image-folder without splits, licence -, classes a b c\n"
                   "train a/2.jpg a - - -\n"
                   "train a/deep/3.jpg a - - -\n"
@@ -135,7 +96,7 @@ static void folders_without_splits_are_one_split(void **state)
 static void one_folder_of_images_is_no_layout(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("a/1.jpg", "b/readme.txt"));
+    support_touch(plan_dir, NAMES("a/1.jpg", "b/readme.txt"));
     plan_says(NULL, NULL, "choose: no layout");
     plan_says(NULL, "imagenette", "layout imagenette 0: variant image-folder without splits, licence -, classes a\n");
 }
@@ -143,7 +104,7 @@ static void one_folder_of_images_is_no_layout(void **state)
 static void without_class_folders_the_way_out_is_named(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg", "val/2.jpg"));
+    support_touch(plan_dir, NAMES("train/1.jpg", "val/2.jpg"));
     plan_says(NULL, NULL, "choose: no layout");
     plan_says(NULL, "imagenette", "plan -2: train: no class folder with images (train/CLASS/IMAGE) is there");
 }
@@ -154,7 +115,7 @@ static void marks_of_roboflow_keep_imagenette_away(void **state)
     static const char *const marks[] = {"README.roboflow.txt", "README.dataset.txt", "train/a/x_jpg.rf.01.jpg",
                                         "valid/a/2.jpg"};
     for (size_t i = 0; i < MR_COUNT(marks); i++) {
-        char *inner = support_path("%s/%zu", dir, i), *text;
+        char *inner = support_path("%s/%zu", plan_dir, i), *text;
         support_touch(inner, NAMES("train/a/1.jpg", "train/b/2.jpg", marks[i]));
         text = support_plan(inner, NULL, NULL);
         if (strncmp(text, "layout roboflow ", 16))
@@ -167,13 +128,13 @@ static void marks_of_roboflow_keep_imagenette_away(void **state)
 static void an_archive_gives_the_same_plan(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("in/top/train/a/1.jpg", "in/top/val/b/2.jpg", "in/top/train/a b/3.jpg"));
-    file("in/top/noisy_imagenette.csv", "path,noisy_labels_1\nval/b/2.jpg,a\n");
-    char *inner = support_path("%s/in", dir), *expected = support_plan(inner, NULL, NULL);
+    support_touch(plan_dir, NAMES("in/top/train/a/1.jpg", "in/top/val/b/2.jpg", "in/top/train/a b/3.jpg"));
+    plan_file("in/top/noisy_imagenette.csv", "path,noisy_labels_1\nval/b/2.jpg,a\n");
+    char *inner = support_path("%s/in", plan_dir), *expected = support_plan(inner, NULL, NULL);
     static const char *const kinds[] = {"tar", "tar.gz", "zip"};
     assert_non_null(strstr(expected, "val val/b/2.jpg b - - ,\"columns\":{\"noisy_labels_1\":\"a\"}\n"));
     for (size_t i = 0; i < MR_COUNT(kinds); i++) {
-        char *archive = support_path("%s/a.%s", dir, kinds[i]);
+        char *archive = support_path("%s/a.%s", plan_dir, kinds[i]);
         support_archive_tree(archive, kinds[i], inner, true);
         support_assert_plan(archive, NULL, expected);
         free(archive);
@@ -187,7 +148,7 @@ static void an_archive_gives_the_same_plan(void **state)
 static void options_of_other_layouts_are_refused(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg"));
+    support_touch(plan_dir, NAMES("train/a/1.jpg"));
     plan_says(&(mr_layout_options){.label_column = "x"}, NULL, "plan -4: --label-column x: there is no noisy_");
     plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config x: the layout imagenette has no configs");
 }
@@ -203,7 +164,7 @@ static void mapped(const char *from, const char *to, const char *words)
 static void splits_are_stored_under_mapped_names(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg", "validation/a/2.jpg", "test/a/3.jpg"));
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "validation/a/2.jpg", "test/a/3.jpg"));
     plan_says(NULL, NULL, "\ntest test/a/3.jpg a - - -\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n");
     mapped("test", "val", "\nval test/a/3.jpg a - - -\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n");
     mapped("test", "valid", "\nval test/a/3.jpg a - - -\n");
@@ -219,7 +180,7 @@ static void a_split_that_is_left_out_has_no_classes(void **state)
 {
     (void)state;
     const mr_split_map map = {"test", ""};
-    support_touch(dir, NAMES("train/b/1.jpg", "test/a/3.jpg"));
+    support_touch(plan_dir, NAMES("train/b/1.jpg", "test/a/3.jpg"));
     plan_is(&(mr_layout_options){.maps = &map, .map_count = 1},
             "layout imagenette 50: variant image-folder, licence -, classes b\n"
             "train train/b/1.jpg b - - -\n"
@@ -277,7 +238,7 @@ static void real_imagenette(void **state)
     free(data);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {

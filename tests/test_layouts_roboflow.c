@@ -4,52 +4,14 @@
 
 #include "support_plan.h"
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static char *dir;
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    support_tmpdir_remove(dir);
-    return 0;
-}
-
-static void file(const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
-static void plan_is(const mr_layout_options *o, const char *expected)
-{
-    support_assert_plan(dir, o, expected);
-}
-
-static void plan_says(const mr_layout_options *o, const char *words)
-{
-    char *text = support_plan(dir, NULL, o);
-    if (!strstr(text, words))
-        fail_msg("\"%s\" is not in: %s", words, text);
-    free(text);
-}
-
 /* ---- folder --------------------------------------------------------------------------------------------------- */
 
 static void folder_export(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/daisy/a_jpg.rf.0f.jpg", "train/daisy/a_jpg.rf.Not-Hex.jpg", "valid/rose/plain.jpg",
+    support_touch(plan_dir, NAMES("train/daisy/a_jpg.rf.0f.jpg", "train/daisy/a_jpg.rf.Not-Hex.jpg", "valid/rose/plain.jpg",
                              "valid/rose/.rf.00.jpg", "valid/rose/b.png.rf.1_jpg.rf.2.jpg", "README.roboflow.txt"));
-    file("README.dataset.txt", "# Flowers\r\nLicense: \r\nLicense: CC BY 4.0 \\ \xFF \r\nLicense: other\r\n");
+    plan_file("README.dataset.txt", "# Flowers\r\nLicense: \r\nLicense: CC BY 4.0 \\ \xFF \r\nLicense: other\r\n");
     plan_is(NULL, "layout roboflow 95: variant folder, licence CC BY 4.0 \\\\ \\xFF, classes daisy rose\n"
                   "train train/daisy/a_jpg.rf.0f.jpg daisy a_jpg - -\n"
                   "train train/daisy/a_jpg.rf.Not-Hex.jpg daisy a_jpg - -\n"
@@ -63,15 +25,15 @@ static void folder_export(void **state)
 static void a_folder_named_valid_is_mark_enough(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg", "valid/a/2.jpg"));
-    plan_says(NULL, "layout roboflow 60: variant folder, licence -, classes a\n");
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "valid/a/2.jpg"));
+    plan_says(NULL, NULL, "layout roboflow 60: variant folder, licence -, classes a\n");
 }
 
 static void the_test_split_can_be_the_validation(void **state)
 {
     (void)state;
     const mr_split_map map = {"test", "val"};
-    support_touch(dir, NAMES("train/a/1_jpg.rf.0.jpg", "test/a/2_jpg.rf.0.jpg"));
+    support_touch(plan_dir, NAMES("train/a/1_jpg.rf.0.jpg", "test/a/2_jpg.rf.0.jpg"));
     plan_is(&(mr_layout_options){.maps = &map, .map_count = 1},
             "layout roboflow 80: variant folder, licence -, classes a\n"
             "val test/a/2_jpg.rf.0.jpg a 2_jpg - -\n"
@@ -81,9 +43,10 @@ static void the_test_split_can_be_the_validation(void **state)
 static void options_of_other_layouts_are_refused(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("valid/a/1.jpg"));
-    plan_says(&(mr_layout_options){.label_column = "x"}, "plan -4: --label-column: the layout roboflow has no columns");
-    plan_says(&(mr_layout_options){.config = "x"}, "plan -4: --config: the layout roboflow has no configs");
+    support_touch(plan_dir, NAMES("valid/a/1.jpg"));
+    plan_says(&(mr_layout_options){.label_column = "x"}, NULL,
+              "plan -4: --label-column: the layout roboflow has no columns");
+    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout roboflow has no configs");
 }
 
 /* ---- multi-class ---------------------------------------------------------------------------------------------- */
@@ -91,9 +54,9 @@ static void options_of_other_layouts_are_refused(void **state)
 static void multi_class_export(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/c.jpg", "train/d.jpg", "train/e.jpg",
+    support_touch(plan_dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/c.jpg", "train/d.jpg", "train/e.jpg",
                              "train/f.jpg", "train/.g.jpg"));
-    file("train/_classes.csv", "filename, stop, go \"x\", Unlabeled\nc.jpg, 1, 1, 0\nb.jpg, 0, 1, 0\nd.jpg, 0, 0, 0\n"
+    plan_file("train/_classes.csv", "filename, stop, go \"x\", Unlabeled\nc.jpg, 1, 1, 0\nb.jpg, 0, 1, 0\nd.jpg, 0, 0, 0\n"
                                "gone.jpg, 1, 0, 0\nb.jpg, 1, 0, 0\na_jpg.rf.1.jpg, 0, 0, 1\nf.jpg, 1, 0, 1");
     plan_is(NULL, "layout roboflow 95: variant multi-class, licence -, classes stop go \"x\"\n"
                   "train train/a_jpg.rf.1.jpg - a_jpg M ,\"labels\":[],\"classes\":[]\n"
@@ -106,21 +69,21 @@ static void multi_class_export(void **state)
                   "note unlisted train/e.jpg: in no row of _classes.csv\n"
                   "note notes f.jpg: row 7 of train/_classes.csv has classes and is Unlabeled, too\n"
                   "unused train/.g.jpg\n");
-    plan_says(&(mr_layout_options){.keep_unlisted = true}, "\ntrain train/e.jpg - - U -\n");
+    plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "\ntrain train/e.jpg - - U -\n");
 }
 
 static void headers_are_matched_by_name(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg", "valid/2.jpg", "test/3.jpg"));
-    file("train/_classes.csv", "filename, b, a\n1.jpg, 0, 1\n");
-    file("valid/_classes.csv", "filename, a, b\n2.jpg, 0, 1\n");
-    file("test/_classes.csv", "filename, b, a\n3.jpg, 1, 0\n");
+    support_touch(plan_dir, NAMES("train/1.jpg", "valid/2.jpg", "test/3.jpg"));
+    plan_file("train/_classes.csv", "filename, b, a\n1.jpg, 0, 1\n");
+    plan_file("valid/_classes.csv", "filename, a, b\n2.jpg, 0, 1\n");
+    plan_file("test/_classes.csv", "filename, b, a\n3.jpg, 1, 0\n");
     plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes b a\n"
                   "test test/3.jpg b - - -\n"
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg b - - -\n");
-    file("test/_classes.csv", "filename, c, b\n3.jpg, 1, 0\n");
+    plan_file("test/_classes.csv", "filename, c, b\n3.jpg, 1, 0\n");
     plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes b a c\n"
                   "test test/3.jpg c - - -\n"
                   "train train/1.jpg a - - -\n"
@@ -133,8 +96,8 @@ static void headers_are_matched_by_name(void **state)
 static void a_split_without_a_table_is_unlisted(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg", "test/2.jpg"));
-    file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
+    support_touch(plan_dir, NAMES("train/1.jpg", "test/2.jpg"));
+    plan_file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
     plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes a\n"
                   "train train/1.jpg a - - -\n"
                   "note unlisted test/2.jpg: in no row of _classes.csv\n");
@@ -152,9 +115,9 @@ static void tables_that_are_none_are_named(void **state)
         {"Pixel Value, Class\n0, x\n", "plan -2: train/_classes.csv: this is a Roboflow export of segmentation masks, "
                                        "which millrace does not read: export it again as 'COCO Segmentation'\n"},
     };
-    support_touch(dir, NAMES("train/1.jpg"));
+    support_touch(plan_dir, NAMES("train/1.jpg"));
     for (size_t i = 0; i < MR_COUNT(wrong); i++) {
-        file("train/_classes.csv", wrong[i][0]);
+        plan_file("train/_classes.csv", wrong[i][0]);
         plan_is(NULL, wrong[i][1]);
     }
 }
@@ -162,9 +125,9 @@ static void tables_that_are_none_are_named(void **state)
 static void rows_never_lead_out_of_the_split(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg", "valid/2.jpg"));
-    file("train/_classes.csv", "filename, a\n../valid/2.jpg, 1\n/1.jpg, 1\n./1.jpg, 1\n\"\", 1\n1.jpg, 1\n");
-    file("valid/_classes.csv", "filename, a\n2.jpg, 1\n");
+    support_touch(plan_dir, NAMES("train/1.jpg", "valid/2.jpg"));
+    plan_file("train/_classes.csv", "filename, a\n../valid/2.jpg, 1\n/1.jpg, 1\n./1.jpg, 1\n\"\", 1\n1.jpg, 1\n");
+    plan_file("valid/_classes.csv", "filename, a\n2.jpg, 1\n");
     plan_is(NULL, "layout roboflow 90: variant multi-class, licence -, classes a\n"
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg a - - -\n"
@@ -194,7 +157,7 @@ static void other_exports_are_refused_by_name(void **state)
         {"JSONL", {"train/1.jpg", "train/_annotations.jsonl"}},
     };
     for (size_t i = 0; i < MR_COUNT(exports); i++) {
-        char *inner = support_path("%s/%zu", dir, i), *text;
+        char *inner = support_path("%s/%zu", plan_dir, i), *text;
         char *start = support_path("choose: this is a Roboflow %s export (", exports[i].format);
         support_touch(inner, exports[i].names);
         text = support_plan(inner, NULL, NULL);
@@ -207,8 +170,8 @@ static void other_exports_are_refused_by_name(void **state)
         free(start);
         free(inner);
     }
-    support_touch(dir, NAMES("new/train/1.jpg", "new/train/1.abc", "new/README.roboflow.txt"));
-    char *inner = support_path("%s/new", dir), *text = support_plan(inner, NULL, NULL);
+    support_touch(plan_dir, NAMES("new/train/1.jpg", "new/train/1.abc", "new/README.roboflow.txt"));
+    char *inner = support_path("%s/new", plan_dir), *text = support_plan(inner, NULL, NULL);
     assert_non_null(strstr(text, "choose: this is a Roboflow export of a form that millrace does not know"));
     free(inner);
     free(text);
@@ -218,9 +181,9 @@ static void other_exports_are_refused_by_name(void **state)
 static void what_is_read_wins(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg", "train/1.xml", "data.yaml", "train/images/2.jpg", "train/labels/2.txt"));
-    file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
-    plan_says(NULL, "layout roboflow 90: variant multi-class, licence -, classes a\ntrain train/1.jpg a - - -\n");
+    support_touch(plan_dir, NAMES("train/1.jpg", "train/1.xml", "data.yaml", "train/images/2.jpg", "train/labels/2.txt"));
+    plan_file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
+    plan_says(NULL, NULL, "layout roboflow 90: variant multi-class, licence -, classes a\ntrain train/1.jpg a - - -\n");
 }
 
 /* ---- real samples --------------------------------------------------------------------------------------------- */
@@ -270,7 +233,7 @@ static void real_exports(void **state)
         skip();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {

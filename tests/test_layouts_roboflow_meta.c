@@ -4,57 +4,19 @@
 
 #include "support_plan.h"
 
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static char *dir;
-
-static int set_up(void **state)
-{
-    (void)state;
-    dir = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    support_tmpdir_remove(dir);
-    return 0;
-}
-
-static void file(const char *name, const char *text)
-{
-    char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, text);
-    free(path);
-}
-
-static void plan_is(const mr_layout_options *o, const char *expected)
-{
-    support_assert_plan(dir, o, expected);
-}
-
-static void plan_says(const mr_layout_options *o, const char *words)
-{
-    char *text = support_plan(dir, NULL, o);
-    if (!strstr(text, words))
-        fail_msg("\"%s\" is not in: %s", words, text);
-    free(text);
-}
-
 /* ---- coco ----------------------------------------------------------------------------------------------------- */
 
 static void coco_export(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/extra.jpg", "valid/c.jpg", "test/d.jpg"));
-    file("train/_annotations.coco.json",
+    support_touch(plan_dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/extra.jpg", "valid/c.jpg", "test/d.jpg"));
+    plan_file("train/_annotations.coco.json",
          "{\"images\":[{\"id\":7,\"file_name\":\"b.jpg\"},{\"id\":3, \"file_name\":\"a_jpg.rf.1.jpg\"},"
          "{\"id\":8,\"file_name\":\"gone.jpg\"},{\"id\":9,\"file_name\":\"b.jpg\"}],"
          "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":9,\"name\":\"cat\"},{\"id\":2,\"name\":\"dog\"}],"
          "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":9,\"area\":1.50},"
          "{\"id\":2,\"image_id\":3,\"category_id\":2,\"area\":0},{\"id\":3,\"image_id\":8,\"category_id\":2}]}");
-    file("valid/_annotations.coco.json",
+    plan_file("valid/_annotations.coco.json",
          "{\"images\":[{\"id\":3,\"file_name\":\"c.jpg\"}],"
          "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":5,\"name\":\"cow\"},{\"id\":9,\"name\":\"cat\"}],"
          "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77},"
@@ -75,20 +37,20 @@ static void coco_export(void **state)
                   "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
                   "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
                   "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed\n");
-    plan_says(&(mr_layout_options){.keep_unlisted = true}, "test test/d.jpg - - U -\n");
+    plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "test test/d.jpg - - U -\n");
 }
 
 static void category_zero_counts_when_it_is_used(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/1.jpg"));
-    file("train/_annotations.coco.json",
+    support_touch(plan_dir, NAMES("train/1.jpg"));
+    plan_file("train/_annotations.coco.json",
          "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"categories\":[{\"id\":1,\"name\":\"b\"},"
          "{\"id\":0,\"name\":\"a\"}],\"annotations\":[{\"id\":1,\"image_id\":1,\"category_id\":0}]}");
-    plan_says(NULL, "classes a=0 b=1\n");
-    file("train/_annotations.coco.json", "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],"
+    plan_says(NULL, NULL, "classes a=0 b=1\n");
+    plan_file("train/_annotations.coco.json", "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],"
                                          "\"categories\":[{\"id\":0,\"name\":\"only\"}]}");
-    plan_says(NULL, "classes only=0\n");
+    plan_says(NULL, NULL, "classes only=0\n");
 }
 
 static void splits_must_agree_on_category_names(void **state)
@@ -97,15 +59,15 @@ static void splits_must_agree_on_category_names(void **state)
     static const char form[] = "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],"
                                "\"categories\":[{\"id\":4,\"name\":\"%s\"}]}";
     char text[256];
-    support_touch(dir, NAMES("train/1.jpg", "valid/1.jpg"));
+    support_touch(plan_dir, NAMES("train/1.jpg", "valid/1.jpg"));
     snprintf(text, sizeof text, form, "cat");
-    file("train/_annotations.coco.json", text);
+    plan_file("train/_annotations.coco.json", text);
     snprintf(text, sizeof text, form, "dog");
-    file("valid/_annotations.coco.json", text);
+    plan_file("valid/_annotations.coco.json", text);
     plan_is(NULL, "plan -2: category 4 is \"cat\" in train/_annotations.coco.json and \"dog\" in "
                   "valid/_annotations.coco.json\n");
-    file("valid/_annotations.coco.json", "[1]");
-    plan_says(NULL, "plan -2: ");
+    plan_file("valid/_annotations.coco.json", "[1]");
+    plan_says(NULL, NULL, "plan -2: ");
 }
 
 /* ---- clip ----------------------------------------------------------------------------------------------------- */
@@ -114,10 +76,10 @@ static void splits_must_agree_on_category_names(void **state)
 static void clip_export(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a b/1.jpg", "train/a/2.jpg", "train/c/3.jpg", "train/a/none.txt", "valid/c/4.jpg",
+    support_touch(plan_dir, NAMES("train/a b/1.jpg", "train/a/2.jpg", "train/c/3.jpg", "train/a/none.txt", "valid/c/4.jpg",
                              "valid/b/none.txt", "test/a/5.jpg"));
-    file("train/_tokenization.txt", "an \"a\"\r\nan a b\r\n\r\na c\xC3\xA9");
-    file("valid/_tokenization.txt", "  only \xFF \n\n");
+    plan_file("train/_tokenization.txt", "an \"a\"\r\nan a b\r\n\r\na c\xC3\xA9");
+    plan_file("valid/_tokenization.txt", "  only \xFF \n\n");
     plan_is(NULL, "layout roboflow 90: variant clip, licence -, classes a a b c\n"
                   "test test/a/5.jpg a - - -\n"
                   "train train/a b/1.jpg a b - - ,\"captions\":[\"an a b\"]\n"
@@ -136,15 +98,15 @@ static void clip_export(void **state)
 static void captions_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    support_touch(dir, NAMES("train/a/1.jpg", "train/b/2.jpg"));
-    file("train/_tokenization.txt", "a\nb\nc\n");
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/2.jpg"));
+    plan_file("train/_tokenization.txt", "a\nb\nc\n");
     plan_is(NULL, "plan -2: train/_tokenization.txt: 3 captions, where 2 class folders hold images: which caption "
                   "belongs to which class cannot be told\n");
-    file("train/_tokenization.txt", "");
-    plan_says(NULL, "plan -2: train/_tokenization.txt: 0 captions, where 2 ");
+    plan_file("train/_tokenization.txt", "");
+    plan_says(NULL, NULL, "plan -2: train/_tokenization.txt: 0 captions, where 2 ");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)
 
 int main(void)
 {

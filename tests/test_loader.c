@@ -140,7 +140,8 @@ static void test_resume_anywhere(void **state)
     make_pictures(dir, 43, 9, NULL);
     mr_dataset *ds = open_dataset_at(dir);
     for (int tail = MR_TAIL_DROP; tail <= MR_TAIL_PARTIAL; tail++) {
-        mr_loader_options o = usual_options(tail == MR_TAIL_PAD ? MR_DELIVER_U8_NHWC : MR_DELIVER_ENCODED, (mr_tail)tail);
+        mr_delivery deliver = tail == MR_TAIL_PAD ? MR_DELIVER_U8_NHWC : MR_DELIVER_ENCODED;
+        mr_loader_options o = usual_options(deliver, (mr_tail)tail);
         seen_list all = run_ranks(ds, o, 1, 0, 0);
         uint64_t steps = all.batches / 2;
         for (uint64_t stop = 1; stop < 2 * steps; stop++) {

@@ -165,7 +165,7 @@ static void check_large(const large *k)
         print_message("%s: decoded in %.0f ms, too fast for this test to prove much\n", k->what, whole * 1e3);
     /* Where decoding is so slow, under a sanitizer on a busy machine, closing is too. */
     double limit = whole / 4 > 0.1 ? whole / 4 : 0.1;
-    for (double part = 0.1; part < 1; part += 0.4) {
+    for (double part = 0.1; part < 0.6; part += 0.4) {
         double took = close_at(ds, whole * part);
         if (took > limit)
             fail_msg("%s: closing after %.0f of %.0f ms took %.0f ms", k->what, whole * part * 1e3, whole * 1e3,
@@ -180,12 +180,10 @@ static void test_close_in_a_large_picture(void **state)
     (void)state;
     picture exif = make_exif(false, 3, 1, 6);
     large kinds[] = {
-        {"baseline JPEG", make_jpeg((jpeg_kind){.width = 5000, .height = 5000, .components = 3})},
-        {"turned JPEG", make_jpeg((jpeg_kind){.width = 5000, .height = 5000, .components = 1, .exif = &exif})},
+        {"baseline JPEG", make_jpeg((jpeg_kind){.width = 4000, .height = 4000, .components = 3, .exif = &exif})},
         {"progressive JPEG",
-         make_jpeg((jpeg_kind){.width = 4000, .height = 4000, .components = 3, .progressive = true})},
-        {"PNG", make_png(5000, 5000, 2, 8, false)},
-        {"interlaced PNG", make_png(5000, 5000, 2, 8, true)},
+         make_jpeg((jpeg_kind){.width = 3000, .height = 3000, .components = 3, .progressive = true})},
+        {"interlaced PNG", make_png(4500, 4500, 2, 8, true)},
         {"WebP", make_webp(2600, 2400, false, false)},
     };
     for (size_t i = 0; i < MR_COUNT(kinds); i++) {

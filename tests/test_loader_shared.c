@@ -1,5 +1,5 @@
 /* test_loader_shared.c - loaders and what they share with others: memory, open files, a fork, one another.
- * Invariant tested: memory is bounded and given back; what is lent stays as it is; loaders do not disturb each other. */
+ * Invariant tested: memory is bounded and given back; what is lent stays as it is; loaders leave each other alone. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,10 @@
-/* test_npz.c - .npz files: round trips, numpy's files and ours read by numpy, files larger than 4 GiB, full disks.
+/* test_npz.c - .npz files: round trips, wrong calls, numpy's files read by us and ours by numpy.
  * Invariant: arrays are compared as bytes, so a NaN or a -0 that changes is seen. */
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <archive.h>
@@ -31,7 +28,8 @@ static size_t element(mr_npz_type type)
 /* Any type, 0 to 8 sides, sides of 0 sometimes, up to some 100,000 elements. */
 static drawn draw(mr_random *r, size_t number)
 {
-    drawn d = {.array = {.type = (mr_npz_type)mr_random_below(r, 3), .dims = (unsigned)mr_random_below(r, 9), .count = 1}};
+    drawn d = {.array = {.type = (mr_npz_type)mr_random_below(r, 3), .count = 1}};
+    d.array.dims = (unsigned)mr_random_below(r, 9);
     uint64_t most = mr_random_below(r, 4) ? 300 : 100000;
     snprintf(d.array.name, sizeof d.array.name, "block_%zu/%.*s", number, (int)mr_random_between(r, 1, 40),
              "kernel of a layer with a long name ~!@#$%&");
@@ -142,9 +140,11 @@ static void test_round_trip(void **state)
     assert_memory_equal(said.xxh3_128, seen.xxh3_128, 16);
     close(fd);
     char *again = support_path("%s/b.npz", dir);
-    setenv("TZ", "Pacific/Auckland", 1);        /* the same bytes at any time and place */
+    setenv("TZ", "XYZ-11:30", 1);               /* the same bytes at any time and place */
+    tzset();
     write_all(again, arrays, COUNT);
     unsetenv("TZ");
+    tzset();
     support_assert_same_file(path, again);
     for (size_t i = 0; i < COUNT; i++)
         free(arrays[i].bytes);
@@ -169,7 +169,8 @@ static void test_misuse(void **state)
     char *path = support_path("%s/a.npz", (char *)*state);
     float values[6] = {0};
     const mr_npz_array good = {.name = "a/b", .dims = 2, .shape = {2, 3}, .count = 6};
-    static const char *const names[] = {"", "a/../b", "..", "/a", "a//b", "a/", ".", "a\nb", "a\x7f", "a\\b", "caf\xC3\xA9"};
+    static const char *const names[] = {"", "a/../b", "..", "/a", "a//b", "a/", ".", "a\nb", "a\x7f", "a\\b",
+                                        "caf\xC3\xA9"};
     mr_npz_writer *w;
     mr_error err;
     int fd = new_file(path);
@@ -253,7 +254,8 @@ static void test_ours_read_by_numpy(void **state)
     write_all(path, arrays, COUNT);
     assert_int_equal(mkdir(unpacked, 0755), 0);
     numpy("unpack", path, unpacked);
-    char *index_path = support_path("%s/index", unpacked), *index = (char *)support_read(index_path, NULL), *rest = index;
+    char *index_path = support_path("%s/index", unpacked);
+    char *index = (char *)support_read(index_path, NULL), *rest = index;
     for (size_t i = 0; i < COUNT; i++) {
         char *raw_path = support_path("%s/%zu.bin", unpacked, i);
         size_t len;
@@ -355,160 +357,6 @@ static void test_parity_files(void **state)
     assert_true(arrays > 50);
 }
 
-/* ---- large files and full disks ---------------------------------------------------------------------------------- */
-
-static void put16(uint8_t *to, unsigned v)
-{
-    to[0] = (uint8_t)v;
-    to[1] = (uint8_t)(v >> 8);
-}
-
-static void put64(uint8_t *to, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        to[i] = (uint8_t)(v >> 8 * i);
-}
-
-/* A zip64 file of one stored member "big.npy" of 5 GiB, which is a hole, and behind it the members of `small`: the
- * directory of `small` is moved, and its local headers with it. */
-static void make_large(const char *path, const char *small)
-{
-    const uint64_t hole = 5ull << 30;
-    const char text[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (1342177248,), }";
-    uint8_t local[30 + 7 + 20] = "PK\3\4\55", central[46 + 7 + 28] = "PK\1\2\55\0\55", head[128] = "\x93NUMPY\1\0\x76";
-    uint8_t end[56 + 20 + 22] = "PK\6\6";
-    size_t len;
-    uint8_t *tail = support_read(small, &len);
-    int fd = new_file(path);
-    put16(local + 26, 7);
-    put16(local + 28, 20);
-    memset(local + 18, 0xFF, 8);
-    memcpy(local + 30, "big.npy", 7);
-    put16(local + 37, 1);
-    put16(local + 39, 16);
-    put64(local + 41, hole);
-    put64(local + 49, hole);
-    memset(head + 10, ' ', 117);
-    memcpy(head + 10, text, sizeof text - 1);
-    head[127] = '\n';
-    memset(central + 20, 0xFF, 8);
-    put16(central + 28, 7);
-    put16(central + 30, 20);
-    memcpy(central + 46, "big.npy", 7);
-    memcpy(central + 53, local + 37, 20);
-
-    /* the directory of `small` stands where its last 22 bytes say; every entry's offset becomes a zip64 one */
-    uint8_t *eocd = tail + len - 22, *entry;
-    uint32_t at, size, shift = sizeof local;
-    memcpy(&size, eocd + 12, 4);
-    memcpy(&at, eocd + 16, 4);
-    uint64_t base = shift + hole, directory = base + at;
-    assert_int_equal(pwrite(fd, local, sizeof local, 0), sizeof local);
-    assert_int_equal(pwrite(fd, head, sizeof head, sizeof local), sizeof head);
-    assert_int_equal(pwrite(fd, tail, at, (off_t)base), at);
-    uint64_t to = directory;
-    assert_int_equal(pwrite(fd, central, 73, (off_t)to), 73);
-    to += 73;
-    for (entry = tail + at; entry < tail + at + size;) {
-        uint32_t offset;
-        unsigned name = entry[28] | entry[29] << 8, extra = entry[30] | entry[31] << 8;
-        uint8_t wide[12];
-        memcpy(&offset, entry + 42, 4);
-        put16(wide, 1);
-        put16(wide + 2, 8);
-        put64(wide + 4, base + offset);
-        memset(entry + 42, 0xFF, 4);
-        put16(entry + 30, 12);
-        assert_int_equal(pwrite(fd, entry, 46 + name, (off_t)to), 46 + name);
-        assert_int_equal(pwrite(fd, wide, 12, (off_t)(to + 46 + name)), 12);
-        to += 46 + name + 12;
-        entry += 46 + name + extra;
-    }
-    unsigned count = 1u + (eocd[10] | (unsigned)eocd[11] << 8);
-    put64(end + 4, 44);
-    put16(end + 12, 45);
-    put16(end + 14, 45);
-    put64(end + 24, count);
-    put64(end + 32, count);
-    put64(end + 40, to - directory);
-    put64(end + 48, directory);
-    memcpy(end + 56, "PK\6\7", 4);
-    put64(end + 64, to);
-    end[72] = 1;
-    memcpy(end + 76, "PK\5\6", 4);
-    put16(end + 84, count);
-    put16(end + 86, count);
-    memset(end + 88, 0xFF, 8);
-    assert_int_equal(pwrite(fd, end, sizeof end, (off_t)to), sizeof end);
-    close(fd);
-    free(tail);
-}
-
-static uint64_t bytes_read(void)
-{
-    char text[512] = "";
-    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    return n > 0 && strstr(text, "rchar: ") ? strtoull(strstr(text, "rchar: ") + 7, NULL, 10) : 0;
-}
-
-static void test_large_members_are_passed_over(void **state)
-{
-    char *dir = *state, *small = support_path("%s/small.npz", dir), *large = support_path("%s/large.npz", dir);
-    mr_random rnd = support_random();
-    drawn arrays[3];
-    for (size_t i = 0; i < 3; i++)
-        arrays[i] = draw(&rnd, i);
-    write_all(small, arrays, 3);
-    make_large(large, small);
-    uint64_t before = bytes_read();
-    mr_npz_reader *r = open_npz(large);
-    const mr_npz_array *a = next_array(r);
-    assert_string_equal(a->name, "big");
-    assert_int_equal(mr_npz_bytes(a), (5ull << 30) - 128);
-    for (size_t i = 0; i < 3; i++) {
-        a = next_array(r);
-        assert_same_array(a, &arrays[i].array);
-        take_and_compare(r, a, arrays[i].bytes);
-        free(arrays[i].bytes);
-    }
-    expect_end(r);
-    assert_true(bytes_read() - before < 16 << 20);
-    free(small);
-    free(large);
-}
-
-static void test_full_disk(void **state)
-{
-    char *path = support_path("%s/full.npz", (char *)*state);
-    const mr_npz_array array = {.name = "a", .dims = 1, .shape = {300000}, .count = 300000};
-    float *values = calloc(array.count, sizeof *values);
-    struct rlimit old, limit;
-    mr_npz_writer *w;
-    mr_error err, again;
-    int fd = new_file(path);
-    assert_non_null(values);
-    assert_int_equal(mr_npz_create(fd, path, &w, &err), MR_OK);
-    getrlimit(RLIMIT_FSIZE, &old);
-    limit = old;
-    limit.rlim_cur = 500000;
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &limit);
-    mr_status status = mr_npz_add(w, &array, values, &err), finished = mr_npz_finish(w, NULL, &again);
-    setrlimit(RLIMIT_FSIZE, &old);
-    assert_int_equal(status, MR_SYSTEM);
-    assert_non_null(strstr(err.text, path));
-    assert_non_null(strstr(err.text, strerror(EFBIG)));
-    assert_int_equal(finished, MR_SYSTEM);
-    assert_string_equal(again.text, err.text);
-    close(fd);
-    free(values);
-    free(path);
-}
-
 static int set_up(void **state)
 {
     *state = support_tmpdir();
@@ -530,8 +378,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ours_read_by_numpy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_numpys_read_by_us, set_up, tear_down),
         cmocka_unit_test(test_parity_files),
-        cmocka_unit_test_setup_teardown(test_large_members_are_passed_over, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("npz", tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ static void planes_stay_planes(void **state)
     (void)state;
     for (size_t s = 0; s < MR_COUNT(sizes); s++) {
         uint32_t from = sizes[s][0], to = sizes[s][1];
-        float *in = mr_alloc((1 + (size_t)from * from) * 2, sizeof *in), *out = mr_alloc((1 + (size_t)to * to) * 2, sizeof *out);
+        float *in = mr_alloc((1 + (size_t)from * from) * 2, sizeof *in);
+        float *out = mr_alloc((1 + (size_t)to * to) * 2, sizeof *out);
         assert_true(in && out);
         in[0] = 5;
         in[1] = -6;

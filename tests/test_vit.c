@@ -55,8 +55,9 @@ static support_model *model(const mr_model_config *c, bool training)
         const mr_param *p = &s->params.items[i];
         bool scale = strstr(p->name, "/scale") != NULL, kernel = strstr(p->name, "/kernel") != NULL;
         double fan = p->count / (double)p->shape[p->dims - 1];
+        float deviation = kernel ? (float)(0.8 / sqrt(fan)) : 0.1F;
         for (uint64_t k = 0; k < p->count; k++)
-            s->host[p->offset + k] = scale ? 1 + 0.1F * normal(&r) : normal(&r) * (kernel ? (float)(0.8 / sqrt(fan)) : 0.1F);
+            s->host[p->offset + k] = (scale ? 1 : 0) + deviation * normal(&r);
     }
     support_model_put(s);
     return s;

@@ -253,7 +253,7 @@ static void refuses_odd_positions(void **state)
     folder_close(&f);
 }
 
-/* Whatever is cut off or changed, it ends with a sentence; CRC and directory are checked, so hardly a change is taken. */
+/* Whatever is cut off or changed, it ends with a sentence; CRC and directory are checked: hardly a change is taken. */
 static void survives_damage(void **state)
 {
     const change plain = {0};

@@ -300,7 +300,8 @@ static void three_steps(const fixture *f, support_model *s, const char *which, c
         snprintf(where, sizeof where, "%s step %d", losses, step + 1);
         note(f->table, "loss", fabs(step_of(f, s, step) - number(f->facts, losses, step)), 5e-6, f->name, where);
         optimizer.options.lr.base = number(facts, "lr", step);
-        if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->gradients, s->values, &update, &err))
+        if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->gradients, s->values, &update,
+                                &err))
             fail_msg("%s", err.text);
         double norm = number(f->facts, norms, step);
         note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
@@ -315,8 +316,8 @@ static void check_sgd(const fixture *f)
     float *values = support_model_values(s);
     for (size_t i = 0; i < s->params.count; i++) {
         const mr_param *p = &s->params.items[i];
-        note(f->table, "after 3 SGD steps", difference(values + p->offset, array_of(f->sgd, p), p->count), 2e-6, f->name,
-             p->name);
+        note(f->table, "after 3 SGD steps", difference(values + p->offset, array_of(f->sgd, p), p->count), 2e-6,
+             f->name, p->name);
     }
     free(values);
     support_model_close(s);

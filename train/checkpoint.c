@@ -179,7 +179,7 @@ static mr_status publish(const writing *w, mr_error *err)
     return mr_dir_sync(fd, w->output, err);
 }
 
-/* The newest `keep` up to this one stay, and the best.  Newer ones, left from before the run went back, are not ours. */
+/* The newest `keep` up to this one stay, and the best.  Newer ones, from before the run went back, are not ours. */
 static mr_status remove_older(const writing *w, unsigned keep, mr_error *err)
 {
     mr_steps steps = {0};
@@ -217,7 +217,7 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     mr_buf unused = {0};
     mr_step_name(c->update, w.name);
     mr_step_hidden(c->update, "tmp", w.temp);
-    mr_status status = mr_state_write(c, w.digests, &unused, err);      /* what makes no sense is said before any work */
+    mr_status status = mr_state_write(c, w.digests, &unused, err);      /* nonsense is told before any work */
     mr_buf_free(&unused);
     if (status == MR_OK && (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1])))
         status = mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");

@@ -37,7 +37,8 @@ void mr_checkpoint_release(mr_checkpoint *c);
  * best one; what cannot be removed is tried again next time.  *bytes: written, may be NULL.
  * MR_SYSTEM: not written (the disk is full ...); what was there before is untouched.  MR_MISUSE: the state makes no
  * sense: another number of slots than the optimizer's, an accuracy outside of 0 to 1 ... */
-mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes, mr_error *err);
+mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes,
+                              mr_error *err);
 
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at

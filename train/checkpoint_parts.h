@@ -20,8 +20,8 @@ extern const char *const mr_checkpoint_files[MR_FILES];         /* "weights.npz"
 unsigned mr_checkpoint_slots(mr_optimizer_kind kind);
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
-/* state.json, sealed.  Writing: MR_MISUSE as mr_checkpoint_write().  Reading fills all but parameters, values and state;
- * MR_BAD_DATA names `name` and the key.  Caller: mr_checkpoint_release(). */
+/* state.json, sealed.  Writing: MR_MISUSE as mr_checkpoint_write().  Reading fills all but parameters, values and
+ * state; MR_BAD_DATA names `name` and the key.  Caller: mr_checkpoint_release(). */
 mr_status mr_state_write(const mr_checkpoint *c, const mr_digest files[MR_FILES], mr_buf *out, mr_error *err);
 mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_checkpoint *out, mr_digest files[MR_FILES],
                          mr_error *err);

@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "checkpoint_parts.h"
 #include "file.h"
 #include "pool.h"
 
-enum { LAYER_LEAST = 1024, HUGE_PAGE = 2 << 20 };       /* bytes; no layer of any model is saved in less */
+enum { LAYER_LEAST = 1024 };        /* bytes: no layer of any model is saved in less */
 
 typedef struct reading {
     mr_checkpoint made;
@@ -84,7 +83,8 @@ static mr_status find_best(const char *output, int fd, const mr_steps *steps, co
         i++;
     mr_step_name(newest.best_update, name);
     if (status == MR_OK && i == steps->count)
-        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", output, name);
+        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", output,
+                         name);
     if (status == MR_OK)
         *out = &steps->items[i];
     mr_buf_free(&dir);
@@ -150,8 +150,8 @@ static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, cons
                        "another checkpoint", name, size, want->bytes);
     mr_status status = mr_digest_file(fd, size, false, name, &have, err);
     if (status == MR_OK && memcmp(have.xxh3_128, want->xxh3_128, sizeof have.xxh3_128) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged, name another "
-                         "checkpoint", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged, name "
+                         "another checkpoint", name);
     return status;
 }
 
@@ -193,7 +193,8 @@ static mr_status take_array(arrays *a, const mr_npz_array *array, mr_error *err)
     if (array->dims != p->dims || memcmp(array->shape, p->shape, p->dims * sizeof *p->shape) != 0) {
         mr_shape_text(array->dims, array->shape, have, sizeof have);
         mr_shape_text(p->dims, p->shape, want, sizeof want);
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, the model needs %s", a->name, array->name, have, want);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, the model needs %s", a->name, array->name, have,
+                       want);
     }
     a->seen[slot * a->params->count + (size_t)(p - a->params->items)] = true;
     a->taken++;
@@ -216,17 +217,6 @@ static mr_status take_all(arrays *a, mr_error *err)
     return MR_OK;
 }
 
-/* A flat buffer, zeros.  Memory that is new costs more than reading: huge pages are asked for before it is touched. */
-static float *new_buffer(uint64_t elements)
-{
-    float *buffer = mr_alloc(elements, sizeof *buffer);
-    uintptr_t begin = ((uintptr_t)buffer + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    uintptr_t end = ((uintptr_t)buffer + elements * sizeof *buffer) / HUGE_PAGE * HUGE_PAGE;
-    if (buffer && end > begin)
-        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);      /* a wish */
-    return buffer;
-}
-
 /* The file's buffers; memory only after its bytes were seen to be there. */
 static mr_status load_arrays(reading *r, int fd, size_t file, const char *name, mr_error *err)
 {
@@ -237,7 +227,7 @@ static mr_status load_arrays(reading *r, int fd, size_t file, const char *name, 
                        c->params.elements);
     for (unsigned i = 0; i < a.slots; i++) {
         float **buffer = file == MR_FILE_WEIGHTS ? &c->values : &c->state[i];
-        a.buffers[i] = *buffer = new_buffer(c->params.total);
+        a.buffers[i] = *buffer = mr_alloc(c->params.total, sizeof(float));
         if (file == MR_FILE_OPTIMIZER)
             a.prefixes[i] = mr_checkpoint_prefix(c->optimizer, i);
         if (!a.buffers[i])

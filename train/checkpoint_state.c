@@ -40,15 +40,16 @@ static const struct {
 
 static mr_status check(const mr_checkpoint *c, mr_error *err)
 {
-    if (!c->model.card || (unsigned)c->optimizer >= MR_COUNT(optimizers) || (unsigned)c->model.compute >= MR_COUNT(types))
+    if (!c->model.card || (unsigned)c->optimizer >= MR_COUNT(optimizers) ||
+        (unsigned)c->model.compute >= MR_COUNT(types))
         return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer or type");
     if (c->slots != mr_checkpoint_slots(c->optimizer))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
                        mr_checkpoint_slots(c->optimizer), c->slots);
     if (c->update > INT64_MAX || c->cursor.epoch > INT64_MAX || c->cursor.position > INT64_MAX ||
         c->best_update > c->update)
-        return mr_fail(err, MR_MISUSE, "checkpoint: update %" PRIu64 ", best update %" PRIu64 " and the cursor do not go "
-                       "together", c->update, c->best_update);
+        return mr_fail(err, MR_MISUSE, "checkpoint: update %" PRIu64 ", best update %" PRIu64 " and the cursor do not "
+                       "go together", c->update, c->best_update);
     for (int best = 0; best < 2; best++) {
         double a = best ? c->best_accuracy : c->accuracy;
         if (!(a == -1 || (a >= 0 && a <= 1)))

@@ -122,7 +122,7 @@ static void print_start(mr_trainer *t)
     shape_text(&t->config, shape, sizeof shape);
     unsigned world = mr_ranks_world(t->ranks);
     printf("%s, %s parameters\n", shape, mr_text_count(t->params.elements, number));
-    printf("%s on %u rank%s%s: %s\n", t->settings->dataset, world, world == 1 ? "" : "s", world == 1 ? "" : ", each",
+    printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
     fputs(mr_buf_text(&t->said), stdout);
     if (!t->eval_split)
@@ -181,7 +181,7 @@ int cmd_train(int argc, char **argv)
     }
     if (status == MR_OK)
         status = run(&t, &c.settings, ranks, &stopped, &err);
-    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
+    bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK && speaks && !c.settings.quiet && !c.settings.plan)
         print_end(&t, stopped);
     if (status == MR_OK && fflush(stdout) != 0)

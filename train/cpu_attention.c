@@ -9,7 +9,10 @@
 
 #include "cpu.h"
 
-enum { BLOCK = 256 };               /* queries at a time: their rows stay in the cache */
+enum {
+    BLOCK = 256,                    /* queries at a time: their rows stay in the cache */
+    SMALL = 1000000,                /* m n k up to which OpenBLAS does not pack: 205 instead of 165 GFLOP/s */
+};
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -106,6 +109,18 @@ static void zero_rows(float *x, size_t rows, size_t width, size_t stride)
         memset(x + r * stride, 0, width * sizeof *x);
 }
 
+/* A narrow product in pieces of the size that OpenBLAS does best. */
+static void multiply_narrow(const mr_cpu *d, mr_cpu_product p)
+{
+    size_t whole = p.m, pieces = p.m * p.n * p.k / SMALL + 1, step = ((whole + pieces - 1) / pieces + 3) / 4 * 4;
+    for (size_t at = 0; at < whole; at += step) {
+        p.m = whole - at < step ? whole - at : step;
+        mr_cpu_multiply(d, &p);
+        p.a += p.transpose_a ? step : step * p.lda;
+        p.c += step * p.ldc;
+    }
+}
+
 /* p = scale q k^T for queries [first, first + count). */
 static void scores(const job *j, const head *h, size_t first, size_t count)
 {
@@ -136,7 +151,7 @@ static void forward_head(void *ctx, size_t task, unsigned member)
             if (h.mask.threshold)
                 k->mask(a->keys, &h.mask, h.element + (uint32_t)((first + r) * a->keys), row, row);
         }
-        mr_cpu_multiply(j->d, &(mr_cpu_product){
+        multiply_narrow(j->d, (mr_cpu_product){
             .m = count, .n = a->head_dim, .k = a->keys, .alpha = 1, .a = h.p, .lda = a->keys, .b = h.v,
             .ldb = j->v_stride, .c = out + first * j->out_stride, .ldc = j->out_stride});
     }
@@ -190,14 +205,14 @@ static void back_head(void *ctx, size_t task, unsigned member)
             .a = d_out + first * j->out_stride, .lda = j->out_stride, .b = h.v, .ldb = j->v_stride,
             .c = h.d_p, .ldc = a->keys});
         back_rows(j, &h, first, count);
-        mr_cpu_multiply(j->d, &(mr_cpu_product){        /* d_v = p^T d_out */
+        multiply_narrow(j->d, (mr_cpu_product){         /* d_v = p^T d_out */
             .m = a->keys, .n = a->head_dim, .k = count, .transpose_a = true, .alpha = 1, .beta = more,
             .a = h.p, .lda = a->keys, .b = d_out + first * j->out_stride, .ldb = j->out_stride,
             .c = d_v, .ldc = j->v_stride});
-        mr_cpu_multiply(j->d, &(mr_cpu_product){        /* d_q = scale d_p k */
+        multiply_narrow(j->d, (mr_cpu_product){         /* d_q = scale d_p k */
             .m = count, .n = a->head_dim, .k = a->keys, .alpha = a->scale, .a = h.d_p, .lda = a->keys,
             .b = h.k, .ldb = j->k_stride, .c = d_q + first * j->q_stride, .ldc = j->q_stride});
-        mr_cpu_multiply(j->d, &(mr_cpu_product){        /* d_k = scale d_p^T q */
+        multiply_narrow(j->d, (mr_cpu_product){         /* d_k = scale d_p^T q */
             .m = a->keys, .n = a->head_dim, .k = count, .transpose_a = true, .alpha = a->scale, .beta = more,
             .a = h.d_p, .lda = a->keys, .b = h.q + first * j->q_stride, .ldb = j->q_stride,
             .c = d_k, .ldc = j->k_stride});

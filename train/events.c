@@ -1,7 +1,7 @@
 /* events.c - TensorBoard event files.
  * Invariant: after every call the file ends with a whole record; one that could not be written whole is cut off again.
  *
- *      record: | u64 length | u32 masked CRC of the length | bytes of one Event | u32 masked CRC of them |   little-endian
+ *      record: | u64 length | u32 masked CRC of it | bytes of one Event | u32 masked CRC of them |   little-endian
  *      Event:   1 wall_time (double)  2 step (int64)  3 file_version (string, first record)  5 summary  7 session_log
  *      Summary: 1 value, one a scalar: 1 tag (string)  2 simple_value (float)
  *      SessionLog: 1 status, START = 1
@@ -25,7 +25,7 @@ struct mr_events {
 
 uint32_t mr_crc32c(const void *bytes, size_t len)
 {
-    /* Four bits at a time by the reflected polynomial 82F63B78: records are a hundred bytes, more speed buys nothing. */
+    /* Four bits at a time by the reflected polynomial 82F63B78: more speed buys nothing for a hundred bytes. */
     static const uint32_t step[16] = {0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
                                       0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
                                       0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75};

@@ -1,131 +1,21 @@
 /* exchange.c - one update over all ranks: agreeing to do it, and waiting for its sum.
- * Invariant: a rank waits only in wait_until(), where it sleeps, drives what MPI has under way and looks after its peers;
- * so a peer that is gone is a failure there, never a hang.
+ * Invariant: a rank waits only in wait_until(), where it sleeps, drives what MPI has under way and looks after its
+ * peers; so a peer that is gone is a failure there, never a hang.
  *
  *      begin   each rank writes its entry; the first of each host merges them with the other hosts'; all read all
  *      ready   drives pieces (exchange_pieces.c)
  *      finish  the rest of the pieces, and waiting for the other ranks'
  */
-#include "exchange.h"
-
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exchange_parts.h"
+#include "term.h"
 
 enum {
     TRIES = 32,                     /* looks before sleeping */
     MOVE_NS = 20000,                /* between two looks while MPI has bytes to move */
     WATCH_NS = 100000000,           /* between two looks after the peers */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
-
-static mr_status exchange_ranks(mr_exchange *x, mr_error *err)
-{
-    uint32_t mine = mr_ranks_rank(x->ranks);
-    mr_buf one = {0}, all = {0};
-    mr_buf_add(&one, &mine, sizeof mine);
-    mr_status status = mr_ranks_agree(x->host, mr_buf_status(&one, err, "meeting the other ranks"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(x->host, &one, &all, NULL, err);
-    for (unsigned i = 0; status == MR_OK && i < x->w.locals; i++)
-        memcpy(&x->world_rank[i], all.data + i * sizeof mine, sizeof mine);
-    mr_buf_free(&one);
-    mr_buf_free(&all);
-    return status;
-}
-
-/* The window of each host or, if one of them cannot have it, memory of each rank's own. */
-static mr_status open_window(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
-{
-    unsigned world = mr_ranks_world(x->ranks), rank = mr_ranks_rank(x->ranks);
-    int64_t host = ranks_a_host ? (int64_t)(rank / ranks_a_host) : MR_RANKS_SAME_HOST;
-    uint64_t apart = 0;
-    mr_status status = mr_ranks_split(x->ranks, host, &x->host, err);
-    if (status == MR_OK && mr_ranks_world(x->host) > 1)
-        apart = !mr_window_share(x->host, world, x->padded, &x->w);
-    if (status == MR_OK)
-        status = mr_ranks_reduce(x->ranks, MR_RANKS_OR, &apart, 1, err);
-    if (status == MR_OK && apart) {
-        mr_window_close(&x->w, false);
-        mr_ranks_end(x->host);
-        x->host = NULL;
-        status = mr_ranks_split(x->ranks, rank, &x->host, err);
-    }
-    return status == MR_OK && !x->w.memory ? mr_window_alone(world, x->padded, &x->w, err) : status;
-}
-
-static mr_status meet(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
-{
-    unsigned world = mr_ranks_world(x->ranks);
-    mr_status status = mr_ranks_agree(x->ranks, open_window(x, ranks_a_host, err), err);
-    if (status != MR_OK)
-        return status;
-    x->world_rank = mr_alloc(x->w.locals, sizeof *x->world_rank);
-    x->merged = mr_alloc(world, sizeof *x->merged);
-    if (!x->world_rank || !x->merged)
-        status = mr_fail_memory(err, "meeting the other ranks");
-    status = mr_ranks_agree(x->ranks, status, err);
-    if (status == MR_OK)
-        status = exchange_ranks(x, err);
-    x->hosts = x->w.locals < world;
-    if (status == MR_OK && x->hosts)
-        status = mr_ranks_split(x->ranks, x->w.local == 0 ? 0 : MR_RANKS_NONE, &x->leaders, err);
-    return mr_ranks_agree(x->ranks, status, err);
-}
-
-mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exchange **out, mr_error *err)
-{
-    const uint64_t unit = MR_EXCHANGE_UNIT, largest = ((uint64_t)1 << 30) / sizeof(float);
-    mr_exchange *x = mr_alloc(1, sizeof *x);
-    mr_status status = x ? MR_OK : mr_fail_memory(err, "opening the exchange");
-    if (status == MR_OK && o->count > UINT64_MAX / sizeof(float) - unit)
-        status = mr_fail(err, MR_MISUSE, "the exchange of %llu gradients: no memory is that large",
-                         (unsigned long long)o->count);
-    status = mr_ranks_agree(ranks, status, err);
-    if (status != MR_OK) {
-        free(x);
-        return status;
-    }
-    uint64_t piece = (o->bucket_bytes ? o->bucket_bytes : (uint64_t)25 << 20) / sizeof(float);
-    piece = piece > largest ? largest : (piece + unit - 1) / unit * unit;
-    *x = (mr_exchange){.ranks = ranks, .kind = o->kind, .w.file = -1, .speaks = mr_ranks_rank(ranks) == 0};
-    x->padded = o->count ? (o->count + unit - 1) / unit * unit : unit;
-    x->piece = piece ? piece : unit;
-    x->pieces = (x->padded + x->piece - 1) / x->piece;
-    status = meet(x, o->ranks_a_host, err);
-    if (status != MR_OK) {
-        mr_exchange_free(x);
-        return status;
-    }
-    *out = x;
-    return MR_OK;
-}
-
-void mr_exchange_free(mr_exchange *x)
-{
-    if (!x)
-        return;
-    /* MPI may still write to what it has under way: that memory stays until the process ends, which is near. */
-    bool moves = mr_exchange_moves(x);
-    mr_window_close(&x->w, moves);
-    if (moves)
-        return;
-    mr_ranks_end(x->host);
-    mr_ranks_end(x->leaders);
-    free(x->world_rank);
-    free(x->merged);
-    free(x);
-}
 
 float *mr_exchange_gradients(mr_exchange *x)
 {
@@ -178,7 +68,7 @@ enum { ALL = -1, LEADER = 0 };      /* ranks of this host that are watched */
 /* -1 when `met` is so or work has failed, else the rank of this host that is gone and for whom it cannot be. */
 static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
 {
-    double looked = now();
+    double looked = mr_seconds();
     for (unsigned tries = 0;; tries++) {
         uint32_t bell = mr_window_bell(&x->w);
         drive_merge(x);
@@ -189,9 +79,9 @@ static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watc
         if (tries < TRIES)
             continue;
         mr_window_sleep(&x->w, bell, mr_exchange_moves(x) ? MOVE_NS : WATCH_NS);
-        if (now() - looked < WATCH_NS * 1e-9)
+        if (mr_seconds() - looked < WATCH_NS * 1e-9)
             continue;
-        looked = now();
+        looked = mr_seconds();
         int gone = mr_window_gone(&x->w, watched);
         if (gone >= 0 && !met(x))       /* not gone after it had done its part */
             return gone;
@@ -245,8 +135,9 @@ static unsigned first_failure(const mr_exchange *x, const mr_window_entry *all)
 
 static bool merge(mr_exchange *x, void *words, size_t bytes)
 {
+    uint64_t count = bytes / sizeof(uint64_t);
     if (x->failure == MR_OK)
-        x->failure = mr_ranks_reduce_begin(x->leaders, MR_RANKS_OR, words, bytes / sizeof(uint64_t), &x->agreeing, &x->why);
+        x->failure = mr_ranks_reduce_begin(x->leaders, MR_RANKS_OR, words, count, &x->agreeing, &x->why);
     while (x->failure == MR_OK && x->agreeing)
         wait_until(x, merged, ALL);     /* whoever of this host is gone is in the entries by now */
     return x->failure == MR_OK;
@@ -322,7 +213,7 @@ static mr_status begin(mr_exchange *x, unsigned count, double *sums, mr_error *e
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err)
 {
-    double started = now();
+    double started = mr_seconds();
     x->update++;
     x->ready = x->summed = x->begun = x->reduced = 0;
     mr_window_entry *entry = &entries(x)[mr_ranks_rank(x->ranks)];
@@ -336,7 +227,7 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
     atomic_store(&x->w.lines[x->w.local].begun, x->update);
     mr_window_ring(&x->w);
     mr_status status = begin(x, numbers_count, sums, err);
-    x->seconds += now() - started;
+    x->seconds += mr_seconds() - started;
     return status;
 }
 
@@ -344,18 +235,18 @@ void mr_exchange_ready(mr_exchange *x, uint64_t from)
 {
     if (x->kind != MR_EXCHANGE_BUCKETS)
         return;
-    double started = now();
+    double started = mr_seconds();
     mr_exchange_mark(x, from);
     mr_exchange_drive(x);
-    x->seconds += now() - started;
+    x->seconds += mr_seconds() - started;
 }
 
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err)
 {
-    double started = now();
+    double started = mr_seconds();
     mr_exchange_mark(x, 0);
     int gone = wait_until(x, mr_exchange_complete, ALL);
-    x->seconds += now() - started;
+    x->seconds += mr_seconds() - started;
     if (gone >= 0)
         return gone_from_here(x, gone, err);
     if (x->failure != MR_OK)

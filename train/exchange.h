@@ -51,8 +51,8 @@ void mr_exchange_ready(mr_exchange *x, uint64_t from);
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);
 
 /* After a failure: whether this rank is the one that tells the user (rank 0, or if that is gone the first one left);
- * before one, whether it is rank 0.  When a peer is gone, mr_ranks_end() ends all ranks instead of waiting for it: it is
- * to be called at once, after printing, by every rank. */
+ * before one, whether it is rank 0.  When a peer is gone, mr_ranks_end() ends all ranks instead of waiting for it:
+ * every rank is to call it at once, after printing. */
 bool mr_exchange_speaks(const mr_exchange *x);
 
 /* Seconds that this rank spent waiting in or working on the exchange since it was opened. */

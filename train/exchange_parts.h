@@ -1,6 +1,6 @@
-/* exchange_parts.h - what exchange.c and exchange_pieces.c share.
- * Invariant: pieces go from the end of the gradients to their start, the way the backward pass fills them in; all counts
- * of pieces in the window go on from update to update (update * (pieces + 1) + n), so that none is ever reset. */
+/* exchange_parts.h - what exchange.c, exchange_open.c and exchange_pieces.c share.
+ * Invariant: pieces go from the end of the gradients to their start, the way the backward pass fills them; counts of
+ * pieces in the window go on from update to update (update * (pieces + 1) + n), so that none is ever reset. */
 #ifndef MR_EXCHANGE_PARTS_H
 #define MR_EXCHANGE_PARTS_H
 

@@ -112,10 +112,10 @@ static bool drive_hosts(mr_exchange *x)
     bool moved = false;
     uint64_t here = slowest_summed(x), before = x->reduced;
     while (x->failure == MR_OK && x->begun < here && x->begun - x->reduced < MR_EXCHANGE_FLYING) {
-        uint64_t from = piece_from(x, x->begun);
-        fail_once(x, mr_ranks_reduce_begin(x->leaders, MR_RANKS_SUM, mr_window_sum(&x->w) + from,
-                                           piece_to(x, x->begun) - from, &x->flying[x->begun % MR_EXCHANGE_FLYING], &err),
-                  &err);
+        uint64_t from = piece_from(x, x->begun), count = piece_to(x, x->begun) - from;
+        mr_status status = mr_ranks_reduce_begin(x->leaders, MR_RANKS_SUM, mr_window_sum(&x->w) + from, count,
+                                                 &x->flying[x->begun % MR_EXCHANGE_FLYING], &err);
+        fail_once(x, status, &err);
         x->begun++;
         moved = true;
     }

@@ -69,8 +69,8 @@ void mr_window_ring(mr_window *w);
 uint32_t mr_window_bell(const mr_window *w);
 /* Sleeps until somebody has rung since `bell` was read, or for `ns` nanoseconds. */
 void mr_window_sleep(mr_window *w, uint32_t bell, long ns);
-/* Looks whether the others of this host are still there, the `only` one or, if that is negative, all: -1, or who is not.
- * Once one is agreed on, it is that one. */
+/* Looks whether the others of this host are still there, the `only` one or, if that is negative, all: -1, or who is
+ * not.  Once one is agreed on, it is that one. */
 int mr_window_gone(const mr_window *w, int only);
 bool mr_window_left(const mr_window *w, int local);
 /* This run ends because rank `local` of this host is gone: true if this rank is the first to say so; whom all of this

@@ -14,8 +14,8 @@ typedef struct mr_journal_options {
     const char *log;                /* --log FILE, appended to; NULL: none.  Folders that are missing are made */
     const char *events;             /* directory of the TensorBoard files; NULL: none */
     const char *results;            /* train_results.json; NULL: none */
-    bool resume;                    /* this run goes on where another ended, `first` or the start.  What that one said of
-                                     * later updates is cut off the log and dropped by TensorBoard: each update once */
+    bool resume;                    /* this run goes on where another ended, at `first` or the start: what that one said
+                                     * of later updates is cut off the log, and TensorBoard drops it */
     uint64_t steps;                 /* the run's updates in all */
     uint64_t first;                 /* updates done before this run (resume) */
     uint64_t logging_steps;         /* a line so often; 0: 10 */
@@ -26,7 +26,7 @@ typedef struct mr_journal_update { /* one update, all ranks together */
     uint64_t update;                /* number, from 1 */
     double loss, lr, grad_norm;
     uint64_t samples;
-    double seconds;                 /* wall time since the update before it ended, evaluation and checkpoints left out */
+    double seconds;                 /* wall time since the update before it, evaluation and checkpoints left out */
     double wait, exchange;          /* seconds of it that this rank waited for data, and for other ranks' gradients */
 } mr_journal_update;
 
@@ -54,8 +54,8 @@ typedef struct mr_journal_end {
 
 /* Writes the results and the last lines: throughput and the sentence that names the bottleneck with its share:
  *      train_samples_per_second = (samples - those of the warm-up updates) / (runtime - that of the warm-up updates),
- * data wait included, evaluation and checkpoints left out, of the updates of this run alone; where there are none beside
- * the warm-up, all count.  A run without an update leaves the results of the run before. */
+ * data wait included, evaluation and checkpoints left out, of the updates of this run alone; where there are none
+ * beside the warm-up, all count.  A run without an update leaves the results of the run before. */
 mr_status mr_journal_finish(mr_journal *j, const mr_journal_end *end, mr_error *err);
 void mr_journal_free(mr_journal *j);    /* NULL is fine */
 

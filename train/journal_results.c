@@ -94,8 +94,8 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().most / 1e6);
     mr_member_text(&m, "formula",
                    "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
-                   "runtime: wall time of the updates of this run, with their waiting for data, without evaluations and "
-                   "checkpoints; wait, exchange and shares: of the same updates, on rank 0");
+                   "runtime: wall time of the updates of this run, with their waiting for data, without evaluations "
+                   "and checkpoints; wait, exchange and shares: of the same updates, on rank 0");
     mr_buf_add_text(out, "\n}\n");
 }
 

@@ -87,7 +87,7 @@ struct mr_model {                   /* the first member of every model's own str
 MR_MODELS(X)
 #undef X
 
-/* "ViT-B_16" or "vit": the card, and a preset's shape with its image size of 224 (classes, dropout and types untouched).
+/* "ViT-B_16" or "vit": the card, and a preset's shape with its image size of 224 (classes, dropout, types untouched).
  * A card's own word has no shape: its sizes become 0, for the caller to give.  MR_MISUSE: no such model, with the
  * nearest word. */
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);

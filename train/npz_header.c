@@ -1,7 +1,7 @@
 /* npz_header.c - the header of a .npy file: a dictionary in Python's words, read by a parser of just that much Python.
  * Invariant: the parser only moves forward within [at, end), so it ends on any text.
  *
- *      "\x93NUMPY" 1 0 | length, 2 bytes | {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } ... \n | elements
+ *      "\x93NUMPY" 1 0 | length, 2 bytes | {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } .. \n | elements
  *      "\x93NUMPY" 2 0 | length, 4 bytes | the same; version 3 may hold UTF-8 */
 #include "npz_header.h"
 
@@ -212,7 +212,8 @@ bool mr_npy_parse(const char *text, size_t len, mr_npz_array *array, const char 
 size_t mr_npy_header(const mr_npz_array *array, uint8_t *out)
 {
     char text[MR_NPY_HEADER];       /* 8 sides of 20 digits and 60 letters fit */
-    int len = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[array->type].descr);
+    int len = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                       types[array->type].descr);
     for (unsigned i = 0; i < array->dims; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%llu%s", i ? " " : "",
                         (unsigned long long)array->shape[i], i + 1 < array->dims || array->dims == 1 ? "," : "");

@@ -1,8 +1,6 @@
 /* npz_write.c - writing .npz files by libarchive's zip writer.
- * Invariant: bytes pass once: a slice is checksummed, hashed and written while it lies in the cache, and what was
- * written is pushed towards the disk at once, so that the sync at the end finds little left.  No clock, user or mode of
- * this run gets into the file. */
-#include <fcntl.h>
+ * Invariant: bytes pass once: a slice is checksummed, hashed and written while it lies in the cache.  No clock, user or
+ * mode of this run gets into the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 #include "file.h"
 #include "npz_header.h"
 
-enum { SLICE = 256 * 1024, PUSH = 8 * 1024 * 1024 };
+enum { SLICE = 256 * 1024 };
 
 struct mr_npz_writer {
     struct archive *archive;
@@ -21,7 +19,6 @@ struct mr_npz_writer {
     mr_buf name;
     mr_hasher *hasher;
     mr_npz_names names;
-    uint64_t written, pushed;
     mr_status status;               /* of the first failure to write */
     mr_error error;
 };
@@ -34,14 +31,8 @@ static la_ssize_t on_write(struct archive *a, void *ctx, const void *bytes, size
     (void)a;
     if (w->status == MR_OK)
         w->status = mr_file_write(w->fd, bytes, len, mr_buf_text(&w->name), &w->error);
-    if (w->status != MR_OK)
-        return (la_ssize_t)len;
-    mr_hasher_add(w->hasher, bytes, len);
-    w->written += len;
-    if (w->written - w->pushed >= PUSH) {       /* only a hint: begins the writing, waits for nothing */
-        (void)sync_file_range(w->fd, (off_t)w->pushed, (off_t)(w->written - w->pushed), SYNC_FILE_RANGE_WRITE);
-        w->pushed = w->written;
-    }
+    if (w->status == MR_OK)
+        mr_hasher_add(w->hasher, bytes, len);
     return (la_ssize_t)len;
 }
 

@@ -8,7 +8,7 @@
 #include "device.h"
 #include "params.h"
 
-typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay;    /* none: constant after warmup */
+typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay;   /* none: constant after it */
 
 typedef struct mr_schedule_lr {
     double base;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dataset.h"
+#include "loader.h"
 #include "term.h"
 
 /* What ranks tell one another at each update, beside the gradients. */
@@ -225,8 +226,12 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     }
     mr_status status = t->done < end ? loop(t, &u, end, stopped, err) : MR_OK;
     if (status == MR_OK) {
-        mr_journal_end last = {.dataset = t->settings->dataset, .best_accuracy = t->best_accuracy,
-                               .best_update = t->best_update};
+        mr_loader_spent spent = mr_loader_time(t->feed.loader);
+        double work = spent.reading + spent.decoding;
+        mr_journal_end last = {
+            .dataset = t->settings->dataset, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+            .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
+        };
         status = mr_journal_finish(t->journal, &last, err);
     }
     if (*t->settings->output) {

@@ -1,6 +1,6 @@
 /* vit_block.c - one block of the Vision Transformer, there and back.
- * Invariant: the way back reads only what the way there kept in mr_vit_block; nothing is computed twice but the masks of
- * dropout, which are hashes. */
+ * Invariant: the way back reads only what the way there kept in mr_vit_block; nothing is computed twice but the masks
+ * of dropout, which are hashes. */
 #include "vit_parts.h"
 
 static const float EPS = 1e-6F;     /* of every norm: 1e-5 moves the logits by 1e-4 */

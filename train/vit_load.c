@@ -51,8 +51,8 @@ static mr_status misshapen(const loading *l, const mr_npz_array *a, const mr_par
     char have[256], want[256];
     mr_shape_text(a->dims, a->shape, have, sizeof have);
     mr_shape_text(p->dims, p->shape, want, sizeof want);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; take the --model that the file "
-                   "was made for", l->path, a->name, have, want);
+    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; take the --model that the "
+                   "file was made for", l->path, a->name, have, want);
 }
 
 static mr_status check_finite(const loading *l, const mr_param *p)
@@ -70,7 +70,8 @@ static mr_status take_positions(loading *l, const mr_npz_array *a, const mr_para
 {
     if (a->dims != 3 || a->shape[0] != 1 || a->shape[2] != p->shape[2] || a->shape[1] < 2 || a->shape[1] > UINT32_MAX)
         return misshapen(l, a, p);
-    uint32_t from = (uint32_t)lround(sqrt((double)(a->shape[1] - 1))), to = (uint32_t)lround(sqrt((double)(p->shape[1] - 1)));
+    uint32_t from = (uint32_t)lround(sqrt((double)(a->shape[1] - 1)));
+    uint32_t to = (uint32_t)lround(sqrt((double)(p->shape[1] - 1)));
     if (1 + (uint64_t)from * from != a->shape[1])
         return misshapen(l, a, p);
     float *old = mr_alloc(a->count, sizeof *old);
@@ -114,8 +115,8 @@ static mr_status unknown(const loading *l, const mr_npz_array *a)
     char shape[256];
     mr_shape_text(a->dims, a->shape, shape, sizeof shape);
     if (strncmp(a->name, "params/", 7) == 0)
-        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose blocks "
-                       "have other names; take the file of vit_jax", l->path, a->name, shape);
+        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose "
+                       "blocks have other names; take the file of vit_jax", l->path, a->name, shape);
     return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s is no parameter of this model; take the --model that the file was "
                    "made for", l->path, a->name, shape);
 }

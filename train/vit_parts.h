@@ -1,7 +1,7 @@
 /* vit_parts.h - what the files vit*.c share: where parameters stand, what a block keeps, the model itself.
- * Invariant: every pointer of a block lies in one piece of device memory that is planned by vit_plan.c and nowhere else.
+ * Invariant: every pointer of a block lies in one piece of device memory, which vit_plan.c alone divides.
  *
- *      stream ──┬─> norm0 ─> q, k, v ─> attention ─> out ──+──┬─> norm2 ─> Dense_0 ─> GELU ─> Dense_1 ──+─> next block's
+ *      stream ──┬─> norm0 ─> q, k, v ─> attention ─> out ──+──┬─> norm2 ─> Dense_0 ─> GELU ─> Dense_1 ──+─> next
  *      total_a  └──────────────────────────────────────────┘  └─────────────────── total_b ─────────────┘   total_a
  *
  * The sum behind a branch is taken by the norm that reads it, so `total_a` of block i + 1 is the output of block i.
@@ -87,7 +87,7 @@ typedef struct mr_vit {
 } mr_vit;
 
 /* Sets all pointers of the model into m->memory; with memory NULL it only counts m->bytes.  saved_all, saved_first:
- * bytes that attention keeps where it has all queries, and one a sample.  False: more bytes than an address can name. */
+ * bytes that attention keeps where it has all queries, and one a sample.  False: more bytes than there are addresses. */
 bool mr_vit_plan(mr_vit *m, size_t saved_all, size_t saved_first);
 /* Bytes of one activation. */
 size_t mr_vit_type_size(mr_type type);

@@ -36,8 +36,9 @@ mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the least is %u", c->image, c->patch);
     if (c->hidden % c->heads) {
         uint32_t below = c->hidden / c->heads * c->heads;
-        return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of --heads %u; the nearest is %u", c->hidden, c->heads,
-                       below && c->hidden - below <= c->heads / 2 ? below : below + c->heads);
+        bool down = below && c->hidden - below <= c->heads / 2;
+        return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of --heads %u; the nearest is %u", c->hidden,
+                       c->heads, down ? below : below + c->heads);
     }
     if (!(c->dropout >= 0 && c->dropout < 1))
         return mr_fail(err, MR_MISUSE, "--dropout %g: give a number from 0 to below 1", c->dropout);
@@ -52,8 +53,8 @@ typedef struct adder {              /* goes on as long as all is well */
     mr_error *err;
 } adder;
 
-static uint64_t add(adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1, uint64_t s2,
-                    uint64_t s3)
+static uint64_t add(adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1,
+                    uint64_t s2, uint64_t s3)
 {
     const uint64_t shape[] = {s0, s1, s2, s3};
     char full[MR_PARAM_NAME];
@@ -68,15 +69,16 @@ static mr_vit_norm add_norm(adder *a, const char *prefix, const char *name, uint
 {
     char full[MR_PARAM_NAME];
     snprintf(full, sizeof full, "%s%s", prefix, name);
-    return (mr_vit_norm){.scale = add(a, full, "/scale", 1, width, 0, 0, 0), .bias = add(a, full, "/bias", 1, width, 0, 0, 0)};
+    uint64_t scale = add(a, full, "/scale", 1, width, 0, 0, 0);
+    return (mr_vit_norm){.scale = scale, .bias = add(a, full, "/bias", 1, width, 0, 0, 0)};
 }
 
 static mr_vit_dense add_dense(adder *a, const char *prefix, const char *name, uint64_t in, uint64_t out)
 {
     char full[MR_PARAM_NAME];
     snprintf(full, sizeof full, "%s%s", prefix, name);
-    return (mr_vit_dense){.kernel = add(a, full, "/kernel", 2, in, out, 0, 0),
-                          .bias = add(a, full, "/bias", 1, out, 0, 0, 0), .in = in, .out = out};
+    uint64_t kernel = add(a, full, "/kernel", 2, in, out, 0, 0);
+    return (mr_vit_dense){.kernel = kernel, .bias = add(a, full, "/bias", 1, out, 0, 0, 0), .in = in, .out = out};
 }
 
 /* Query, key and value: [hidden, heads, head_dim], which is [hidden, hidden] in memory. */
@@ -85,8 +87,9 @@ static mr_vit_dense add_projection(adder *a, const char *prefix, const char *nam
     char full[MR_PARAM_NAME];
     uint64_t head_dim = c->hidden / c->heads;
     snprintf(full, sizeof full, "%sMultiHeadDotProductAttention_1/%s", prefix, name);
-    return (mr_vit_dense){.kernel = add(a, full, "/kernel", 3, c->hidden, c->heads, head_dim, 0),
-                          .bias = add(a, full, "/bias", 2, c->heads, head_dim, 0, 0), .in = c->hidden, .out = c->hidden};
+    uint64_t kernel = add(a, full, "/kernel", 3, c->hidden, c->heads, head_dim, 0);
+    uint64_t bias = add(a, full, "/bias", 2, c->heads, head_dim, 0, 0);
+    return (mr_vit_dense){.kernel = kernel, .bias = bias, .in = c->hidden, .out = c->hidden};
 }
 
 static void add_block(adder *a, const mr_model_config *c, uint32_t i, mr_vit_places *out)
@@ -115,9 +118,10 @@ mr_status mr_vit_lay_out(const mr_model_config *c, mr_params *p, mr_vit_layout *
     if (!out->blocks)
         return mr_fail_memory(err, "listing a model's parameters");
     out->cls = add(&a, "", "cls", 3, 1, 1, c->hidden, 0);
-    out->embedding = (mr_vit_dense){.kernel = add(&a, "embedding", "/kernel", 4, side, side, 3, c->hidden),
-                                    .bias = add(&a, "embedding", "/bias", 1, c->hidden, 0, 0, 0),
-                                    .in = side * side * 3, .out = c->hidden};
+    out->embedding.kernel = add(&a, "embedding", "/kernel", 4, side, side, 3, c->hidden);
+    out->embedding.bias = add(&a, "embedding", "/bias", 1, c->hidden, 0, 0, 0);
+    out->embedding.in = side * side * 3;
+    out->embedding.out = c->hidden;
     out->position = add(&a, "", "Transformer/posembed_input/pos_embedding", 3, 1, 1 + grid * grid, c->hidden, 0);
     for (uint32_t i = 0; i < c->layers && !a.status; i++)
         add_block(&a, c, i, &out->blocks[i]);

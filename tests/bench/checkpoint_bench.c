@@ -4,8 +4,8 @@
  *
  *      checkpoint_bench DIR [ROUNDS [MODEL]]       ViT-B_16 with 1,000 classes and SGD: 692 MB in two files
  *
- * Plain writing is two files out of the same buffers, 1 MiB at a time, over older ones; plain reading is into one buffer
- * of 1 MiB (cat), and into new memory of the files' size, which is what a program needs that goes on to use it.
+ * Plain writing is two files out of the same buffers, 1 MiB at a time, over older ones; plain reading is into one
+ * buffer of 1 MiB (cat), and into new memory of the files' size, which is what a program needs that goes on to use it.
  * Medians of wall and of CPU time, the kernel's included. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -109,17 +109,19 @@ static void plain_read(const char *const files[2], char *chunk)
 
 static void read_to_memory(const char *const files[2], uint64_t bytes)
 {
+    char *memory[2];
     for (int f = 0; f < 2; f++) {
         int fd = open(files[f], O_RDONLY | O_CLOEXEC);
-        char *memory = malloc(bytes + CHUNK);
-        ssize_t n = memory ? read(fd, memory, CHUNK) : -1;
-        for (uint64_t at = 0; n > 0 && at + CHUNK < bytes; n = read(fd, memory + at, CHUNK))
+        memory[f] = malloc(bytes + CHUNK);
+        ssize_t n = memory[f] ? read(fd, memory[f], CHUNK) : -1;
+        for (uint64_t at = 0; n > 0 && at + CHUNK < bytes; n = read(fd, memory[f] + at, CHUNK))
             at += (uint64_t)n;
         if (n < 0)
             stop("cannot read");
-        free(memory);
         close(fd);
     }
+    free(memory[0]);
+    free(memory[1]);
 }
 
 static void whole_read(const char *dir, const mr_checkpoint *want, took *t, int round)

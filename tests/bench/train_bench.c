@@ -1,10 +1,12 @@
 /* train_bench.c - seconds of a training step on the CPU device: forward, backward, clipping and update, nothing else.
  * Invariant: steps run when they are asked for, one answer a line, so that a peer can take turns with it.
  *
- *      train_bench [--model ViT-B_16] [--image 224] [--batch 8] [--classes 1000] [--threads 0] [--dropout 0] [--steps N]
+ *      train_bench [--model ViT-B_16] [--image 224] [--batch 8] [--classes 1000] [--threads 0] [--dropout 0]
+ *                  [--steps N]
  *
- * It says {"device": ...} when it is ready.  Then a line with a number N on standard input makes N steps, and the answer
- * is {"seconds": [wall time of each], "cpu_seconds": of all, "loss": of the last}.  --steps N: N steps, not asked for. */
+ * It says {"device": ...} when it is ready.  Then a line with a number N on standard input makes N steps, and the
+ * answer is {"seconds": [wall time of each], "cpu_seconds": of all, "loss": of the last}.  --steps N: N steps at once,
+ * and no input is read. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,8 @@ import time
 
 BENCH = os.environ.get("MILLRACE_TRAIN_BENCH", os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                                             "../../build/release/train_bench"))
-SHAPES = {"ViT-B_16": (16, 768, 12, 12, 3072), "ViT-B_32": (32, 768, 12, 12, 3072), "ViT-L_16": (16, 1024, 24, 16, 4096)}
+SHAPES = {"ViT-B_16": (16, 768, 12, 12, 3072), "ViT-B_32": (32, 768, 12, 12, 3072),
+          "ViT-L_16": (16, 1024, 24, 16, 4096)}
 
 
 def make_model(torch, options):
@@ -82,7 +83,8 @@ def be_torch(options):
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             sgd.step()
             seconds.append(time.monotonic() - begin)
-        print(json.dumps({"seconds": seconds, "cpu_seconds": time.process_time() - cpu, "loss": loss.item()}), flush=True)
+        cpu = time.process_time() - cpu
+        print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "loss": loss.item()}), flush=True)
 
 
 class Program:
@@ -120,6 +122,7 @@ def compare(options):
     for name in ("model", "image", "batch", "classes", "threads", "dropout"):
         shape += ["--" + name, str(getattr(options, name))]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_", "GOMP_", "KMP_"))}
+    load = os.getloadavg()[0]       # before this adds to it
     ours = Program([BENCH] + shape, env)
     theirs = Program([sys.executable, os.path.abspath(__file__), "--torch"] + shape, env)
     for program in (ours, theirs) * options.warmup:
@@ -132,7 +135,7 @@ def compare(options):
     for program in (ours, theirs):
         program.close()
     result = {"model": options.model, "image": options.image, "batch": options.batch, "threads": options.threads,
-              "rounds": options.rounds}
+              "rounds": options.rounds, "load_before": load}
     for name, program in (("millrace", ours), ("pytorch", theirs)):
         result[name] = {"device": program.device, "seconds": statistics.median(program.wall),
                         "cpu_seconds": statistics.median(program.cpu), "all_seconds": program.wall,
@@ -162,9 +165,12 @@ def main():
     for name in ("millrace", "pytorch"):
         r = result[name]
         print(f"{name:9} {r['seconds']:8.3f} s a step, {r['cpu_seconds']:8.3f} CPU s   {r['device']}")
+    if result["load_before"] > 0.5:
+        print(f"others kept this machine busy (load {result['load_before']:.1f}): look at the ratios, not the seconds")
     for name, what in (("ratio", "wall time"), ("cpu_ratio", "CPU time")):
         low, high = result[name + "_range"]
-        print(f"millrace is {result[name]:.2f} x PyTorch by {what} ({low:.2f} to {high:.2f} over {options.rounds} rounds)")
+        rounds = f"({low:.2f} to {high:.2f} over {options.rounds} rounds)"
+        print(f"millrace is {result[name]:.2f} x PyTorch by {what} {rounds}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)

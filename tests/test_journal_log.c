@@ -1,0 +1,210 @@
+/* test_journal_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
+ * Invariant tested: a log holds each update of a run once, however often the run was killed, and loses nothing else. */
+#include "support_journal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- runs that were killed -------------------------------------------------------------------------------------- */
+
+/* The steps of the lines, "1 2 e2 3": e before an evaluation's, ? for what is none of ours. */
+static char *steps_in(const char *path)
+{
+    char *out = calloc(1, 1 << 12), line[1 << 12];
+    FILE *f = fopen(path, "r");
+    assert_true(out && f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *doc = json_loads(line, 0, NULL), *step = json_object_get(doc, "step");
+        size_t len = strlen(out);
+        assert_true(line[strlen(line) - 1] == '\n');
+        if (json_is_integer(step))
+            snprintf(out + len, (1 << 12) - len, "%s%s%d", len ? " " : "", json_object_get(doc, "eval_loss") ? "e" : "",
+                     (int)json_integer_value(step));
+        else
+            snprintf(out + len, (1 << 12) - len, "%s?", len ? " " : "");
+        json_decref(doc);
+    }
+    fclose(f);
+    return out;
+}
+
+static void resume_over(const char *before, bool resume, uint64_t first, const char *expected)
+{
+    support_journal p = support_journal_begin();
+    mr_journal_options o = {.log = p.log, .steps = 100, .resume = resume, .first = first};
+    support_write_text(p.log, before);
+    mr_journal *j = support_journal_open(&o);
+    support_journal_updates(j, first + 1, first + 2);
+    mr_journal_free(j);
+    char *steps = steps_in(p.log), *list = support_list(p.dir);
+    if (strcmp(steps, expected) != 0)
+        fail_msg("after update %d: '%s', expected '%s'", (int)first, steps, expected);
+    assert_string_equal(list, "logs/run.jsonl\n");
+    free(steps);
+    free(list);
+    support_journal_end(&p);
+}
+
+#define L(step) "{\"step\": " #step ", \"loss\": 1}\n"
+#define E(step) "{\"step\": " #step ", \"eval_loss\": 1}\n"
+
+static void test_resume(void **state)
+{
+    (void)state;
+    /* What a killed run said beyond its checkpoint goes; what it said of the checkpoint's own update stays. */
+    resume_over(L(1) L(2) E(2) L(3) L(4) E(4), true, 2, "1 2 e2 3 4");
+    resume_over(L(1) L(2) E(2) L(3), true, 3, "1 2 e2 3 4 5");
+    resume_over(L(1) L(2), true, 5, "1 2 6 7");                         /* the log came later than the checkpoint */
+    resume_over("", true, 2, "3 4");
+    /* Killed before its first checkpoint, and gone on with from the start. */
+    resume_over(L(1) L(2) L(3), true, 0, "1 2");
+    /* Earlier runs in the same file stay, whatever their length. */
+    resume_over(L(1) L(2) L(3) L(4) L(1) L(2) L(3), true, 2, "1 2 3 4 1 2 3 4");
+    resume_over(L(1) L(2) L(3) L(1), true, 2, "1 2 3 1 3 4");
+    /* A new run in an old log loses nothing. */
+    resume_over(L(1) L(2) L(3), false, 0, "1 2 3 1 2");
+    /* Lines cut in two by a power failure, and what is none of ours. */
+    resume_over(L(1) L(2) "{\"step\": 3, \"lo", true, 2, "1 2 3 4");
+    resume_over(L(1) L(2) "{\"step\": 2, \"lo", true, 2, "1 2 3 4");
+    resume_over(L(1) "{\"step\": 2, \"loss\": 1}", true, 2, "1 2 3 4");
+    resume_over(L(1) L(2) "{\"lo", false, 0, "1 2 ? 1 2");
+    resume_over("# notes\n\n[1]\n{\"step\": \"2\"}\n{\"step\": null}\n" L(1) L(2) L(3), true, 1, "? ? ? ? ? 1 2 3");
+    resume_over("x", true, 1, "2 3");
+}
+
+/* A line longer than any of ours is nobody's business, and is not taken into memory. */
+static void test_resume_long_line(void **state)
+{
+    (void)state;
+    char *long_line = malloc(100002);
+    assert_non_null(long_line);
+    memset(long_line, 'x', 100000);
+    strcpy(long_line + 100000, "\n");
+    support_journal p = support_journal_begin();
+    mr_journal_options o = {.log = p.log, .steps = 100, .first = 1};
+    char *text = support_path("%s%s%s", L(1), long_line, L(2));
+    support_write_text(p.log, text);
+    mr_journal_free(support_journal_open(&o));
+    assert_int_equal(support_size(p.log), strlen(L(1)) + 100001);
+    free(text);
+    free(long_line);
+    support_journal_end(&p);
+}
+
+/* Whatever bytes a killed machine left: the log opens, and what stays is a beginning of what was there. */
+static void test_resume_any_bytes(void **state)
+{
+    (void)state;
+    mr_random r = support_random();
+    support_journal p = support_journal_begin();
+    static const char good[] = L(1) L(2) E(2) L(3) L(4);
+    for (int turn = 0; turn < 300; turn++) {
+        uint8_t bytes[sizeof good];
+        size_t len = mr_random_below(&r, sizeof good);
+        memcpy(bytes, good, sizeof bytes);
+        for (uint64_t k = mr_random_below(&r, 4); k; k--)
+            bytes[mr_random_below(&r, sizeof good)] = (uint8_t)mr_random_below(&r, 256);
+        support_write(p.log, bytes, len);
+        mr_journal_options o = {.log = p.log, .steps = 100, .resume = true, .first = mr_random_below(&r, 5)};
+        mr_journal_free(support_journal_open(&o));
+        size_t left;
+        uint8_t *now = support_read(p.log, &left);
+        size_t same = left && left > len ? left - 1 : left;     /* an end of line may have come */
+        if (same > len || memcmp(now, bytes, same) != 0 || (left && now[left - 1] != '\n'))
+            fail_msg("turn %d: %zu bytes became %zu", turn, len, left);
+        free(now);
+    }
+    support_journal_end(&p);
+}
+
+/* ---- failing files ---------------------------------------------------------------------------------------------- */
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    support_journal p = support_journal_begin();
+    struct rlimit old, small;
+    mr_error err = {0};
+    mr_journal_options o = {.log = p.log, .steps = 10};
+    mr_journal *j = support_journal_open(&o);
+    support_journal_updates(j, 1, 2);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = support_size(p.log) + 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    mr_journal_update u = support_journal_update(3);
+    mr_status status = mr_journal_update_done(j, &u, &err);
+    setrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(status, MR_SYSTEM);
+    assert_non_null(strstr(err.text, p.log));
+    assert_non_null(strstr(err.text, "cannot write"));
+    mr_journal_free(j);
+    o.first = 2;                    /* the half line does not stay either */
+    j = support_journal_open(&o);
+    support_journal_updates(j, 3, 4);
+    mr_journal_free(j);
+    char *steps = steps_in(p.log);
+    assert_string_equal(steps, "1 2 3 4");
+    free(steps);
+    support_journal_end(&p);
+}
+
+static void test_bad_places(void **state)
+{
+    (void)state;
+    support_journal p = support_journal_begin();
+    char *file = support_path("%s/file", p.dir), *under = support_path("%s/file/x/y", p.dir);
+    mr_journal_options options[] = {{.log = under}, {.log = p.dir}, {.events = under}, {.results = under}};
+    support_write_text(file, "x");
+    for (size_t i = 0; i < MR_COUNT(options); i++) {
+        mr_journal *j = NULL;
+        mr_error err = {0};
+        assert_int_equal(mr_journal_open(&options[i], &j, &err), MR_SYSTEM);
+        assert_null(j);
+        assert_non_null(strstr(err.text, p.dir));
+    }
+    free(file);
+    free(under);
+    support_journal_end(&p);
+}
+
+/* A program may listen instead of a file. */
+static void test_log_to_pipe(void **state)
+{
+    (void)state;
+    support_journal p = support_journal_begin();
+    char *fifo = support_path("%s/fifo", p.dir), line[512];
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+    mr_journal_options o = {.log = fifo, .steps = 10, .resume = true, .first = 4};
+    mr_journal *j = support_journal_open(&o);
+    support_journal_updates(j, 5, 5);
+    ssize_t n = read(reader, line, sizeof line - 1);
+    assert_true(n > 0);
+    line[n] = '\0';
+    assert_true(strncmp(line, "{\"step\": 5, ", 12) == 0 && strchr(line, '\n') == line + n - 1);
+    mr_journal_free(j);
+    close(reader);
+    free(fifo);
+    support_journal_end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume_long_line),
+        cmocka_unit_test(test_resume_any_bytes),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_bad_places),
+        cmocka_unit_test(test_log_to_pipe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
