@@ -111,6 +111,8 @@ typedef struct mr_transform {       /* all zero: train at 224, scale 0.08 to 1, 
     int bicubic;                    /* 0: bilinear; both antialiased */
     int apply_orientation;          /* 1: EXIF orientation applied; 0: ignored, as the reference trainers do */
     float mean[3], std[3];          /* of pixel / 255; std all 0: 0.5, 0.5, 0.5 for both */
+    int libjpeg;                    /* 1: libjpeg-turbo decodes every JPEG; 0: only those that millrace's own decoder
+                                       leaves to it; the pixels are the same */
 } mr_transform;
 
 typedef enum mr_on_bad {            /* a sample that is damaged or cannot be decoded; the steps never change */
@@ -148,6 +150,7 @@ typedef struct mr_loader_options {  /* all zero but split and global_batch works
     mr_cursor start;
     uint64_t epochs;                /* MR_END after so many from start.epoch; 0: 1 */
     const mr_allocator *allocator;  /* NULL: huge-page backed memory; must outlive the loader */
+    uint64_t max_pixels;            /* decoded delivery: a larger picture is a bad sample; 0: 178,956,970 */
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -178,7 +181,7 @@ typedef struct mr_batch {
 typedef struct mr_loader mr_loader;
 
 /* The dataset must outlive the loader.  MR_MISUSE: options that do not fit (the message says which and the nearest that
- * do).  Memory: at most (prefetch + 2) batches, plus for each thread one encoded file and one decoded picture. */
+ * do).  Memory: at most (prefetch + 2) batches, plus for each thread an encoded file, twice, and a decoded picture. */
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
  * MR_END: the last epoch is over.  A failure is final: the same one comes again.  MR_MISUSE: a loader with threads in a

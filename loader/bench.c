@@ -40,14 +40,14 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     mr_status status = mr_work_open(&b->work, ds, &o, err);
     if (status == MR_OK)
         status = mr_passes_new(&b->work, ds, o.threads ? o.threads : 1, &b->passes, err);
-    double begin = mr_seconds();
+    double start = mr_seconds();
     if (status == MR_OK)
         status = mr_loader_open(ds, &o, &b->loader, err);
     if (status == MR_OK)
         status = mr_loader_next(b->loader, &batch, err);
     if (status != MR_OK)
         return status;
-    out->first_batch_ms = (mr_seconds() - begin) * 1e3;
+    out->first_batch_ms = (mr_seconds() - start) * 1e3;
     mr_batch_release(b->loader, batch);
     b->taken = 1;
     b->batches = 1;
@@ -204,6 +204,9 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     out->hash_ms = median(b, values, hash_ms);
     out->decode_ms = median(b, values, decode_ms);
     out->resize_ms = median(b, values, resize_ms);
+    mr_pixels_counts counts = mr_passes_counts(b->passes);
+    out->own_jpegs = counts.own;
+    out->jpegs = counts.own + counts.libjpeg;
     out->turns = b->turn_count;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);
     for (size_t i = 0; i < b->turn_count; i++)

@@ -29,6 +29,7 @@ typedef struct mr_bench_result {
     double resized_ratio;                   /* stage input: CPU, product / (limit + the same resize) */
     double read_ms, hash_ms, decode_ms, resize_ms;  /* CPU of the product's steps taken one by one; 0: not part of it */
     double first_batch_ms;                  /* wall, from opening a loader to its first batch */
+    uint64_t own_jpegs, jpegs;              /* decoded step by step: by millrace's own decoder, and all */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

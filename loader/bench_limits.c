@@ -88,6 +88,17 @@ mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_p
     return status;
 }
 
+mr_pixels_counts mr_passes_counts(const mr_passes *b)
+{
+    mr_pixels_counts sum = {0};
+    for (unsigned i = 0; i < b->threads; i++) {
+        mr_pixels_counts c = mr_pixels_scratch_counts(b->workers[i].hands.pixels);
+        sum.own += c.own;
+        sum.libjpeg += c.libjpeg;
+    }
+    return sum;
+}
+
 /* ---- one record ------------------------------------------------------------------------------------------------- */
 
 /* The next place in the thread's batch. */

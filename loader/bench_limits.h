@@ -30,6 +30,9 @@ void mr_passes_free(mr_passes *b);
 mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
                             size_t count, mr_bench_times *times, mr_error *err);
 
+/* Of MR_PASS_STEPS, so far. */
+mr_pixels_counts mr_passes_counts(const mr_passes *b);
+
 double mr_bench_cpu(void);          /* seconds of this process */
 
 #endif

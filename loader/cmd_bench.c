@@ -15,7 +15,7 @@
 #include "term.h"
 #include "text.h"
 
-enum { OPT_STAGE = 256, OPT_THREADS, OPT_SIZE, OPT_SECONDS, OPT_SPLIT, OPT_JSON };
+enum { OPT_STAGE = 256, OPT_THREADS, OPT_SIZE, OPT_SECONDS, OPT_SPLIT, OPT_MAX_PIXELS, OPT_JSON };
 
 typedef struct request {
     const char *dir;
@@ -38,6 +38,7 @@ static const struct argp_option options[] = {
     {"seconds", OPT_SECONDS, "N", 0, "measure about so long (default 5)", 1},
     {"size", OPT_SIZE, "PIXELS", 0, "side of decoded pictures (default 224)", 1},
     MR_TRANSFORM_OPTIONS(2),
+    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "fail on larger pictures (default 178956970)", 3},
     {"json", OPT_JSON, NULL, 0, "Print one JSON object", 3},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 3},
     {0},
@@ -93,6 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_THREADS: o->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state); break;
     case OPT_SIZE: o->transform.size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state); break;
     case OPT_SECONDS: seconds(q, arg, state); break;
+    case OPT_MAX_PIXELS: o->max_pixels = number("max-pixels", arg, 1, UINT64_MAX, state); break;
     case OPT_JSON: q->json = true; break;
     case 'q': break;
     default: return mr_cli_dataset(key, arg, state, &q->dir);
@@ -176,6 +178,8 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     add_real(doc, "hash_ms", r->hash_ms);
     add_real(doc, "decode_ms", r->decode_ms);
     add_real(doc, "resize_ms", r->resize_ms);
+    if (r->jpegs)
+        json_object_set_new(doc, "own_jpeg_share", json_real((double)r->own_jpegs / (double)r->jpegs));
     add_real(doc, "first_batch_ms", r->first_batch_ms);
     add_real(doc, "first_batch_limit_ms", first_batch_limit(q, r));
     json_object_set_new(doc, "bottleneck", json_string(words));
@@ -225,8 +229,12 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
         printf(", decode %.3f", r->decode_ms);
     if (r->resize_ms > 0)
         printf(", resize %.3f", r->resize_ms);
+    printf(" ms\n");
+    if (r->jpegs)
+        printf("  own decoder: %.1f %% of the JPEGs, libjpeg-turbo the others\n",
+               100.0 * (double)r->own_jpegs / (double)r->jpegs);
     bottleneck(q, r, world, words, sizeof words);
-    printf(" ms\n%s\n", words);
+    printf("%s\n", words);
     return MR_OK;
 }
 
@@ -249,6 +257,8 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
         for (size_t k = 0; k < MR_COUNT(to); k++)
             *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);
         sum->images += all[i].images;
+        sum->own_jpegs += all[i].own_jpegs;
+        sum->jpegs += all[i].jpegs;
     }
 }
 

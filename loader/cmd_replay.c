@@ -15,13 +15,13 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_JSON = 256, OPT_LIST, OPT_ON_BAD, OPT_MAX_BAD };
+enum { OPT_JSON = 256, OPT_LIST, OPT_ON_BAD, OPT_MAX_BAD, OPT_MAX_PIXELS };
 
 typedef struct request {
     mr_plan_request plan;
     mr_transform transform;
     mr_on_bad on_bad;
-    uint64_t max_bad, printed;
+    uint64_t max_bad, max_pixels, printed;
     bool json, list;
     mr_buf source;                  /* of the sample described */
 } request;
@@ -34,6 +34,7 @@ static const struct argp_option options[] = {
     {"on-bad", OPT_ON_BAD, "HOW", 0, "A damaged sample: fail (default), replace (by the next good one of the order) or "
      "mask (zeros, weight 0)", 5},
     {"max-bad", OPT_MAX_BAD, "N", 0, "Fail after N damaged samples a rank all the same", 5},
+    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "A larger picture is a damaged sample (default 178956970)", 5},
     {"json", OPT_JSON, NULL, 0, "Print one JSON object", 5},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 5},
     {0},
@@ -74,6 +75,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_MAX_BAD:
         if (!mr_text_parse_u64(arg, &q->max_bad) || q->max_bad == 0)
             mr_cli_misuse(state, "--max-bad %s: expected a number from 1", arg);
+        break;
+    case OPT_MAX_PIXELS:
+        if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
+            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
         break;
     case 'q': break;
     default: return ARGP_ERR_UNKNOWN;
@@ -165,6 +170,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
             .split = p->split, .global_batch = p->global_batch, .threads = p->threads, .prefetch = p->prefetch,
             .seed = p->seed, .shuffle = p->shuffle, .window_bytes = p->window_bytes, .tail = p->tail,
             .deliver = p->deliver, .transform = q->transform, .on_bad = q->on_bad, .max_bad = q->max_bad,
+            .max_pixels = q->max_pixels,
             .with_meta = q->list,
         },
         .world = schedule.world,

@@ -31,12 +31,20 @@ static void orientation(mr_transform *t, const char *arg, struct argp_state *sta
         mr_cli_misuse(state, "--orientation %s: use apply or ignore", arg);
 }
 
+static void decoder(mr_transform *t, const char *arg, struct argp_state *state)
+{
+    t->libjpeg = strcmp(arg, "libjpeg") == 0;
+    if (!t->libjpeg && strcmp(arg, "auto") != 0)
+        mr_cli_misuse(state, "--decoder %s: use auto or libjpeg", arg);
+}
+
 bool mr_transform_option(int key, char *arg, struct argp_state *state, mr_transform *t)
 {
     switch (key) {
     case MR_OPT_AUGMENT: augment(t, arg, state); break;
     case MR_OPT_ORIENTATION: orientation(t, arg, state); break;
     case MR_OPT_BICUBIC: t->bicubic = 1; break;
+    case MR_OPT_DECODER: decoder(t, arg, state); break;
     default: return false;
     }
     return true;

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { MR_OPT_AUGMENT = 2048, MR_OPT_ORIENTATION, MR_OPT_BICUBIC };
+enum { MR_OPT_AUGMENT = 2048, MR_OPT_ORIENTATION, MR_OPT_BICUBIC, MR_OPT_DECODER };
 
 #define MR_TRANSFORM_OPTIONS(n)                                                                                       \
     {.doc = "How pictures are shown:", .group = n},                                                                   \
@@ -16,7 +16,9 @@ enum { MR_OPT_AUGMENT = 2048, MR_OPT_ORIENTATION, MR_OPT_BICUBIC };
      "tested", n},                                                                                                    \
     {"orientation", MR_OPT_ORIENTATION, "HOW", 0, "EXIF orientation: ignore (default, as the reference trainers do) " \
      "or apply", n},                                                                                              \
-    {"bicubic", MR_OPT_BICUBIC, 0, 0, "resize with the bicubic filter (default: bilinear)", n}
+    {"bicubic", MR_OPT_BICUBIC, 0, 0, "resize with the bicubic filter (default: bilinear)", n},                       \
+    {"decoder", MR_OPT_DECODER, "NAME", 0, "of JPEGs: auto (default; millrace's own where it can) or libjpeg "        \
+     "(libjpeg-turbo for all): the pixels are the same", n}
 
 /* In front of the parsing: what train stands for. */
 void mr_transform_begin(mr_transform *t);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "image.h"
+
 static bool sides_ok(uint32_t size, uint32_t resize)
 {
     return size <= MR_MAX_SIDE && resize <= MR_MAX_SIDE;
@@ -83,6 +85,8 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "prefetch of %u batches; at most %d", o.prefetch, MR_MAX_PREFETCH);
     if (o.epochs == 0)
         o.epochs = 1;
+    if (o.max_pixels == 0)
+        o.max_pixels = MR_DEFAULT_MAX_PIXELS;
     if ((unsigned)o.shuffle > MR_SHUFFLE_WINDOW || (unsigned)o.tail > MR_TAIL_PARTIAL ||
         (unsigned)o.deliver > MR_DELIVER_BF16_NCHW || (unsigned)o.on_bad > MR_ON_BAD_MASK)
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad has a value that millrace.h does not name");

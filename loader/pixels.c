@@ -5,11 +5,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "jpeg_region.h"
+
 enum { LARGE = 4 << 20, HUGE = 2 << 20 };
 
 mr_pixels_scratch *mr_pixels_scratch_new(void)
 {
-    return mr_alloc(1, sizeof(mr_pixels_scratch));
+    mr_pixels_scratch *s = mr_alloc(1, sizeof *s);
+    if (s)
+        s->jpeg = mr_jpeg_decoder_new();
+    if (s && !s->jpeg) {
+        free(s);
+        return NULL;
+    }
+    return s;
 }
 
 void mr_pixels_scratch_free(mr_pixels_scratch *s)
@@ -19,12 +28,24 @@ void mr_pixels_scratch_free(mr_pixels_scratch *s)
     free(s->rgb.data);
     free(s->work.data);
     free(s->turned.data);
+    mr_jpeg_decoder_free(s->jpeg);
     free(s);
 }
 
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop)
 {
     s->stop = stop;
+}
+
+void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s)
+{
+    mr_jpeg_decoder_free(s->jpeg);
+    s->jpeg = NULL;
+}
+
+mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s)
+{
+    return s->counts;
 }
 
 /* Large buffers in huge pages where the system has them: small ones cost more than the work to fill for the first time,

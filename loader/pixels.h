@@ -30,8 +30,17 @@ typedef struct mr_pixels_scratch mr_pixels_scratch;     /* one a thread: decoder
 mr_pixels_scratch *mr_pixels_scratch_new(void);         /* NULL: no memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
 /* From now on a decode or a turn ends with MR_END, soon after *stop has become true: within a few rows, 256 KiB of a
- * JPEG, or a 256th of a large WebP's bytes (however much of its picture they hold).  `stop` must outlive the scratch. */
+ * JPEG, or a 256th of a large WebP's bytes (however much of the picture they hold).  `stop` must outlive the
+ * scratch. */
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
+
+/* From now on libjpeg-turbo decodes all JPEGs, not only those that millrace's own decoder leaves to it: the same bytes,
+ * later. */
+void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s);
+typedef struct mr_pixels_counts {
+    uint64_t own, libjpeg;      /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or refused by it) */
+} mr_pixels_counts;
+mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 
 /* Decodes `region` (in stored pixels, inside width x height of `facts`) to packed RGB, region.width * 3 bytes a row.
  * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a decoder's warning is a

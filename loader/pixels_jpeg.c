@@ -1,4 +1,5 @@
-/* pixels_jpeg.c - a region of a JPEG by libjpeg-turbo: whole-row skips, a cut with a margin, an early stop.
+/* pixels_jpeg.c - a region of a JPEG by libjpeg-turbo, if millrace's own decoder leaves it: whole-row skips, a cut with
+ * a margin, an early stop.
  * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are decoded too.
  *
  *      skipped: entropy-decoded only                   top
@@ -17,6 +18,7 @@
 
 #include <jerror.h>
 
+#include "jpeg_region.h"
 #include "jpeg_trap.h"
 #include "pixels_parts.h"
 
@@ -182,9 +184,26 @@ static void decode_region(jpeg_run *run)
     read_rows(run);
 }
 
+/* millrace's own decoder first; what it leaves, damage included, is libjpeg-turbo's to judge. */
+static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_job *job)
+{
+    mr_jpeg_outcome outcome = s->jpeg ? mr_jpeg_decode_region(s->jpeg, s, job) : MR_JPEG_LEFT;
+    s->counts.own += outcome == MR_JPEG_DONE;
+    s->counts.libjpeg += outcome == MR_JPEG_LEFT;
+    return outcome;
+}
+
 mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
+    switch (decode_ourselves(s, job)) {
+    case MR_JPEG_DONE: return MR_OK;
+    case MR_JPEG_STOPPED: return MR_END;
+    case MR_JPEG_LEFT: break;
+    }
+    /* The caller has let this size in. */
+    uint64_t pixels = (uint64_t)job->facts->width * job->facts->height;
     mr_image_limits limits = mr_image_limits_fill(NULL);
+    limits.max_pixels = pixels > limits.max_pixels ? pixels : limits.max_pixels;
     jpeg_run run = {.scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
     run.count_scans = run.trap.progress.progress_monitor;

@@ -15,6 +15,8 @@ struct mr_pixels_scratch {
     mr_pixels_buffer work;          /* what the decoder gives: a row, or a whole picture */
     mr_pixels_buffer turned;        /* the region as it is meant to be seen */
     const _Atomic bool *stop;       /* NULL: never */
+    struct mr_jpeg_decoder *jpeg;   /* NULL: libjpeg-turbo does all JPEGs */
+    mr_pixels_counts counts;
 };
 
 static inline bool mr_pixels_stopped(const mr_pixels_scratch *s)

@@ -7,6 +7,7 @@
  * coefficients are in reversed order.  A pass that changes no size is a copy, which is what skipping it means. */
 #include "resize.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,7 @@ static void advance(resizing *run)
     const uint8_t *rows[ABREAST];
     uint8_t *out[ABREAST];
     uint32_t end = run->job->in_height, i;
+    assert(run->ready < end);
     for (i = 0; i < ABREAST && run->ready + i < end; i++) {
         rows[i] = input_row(run, run->ready + i, i);
         out[i] = slot(run, run->ready + i);

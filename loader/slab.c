@@ -39,7 +39,7 @@ static void release(mr_slab *s, const mr_allocator *allocator)
 {
     if (s->data && s->mapped)
         munmap(s->data, s->mapped);
-    else if (s->data)
+    else if (s->data && allocator)
         allocator->free(allocator->ctx, s->data, s->room);
 }
 

@@ -53,6 +53,8 @@ mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err)
         mr_hands_free(h);
         return mr_fail_memory(err, "opening a loader");
     }
+    if (w->o.transform.libjpeg)
+        mr_pixels_scratch_libjpeg(h->pixels);
     mr_pixels_scratch_stop(h->pixels, &w->stop);
     mr_resizer_stop(h->resizer, &w->stop);
     return MR_OK;
@@ -218,7 +220,10 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     mr_region stored = mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
     mr_error why;
     const uint8_t *pixels = NULL;
-    mr_status status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
+    const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
+    mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
+    if (status == MR_OK)
+        status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
     if (status == MR_OK)
         status = mr_orient_pixels(h->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
     if (status == MR_END)

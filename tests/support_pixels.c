@@ -40,7 +40,8 @@ picture pixels_jpeg_make(mr_random *r, const jpeg_make *k)
     jpeg_set_defaults(&c);
     if (k->components == 4 && k->restart)
         jpeg_set_colorspace(&c, JCS_YCCK);
-    jpeg_set_quality(&c, 85, TRUE);
+    jpeg_set_quality(&c, k->quality ? (int)k->quality : 85, TRUE);
+    c.optimize_coding = k->optimized;
     for (unsigned i = 0; i < k->components && k->h[0]; i++) {
         c.comp_info[i].h_samp_factor = k->h[i] ? k->h[i] : 1;
         c.comp_info[i].v_samp_factor = k->v[i] ? k->v[i] : 1;

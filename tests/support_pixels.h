@@ -11,6 +11,8 @@ typedef struct jpeg_make {
     uint8_t h[4], v[4];             /* sampling factors, 0: 1 */
     bool progressive, scans, arithmetic;
     unsigned restart;
+    unsigned quality;               /* 0: 85 */
+    bool optimized;                 /* Huffman tables of its own */
 } jpeg_make;
 
 void *pixels_take(size_t n);                                    /* zeroed */

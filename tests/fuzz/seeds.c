@@ -1,6 +1,6 @@
 /* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT.
  *
- *      OUT/image/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/ npz/ checkpoint/
+ *      OUT/image/ jpeg/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/ npz/ checkpoint/
  *
  * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without the folder of real
  * samples (MILLRACE_DATA): millrace draws and ingests datasets of its own. */
@@ -19,6 +19,8 @@
 #include "seeds.h"
 #include "source.h"
 #include "support.h"
+#include "support_jpeg.h"
+#include "support_pixels.h"
 
 static const char *out;
 
@@ -64,6 +66,31 @@ static void seed_images(void)
     seed_picture("animated.webp", make_webp_extended(9, 7, 2, &exif));
     picture_free(&exif);
     picture_free(&exif_be);
+}
+
+/* What millrace's own JPEG decoder takes, and a progressive file, which it leaves. */
+static void seed_jpegs(void)
+{
+    static const uint8_t factors[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}};
+    mr_random r;
+    mr_random_seed(&r, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        const uint8_t *f = factors[i / 2 % 4];
+        jpeg_coded coded = {.width = 9 + i, .height = 25 - i, .components = i < 16 ? 3 : 1, .h = f[0], .v = f[1],
+                            .restart = i & 1 ? 2 : 0, .ladder = 1 + i % 8, .dc_bits = 6 + i % 9, .ac_bits = 1 + i % 9,
+                            .density = i * 5, .quant = i % 3 ? 9 : 300};
+        jpeg_make encoded = {.width = 20 - i, .height = 9 + i, .components = coded.components, .h = {f[0], 1, 1},
+                             .v = {f[1], 1, 1}, .restart = coded.restart, .progressive = i == 19, .optimized = true};
+        if (i >= 16)
+            coded.h = coded.v = 1;
+        picture pictures[2] = {jpeg_coded_make(&r, &coded), pixels_jpeg_make(&r, &encoded)};
+        for (unsigned k = 0; k < 2; k++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s-%u.jpg", k ? "encoded" : "coded", i);
+            seed("jpeg", name, pictures[k].bytes, pictures[k].len);
+            picture_free(&pictures[k]);
+        }
+    }
 }
 
 /* Shards of a few pages, one of them with a branch page. */
@@ -309,6 +336,7 @@ int main(int argc, char **argv)
     }
     char *tmp = support_tmpdir();
     seed_images();
+    seed_jpegs();
     seed_shards(tmp);
     seed_texts();
     seed_small_trees();

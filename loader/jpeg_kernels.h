@@ -1,0 +1,70 @@
+/* jpeg_kernels.h - private to jpeg_*.c: the inner loops of decoding, in plain C and for processors that have more.
+ * Invariant: every set of kernels gives the same bytes, those of libjpeg-turbo's SIMD code.
+ *
+ *      scan --unstuff--> bytes --store--> coefficients --idct--> samples --across, between--> chroma --rgb--> pixels
+ *                              --skip-->  only the place in the stream and the DC predictors
+ *
+ * Rows of samples may be read, and rows of upsampled chroma written, MR_JPEG_SLACK bytes behind their end. */
+#ifndef MR_JPEG_KERNELS_H
+#define MR_JPEG_KERNELS_H
+
+#include "jpeg_parse.h"
+#include "jpeg_tables.h"
+
+enum {
+    MR_JPEG_SLACK = 64,
+    MR_JPEG_BEHIND = 320,           /* zeros behind unstuffed bytes: more than a block of the longest codes is */
+    MR_JPEG_BLOCK = 80,             /* int16 of a block: 64, the spare place, 32-byte alignment */
+    MR_JPEG_BLOCKS = 6,             /* of an MCU */
+};
+
+/* Where the decoder is in the unstuffed bytes of a segment: `word` holds the next `bits` bits at its top. */
+typedef struct mr_jpeg_stream {
+    const uint8_t *end;             /* MR_JPEG_BEHIND zeros follow */
+    const uint8_t *next;            /* of the bytes that are not in `word` */
+    uint64_t word;
+    unsigned bits;
+    int dc[MR_JPEG_COMPONENTS];     /* predictors */
+} mr_jpeg_stream;
+
+typedef struct mr_jpeg_mcu {        /* what an MCU is made of */
+    unsigned blocks;
+    struct {
+        const mr_jpeg_dc *dc;
+        const mr_jpeg_ac *ac;
+        unsigned component;
+    } block[MR_JPEG_BLOCKS];
+} mr_jpeg_mcu;
+
+typedef struct mr_jpeg_unstuffed {
+    size_t taken, given;            /* bytes read, up to a marker; bytes written */
+} mr_jpeg_unstuffed;
+
+typedef struct mr_jpeg_kernels {
+    /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
+    mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
+    /* Decodes `count` MCUs: blocks of MR_JPEG_BLOCK that were zero get coefficients row by row, `used` the number of
+     * zigzag places up to the last one.  False: the codes are not what libjpeg-turbo takes without a word. */
+    bool (*store)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used);
+    bool (*skip)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
+    /* Two blocks become 8 x 8 samples each and zeros again; `used` is the larger one of both. */
+    void (*idct)(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride);
+    /* Chroma twice as wide: out[2i], out[2i + 1] of row[i - 1], row[i], row[i + 1], for `count` i. */
+    void (*across)(const uint8_t *row, size_t count, uint8_t *out);
+    /* The same between two rows, `near` counting three times. */
+    void (*across_between)(const uint8_t *near, const uint8_t *far, size_t count, uint8_t *out);
+    /* `count` samples between two rows; bias 1 above the near row's middle, 2 below. */
+    void (*between)(const uint8_t *near, const uint8_t *far, unsigned bias, size_t count, uint8_t *out);
+    /* Exactly count * 3 bytes are written. */
+    void (*rgb)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t count, uint8_t *out);
+} mr_jpeg_kernels;
+
+extern const mr_jpeg_kernels mr_jpeg_plain;
+#if defined(__x86_64__)
+void mr_jpeg_idct_avx2(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2],
+                       size_t stride);
+#endif
+/* The best that this machine runs. */
+const mr_jpeg_kernels *mr_jpeg_kernels_best(void);
+
+#endif

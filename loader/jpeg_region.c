@@ -1,0 +1,316 @@
+/* jpeg_region.c - drives the kernels over a region; see jpeg_region.h.
+ * Invariant: entropy-coded data is read as far as libjpeg-turbo reads it for the region, and is found sound so far.
+ *
+ *      rows of MCUs      skipped                                    above the region's neighbours
+ *                        skipped | stored, 4 at a time | skipped    in it: a ring of two rows of MCUs a component
+ *                        never read                                 below
+ *
+ * Fancy upsampling of a pixel takes the chroma sample next to it, so the part that is stored reaches a pixel beyond the
+ * region; at the picture's edge the last sample is repeated instead.  A row of pixels is made when its chroma rows are
+ * in the ring, for the last one of a row of MCUs when the next one is. */
+#include "jpeg_region.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jpeg_scan.h"
+
+enum {
+    CHUNK = 4,                  /* MCUs that are stored before they are transformed */
+    LEAD = 32,                  /* bytes in front of a row */
+};
+
+struct mr_jpeg_decoder {
+    const mr_jpeg_kernels *kernels;
+    mr_jpeg_header header;
+    mr_jpeg_dc dc[MR_JPEG_TABLES];
+    mr_jpeg_ac ac[MR_JPEG_TABLES];
+    mr_pixels_buffer bytes, samples;
+    _Alignas(32) int16_t blocks[(CHUNK + 1) * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];      /* zero between two chunks */
+    uint8_t used[(CHUNK + 1) * MR_JPEG_BLOCKS];
+};
+
+typedef struct plane {                      /* a ring of rows of samples */
+    uint8_t *rows;                          /* where sample 0 of what is stored lies */
+    size_t stride;
+    uint32_t mask, height;                  /* rows of the ring - 1; of the whole component */
+    uint32_t width, from;                   /* samples of the whole component; the first that is stored */
+} plane;
+
+typedef struct decoding {
+    mr_jpeg_decoder *d;
+    const mr_pixels_job *job;
+    mr_jpeg_scan scan;
+    uint32_t wide, high;                    /* the picture in MCUs */
+    uint32_t left, right, top, bottom;      /* MCUs that are stored, and the last row that is read is bottom - 1 */
+    plane plane[MR_JPEG_COMPONENTS];
+    uint8_t *chroma[2];                     /* upsampled rows */
+    uint32_t next_row;                      /* of pixels, that is to be made */
+} decoding;
+
+mr_jpeg_decoder *mr_jpeg_decoder_new(void)
+{
+    void *d = aligned_alloc(32, (sizeof(mr_jpeg_decoder) + 31) & ~(size_t)31);
+    if (!d)
+        return NULL;
+    memset(d, 0, sizeof(mr_jpeg_decoder));
+    ((mr_jpeg_decoder *)d)->kernels = mr_jpeg_kernels_best();
+    return d;
+}
+
+void mr_jpeg_decoder_free(mr_jpeg_decoder *d)
+{
+    if (!d)
+        return;
+    free(d->bytes.data);
+    free(d->samples.data);
+    free(d);
+}
+
+void mr_jpeg_decoder_plain(mr_jpeg_decoder *d)
+{
+    d->kernels = &mr_jpeg_plain;
+}
+
+/* ---- before ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t up(uint32_t n, uint32_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void bound(decoding *run)
+{
+    const mr_jpeg_header *h = &run->d->header;
+    const mr_region *r = &run->job->region;
+    uint32_t w = 8u * h->component[0].h, t = 8u * h->component[0].v;
+    uint32_t beside = h->component[0].h - 1u, beyond = h->component[0].v - 1u;      /* neighbours: 1 or none */
+    run->wide = up(h->width, w);
+    run->high = up(h->height, t);
+    run->left = (r->left - least(beside, r->left)) / w;
+    run->right = least(up(r->left + r->width + beside, w), run->wide);
+    run->top = (r->top - least(beyond, r->top)) / t;
+    /* libjpeg-turbo makes both rows of a chroma row at once, and for the last two needs the next row of MCUs. */
+    run->bottom = least(up(r->top + r->height + 2 * beyond, t), run->high);
+    run->bottom = least(up(run->bottom, h->rows_together) * h->rows_together, run->high);
+    run->next_row = r->top;
+}
+
+static bool make_tables(decoding *run)
+{
+    mr_jpeg_decoder *d = run->d;
+    mr_jpeg_mcu *mcu = &run->scan.mcu;
+    const mr_jpeg_header *h = &d->header;
+    for (unsigned i = 0; i < h->components; i++) {
+        const mr_jpeg_component *c = &h->component[i];
+        if (!mr_jpeg_dc_make(&d->dc[c->dc], h->huffman[0][c->dc]) ||
+            !mr_jpeg_ac_make(&d->ac[c->ac], h->huffman[1][c->ac]))
+            return false;
+        for (int b = 0; b < c->h * c->v; b++, mcu->blocks++) {
+            mcu->block[mcu->blocks].dc = &d->dc[c->dc];
+            mcu->block[mcu->blocks].ac = &d->ac[c->ac];
+            mcu->block[mcu->blocks].component = i;
+        }
+    }
+    return true;
+}
+
+/* Rings for the components and two rows of upsampled chroma. */
+static bool make_room(decoding *run)
+{
+    const mr_jpeg_header *h = &run->d->header;
+    size_t need = 2 * LEAD, step[MR_JPEG_COMPONENTS] = {0};
+    uint32_t across = (run->right - run->left) * 8u;
+    for (unsigned i = 0; i < h->components; i++) {
+        const mr_jpeg_component *c = &h->component[i];
+        plane *p = &run->plane[i];
+        p->stride = LEAD + (size_t)across * c->h + MR_JPEG_SLACK + 8;
+        p->mask = 16u * c->v - 1;
+        p->width = up(h->width * c->h, h->component[0].h);
+        p->height = up(h->height * c->v, h->component[0].v);
+        p->from = run->left * 8u * c->h;
+        step[i] = need;
+        need += p->stride * (p->mask + 1);
+    }
+    size_t row = (size_t)across * h->component[0].h + 2 * LEAD + MR_JPEG_SLACK;
+    uint8_t *room = mr_pixels_room(&run->d->samples, need + 2 * row, 1, 1);
+    if (!room)
+        return false;
+    for (unsigned i = 0; i < h->components; i++)
+        run->plane[i].rows = room + step[i] + LEAD;
+    for (size_t i = 0; i < 2; i++)
+        run->chroma[i] = room + need + row * i;
+    return true;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+static uint8_t *row_of(const plane *p, uint32_t row)
+{
+    return p->rows + (row & p->mask) * p->stride;
+}
+
+/* `count` MCUs of the buffer, the first of them MCU x of row y of the picture.  Without a second block of a pair, what
+ * is behind the last one is transformed to the slack of the rows. */
+static void transform(decoding *run, uint32_t x, uint32_t y, uint32_t count)
+{
+    mr_jpeg_decoder *d = run->d;
+    unsigned b = 0;
+    for (unsigned i = 0; i < d->header.components; i++) {
+        const mr_jpeg_component *c = &d->header.component[i];
+        const plane *p = &run->plane[i];
+        for (unsigned v = 0; v < c->v; v++) {
+            for (unsigned h = 0; h < c->h; h++, b++) {
+                uint8_t *to = row_of(p, (y * c->v + v) * 8) + ((size_t)(x - run->left) * c->h + h) * 8;
+                for (uint32_t m = 0; m < count; m += 2, to += 16 * c->h) {
+                    size_t first = m * run->scan.mcu.blocks + b, second = first + run->scan.mcu.blocks;
+                    unsigned used = d->used[first];
+                    if (m + 1 < count && d->used[second] > used)
+                        used = d->used[second];
+                    int16_t *const pair[2] = {d->blocks + first * MR_JPEG_BLOCK, d->blocks + second * MR_JPEG_BLOCK};
+                    uint8_t *const out[2] = {to, to + 8 * c->h};
+                    d->kernels->idct(pair, d->header.quant[c->quant], used, out, p->stride);
+                }
+            }
+        }
+    }
+}
+
+/* Beyond the picture's edges the outermost sample comes again. */
+static void repeat_edges(decoding *run, uint32_t y)
+{
+    const mr_jpeg_header *h = &run->d->header;
+    for (unsigned i = 1; i < h->components; i++) {
+        const plane *p = &run->plane[i];
+        for (uint32_t row = y * 8; row < y * 8 + 8; row++) {
+            uint8_t *samples = row_of(p, row);
+            if (run->left == 0)
+                samples[-1] = samples[0];
+            if (run->right == run->wide)
+                samples[p->width - p->from] = samples[p->width - p->from - 1];
+        }
+    }
+}
+
+/* ---- pixels ------------------------------------------------------------------------------------------------------ */
+
+/* Chroma of pixel row y, from the pixel on that belongs to the region's first chroma sample. */
+static const uint8_t *chroma_row(decoding *run, unsigned i, uint32_t y)
+{
+    const mr_jpeg_kernels *k = run->d->kernels;
+    const mr_jpeg_component *luma = &run->d->header.component[0];
+    const plane *p = &run->plane[i];
+    const mr_region *r = &run->job->region;
+    uint32_t first = r->left / luma->h, count = (r->left + r->width - 1) / luma->h - first + 1;
+    size_t at = first - p->from;
+    uint8_t *out = run->chroma[i - 1];
+    if (luma->v == 1) {
+        const uint8_t *row = row_of(p, y) + at;
+        if (luma->h == 1)
+            return row;
+        k->across(row, count, out);
+        return out + (r->left & 1);
+    }
+    uint32_t c = y / 2, other = y & 1 ? least(c + 1, p->height - 1) : c - (c > 0);
+    const uint8_t *near = row_of(p, c) + at, *far = row_of(p, other) + at;
+    if (luma->h == 1) {
+        k->between(near, far, 1 + (y & 1), count, out);
+        return out;
+    }
+    k->across_between(near, far, count, out);
+    return out + (r->left & 1);
+}
+
+static void gray(const uint8_t *luma, size_t count, uint8_t *out)
+{
+    for (size_t i = 0; i < count; i++, out += 3)
+        out[0] = out[1] = out[2] = luma[i];
+}
+
+/* Rows of pixels whose samples are there when row y of MCUs is. */
+static void make_rows(decoding *run, uint32_t y)
+{
+    const mr_region *r = &run->job->region;
+    const mr_jpeg_header *h = &run->d->header;
+    uint32_t to = (y + 1) * 8 * h->component[0].v, end = r->top + r->height;
+    if (h->component[0].v == 2 && y + 1 < run->high)
+        to--;
+    to = least(to, end);
+    for (; run->next_row < to; run->next_row++) {
+        const uint8_t *luma = row_of(&run->plane[0], run->next_row) + (r->left - run->plane[0].from);
+        uint8_t *out = run->job->rgb + (size_t)(run->next_row - r->top) * r->width * 3;
+        if (h->components == 1) {
+            gray(luma, r->width, out);
+            continue;
+        }
+        const uint8_t *cb = chroma_row(run, 1, run->next_row), *cr = chroma_row(run, 2, run->next_row);
+        run->d->kernels->rgb(luma, cb, cr, r->width, out);
+    }
+}
+
+static bool store_row(decoding *run, uint32_t y)
+{
+    mr_jpeg_decoder *d = run->d;
+    if (!mr_jpeg_scan_skip(&run->scan, run->left))
+        return false;
+    for (uint32_t x = run->left; x < run->right; x += CHUNK) {
+        uint32_t count = least(CHUNK, run->right - x);
+        if (!mr_jpeg_scan_store(&run->scan, count, d->blocks, d->used)) {
+            memset(d->blocks, 0, sizeof d->blocks);
+            return false;
+        }
+        transform(run, x, y, count);
+    }
+    if (d->header.component[0].h == 2)
+        repeat_edges(run, y);
+    return mr_jpeg_scan_skip(&run->scan, run->wide - run->right);
+}
+
+static bool open_scan(decoding *run)
+{
+    mr_jpeg_decoder *d = run->d;
+    const mr_pixels_job *job = run->job;
+    mr_jpeg_scan *s = &run->scan;
+    s->unstuffed = mr_pixels_room(&d->bytes, job->len - d->header.scan + MR_JPEG_BEHIND, 1, 1);
+    if (!s->unstuffed)
+        return false;
+    s->kernels = d->kernels;
+    s->bytes = job->bytes;
+    s->len = job->len;
+    s->at = d->header.scan;
+    s->restart = d->header.restart;
+    mr_jpeg_scan_begin(s);
+    return true;
+}
+
+/* So narrow, libjpeg-turbo upsamples without the neighbours. */
+static bool too_narrow(const mr_jpeg_header *h)
+{
+    return h->component[0].h == 2 && h->width <= 4;
+}
+
+mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_pixels_scratch *s, const mr_pixels_job *job)
+{
+    decoding run = {.d = d, .job = job};
+    const mr_jpeg_header *h = &d->header;
+    if (!mr_jpeg_parse(job->bytes, job->len, &d->header) || h->width != job->facts->width ||
+        h->height != job->facts->height || too_narrow(h) || !make_tables(&run))
+        return MR_JPEG_LEFT;
+    bound(&run);
+    if (!make_room(&run) || !open_scan(&run))
+        return MR_JPEG_LEFT;
+    for (uint32_t y = 0; y < run.bottom; y++) {
+        if (mr_pixels_stopped(s))
+            return MR_JPEG_STOPPED;
+        if (y < run.top ? !mr_jpeg_scan_skip(&run.scan, run.wide) : !store_row(&run, y))
+            return MR_JPEG_LEFT;
+        if (y >= run.top)
+            make_rows(&run, y);
+    }
+    return mr_jpeg_scan_sound(&run.scan) ? MR_JPEG_DONE : MR_JPEG_LEFT;
+}
