@@ -285,6 +285,51 @@ static void eval_and_predict_agree_with_training(void **state)
     support_result_free(&many);
 }
 
+/* The first class is missing here, so that all others have other numbers; then a class comes that the model never saw. */
+static void classes_meet_by_name(void **state)
+{
+    const char *dir = *state;
+    IN(run, "names");
+    IN(source, "source");
+    IN(fewer, "fewer");
+    IN(data, "fewer-data");
+    IN(more, "fewer/imagenette2-160/val/n99999999/a.JPEG");
+    IN(other, "other-data");
+    train_expect(0, dir, 0, "--steps", "30", "--batch", "8", "--output", "names", (char *)NULL);
+    const char *copy[] = {"sh", "-c", "cp -r \"$0\" \"$1\" && rm -r \"$1\"/*/train/n01440764 \"$1\"/*/val/n01440764 "
+                          "\"$1\"/*/noisy_imagenette.csv", source, fewer, NULL};
+    support_result r = support_run(copy, NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    support_expect(0, "ingest", fewer, data, "--quiet", (char *)NULL);
+    IN(whole, "data");
+    support_result all = support_millrace("predict", whole, run, "--format", "json", "--top", "1", (char *)NULL);
+    support_result some = support_millrace("predict", data, run, "--format", "json", "--top", "1", (char *)NULL);
+    support_assert_status(&all, 0);
+    support_assert_status(&some, 0);
+    /* Each line of the smaller dataset is one of the larger one's, but for the sample's number. */
+    unsigned lines = 0;
+    for (char *rest = some.out, *line; (line = strsep(&rest, "\n")) && *line; lines++)
+        if (!strstr(all.out, strchr(line, ',')))
+            fail_msg("another prediction: %s", line);
+    assert_in_range(lines, 30, 35);
+    support_result_free(&all);
+    support_result_free(&some);
+    char *picture = support_path("%s/picture.jpg", dir);
+    support_expect(0, "show", data, "val", "0", "--image", picture, (char *)NULL);
+    size_t len;
+    uint8_t *bytes = support_read(picture, &len);
+    support_write(more, bytes, len);
+    support_expect(0, "ingest", fewer, other, "--quiet", (char *)NULL);
+    r = support_millrace("eval", other, run, (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "has a class \"n99999999\""));
+    support_result_free(&r);
+    support_expect(0, "predict", other, run, "--no-labels", (char *)NULL);
+    free(bytes);
+    free(picture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_bad_sample_ends_all_ranks),
         cmocka_unit_test(the_plan_takes_no_step),
         cmocka_unit_test(eval_and_predict_agree_with_training),
+        cmocka_unit_test(classes_meet_by_name),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

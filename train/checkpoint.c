@@ -237,3 +237,13 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
         *bytes = w.bytes;
     return status;
 }
+
+mr_status mr_checkpoint_sweep(const char *output, mr_error *err)
+{
+    int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
+    mr_status status = mr_steps_sweep(fd, output, err);
+    close(fd);
+    return status;
+}

@@ -40,6 +40,9 @@ void mr_checkpoint_release(mr_checkpoint *c);
 mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes,
                               mr_error *err);
 
+/* Only the first of that: removes what killed runs left in OUTPUT, which may be absent. */
+mr_status mr_checkpoint_sweep(const char *output, mr_error *err);
+
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
  * and may be missing.  *found: the directory, caller frees; may be NULL.

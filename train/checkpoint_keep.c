@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -86,10 +87,8 @@ static int by_update(const void *a, const void *b)
 
 static bool is_dir(int dirfd, const char *name)
 {
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+    struct stat st;
+    return fstatat(dirfd, name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
 mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *err)

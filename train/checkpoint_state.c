@@ -116,8 +116,12 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest files[MR_FILES]
                             "best_update", (json_int_t)c->best_update,
                             "model", model_json(&c->model), "files", files_json(files),
                             "facts", c->facts ? json_incref(c->facts) : json_object());
-    status = doc ? mr_json_dump(doc, out, err) : mr_fail(err, MR_MISUSE, "checkpoint: the model's name is no UTF-8, or "
-                                                                          "memory is out");
+    if (doc)
+        status = mr_json_dump(doc, out, err);
+    else if (mr_utf8_valid(c->model.name, strlen(c->model.name)))
+        status = mr_fail_memory(err, "writing the checkpoint's state");
+    else
+        status = mr_fail(err, MR_MISUSE, "checkpoint: the model's name is no UTF-8");
     json_decref(doc);
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
@@ -267,7 +271,9 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
         return status == MR_SYSTEM ? mr_fail_memory(err, name)
                                    : mr_fail(err, MR_BAD_DATA, "%s: its seal does not fit its text: it was edited or "
                                              "damaged; name another checkpoint", name);
-    status = mr_json_parse(bytes, len, name, &doc, err);
+    status = mr_json_bounded(bytes, len, 2 * (uint64_t)MR_STATE_MAX, name, err);
+    if (status == MR_OK)
+        status = mr_json_parse(bytes, len, name, &doc, err);
     if (status == MR_OK)
         status = check_format(doc, name, err);
     if (status == MR_OK)

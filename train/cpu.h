@@ -45,6 +45,9 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 /* cpu_gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
+/* Has OpenBLAS take the buffers that so many threads need at once, which it keeps.  It asks for them again and again, for
+ * ever, when there is no memory; here that is MR_SYSTEM. */
+mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
 typedef struct mr_cpu_product {
     bool transpose_a, transpose_b;

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cpu.h"
 
@@ -43,6 +44,26 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
     }
     set_threads(1);
     blas->core = core_name ? core_name() : "this processor";
+    return MR_OK;
+}
+
+mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
+{
+    enum { POOL = 64 };                 /* it has places for more; each thread of ours needs one at a time */
+    const size_t buffer = ((size_t)128 << 20) + (1 << 16);
+    void *(*take)(int) = NULL;
+    void (*give_back)(void *) = NULL;
+    void *buffers[POOL], *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory or address space left: OpenBLAS wants 128 MiB for each of %u threads; "
+                       "use fewer --threads or raise `ulimit -v`", threads);
+    munmap(all, threads * buffer);
+    find(blas->library, "blas_memory_alloc", &take, sizeof take);
+    find(blas->library, "blas_memory_free", &give_back, sizeof give_back);
+    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+        buffers[i] = take(0);
+    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+        give_back(buffers[i]);
     return MR_OK;
 }
 
@@ -87,7 +108,7 @@ static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c,
             memset(row, 0, columns * sizeof *row);
         else if (!g->accumulate)
             memcpy(row, bias, columns * sizeof *row);
-        for (size_t i = 0; g->accumulate && i < columns; i++)
+        for (size_t i = 0; g->accumulate && bias && i < columns; i++)
             row[i] += bias[i];
     }
 }

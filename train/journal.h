@@ -55,7 +55,7 @@ typedef struct mr_journal_end {
 /* Writes the results and the last lines: throughput and the sentence that names the bottleneck with its share:
  *      train_samples_per_second = (samples - those of the warm-up updates) / (runtime - that of the warm-up updates),
  * data wait included, evaluation and checkpoints left out, of the updates of this run alone; where there are none
- * beside the warm-up, all count.  A run without an update leaves the results of the run before. */
+ * beside the warm-up, all count.  A run without an update leaves the results of the run before, if there are any. */
 mr_status mr_journal_finish(mr_journal *j, const mr_journal_end *end, mr_error *err);
 void mr_journal_free(mr_journal *j);    /* NULL is fine */
 

@@ -22,7 +22,9 @@ enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 };      /* deflate cannot pack m
 
 struct mr_npz_reader {
     struct archive *archive;
-    int own_fd;                     /* -1: the caller's */
+    int fd, own_fd;                 /* own_fd -1: the caller's */
+    int read_errno;                 /* of our own reading; libarchive forgets it while it looks for a format */
+    uint8_t *block;                 /* [BLOCK] */
     uint64_t file_bytes;
     mr_buf name;                    /* of the file */
     mr_buf member;                  /* of the one at hand, fit to print */
@@ -41,7 +43,7 @@ static mr_status refuse(mr_npz_reader *r, const char *why, mr_error *err)
 static mr_status broken(mr_npz_reader *r, const char *otherwise, mr_error *err)
 {
     const char *why = archive_error_string(r->archive), *name = mr_buf_text(&r->name);
-    int number = archive_errno(r->archive);
+    int number = r->read_errno ? r->read_errno : archive_errno(r->archive);
     if (number == ENOMEM)
         return mr_fail_memory(err, name);
     if (number == EIO || number == ESTALE || number == EBADF)
@@ -51,19 +53,50 @@ static mr_status broken(mr_npz_reader *r, const char *otherwise, mr_error *err)
     return mr_fail(err, MR_BAD_DATA, "%s: %s", name, otherwise);
 }
 
+static la_ssize_t read_block(struct archive *a, void *ctx, const void **bytes)
+{
+    mr_npz_reader *r = ctx;
+    ssize_t n;
+    do
+        n = read(r->fd, r->block, BLOCK);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        archive_set_error(a, r->read_errno = errno, "cannot read");
+    *bytes = r->block;
+    return n;
+}
+
+static la_int64_t seek_to(struct archive *a, void *ctx, la_int64_t at, int whence)
+{
+    mr_npz_reader *r = ctx;
+    off_t now = lseek(r->fd, at, whence);
+    if (now < 0)
+        archive_set_error(a, r->read_errno = errno, "cannot seek");
+    return now < 0 ? ARCHIVE_FATAL : now;
+}
+
+static la_int64_t skip_some(struct archive *a, void *ctx, la_int64_t bytes)
+{
+    la_int64_t now = seek_to(a, ctx, bytes, SEEK_CUR);
+    return now < 0 ? now : bytes;
+}
+
 static mr_status begin(mr_npz_reader *r, int fd, const char *name, mr_error *err)
 {
     struct stat st;
     r->archive = archive_read_new();
     mr_buf_add_text(&r->name, name);
     mr_buf_text(&r->name);
-    if (!r->archive || r->name.failed)
+    r->fd = fd;
+    r->block = mr_alloc(1, BLOCK);
+    if (!r->archive || !r->block || r->name.failed)
         return mr_fail_memory(err, name);
     if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0)
         return mr_fail_errno(err, errno, "%s", name);
     r->file_bytes = (uint64_t)st.st_size;
     if (archive_read_support_format_zip_seekable(r->archive) != ARCHIVE_OK ||
-        archive_read_open_fd(r->archive, fd, BLOCK) != ARCHIVE_OK)
+        archive_read_set_seek_callback(r->archive, seek_to) != ARCHIVE_OK ||
+        archive_read_open2(r->archive, r, NULL, read_block, skip_some, NULL) != ARCHIVE_OK)
         return broken(r, "is no .npz file (a zip of arrays), or its end is missing", err);
     return MR_OK;
 }
@@ -103,6 +136,7 @@ void mr_npz_reader_free(mr_npz_reader *r)
     if (!r)
         return;
     archive_read_free(r->archive);
+    free(r->block);
     if (r->own_fd >= 0)
         close(r->own_fd);
     mr_buf_free(&r->name);

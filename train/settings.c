@@ -148,10 +148,12 @@ json_t *mr_settings_json(const mr_settings *s)
 static mr_status own(mr_settings *s, const char *text, const char **out, mr_error *err)
 {
     mr_buf bytes = {0};
-    bool ok = mr_text_unescape(&bytes, text, strlen(text));
-    char *copy = ok ? strdup(mr_buf_text(&bytes)) : NULL;
+    bool readable = mr_text_unescape(&bytes, text, strlen(text));
+    const char *plain = mr_buf_text(&bytes);
+    bool failed = bytes.failed;
+    char *copy = readable && !failed ? strdup(plain) : NULL;
     mr_buf_free(&bytes);
-    if (!ok)
+    if (!readable && !failed)
         return mr_fail(err, MR_BAD_DATA, "the checkpoint's options: \"%s\" is no path text", text);
     if (!copy || !MR_GROW(s->owned, s->owned_count, s->owned_room)) {
         free(copy);
@@ -172,9 +174,12 @@ static mr_status compare(const mr_settings *s, const mr_setting *row, const char
     if (status == MR_OK) {
         print(s, row, &mine);
         print(&other, row, &theirs);
-        if (strcmp(mr_buf_text(&mine), mr_buf_text(&theirs)) != 0)
+        const char *one = mr_buf_text(&mine), *two = mr_buf_text(&theirs);
+        if (mine.failed || theirs.failed)
+            status = mr_fail_memory(err, "comparing the checkpoint's options");
+        else if (strcmp(one, two) != 0)
             status = mr_fail(err, MR_MISUSE, "--%s: this run was begun with '%s'; leave the option out to go on with it, "
-                             "or begin a new run in another --output", row->word, mr_buf_text(&theirs));
+                             "or begin a new run in another --output", row->word, two);
     }
     mr_buf_free(&mine);
     mr_buf_free(&theirs);

@@ -36,6 +36,8 @@ typedef enum mr_setting_kind {
       "EXIF orientation; the reference trainers ignore it")                                                            \
     X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", true,                                                   \
       "damaged samples a rank may meet and pass over before the run ends")                                             \
+    X(2, MR_SET_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", true,                                     \
+      "a larger picture is a damaged sample (0: the default)")                                                         \
     X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", true,                                 \
       "what takes the place of such a sample: the next good one, or nothing")                                          \
     X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", false, "samples a rank and micro-step")                    \

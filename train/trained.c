@@ -38,6 +38,10 @@ bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_
     case MR_OPT_EVAL_DEVICE: q->device = arg; break;
     case MR_OPT_EVAL_BEST: q->best = true; break;
     case MR_OPT_EVAL_MAX_BAD: q->max_bad = number("max-bad", arg, 0, state); break;
+    case MR_OPT_EVAL_MAX_PIXELS:
+        if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
+            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
+        break;
     case ARGP_KEY_ARG:
         if (q->args == 2)
             mr_cli_misuse(state, "a dataset and a checkpoint; '%s' is one too many", arg);
@@ -148,7 +152,8 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
         .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
         .batch = q->batch, .classes = t->classes,
         .loader = {.split = split, .threads = threads, .transform = transform,
-                   .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad},
+                   .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad,
+                   .max_pixels = q->max_pixels},
     };
     return MR_OK;
 }

@@ -8,7 +8,7 @@
 
 typedef struct mr_trained_request {     /* zeroed before parsing */
     const char *dataset, *checkpoint, *split, *device;
-    uint64_t batch, threads, max_bad;
+    uint64_t batch, threads, max_bad, max_pixels;
     bool best, no_labels;
     unsigned args;
 } mr_trained_request;
@@ -34,7 +34,7 @@ const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" fo
 /* ---- the part of the command lines that both share ---------------------------------------------------------------- */
 
 enum { MR_OPT_EVAL_SPLIT = 3072, MR_OPT_EVAL_BATCH, MR_OPT_EVAL_THREADS, MR_OPT_EVAL_DEVICE, MR_OPT_EVAL_BEST,
-       MR_OPT_EVAL_MAX_BAD };
+       MR_OPT_EVAL_MAX_BAD, MR_OPT_EVAL_MAX_PIXELS };
 
 #define MR_TRAINED_OPTIONS                                                                                             \
     {"split", MR_OPT_EVAL_SPLIT, "NAME", 0, "split to judge (default: val, else test)", 1},                            \
@@ -43,7 +43,8 @@ enum { MR_OPT_EVAL_SPLIT = 3072, MR_OPT_EVAL_BATCH, MR_OPT_EVAL_THREADS, MR_OPT_
     {"threads", MR_OPT_EVAL_THREADS, "N", 0, "threads a rank (default: the processors at hand, shared by the ranks)",  \
      1},                                                                                                               \
     {"device", MR_OPT_EVAL_DEVICE, "NAME", 0, "where the arithmetic is done (default cpu)", 1},                        \
-    {"max-bad", MR_OPT_EVAL_MAX_BAD, "N", 0, "damaged samples a rank may pass over (default 0)", 1}
+    {"max-bad", MR_OPT_EVAL_MAX_BAD, "N", 0, "damaged samples a rank may pass over (default 0)", 1},                   \
+    {"max-pixels", MR_OPT_EVAL_MAX_PIXELS, "N", 0, "a larger picture is a damaged sample (default 178956970)", 1}
 
 struct argp_state;
 /* True if `key` was one of the rows above, one of the two arguments or the end. */

@@ -109,7 +109,8 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
         .loader = {.split = t->eval_split, .threads = t->threads, .prefetch = (unsigned)s->prefetch,
                    .transform = mr_eval_transform(t->config.image, s->orientation[0] == 'a'),
-                   .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad},
+                   .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad,
+                   .max_pixels = s->max_pixels},
     };
     mr_evaluation result;
     mr_status status = mr_evaluate(&e, t->values, &result, err);
@@ -208,6 +209,13 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
     return status;
 }
 
+/* A finished run writes no checkpoint, which is what sweeps otherwise. */
+static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
+{
+    bool mine = *t->settings->output && mr_ranks_rank(t->ranks) == 0;
+    return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(t->settings->output, err) : MR_OK, err);
+}
+
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
@@ -224,7 +232,7 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         sigaction(SIGINT, &action, &old[0]);
         sigaction(SIGTERM, &action, &old[1]);
     }
-    mr_status status = t->done < end ? loop(t, &u, end, stopped, err) : MR_OK;
+    mr_status status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
     if (status == MR_OK) {
         mr_loader_spent spent = mr_loader_time(t->feed.loader);
         double work = spent.reading + spent.decoding;

@@ -1,8 +1,10 @@
 /* trainer_open.c - the memory and the machinery of a run that has been prepared.
  * Invariant: every rank holds the same values, to the bit: from one seed, one file or one checkpoint. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "trainer.h"
@@ -32,7 +34,15 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     const mr_device_card *card = t->device->card;
     size_t bytes = t->params.total * sizeof(float);
-    mr_status status = card->alloc(t->device, bytes, (void **)&t->values, err);
+    int fd = -1;
+    mr_status status = MR_OK;
+    if (*s->pretrained && !t->restored)         /* is said before a second's work on start values */
+        status = mr_file_open(AT_FDCWD, s->pretrained, true, &fd, NULL, err);
+    if (status != MR_OK)
+        return status;
+    if (fd >= 0)
+        close(fd);
+    status = card->alloc(t->device, bytes, (void **)&t->values, err);
     if (status != MR_OK || t->restored)
         return status;
     float *start = card->host_memory ? t->values : mr_alloc(t->params.total, sizeof *start);
@@ -62,7 +72,7 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
         .transform = {.kind = MR_TRANSFORM_TRAIN, .size = t->config.image, .scale_min = (float)s->scale_min,
                       .scale_max = 1, .flip = s->flip ? 0.5f : 0, .apply_orientation = s->orientation[0] == 'a'},
         .on_bad = !s->max_bad ? MR_ON_BAD_FAIL : s->on_bad[0] == 'm' ? MR_ON_BAD_MASK : MR_ON_BAD_REPLACE,
-        .max_bad = s->max_bad, .start = t->cursor, .epochs = UINT32_MAX,
+        .max_bad = s->max_bad, .max_pixels = s->max_pixels, .start = t->cursor, .epochs = UINT32_MAX,
     };
     return mr_feed_open(t->ds, &o, s->batch, t->device, &t->feed, err);
 }

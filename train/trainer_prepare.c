@@ -30,7 +30,8 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
         return mine;
     const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    unsigned sharers = local && atoi(local) > 0 ? (unsigned)atoi(local) : world;
+    long beside = local ? strtol(local, NULL, 10) : 0;
+    unsigned sharers = beside > 0 && beside <= world ? (unsigned)beside : world;
     return mine / sharers ? mine / sharers : 1;
 }
 

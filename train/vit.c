@@ -1,6 +1,5 @@
 /* vit.c - the Vision Transformer on a device: from images to losses, and the gradients back.
  * Invariant: a pass allocates nothing, and enqueues the same operations for the same shapes. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,8 +186,7 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
 {
     const mr_vit *m = (const mr_vit *)model;
     const mr_model_config *c = &m->config;
-    unsigned block;
-    char behind;
+    char *behind;
     *count = m->in.count * c->hidden;
     if (strcmp(name, "encoded_cls") == 0)
         return m->encoded;
@@ -197,7 +195,10 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
         return NULL;
     if (strcmp(name, "embed") == 0)
         return m->blocks[0].total_a;
-    if (sscanf(name, "block_%u%c", &block, &behind) != 1 || block >= c->layers)
+    if (strncmp(name, "block_", 6) != 0)
+        return NULL;
+    unsigned long block = strtoul(name + 6, &behind, 10);
+    if (behind == name + 6 || *behind || block >= c->layers)
         return NULL;
     if (block + 1 < c->layers)
         return m->blocks[block + 1].total_a;

@@ -157,7 +157,8 @@ mr_status mr_vit_params(const mr_model_config *c, mr_params *out, mr_error *err)
  * block's first-token way does up to 7 % less. */
 void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out)
 {
-    double grid = c->image / c->patch, tokens = 1 + grid * grid, hidden = c->hidden, mlp = c->mlp;
+    uint32_t side = c->image / c->patch;
+    double grid = side, tokens = 1 + grid * grid, hidden = c->hidden, mlp = c->mlp;
     double patches = 2 * grid * grid * c->patch * c->patch * 3 * hidden;
     double block = 8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden + 4 * tokens * hidden * mlp;
     mr_vit_block *blocks = mr_alloc(c->layers, sizeof *blocks);
@@ -200,8 +201,8 @@ static double kernel_deviation(const mr_param *item)
 {
     bool leads = ends_with(item->name, "query/kernel") || ends_with(item->name, "key/kernel") ||
                  ends_with(item->name, "value/kernel");
-    uint64_t in = leads ? item->shape[0] : item->count / item->shape[item->dims - 1];
-    return sqrt(2.0 / (double)(in + item->count / in));
+    uint64_t in = leads ? item->shape[0] : item->count / item->shape[item->dims - 1], out = item->count / in;
+    return sqrt(2.0 / (double)(in + out));
 }
 
 void mr_vit_start(const mr_model_config *c, const mr_params *p, uint64_t seed, float *values)
