@@ -1,9 +1,12 @@
 /* millrace.c - the program: one table of commands, and nothing that a command could do itself. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ingest/commands.h"
+#include "json_memory.h"
 #include "loader/commands.h"
 #include "shards/commands.h"
 #include "term.h"
@@ -66,8 +69,31 @@ static int unknown(const char *word)
     return 2;
 }
 
+/* Libraries that end the program themselves do it with 1, as libarchive when memory is out; to us that would mean that
+ * the data is bad.  Nothing of ours calls exit(1): it is main that returns it, and says so first. */
+static bool ended;
+
+static void at_exit(int code, void *unused)
+{
+    (void)unused;
+    if (ended || code != 1)
+        return;
+    fflush(stdout);
+    fprintf(stderr, "millrace: a library could not go on and ended the program\n");
+    _exit(3);
+}
+
+static int run(const command *c, int argc, char **argv)
+{
+    int code = c->run(argc, argv);
+    ended = true;
+    return code;
+}
+
 int main(int argc, char **argv)
 {
+    on_exit(at_exit, NULL);
+    mr_json_watch();
     /* A closed pipe is a write error with a message, not a silent death. */
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
@@ -84,6 +110,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < MR_COUNT(commands); i++)
         if (strcmp(commands[i].word, argv[1]) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return run(&commands[i], argc - 1, argv + 1);
     return unknown(argv[1]);
 }

@@ -69,7 +69,7 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     argv[0] = first;
 }
 
-void mr_cli_misuse(struct argp_state *state, const char *format, ...)
+_Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

@@ -12,7 +12,7 @@
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
-void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
+_Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
 
 /* For argp parsers of commands that read one dataset: takes its directory from ARGP_KEY_ARG and insists on it at
  * ARGP_KEY_END; ARGP_ERR_UNKNOWN for any other key. */

@@ -3,6 +3,7 @@
  * and does not obey. */
 #include "error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,31 @@ static size_t printable(const char *p)
         if (mr_utf8_valid(p, n))
             return n;
     return 0;
+}
+
+enum { FORMATTED = 6000, HEAD = 330 };
+
+static bool inside_character(char c)
+{
+    return ((uint8_t)c & 0xC0) == 0x80;
+}
+
+/* A path may be longer than a sentence has room for: its middle is left out, as what is wrong stands at the end. */
+static void fit(char *out, size_t room, const char *text)
+{
+    static const char gap[] = " ... ";
+    size_t len = strlen(text), head = HEAD, tail = room - 1 - HEAD - (sizeof gap - 1);
+    if (len < room) {
+        memcpy(out, text, len + 1);
+        return;
+    }
+    while (inside_character(text[head]))
+        head--;
+    while (inside_character(text[len - tail]))
+        tail--;
+    memcpy(out, text, head);
+    memcpy(out + head, gap, sizeof gap - 1);
+    memcpy(out + head + sizeof gap - 1, text + len - tail, tail + 1);
 }
 
 /* Copies what can be shown and writes every other byte as path text does, \xHH; what does not fit is cut off. */
@@ -43,20 +69,22 @@ static void copy_printable(char *out, size_t room, const char *text)
 static void set(mr_error *err, mr_status status, const char *format, va_list args, int errnum)
 {
     /* Formatted aside first: the arguments may point into err->text itself ("outer: inner"). */
-    char text[sizeof err->text];
+    char text[FORMATTED], shown[4 * FORMATTED];
     if (!err)
         return;
     vsnprintf(text, sizeof text, format, args);
     if (errnum) {
         size_t n = strlen(text);
         char buf[128];
-        snprintf(text + n, sizeof text - n, ": %s", strerror_r(errnum, buf, sizeof buf));
+        snprintf(text + n, sizeof text - n, ": %s%s", strerror_r(errnum, buf, sizeof buf),
+                 errnum == EMFILE ? "; raise `ulimit -n` or use fewer threads" : "");
     }
     err->status = status;
-    copy_printable(err->text, sizeof err->text, text);
+    copy_printable(shown, sizeof shown, text);
+    fit(err->text, sizeof err->text, shown);
 }
 
-mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...)
+mr_status (mr_fail)(mr_error *err, mr_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -65,7 +93,7 @@ mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...)
     return status;
 }
 
-mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...)
+mr_status (mr_fail_errno)(mr_error *err, int errnum, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -74,7 +102,7 @@ mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...)
     return MR_SYSTEM;
 }
 
-mr_status mr_fail_memory(mr_error *err, const char *what)
+mr_status (mr_fail_memory)(mr_error *err, const char *what)
 {
     return mr_fail(err, MR_SYSTEM, "out of memory while %s", what);
 }

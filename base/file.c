@@ -113,7 +113,7 @@ mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err)
     return MR_OK;
 }
 
-static mr_status sync_parent(int dirfd, const char *path, mr_error *err)
+mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err)
 {
     char *dir = NULL, *name = NULL;
     mr_status status = mr_path_split(path, &dir, &name, err);
@@ -139,7 +139,9 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
     if (status != MR_OK)
         return status;
     const char *temp_path = mr_buf_text(&temp);
-    int fd = openat(dirfd, temp_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    /* A file of our own making: what an earlier run or a stranger left there (a FIFO would be waited for) goes first. */
+    unlinkat(dirfd, temp_path, 0);
+    int fd = openat(dirfd, temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
         status = mr_fail_errno(err, errno, "%s", temp_path);
         goto done;
@@ -152,11 +154,30 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
     if (status == MR_OK && renameat(dirfd, temp_path, dirfd, path) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot rename to %s", temp_path, path);
     if (status == MR_OK)
-        status = sync_parent(dirfd, path, err);
+        status = mr_dir_sync_parent(dirfd, path, err);
     else
         unlinkat(dirfd, temp_path, 0);
 done:
     mr_buf_free(&temp);
+    return status;
+}
+
+void mr_file_forget(int dirfd, const char *path)
+{
+    mr_buf temp = {0};
+    mr_buf_printf(&temp, "%s.tmp", path);
+    if (!temp.failed)
+        unlinkat(dirfd, mr_buf_text(&temp), 0);
+    mr_buf_free(&temp);
+}
+
+static mr_status make_one(const char *path, mr_error *err)
+{
+    if (mkdir(path, 0777) != 0)
+        return errno == EEXIST ? MR_OK : mr_fail_errno(err, errno, "%s: cannot make the directory", path);
+    mr_status status = mr_dir_sync_parent(AT_FDCWD, path, err);
+    if (status != MR_OK)
+        rmdir(path);
     return status;
 }
 
@@ -171,8 +192,7 @@ mr_status mr_dir_make(const char *path, mr_error *err)
             continue;
         char end = *at;
         *at = '\0';
-        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
-            status = mr_fail_errno(err, errno, "%s: cannot make the directory", copy);
+        status = make_one(copy, err);
         *at = end;
         if (end == '\0')
             break;

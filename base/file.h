@@ -23,8 +23,14 @@ mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset,
 /* Writes `path` whole: temp name beside it, write, fsync, rename, fsync of the directory. */
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err);
 
+/* Removes the temp file of a mr_file_publish() of `path` that was killed, if there is one. */
+void mr_file_forget(int dirfd, const char *path);
+
 mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);      /* fsync of a directory */
-mr_status mr_dir_make(const char *path, mr_error *err);                 /* with parents; fine if it is there */
+mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       /* of the one that `path` stands in */
+/* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with
+ * them otherwise. */
+mr_status mr_dir_make(const char *path, mr_error *err);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
 
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */

@@ -1,5 +1,9 @@
 /* hash.c - XXH3 by xxHash (its vector paths chosen at run time), SHA-256 by libcrypto.
- * Invariant: a digest is of exactly the bytes that were added, in order. */
+ * Invariant: a digest is of exactly the bytes that were added, in order.
+ *
+ * SHA256_*() rather than EVP: the same vector code, but no providers to load, which costs allocations that can fail -
+ * and OpenSSL 3.0 ends in a signal when one of those does. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "hash.h"
 
 #include <fcntl.h>
@@ -7,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #if defined(__x86_64__)
 #include <xxh_x86dispatch.h>
 #else
@@ -18,9 +22,9 @@
 
 struct mr_hasher {
     XXH3_state_t *xxh;
-    EVP_MD_CTX *sha;            /* NULL: not asked for */
+    SHA256_CTX sha;
     uint64_t bytes;
-    bool failed;
+    bool with_sha;
 };
 
 uint64_t mr_hash64(const void *bytes, size_t len)
@@ -37,14 +41,16 @@ void mr_hash128(const void *bytes, size_t len, uint8_t out[16])
 
 void mr_sha256(const void *bytes, size_t len, uint8_t out[32])
 {
-    EVP_Digest(bytes, len, out, NULL, EVP_sha256(), NULL);
+    SHA256_CTX sha;
+    SHA256_Init(&sha);              /* SHA256() itself goes by EVP */
+    SHA256_Update(&sha, bytes, len);
+    SHA256_Final(out, &sha);
 }
 
 static void release(mr_hasher *h)
 {
     if (!h)
         return;
-    EVP_MD_CTX_free(h->sha);
     XXH3_freeState(h->xxh);
     free(h);
 }
@@ -55,9 +61,9 @@ mr_status mr_hasher_begin(bool with_sha256, mr_hasher **out, mr_error *err)
     if (!h)
         return mr_fail_memory(err, "hashing");
     h->xxh = XXH3_createState();
-    h->sha = with_sha256 ? EVP_MD_CTX_new() : NULL;
-    if (!h->xxh || (with_sha256 && !h->sha) || XXH3_128bits_reset(h->xxh) != XXH_OK ||
-        (h->sha && EVP_DigestInit_ex(h->sha, EVP_sha256(), NULL) != 1)) {
+    h->with_sha = with_sha256;
+    SHA256_Init(&h->sha);
+    if (!h->xxh || XXH3_128bits_reset(h->xxh) != XXH_OK) {
         release(h);
         return mr_fail_memory(err, "hashing");
     }
@@ -69,25 +75,24 @@ void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len)
 {
     h->bytes += len;
     XXH3_128bits_update(h->xxh, bytes, len);
-    if (h->sha && EVP_DigestUpdate(h->sha, bytes, len) != 1)
-        h->failed = true;
+    if (h->with_sha)
+        SHA256_Update(&h->sha, bytes, len);
 }
 
 mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
 {
-    mr_status status = MR_OK;
+    (void)err;                  /* no part of it can fail as it is; callers are ready for one that can */
     if (out) {
         XXH128_canonical_t canonical;
         mr_digest digest = {.bytes = h->bytes};
         XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(h->xxh));
         memcpy(digest.xxh3_128, canonical.digest, sizeof digest.xxh3_128);
-        if (h->failed || (h->sha && EVP_DigestFinal_ex(h->sha, digest.sha256, NULL) != 1))
-            status = mr_fail(err, MR_SYSTEM, "libcrypto: SHA-256 failed");
-        else
-            *out = digest;
+        if (h->with_sha)
+            SHA256_Final(digest.sha256, &h->sha);
+        *out = digest;
     }
     release(h);
-    return status;
+    return MR_OK;
 }
 
 mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err)

@@ -1,19 +1,51 @@
 /* json.c - the few things we ask of jansson, with errors in our form. */
 #include "json.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "json_memory.h"
 #include "text.h"
 
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
 {
     json_error_t why;
+    /* When memory is out, jansson says that the text is wrong, or even leaves the end of a string out and says nothing.
+     * In a program the count tells; in a library errno does, unless a number stands behind it. */
+    unsigned long refused = mr_json_refused();
+    errno = 0;
     json_t *doc = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &why);
+    if (errno == ENOMEM || mr_json_refused() != refused) {
+        json_decref(doc);
+        return mr_fail_memory(err, name);
+    }
     if (!doc)
         return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why.line, why.column, why.text);
     *out = doc;
     return MR_OK;
+}
+
+mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err)
+{
+    enum { CONTAINER = 256, VALUE = 64 };       /* bytes in jansson's memory, about, with what points to them */
+    const char *p = bytes;
+    uint64_t cost = 0;
+    bool text = false;
+    for (size_t i = 0; i < len; i++) {
+        if (p[i] == '"')
+            text = !text;
+        else if (text)
+            i += p[i] == '\\';
+        else if (p[i] == '{' || p[i] == '[')
+            cost += CONTAINER;
+        else
+            cost += p[i] == ',' ? VALUE : 0;
+    }
+    if (cost + len <= most)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s: would take %llu MiB of memory, the limit is %llu", name,
+                   (unsigned long long)((cost + len) >> 20), (unsigned long long)(most >> 20));
 }
 
 const char *mr_json_beyond(const void *text, size_t len, size_t end)
@@ -90,7 +122,7 @@ static int add_chunk(const char *bytes, size_t len, void *out)
 
 mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err)
 {
-    if (!doc || json_dump_callback(doc, add_chunk, out, JSON_INDENT(1) | JSON_ENCODE_ANY) != 0)
+    if (!doc || json_dump_callback(doc, add_chunk, out, JSON_INDENT(1) | JSON_ENCODE_ANY) != 0 || mr_json_refused())
         return mr_fail_memory(err, "writing JSON");
     mr_buf_add(out, "\n", 1);
     return mr_buf_status(out, err, "writing JSON");

@@ -7,6 +7,10 @@
 
 #include "buf.h"
 
+/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a list of a million empty lists is small on
+ * disk alone.  One pass over the bytes, sound JSON or not. */
+mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err);
+
 /* Parses one whole document; `name` is for the message, which says line and column. Caller: json_decref(*out). */
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
 

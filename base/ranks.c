@@ -27,7 +27,7 @@ static bool launched(void)
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
     for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         const char *size = getenv(sizes[i]);
-        if (size && atoi(size) > 1)
+        if (size && strtol(size, NULL, 10) > 1)
             return true;
     }
     return false;
@@ -172,7 +172,7 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err)
+mr_status (mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 {
     if (!r->card)
         return mine;

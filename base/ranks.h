@@ -19,6 +19,10 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
 /* Collective: the worst status of all ranks, and the words of the lowest rank that failed. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
+#ifdef __clang_analyzer__       /* as in error.h: a failure of this rank is one of all */
+#define mr_ranks_agree(r, mine, err)                                                                                  \
+    ((mine) == MR_OK ? mr_ranks_agree(r, MR_OK, err) : ((void)mr_ranks_agree(r, mine, err), (mine)))
+#endif
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err);
 
 /* Collective.  A part of the ranks as ranks of their own, in the same order: those that gave the same color, any number

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEFAULT_RATIO = 100 };
+
 /* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
  * outside programs for some.  One layer, chosen here by its magic, is what archives have. */
 static int outer_filter(const uint8_t *p, size_t len)
@@ -48,6 +50,7 @@ static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
         archive_set_error(a, errno, "cannot read: %s", strerror(errno));
     else if (in->seekable)
         in->at += (uint64_t)n;
+    in->taken += n > 0 ? (uint64_t)n : 0;
     return n;
 }
 
@@ -82,6 +85,19 @@ bool archive_input_begin(archive_input *in)
         return false;
     in->ready = (size_t)n;
     return true;
+}
+
+mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err)
+{
+    static const uint64_t free_bytes = (uint64_t)64 << 20;
+    uint64_t weight = in->seekable && in->size < in->taken ? in->size : in->taken, most;
+    in->grown += bytes;
+    if (ratio == 0)
+        ratio = DEFAULT_RATIO;
+    if (in->grown <= free_bytes || __builtin_mul_overflow(weight, ratio, &most) || in->grown - free_bytes <= most)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
+                   "more through", name, (unsigned long long)ratio);
 }
 
 bool archive_input_must_seek(const archive_input *in)
@@ -119,4 +135,16 @@ int archive_input_open(struct archive *a, archive_input *in)
         archive_read_set_seek_callback(a, on_seek);
     archive_read_set_callback_data(a, in);
     return archive_read_open1(a);
+}
+
+const char *archive_input_name(struct archive_entry *e, size_t *len)
+{
+    const char *name = archive_entry_pathname(e);
+    if (!name)
+        name = archive_entry_pathname_utf8(e);
+    while (name && name[0] == '.' && name[1] == '/')
+        for (name += 2; *name == '/';)
+            name++;
+    *len = name ? strlen(name) : 0;
+    return name;
 }

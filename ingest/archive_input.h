@@ -4,6 +4,7 @@
 #define MR_ARCHIVE_INPUT_H
 
 #include <archive.h>
+#include <archive_entry.h>
 
 #include "error.h"
 
@@ -15,6 +16,7 @@ typedef struct archive_input {      /* zeroed but for fd and, where it can be so
     uint64_t base, size;            /* where in the file the archive lies */
 
     uint64_t at;                    /* seekable: what is read next, in the archive */
+    uint64_t taken, grown;          /* bytes read; bytes and names that came out */
     size_t ready;                   /* else: bytes of `block` read ahead of libarchive's first request */
     uint8_t block[1 << 18];
 } archive_input;
@@ -25,5 +27,15 @@ bool archive_input_begin(archive_input *in);
 bool archive_input_must_seek(const archive_input *in);
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
+
+enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
+
+/* Counts what came out of the archive: data, names and headers.  A few bytes may be packed so that they fill any disk:
+ * MR_BAD_DATA when more came out than 64 MiB and `ratio` (0: 100) times what was read of it or, where parts may be read
+ * again and again, than its size. */
+mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err);
+
+/* The entry's name in the bytes the archive has; "./a" is "a".  NULL: it has none that can be read. */
+const char *archive_input_name(struct archive_entry *e, size_t *len);
 
 #endif

@@ -16,8 +16,9 @@
 #include "text.h"
 
 enum key {
-    KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE, KEY_SHUFFLE, KEY_CHECK,
-    KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_FILE, KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT,
+    KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE,
+    KEY_SHUFFLE, KEY_CHECK, KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_SCANS, KEY_MAX_FILE, KEY_MAX_FILES, KEY_MAX_RATIO,
+    KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT,
 };
 
 static const struct argp_option options[] = {
@@ -38,7 +39,11 @@ static const struct argp_option options[] = {
     {"check", KEY_CHECK, "LEVEL", 0, "header (default): structure to the end marker; decode: every pixel", 3},
     {"max-rejects", KEY_MAX_REJECTS, "N or N%", 0, "end with exit code 1 if more images are rejected (default 1%)", 3},
     {"max-pixels", KEY_MAX_PIXELS, "N", 0, "reject images with more pixels (default 178956970)", 3},
+    {"max-scans", KEY_MAX_SCANS, "N", 0, "reject JPEGs with more scans (default 256, fewer for large ones)", 3},
     {"max-file", KEY_MAX_FILE, "SIZE", 0, "reject larger image files (default 1GiB)", 3},
+    {"max-files", KEY_MAX_FILES, "N", 0, "refuse a source of more files (default 20000000)", 3},
+    {"max-ratio", KEY_MAX_RATIO, "N", 0, "refuse an archive that unpacks to more than N times its size (default 100; "
+     "the first 64 MiB are free)", 3},
     {"fail-on-leak", KEY_FAIL_ON_LEAK, 0, 0, "end with exit code 1 if a picture is in two splits", 3},
     {.doc = "How it runs:", .group = 4},
     {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},
@@ -101,6 +106,15 @@ static void parse_max_rejects(args *a, const char *text, struct argp_state *stat
         return;
     }
     mr_cli_misuse(state, "--max-rejects %s: use a number of images or a percentage, for example 10 or 0.5%%", text);
+}
+
+static uint64_t above_zero(const char *option, const char *arg, uint64_t most, struct argp_state *state)
+{
+    uint64_t n;
+    if (!mr_text_parse_u64(arg, &n) || n == 0 || n > most)
+        mr_cli_misuse(state, "--%s %s: use a number above 0%s", option, arg,
+                      most < UINT64_MAX ? " and below 2^32" : "");
+    return n;
 }
 
 static void check_layout(const char *name, struct argp_state *state)
@@ -176,8 +190,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         parse_max_rejects(a, arg, state);
         break;
     case KEY_MAX_PIXELS:
-        if (!mr_text_parse_u64(arg, &a->o.limits.max_pixels) || a->o.limits.max_pixels == 0)
-            mr_cli_misuse(state, "--max-pixels %s: use a number above 0", arg);
+        a->o.limits.max_pixels = above_zero("max-pixels", arg, UINT64_MAX, state);
+        break;
+    case KEY_MAX_SCANS:
+        a->o.limits.max_scans = (uint32_t)above_zero("max-scans", arg, UINT32_MAX, state);
+        break;
+    case KEY_MAX_FILES:
+        a->o.for_source.max_entries = above_zero("max-files", arg, UINT32_MAX - 1, state);
+        break;
+    case KEY_MAX_RATIO:
+        a->o.for_source.max_ratio = above_zero("max-ratio", arg, UINT64_MAX, state);
         break;
     case KEY_MAX_FILE:
         if (!mr_text_parse_size(arg, &a->o.for_source.max_entry) || a->o.for_source.max_entry == 0 ||

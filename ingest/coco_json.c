@@ -162,6 +162,8 @@ mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n
 
 static mr_status check(mr_coco_parser *p, yajl_status status)
 {
+    if (p->memory.ran_out)
+        return p->status = mr_fail_memory(p->err, "reading COCO annotations");
     if (status == yajl_status_ok)
         return MR_OK;
     if (p->status != MR_OK)
@@ -225,11 +227,13 @@ mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, 
 
     mr_text_escape(&name, e->path, e->path_len);
     p.name = mr_buf_text(&name);
-    p.yajl = yajl_alloc(&mr_coco_callbacks, NULL, &p);
-    if (!chunk || !p.file || !p.yajl || name.failed) {
+    if (!chunk || !p.file || name.failed) {
         mr_fail_memory(err, "reading COCO annotations");
         goto done;
     }
+    if (mr_yajl_open(&p.memory, &mr_coco_callbacks, &p, MR_YAJL_ROOM(CHUNK), "reading COCO annotations", err) != MR_OK)
+        goto done;
+    p.yajl = p.memory.parser;
     p.file->entry = entry;
     status = feed(s, &p, chunk);
     if (status == MR_OK)
@@ -239,8 +243,7 @@ mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, 
         p.file = NULL;
     }
 done:
-    if (p.yajl)
-        yajl_free(p.yajl);
+    mr_yajl_close(&p.memory);
     mr_coco_free(p.file);
     free(p.text);
     free(chunk);

@@ -3,9 +3,8 @@
 #ifndef MR_COCO_PARSE_H
 #define MR_COCO_PARSE_H
 
-#include <yajl/yajl_parse.h>
-
 #include "coco_json.h"
+#include "json_memory.h"
 
 enum { MR_COCO_DEPTH_MAX = 200 };   /* yajl has no limit of its own */
 
@@ -25,7 +24,8 @@ typedef struct mr_coco_parser {
     char *text;                     /* file_name or name of the element */
     uint32_t text_len;
 
-    yajl_handle yajl;
+    mr_yajl memory;
+    yajl_handle yajl;               /* its parser */
     const unsigned char *chunk;
     uint64_t base;                  /* the chunk's place in the file */
     const char *name;               /* the file's, for messages */

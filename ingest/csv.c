@@ -81,10 +81,9 @@ static void plain_cell(reader *r, char **cell, char **cell_end)
 static mr_status read_cell(reader *r, bool *last, mr_error *err)
 {
     char *cell = r->at, *cell_end = r->at;
-    mr_status status = MR_OK;
     skip_blanks(r);
     if (r->at < r->end && *r->at == '"') {
-        status = quoted_cell(r, &cell, &cell_end, err);
+        mr_status status = quoted_cell(r, &cell, &cell_end, err);
         if (status != MR_OK)
             return status;
         skip_blanks(r);

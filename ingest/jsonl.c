@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <yajl/yajl_parse.h>
-
 #include "json.h"
+#include "json_memory.h"
 #include "text.h"
 
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
@@ -270,20 +269,23 @@ mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_fie
         fields[i].kind = MR_JSONL_ABSENT;
         mr_buf_clear(&fields[i].text);
     }
-    yajl_handle yajl = yajl_alloc(&callbacks, NULL, &p);
-    if (!yajl)
-        return mr_fail_memory(err, "reading JSON lines");
-    p.yajl = yajl;
+    mr_yajl memory;
+    mr_status opened = mr_yajl_open(&memory, &callbacks, &p, MR_YAJL_ROOM(row->len), "reading JSON lines", err);
+    if (opened != MR_OK)
+        return opened;
+    yajl_handle yajl = p.yajl = memory.parser;
     yajl_status parsed = yajl_parse(yajl, (const unsigned char *)row->text, row->len);
     if (parsed == yajl_status_ok)
         parsed = yajl_complete_parse(yajl);
+    if (memory.ran_out)
+        p.status = mr_fail_memory(err, "reading JSON lines");
     if (parsed != yajl_status_ok && p.status == MR_OK) {
         unsigned char *text = yajl_get_error(yajl, 0, NULL, 0);
         p.status = refuse(j, row->line, err, "no JSON object: %.*s", text ? (int)strcspn((char *)text, "\n") : 0,
                           text ? (char *)text : "");
         yajl_free_error(yajl, text);
     }
-    yajl_free(yajl);
+    mr_yajl_close(&memory);
     const char *beyond = p.status == MR_OK ? mr_json_beyond(row->text, row->len, p.end) : NULL;
     if (beyond)
         p.status = refuse(j, row->line, err, "no JSON object: %s", beyond);

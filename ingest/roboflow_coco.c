@@ -174,7 +174,7 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
     for (uint32_t e = dir->begin; e < dir->end && status == MR_OK; e++) {
         uint32_t n = image_of[e - dir->begin];
         mr_sample s = {.split = dir->split, .entry = e, .label = -1, .aux = (uint64_t)number << 32 | n};
-        if (n) {
+        if (f && n) {
             const mr_coco_image *image = &f->images[n - 1];
             s.flags = image->count ? 0 : MR_FLAG_UNANNOTATED;
             s.meta_bytes = meta_length(f, image);

@@ -102,6 +102,11 @@ uint64_t list_max_size(const list *l, const char *path, size_t len)
     return l->options.max_entry ? l->options.max_entry : default_max_entry;
 }
 
+uint64_t list_max_entries(const list *l)
+{
+    return l->options.max_entries ? l->options.max_entries : default_max_entries;
+}
+
 void list_note_large(list *l, const char *path, size_t len, uint64_t size)
 {
     mr_note_add(l->notes, mr_name_is_image(path, len) ? MR_NOTE_REJECT : MR_NOTE_IGNORED, path, len, size,
@@ -117,10 +122,10 @@ mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint
         mr_note_add(l->notes, MR_NOTE_IGNORED, path, len, size, "a macOS resource fork");
         return MR_OK;
     }
-    uint64_t max = l->options.max_entries ? l->options.max_entries : default_max_entries;
+    uint64_t max = list_max_entries(l);
     if (l->count >= max)
-        return mr_fail(err, MR_BAD_DATA, "%s: more than %llu files", l->source->holders[held_by].path,
-                       (unsigned long long)max);
+        return mr_fail(err, MR_BAD_DATA, "%s: more than %llu files; --max-files N lets more in",
+                       l->source->holders[held_by].path, (unsigned long long)max);
     if (!mr_utf8_valid(path, len))
         mr_note_add(l->notes, MR_NOTE_ODD_NAME, path, len, size, "kept byte for byte");
     char *kept = list_keep(l->source, path, len);
@@ -134,68 +139,17 @@ mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint
     return MR_OK;
 }
 
-static int compare_paths(const char *a, size_t a_len, const char *b, size_t b_len)
+int list_compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
     return order ? order : (a_len > b_len) - (a_len < b_len);
-}
-
-static int by_path(const void *a, const void *b)
-{
-    const listed *x = a, *y = b;
-    int order = compare_paths(x->entry.path, x->entry.path_len, y->entry.path, y->entry.path_len);
-    return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
 uint32_t list_find(const mr_source *s, const char *path, size_t len)
 {
     uint32_t at = mr_source_lower(s, path, len);
     const mr_entry *e = at < s->count ? &s->entries[at] : NULL;
-    return e && compare_paths(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
-}
-
-mr_status list_settle(list *l, mr_error *err)
-{
-    mr_source *s = l->source;
-    if (l->count)
-        qsort(l->items, l->count, sizeof *l->items, by_path);
-    free(s->entries);
-    s->entries = mr_alloc(l->count, sizeof *s->entries);
-    s->count = 0;
-    if (!s->entries)
-        return mr_fail_memory(err, "listing the source");
-    for (size_t i = 0; i < l->count; i++) {
-        const mr_entry *e = &l->items[i].entry, *last = s->count ? &s->entries[s->count - 1] : NULL;
-        if (last && compare_paths(last->path, last->path_len, e->path, e->path_len) == 0)
-            mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
-                        "there is an earlier file of this name (%llu bytes), which stays",
-                        (unsigned long long)last->size);
-        else
-            s->entries[s->count++] = *e;
-    }
-    /* Only the survivors stay listed: links may add to them and settle again. */
-    for (size_t i = 0; i < s->count; i++)
-        l->items[i] = (listed){.entry = s->entries[i], .order = (uint32_t)i};
-    l->count = s->count;
-    return MR_OK;
-}
-
-/* "a" and "a/b" cannot both be written back: the file stays, what lies under its name goes. */
-static void drop_under_files(list *l)
-{
-    mr_source *s = l->source;
-    size_t kept = 0;
-    for (size_t i = 0; i < s->count; i++) {
-        const mr_entry *e = &s->entries[i];
-        bool under = false;
-        for (size_t at = 1; at < e->path_len && !under; at++)
-            under = e->path[at] == '/' && list_find(s, e->path, at) != MR_NO_ENTRY;
-        if (under)
-            mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size, "lies under the name of a file");
-        else
-            s->entries[kept++] = *e;
-    }
-    s->count = kept;
+    return e && list_compare(e->path, e->path_len, path, len) == 0 ? at : MR_NO_ENTRY;
 }
 
 static mr_status list_one(list *l, const char *path, mr_error *err)
@@ -243,7 +197,7 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
     if (status == MR_OK)
         status = list_resolve(&l, err);
     if (status == MR_OK)
-        drop_under_files(&l);
+        status = list_drop_under_files(&l, err);
     mr_notes_sort(notes, noted);    /* not in the order of the file system */
     free(l.items);
     free(l.links);
@@ -290,7 +244,7 @@ uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const mr_entry *e = &s->entries[middle];
-        if (compare_paths(e->path, e->path_len, path, len) < 0)
+        if (list_compare(e->path, e->path_len, path, len) < 0)
             low = middle + 1;
         else
             high = middle;

@@ -21,6 +21,7 @@ typedef struct mr_source mr_source;
 typedef struct mr_source_options {
     uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
     uint64_t max_entries;           /* 0: 20,000,000 */
+    uint64_t max_ratio;             /* bytes that come out of an archive for each byte of it; 0: 100 */
     const char *leave_out[2];       /* folders that are not entered: the target, which may lie in a source; NULL: none */
     bool quiet;
 } mr_source_options;

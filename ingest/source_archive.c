@@ -23,6 +23,7 @@
 typedef struct unpack {
     list *list;
     struct archive *archive;
+    archive_input *input;
     const char *name;
     mr_progress *progress;
     uint64_t entries, passed_over;
@@ -125,13 +126,15 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
     size_t len;
     int64_t offset;
     for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
-        mr_status status = MR_OK;
         if (r == ARCHIVE_FATAL)
             return broken(u, err);
         if (r == ARCHIVE_FAILED || r == ARCHIVE_RETRY) {
             p->why = "damaged in the archive";
             return MR_OK;
         }
+        mr_status status = archive_input_grow(u->input, len, l->options.max_ratio, u->name, err);
+        if (status != MR_OK)
+            return status;
         if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
             p->large = true;
             return MR_OK;
@@ -218,28 +221,18 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     return status == MR_OK ? list_add(l, u->holder, path, len, p.size, p.at, err) : status;
 }
 
-/* The entry's name in the bytes the archive has; "./a" is "a". */
-static const char *entry_name(struct archive_entry *e, size_t *len)
-{
-    const char *name = archive_entry_pathname(e);
-    if (!name)
-        name = archive_entry_pathname_utf8(e);
-    while (name && name[0] == '.' && name[1] == '/')
-        for (name += 2; *name == '/';)
-            name++;
-    *len = name ? strlen(name) : 0;
-    return name;
-}
-
 static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
 {
     list *l = u->list;
     size_t len;
-    const char *path = list_prefixed(l, entry_name(e, &len), &len);
+    const char *path = list_prefixed(l, archive_input_name(e, &len), &len);
     mode_t type = archive_entry_filetype(e);
-    u->entries++;
-    if (type == AE_IFDIR)
-        return MR_OK;
+    mr_status status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, l->options.max_ratio, u->name, err);
+    if (status == MR_OK && ++u->entries > list_max_entries(l))
+        status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
+                         list_max_entries(l));
+    if (status != MR_OK || type == AE_IFDIR)
+        return status;
     if (!path || len == 0) {
         mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name", u->entries,
                     u->name);
@@ -321,7 +314,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     if (status != MR_OK)
         return status;
     u.archive = archive_read_new();
-    archive_input *in = mr_alloc(1, sizeof *in);
+    archive_input *in = u.input = mr_alloc(1, sizeof *in);
     if (!u.archive || !in) {
         archive_read_free(u.archive);
         free(in);

@@ -75,9 +75,13 @@ mr_status list_resolve(list *l, mr_error *err);
 /* The name with the list's prefix before it, lent until the next call; NULL and "" stay what they are. */
 const char *list_prefixed(list *l, const char *path, size_t *len);
 const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
+int list_compare(const char *a, size_t a_len, const char *b, size_t b_len);     /* bytewise, as memcmp() */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */
 /* Sorts, drops second comers, and publishes the entries in the source. */
 mr_status list_settle(list *l, mr_error *err);
+/* The last step: entries under the name of a file go, with a note. */
+mr_status list_drop_under_files(list *l, mr_error *err);
+uint64_t list_max_entries(const list *l);
 uint64_t list_max_size(const list *l, const char *path, size_t len);
 /* Notes a file that is over that: an image is a reject, anything else only left out. */
 void list_note_large(list *l, const char *path, size_t len, uint64_t size);

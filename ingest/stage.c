@@ -285,18 +285,12 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     return status;
 }
 
-static mr_status sync_parent(const char *target, mr_error *err)
+/* Removes the dataset that was replaced, once it is sure that a power loss cannot bring back its name. */
+static mr_status remove_replaced(mr_stage *s, const char *path, const char *target, mr_error *err)
 {
-    char *parent = NULL, *name = NULL;
-    mr_status status = mr_path_split(target, &parent, &name, err);
-    int fd = status == MR_OK ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (status == MR_OK)
-        status = fd < 0 ? mr_fail_errno(err, errno, "%s", parent) : mr_dir_sync(fd, parent, err);
-    if (fd >= 0)
-        close(fd);
-    free(parent);
-    free(name);
-    return status;
+    s->published = true;
+    mr_status status = mr_dir_sync_parent(AT_FDCWD, target, err);
+    return status == MR_OK ? mr_dir_remove(AT_FDCWD, path, err) : status;
 }
 
 /* renameat2(EXCHANGE) swaps old and new in one act.  File systems without it get the old one moved aside first: then a
@@ -304,7 +298,7 @@ static mr_status sync_parent(const char *target, mr_error *err)
 static mr_status exchange(mr_stage *s, const char *target, mr_error *err)
 {
     if (renameat2(AT_FDCWD, s->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return mr_dir_remove(AT_FDCWD, s->path, err);
+        return remove_replaced(s, s->path, target, err);
     if (errno != EINVAL && errno != ENOSYS)
         return mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
     mr_buf aside = {0};
@@ -313,7 +307,7 @@ static mr_status exchange(mr_stage *s, const char *target, mr_error *err)
     if (status == MR_OK && (rename(target, mr_buf_text(&aside)) != 0 || rename(s->path, target) != 0))
         status = mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
     if (status == MR_OK)
-        status = mr_dir_remove(AT_FDCWD, mr_buf_text(&aside), err);
+        status = remove_replaced(s, mr_buf_text(&aside), target, err);
     mr_buf_free(&aside);
     return status;
 }
@@ -330,7 +324,7 @@ mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err)
     if (status != MR_OK)
         return status;
     s->published = true;
-    return sync_parent(target, err);
+    return mr_dir_sync_parent(AT_FDCWD, target, err);
 }
 
 void mr_stage_close(mr_stage *s)

@@ -14,7 +14,7 @@
 
 enum { LINES_A_SHARD = 20 };
 
-enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_JSON, OPT_JUNIT };
+enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
 
 typedef struct request {
     const char *dir, *junit;
@@ -28,6 +28,7 @@ static const struct argp_option options[] = {
     {"decode", OPT_DECODE, NULL, 0, "Also decode every pixel (implies --deep)", 1},
     {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
     {"expect", OPT_EXPECT, "DIGEST", 0, "Insist on this dataset digest (inspect prints it): pins the very dataset", 2},
+    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "With --decode: a larger picture is a problem (default 178956970)", 2},
     {"jobs", 'j', "N", 0, "Threads (default: one a processor)", 3},
     {"json", OPT_JSON, NULL, 0, "Print one JSON object with every problem", 4},
     {"junit", OPT_JUNIT, "FILE", 0, "Also write JUnit XML, a test case a shard", 4},
@@ -72,6 +73,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!mr_unhex(arg, digest, sizeof digest))
             mr_cli_misuse(state, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it", arg);
         q->options.expect = arg;
+        break;
+    case OPT_MAX_PIXELS:
+        if (!mr_text_parse_u64(arg, &q->options.limits.max_pixels) || q->options.limits.max_pixels == 0)
+            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
         break;
     case 'j':
         if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)

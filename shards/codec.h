@@ -30,8 +30,4 @@ static inline uint32_t mr_le32(const uint8_t *p)
     return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* MR_BAD_SAMPLE if a side is 0 or the picture has more pixels than the limit; `name` is the codec's. */
-mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height, const mr_image_limits *limits,
-                              mr_error *err);
-
 #endif

@@ -151,8 +151,9 @@ static mr_status scan(walk *w, const uint8_t *body, size_t len, mr_error *err)
     if (count > 1 && blocks > D_MAX_BLOCKS_IN_MCU)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan interleaves %u blocks: the standard allows %d", blocks,
                        D_MAX_BLOCKS_IN_MCU);
-    if (++w->scans > w->limits.max_scans)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", w->limits.max_scans);
+    uint32_t allowed = mr_image_scans_allowed(&w->limits, (uint64_t)w->facts.width * w->facts.height);
+    if (++w->scans > allowed)
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit for its size", allowed);
     return MR_OK;
 }
 

@@ -25,7 +25,27 @@ typedef struct tar {
     struct archive_entry *entry;
     const char *name;               /* for messages */
     mr_export_result *result;
+    int fd;
+    mr_status written;              /* of what libarchive gave us to write; why in `error` */
+    mr_error error;
 } tar;
+
+/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole. */
+static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
+{
+    tar *t = ctx;
+    (void)a;
+    if (t->written == MR_OK)
+        t->written = mr_file_write(t->fd, bytes, len, t->name, &t->error);
+    return (la_ssize_t)len;
+}
+
+static mr_status what_was_written(const tar *t, mr_error *err)
+{
+    if (t->written != MR_OK && err)
+        *err = t->error;
+    return t->written;
+}
 
 static mr_status tar_failed(const tar *t, mr_error *err)
 {
@@ -33,6 +53,10 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     const char *why = archive_error_string(t->archive);
     if (errnum == ENOMEM)
         return mr_fail_memory(err, t->name);
+    if (errnum <= 0 && !why)        /* it ran out of memory before it could say so */
+        errnum = errno;
+    if (errnum > 0)
+        return mr_fail_errno(err, errnum, "%s: cannot write", t->name);
     return mr_fail(err, MR_SYSTEM, "%s: cannot write: %s", t->name, why ? why : strerror(errnum));
 }
 
@@ -54,7 +78,7 @@ static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, cons
         return tar_failed(t, err);
     t->result->files++;
     t->result->bytes += len;
-    return MR_OK;
+    return what_was_written(t, err);
 }
 
 static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
@@ -75,7 +99,7 @@ static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
     return status;
 }
 
-static mr_status open_tar(tar *t, int fd, mr_error *err)
+static mr_status open_tar(tar *t, mr_error *err)
 {
     t->archive = archive_write_new();
     t->entry = archive_entry_new();
@@ -84,7 +108,7 @@ static mr_status open_tar(tar *t, int fd, mr_error *err)
     if (archive_write_set_format_pax_restricted(t->archive) != ARCHIVE_OK ||
         archive_write_set_bytes_per_block(t->archive, 256 * 1024) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(t->archive, 1) != ARCHIVE_OK ||
-        archive_write_open_fd(t->archive, fd) != ARCHIVE_OK)
+        archive_write_open(t->archive, t, NULL, take, NULL) != ARCHIVE_OK)
         return tar_failed(t, err);
     return MR_OK;
 }
@@ -92,15 +116,16 @@ static mr_status open_tar(tar *t, int fd, mr_error *err)
 static mr_status write_tar(const char *dataset, int fd, const char *name, const mr_export_options *o,
                            mr_export_result *result, mr_error *err)
 {
-    tar t = {.name = name, .result = result};
-    mr_status status = open_tar(&t, fd, err);
+    tar t = {.name = name, .result = result, .fd = fd};
+    mr_status status = open_tar(&t, err);
     if (status == MR_OK)
         status = mr_export_each(dataset, o, add_sample, &t, result, err);
     if (status == MR_OK && archive_write_close(t.archive) != ARCHIVE_OK)
         status = tar_failed(&t, err);
-    /* Without this, freeing would write the end marker behind a tar that is not whole. */
-    if (status != MR_OK && t.archive)
-        archive_write_fail(t.archive);
+    if (status == MR_OK)
+        status = what_was_written(&t, err);
+    else
+        t.written = status;         /* no end marker behind a tar that is not whole */
     archive_entry_free(t.entry);
     archive_write_free(t.archive);
     return status;
@@ -134,12 +159,16 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
         return status;
     }
     status = write_tar(dataset, fd, out, o, result, err);
+    if (status == MR_OK && fsync(fd) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot sync", out);
     if (close(fd) != 0 && status == MR_OK)
         status = mr_fail_errno(err, errno, "%s: cannot close", out);
     if (status == MR_OK && rename(temp, out) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot rename to %s", temp, out);
     if (status != MR_OK)
         unlink(temp);
+    else
+        status = mr_dir_sync_parent(AT_FDCWD, out, err);
     free(temp);
     return status;
 }

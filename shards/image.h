@@ -17,9 +17,11 @@ typedef struct mr_image_facts {
     uint32_t flags;                 /* MR_FLAG_PROGRESSIVE, _ANIMATED, _ALPHA, _PALETTE, _ARITHMETIC */
 } mr_image_facts;
 
+#define MR_DEFAULT_MAX_PIXELS 178956970     /* what Pillow refuses above */
+
 typedef struct mr_image_limits {    /* 0: the default */
-    uint64_t max_pixels;            /* 178,956,970 (what Pillow refuses above) */
-    uint32_t max_scans;             /* progressive JPEG, 256 */
+    uint64_t max_pixels;            /* MR_DEFAULT_MAX_PIXELS */
+    uint32_t max_scans;             /* of a JPEG, 256; and no more than 16 over a picture of max_pixels */
     uint32_t max_segments;          /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
@@ -52,6 +54,12 @@ mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limit
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);
+/* MR_BAD_SAMPLE if a side is 0 or the picture has more pixels than the limit; `name` is the codec's. */
+mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height, const mr_image_limits *limits,
+                              mr_error *err);
+/* How many scans a JPEG of so many pixels may have: each costs a pass over all of it, though few bytes.  `limits` are
+ * filled in ones. */
+uint32_t mr_image_scans_allowed(const mr_image_limits *limits, uint64_t pixels);
 
 /* EXIF orientation from a TIFF block ("II*\0..." / "MM\0*..."), bounds-checked: IFD0 only, at most 1,000 entries.
  * An "Exif\0\0" in front is passed over.  1 if there is none or it is not 1 to 8.  Source: EXIF 2.32, tag 0x0112. */

@@ -28,10 +28,11 @@ static void on_message(j_common_ptr cinfo, int level)
 static void on_progress(j_common_ptr cinfo)
 {
     mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
-    int scans = ((j_decompress_ptr)cinfo)->input_scan_number;
-    if (scans <= 0 || (unsigned)scans <= trap->limits.max_scans)
+    j_decompress_ptr c = (j_decompress_ptr)cinfo;
+    uint32_t allowed = mr_image_scans_allowed(&trap->limits, (uint64_t)c->image_width * c->image_height);
+    if (c->input_scan_number <= 0 || (unsigned)c->input_scan_number <= allowed)
         return;
-    trap->status = mr_fail(trap->err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit", trap->limits.max_scans);
+    trap->status = mr_fail(trap->err, MR_BAD_SAMPLE, "JPEG has more than %u scans, the limit for its size", allowed);
     longjmp(trap->out, 1);
 }
 

@@ -14,7 +14,9 @@
 #include "file.h"
 #include "format.h"
 
-enum { MAX_SPLITS = 1000, MAX_SHARDS = 100000, MAX_CLASSES = 10000000, WHERE = 200 };
+enum { MAX_SPLITS = 1000, MAX_SHARDS = 100000, MAX_CLASSES = 10000000, WHERE = 200, LEAST_NODE = 16 };
+/* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory that
+ * its index takes, whatever the manifest of a stranger claims. */
 #define MAX_MANIFEST ((uint64_t)256 << 20)
 
 void mr_manifest_free(mr_manifest *m)
@@ -127,6 +129,9 @@ static mr_status parse_shard(const json_t *obj, const char *where, const char *e
     if (out->mdb.bytes == 0 || out->mdb.bytes % MR_LMDB_PAGE || out->image_bytes > out->mdb.bytes)
         return mr_fail(err, MR_BAD_DATA, "%s: an .mdb of %llu bytes is no whole number of pages that hold its images",
                        where, (unsigned long long)out->mdb.bytes);
+    if (out->samples > out->mdb.bytes / LEAST_NODE)
+        return mr_fail(err, MR_BAD_DATA, "%s: an .mdb of %llu bytes has no room for %llu samples", where,
+                       (unsigned long long)out->mdb.bytes, (unsigned long long)out->samples);
     if (out->idx.bytes != MR_INDEX_HEADER + out->samples * MR_INDEX_ROW)
         return mr_fail(err, MR_BAD_DATA, "%s: an .idx of %llu bytes does not fit %llu samples", where,
                        (unsigned long long)out->idx.bytes, (unsigned long long)out->samples);
@@ -265,7 +270,9 @@ mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_
     mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "reading the manifest");
-    mr_status status = mr_json_parse(bytes, len, name, &doc, err);
+    mr_status status = mr_json_bounded(bytes, len, MR_MANIFEST_MEMORY, name, err);
+    if (status == MR_OK)
+        status = mr_json_parse(bytes, len, name, &doc, err);
     if (status == MR_OK)
         status = parse_kind(doc, name, err);
     if (status == MR_OK)

@@ -22,6 +22,9 @@ typedef struct mr_split {
     mr_shard *shards;
 } mr_split;
 
+/* The memory that a manifest may take when it is read: 1.3 million classes, or 300,000 shards. */
+#define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
+
 typedef struct mr_class {
     char *name;                     /* path text */
     bool has_id;

@@ -91,6 +91,8 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
         status = mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
     else
         status = mr_json_dump(doc, out, err);
+    if (status == MR_OK)    /* what cannot be read is not written */
+        status = mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
     json_decref(doc);

@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <yajl/yajl_parse.h>
-
 #include "json.h"
+#include "json_memory.h"
 #include "text.h"
 
 enum { MAX_DEPTH = 1000 };
@@ -187,16 +186,18 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
     scan s = {.facts = {.label = -1}, .source = source};
     if (len > MR_META_MAX)
         return mr_fail(err, MR_BAD_DATA, "meta: %zu bytes are more than 1 GiB", len);
-    yajl_handle parser = yajl_alloc(&callbacks, NULL, &s);
-    if (!parser)
-        return mr_fail_memory(err, "reading meta");
-    s.parser = parser;
-    mr_status status = MR_OK;
+    mr_yajl yajl;
+    mr_status status = mr_yajl_open(&yajl, &callbacks, &s, MR_YAJL_ROOM(len), "reading meta", err);
+    if (status != MR_OK)
+        return status;
+    yajl_handle parser = s.parser = yajl.parser;
     const char *beyond = NULL;
     yajl_status parsed = yajl_parse(parser, json, len);
     if (parsed == yajl_status_ok)
         parsed = yajl_complete_parse(parser);
-    if (parsed == yajl_status_client_canceled)
+    if (yajl.ran_out)
+        status = mr_fail_memory(err, "reading meta");
+    else if (parsed == yajl_status_client_canceled)
         status = mr_fail(err, MR_BAD_DATA, "meta: %s", s.why);
     else if (parsed != yajl_status_ok)
         status = bad_json(parser, json, len, err);
@@ -206,7 +207,7 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
         status = mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
     else if (source)
         status = mr_buf_status(source, err, "reading meta");
-    yajl_free(parser);
+    mr_yajl_close(&yajl);
     if (status == MR_OK)
         *facts = s.facts;
     return status;

@@ -20,7 +20,7 @@ typedef struct run {
     const mr_shard **shards;        /* of all splits, as the report's */
     mr_verify_scratch *scratch;     /* one a thread */
     mr_progress *progress;
-    int dirfd;
+    int dirfd, dir_errno;           /* why dirfd is -1 */
     unsigned rank, world;
 } run;
 
@@ -122,6 +122,8 @@ static mr_status check_seal(const run *v, mr_error *err)
 {
     mr_buf bytes = {0};
     uint8_t digest[32];
+    if (v->dirfd < 0)
+        return mr_fail_errno(err, v->dir_errno, "the dataset's folder");
     mr_status status = mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err);
     if (status == MR_OK)
         mr_sha256(bytes.data, bytes.len, digest);
@@ -225,6 +227,7 @@ static uint64_t records_to_read(const run *v)
 {
     uint64_t records = 0;
     for (size_t i = v->rank; i < v->report->shard_count; i += v->world)
+        /* NOLINTNEXTLINE: without the memory for the list no rank comes here */
         records += v->shards[i]->images + v->shards[i]->samples * (v->o->level >= MR_VERIFY_DEEP ? 2 : 1);
     return records;
 }
@@ -300,6 +303,7 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
         return mr_fail_memory(err, dir);
     v.report->level = o->level;
     v.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    v.dir_errno = v.dirfd < 0 ? errno : 0;
     mr_status status = verify(&v, dir, err);
     if (status == MR_OK && (v.report->problems.failed || v.report->warnings.failed))
         status = mr_fail_memory(err, "collecting problems");

@@ -11,7 +11,8 @@
 
 typedef unsigned long long ull;
 
-/* What ingest let in (--max-pixels may be high) is judged against the index, not against today's limits. */
+/* A header is judged against the index, not against today's limits: ingest may have let more in (--max-pixels).  Pixels
+ * are another matter: they take the memory and the time that a stranger's header claims. */
 static const mr_image_limits no_limits = {
     .max_pixels = UINT64_MAX, .max_scans = UINT32_MAX, .max_segments = UINT32_MAX};
 
@@ -179,7 +180,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
         status = mr_fail(&why, MR_BAD_SAMPLE, "the image's header and the index differ in size, kind or orientation");
     if (status == MR_OK && job->options->level >= MR_VERIFY_DECODE) {
         kind = MR_PROBLEM_DECODE;
-        status = mr_image_decode(job->scratch->record.data, row->image_len, &no_limits, &why);
+        status = mr_image_decode(job->scratch->record.data, row->image_len, &job->options->limits, &why);
     }
     if (status == MR_SYSTEM) {
         if (err)

@@ -18,6 +18,7 @@ typedef struct support_trial {
     uint64_t digest;
     const char *loops;              /* for messages */
     unsigned threads, round;
+    size_t slopes;                  /* elements whose slopes are looked at; 64, an op may want fewer in its round */
     void **host, **device;          /* all freed when the trial ends */
     size_t hosts, devices, host_room, device_room;
 } support_trial;
@@ -41,11 +42,11 @@ mr_dropout support_dropout(support_trial *t, size_t samples);
 /* What dropout multiplies each of [rows, width] by, as the device's `drop` has it: 0 or 1 / (1 - rate). */
 double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t width, size_t sample_rows);
 
-/* Fails if an element is off by more than tolerance * the largest |want| (at least 0.05: what cancels out has an error
+/* Fails if an element is off by more than tolerance * the largest |want| (at least 0.25: what cancels out has an error
  * of what it came from), or is no number. */
 void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
                   double tolerance);
-/* The same of a gradient against differences of `loss` around x[count], at 64 of them if there are more. */
+/* The same of a gradient against differences of `loss` around x[count], at t->slopes of them if there are more. */
 void support_slopes(support_trial *t, const char *what, const double *gradient, double *x, size_t count,
                     double (*loss)(void *ctx), void *ctx, double tolerance);
 

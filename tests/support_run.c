@@ -166,6 +166,8 @@ support_result support_run(const char *const *argv, const support_limits *limits
         .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
         .timed_out = !ended,
         .peak_memory = (uint64_t)usage.ru_maxrss * 1024,
+        .cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6,
         .out = out.data, .err = err.data, .out_len = out.len, .err_len = err.len,
     };
 }
@@ -203,6 +205,36 @@ void support_assert_status(const support_result *r, int status)
     if (r->status != status || r->timed_out)
         fail_msg("expected exit status %d, got %d (signal %d%s)\n--- stdout\n%.4000s\n--- stderr\n%.4000s", status,
                  r->status, r->signal, r->timed_out ? ", out of time" : "", r->out, r->err);
+}
+
+bool support_sanitized(void)
+{
+    return SANITIZED;
+}
+
+void support_assert_cheap(const support_result *r)
+{
+    const double seconds = SANITIZED ? 10 : 1;
+    const uint64_t memory = (uint64_t)(SANITIZED ? 2048 : 256) << 20;
+    const char *wrong = r->timed_out                    ? "did not end"
+                        : r->signal || r->status < 0    ? "was ended by a signal"
+                        : r->status > 3                 ? "has no exit status of millrace"
+                        : r->cpu > seconds              ? "took too long"
+                        : r->peak_memory > memory       ? "took too much memory"
+                        : r->status && !strstr(r->err, "millrace") && !r->out_len ? "did not say why"
+                                                        : NULL;
+    if (wrong)
+        fail_msg("%s: status %d, signal %d, %.2f s, %llu MiB\n--- stdout\n%.2000s\n--- stderr\n%.2000s", wrong, r->status,
+                 r->signal, r->cpu, (unsigned long long)(r->peak_memory >> 20), r->out, r->err);
+}
+
+void support_expect_refusal(support_result r, const char *words)
+{
+    support_assert_cheap(&r);
+    if (r.status == 0 || (!strstr(r.err, words) && !strstr(r.out, words)))
+        fail_msg("expected a failure and \"%s\", got status %d\n--- stdout\n%.2000s\n--- stderr\n%.2000s", words, r.status,
+                 r.out, r.err);
+    support_result_free(&r);
 }
 
 void support_expect(int status, const char *arg, ...)

@@ -145,7 +145,7 @@ static void sums(support_trial *t)
     }
     support_near(t, "sum_rows", support_take(t, to, width), want, width, 1e-6);
     double got = t->card->sum_squares(t->d, count, dx);
-    support_near(t, "sum_squares", &got, &squares, 1, 1e-13);
+    support_near(t, "sum_squares", &got, &squares, 1, 2e-12);
     void *sum = t->round % 2 ? dy : support_blank(t, count);
     t->card->add(t->d, MR_F32, count, dx, dy, sum);
     support_near(t, "add", support_take(t, sum, count), y, count, 1e-7);

@@ -64,6 +64,10 @@ static void draw_shape(support_trial *t, attention_case *c)
     a->keys = support_size_of(t, 20);
     if (t->round == 4)
         *a = (mr_attention){.batch = 1, .heads = 2, .head_dim = 5, .queries = 600, .keys = 7};  /* in blocks */
+    if (t->round == 5) {                            /* in pieces */
+        *a = (mr_attention){.batch = 1, .heads = 1, .head_dim = 16, .queries = 250, .keys = 270};
+        t->slopes = 4;
+    }
     size_t dense = a->heads * a->head_dim, wide = t->round % 2;
     a->q_stride = dense + wide;
     a->k_stride = dense + 2 * wide;
@@ -97,8 +101,9 @@ static void draw_factors(support_trial *t, attention_case *c)
     size_t rows = a->batch * a->heads * a->queries;
     uint64_t *keys = support_room(t, a->batch * sizeof *keys);
     mr_random_bytes(&t->r, keys, a->batch * sizeof *keys);
-    a->dropout = (mr_dropout){.rate = t->round % 3 ? 0 : 0.25F, .site = 3,
-                              .keys = t->round % 3 ? NULL : support_give_bytes(t, keys, a->batch * sizeof *keys)};
+    if (t->round % 3 == 0 || t->round == 4)
+        a->dropout = (mr_dropout){.rate = 0.25F, .site = 3,
+                                  .keys = support_give_bytes(t, keys, a->batch * sizeof *keys)};
     c->factor = support_mask(t, &a->dropout, rows, a->keys, a->heads * a->queries);
 }
 

@@ -52,7 +52,7 @@ static double norm_loss(void *ctx)
 
 static norm_case draw_norm(support_trial *t, size_t sample_rows, size_t samples)
 {
-    norm_case c = {.rows = sample_rows * samples, .width = t->round == 0 ? 203 : 1 + support_size_of(t, 90),
+    norm_case c = {.rows = sample_rows * samples, .width = t->round == 0 ? 203 : 7 + support_size_of(t, 90),
                    .eps = 1e-6, .add = t->round % 3 != 1};
     size_t n = c.rows * c.width;
     c.x = support_draw(t, n, -2, 3);

@@ -165,6 +165,38 @@ static void test_results_without_updates(void **state)
     support_journal_end(&p);
 }
 
+/* One that was killed before it said so leaves none, and a temp file: the run that finds nothing to do says what it knows. */
+static void test_results_that_were_lost(void **state)
+{
+    (void)state;
+    mr_error err;
+    support_journal p = support_journal_begin();
+    mr_journal_end end = {.best_accuracy = 0.5, .best_update = 4};
+    mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6,
+                            .first = 6};
+    char *temp = support_path("%s.tmp", p.results);
+    support_write_text(temp, "{\"half");
+    for (int i = 0; i < 2; i++) {
+        size_t len;
+        support_journal_finish(support_journal_open(&o), &end);
+        char *text = (char *)support_read(p.results, &len);
+        json_t *doc = NULL;
+        if (mr_json_parse(text, len, p.results, &doc, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        assert_near(doc, "last_step", 6);
+        assert_near(doc, "train_steps", 0);
+        assert_near(doc, "best_step", 4);
+        assert_true(json_is_null(json_object_get(doc, "train_loss")));
+        json_decref(doc);
+        free(text);
+        assert_false(support_exists(temp));
+        support_write_text(temp, "{\"half");          /* beside whole results it goes, too */
+    }
+    fclose(o.stream);
+    free(temp);
+    support_journal_end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_results_all_warmup),
         cmocka_unit_test(test_bottlenecks),
         cmocka_unit_test(test_results_without_updates),
+        cmocka_unit_test(test_results_that_were_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,15 +132,17 @@ static void test_hostile_names_are_noted(void **state)
         {.path = "hard", .hard_link = "good"},         {.path = "dangling", .hard_link = "nowhere"},
         {.path = "escape", .hard_link = "../../etc/passwd"}, {.path = "good", .bytes = "66", .len = 2},
         {.path = "__MACOSX/._x.jpg", .bytes = "7", .len = 1}, {.path = "good/under", .bytes = "8", .len = 1},
-        {.path = "caf\xE9", .bytes = "9", .len = 1},
+        {.path = "caf\xE9", .bytes = "9", .len = 1},   {.path = "good-b", .bytes = "a", .len = 1},
+        {.path = "good-b/c", .bytes = "b", .len = 1},  {.path = "good/x/y", .bytes = "c", .len = 1},
+        {.path = "goodness/z", .bytes = "d", .len = 1},
     };
     char *archive = support_path("%s/x.tar", f->dir);
     support_archive(archive, "tar", entries, sizeof entries / sizeof *entries);
     open_one(f, "%s", archive);
-    expect_dump(f, "caf\xE9=9;dotted=5;good=1;hard=1;");
+    expect_dump(f, "caf\xE9=9;dotted=5;good=1;good-b=a;goodness/z=d;hard=1;");
     assert_int_equal(f->notes.counts[MR_NOTE_BAD_NAME], 3);
     assert_int_equal(f->notes.counts[MR_NOTE_LINK], 3);
-    assert_int_equal(f->notes.counts[MR_NOTE_COLLISION], 2);
+    assert_int_equal(f->notes.counts[MR_NOTE_COLLISION], 4);
     assert_int_equal(f->notes.counts[MR_NOTE_IGNORED], 1);
     assert_int_equal(f->notes.counts[MR_NOTE_ODD_NAME], 1);
     assert_string_equal(note_of(f, MR_NOTE_ODD_NAME)->path, "caf\\xE9");

@@ -35,6 +35,11 @@ static void test_long_sentences(void **state)
         size_t len = strlen(err.text);
         assert_in_range(len, 900, sizeof err.text - 1);
         assert_true(mr_utf8_valid(err.text, len));
+        mr_fail(&err, MR_BAD_DATA, "%s: what is wrong", text);      /* is not what is cut off */
+        len = strlen(err.text);
+        assert_true(len > 900 && mr_utf8_valid(err.text, len));
+        assert_string_equal(err.text + len - 15, ": what is wrong");
+        assert_non_null(strstr(err.text, " ... "));
         memset(text, '\n', sizeof text - 1);
         text[sizeof text - 1] = '\0';
         mr_fail(&err, MR_BAD_DATA, "%s", text);

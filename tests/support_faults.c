@@ -1,0 +1,130 @@
+/* support_faults.c - millrace run with calls that fail. */
+#include "support_faults.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_WORDS = 90 };
+
+bool faulty_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* The build's other programs lie beside the one under test. */
+static char *beside_millrace(const char *name)
+{
+    char *path = support_path("%s", support_millrace_path()), *slash = strrchr(path, '/');
+    char *found = support_path("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+    free(path);
+    if (!support_exists(found))
+        fail_msg("%s is not built; build millrace_faults and millrace_preload", found);
+    return found;
+}
+
+support_result faulty_run(const faulty *f, const char *words)
+{
+    const char *argv[MAX_WORDS + 16] = {"env"};
+    size_t n = 1;
+    char *tmp = support_path("%s.tmp", f->directory), *report = support_path("%s.report", f->directory);
+    char *program = f->libraries ? support_path("%s", support_millrace_path()) : beside_millrace("millrace_faults");
+    char *preload = f->libraries ? beside_millrace("millrace_faults.so") : NULL, *copy = support_path("%s", words);
+    char *set[] = {
+        support_path("TMPDIR=%s", tmp), support_path("MILLRACE_FAULT_REPORT=%s", report),
+        support_path("MILLRACE_FAULT=%s", f->fault), support_path("MILLRACE_FAULT_LOG=%s", f->log),
+        support_path("LD_PRELOAD=%s", preload),
+    };
+    const bool wanted[] = {true, true, f->fault != NULL, f->log != NULL, f->libraries};
+    unlink(report);
+    mkdir(tmp, 0700);
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        if (wanted[i])
+            argv[n++] = set[i];
+    /* A status of its own for what the sanitizers find, and their malloc may fail as others do. */
+    argv[n++] = "ASAN_OPTIONS=exitcode=99:allocator_may_return_null=1";
+    argv[n++] = "UBSAN_OPTIONS=exitcode=99";
+    char *delay = support_path("%.6f", f->delay);
+    const char *const killer[] = {"timeout", "-s", "KILL", delay};
+    for (size_t i = 0; i < 4 && f->delay > 0; i++)
+        argv[n++] = killer[i];
+    argv[n++] = program;
+    char *rest = copy;
+    for (char *word; (word = strsep(&rest, " ")) && n < MAX_WORDS;)
+        if (*word)
+            argv[n++] = word;
+    support_limits limits = {.directory = f->directory, .seconds = 60};
+    support_result r = f->ranks ? support_mpirun_in(f->ranks, argv, &limits) : support_run(argv, &limits);
+    char *left = f->ranks ? NULL : support_list(tmp);       /* mpirun keeps its session there and removes it later */
+    if (left && *left)
+        fail_msg("%s with %s left in TMPDIR: %s", words, f->fault ? f->fault : "no fault", left);
+    free(left);
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        free(set[i]);
+    free(tmp);
+    free(report);
+    free(delay);
+    free(program);
+    free(preload);
+    free(copy);
+    return r;
+}
+
+static char *read_report(const char *directory)
+{
+    char *path = support_path("%s.report", directory);
+    char *text = support_exists(path) ? (char *)support_read(path, NULL) : support_path("%s", "");
+    free(path);
+    return text;
+}
+
+unsigned long faulty_calls(const char *directory, const char *class)
+{
+    char *text = read_report(directory), *rest = text, *line;
+    unsigned long calls = 0;
+    size_t len = strlen(class);
+    while ((line = strsep(&rest, "\n")))
+        if (strncmp(line, class, len) == 0 && line[len] == ' ')
+            calls = strtoul(line + len, NULL, 10);
+    free(text);
+    return calls;
+}
+
+bool faulty_fired(const char *directory)
+{
+    char *text = read_report(directory);
+    bool fired = strstr(text, "fired") != NULL;
+    free(text);
+    return fired;
+}
+
+bool faulty_was_of(const char *directory, const char *library)
+{
+    char *text = read_report(directory), *mark = support_path("fired %s", library);
+    bool was = strstr(text, mark) != NULL;
+    free(mark);
+    free(text);
+    return was;
+}
+
+void support_shell(const char *directory, const char *command)
+{
+    const char *argv[] = {"sh", "-c", command, NULL};
+    support_result r = support_run(argv, &(support_limits){.directory = directory});
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+}
+
+const char *faulty_stray(const char *list)
+{
+    static const char *const marks[] = {".partial", ".tmp", ".old", ".gone-", ".export-", ".done", "spool", "-lock"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(list, marks[i]))
+            return marks[i];
+    return NULL;
+}

@@ -1,0 +1,35 @@
+/* support_faults.h - millrace run with calls that fail, kill, or are written down (faults/faults.h says how).
+ * Invariant: a run gets its own empty TMPDIR, and the helper fails the test if anything is left in it. */
+#ifndef MR_SUPPORT_FAULTS_H
+#define MR_SUPPORT_FAULTS_H
+
+#include "support.h"
+
+typedef struct faulty {
+    const char *directory;          /* to run in; beside it "DIRECTORY.tmp" and "DIRECTORY.report" are made */
+    const char *fault;              /* MILLRACE_FAULT, NULL: none */
+    const char *log;                /* MILLRACE_FAULT_LOG, NULL: none */
+    bool libraries;                 /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
+    unsigned ranks;                 /* under mpirun, 0: alone */
+    double delay;                   /* SIGKILL (to every rank) after so many seconds, 0: none */
+} faulty;
+
+/* Runs millrace with these words (split at blanks). */
+support_result faulty_run(const faulty *f, const char *words);
+
+/* What the last run in this directory counted of a class; faulty_fired(): whether the fault came about. */
+unsigned long faulty_calls(const char *directory, const char *class);
+bool faulty_fired(const char *directory);
+/* Whether the call that failed was made by this library. */
+bool faulty_was_of(const char *directory, const char *library);
+
+/* A shell's command in a directory; expects success. */
+void support_shell(const char *directory, const char *command);
+
+/* Whether a list of names has one that only an unfinished write may have: ".partial", ".tmp" ... */
+const char *faulty_stray(const char *list);
+
+/* True in builds that LD_PRELOAD does not go together with. */
+bool faulty_sanitized(void);
+
+#endif

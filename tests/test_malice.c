@@ -1,0 +1,275 @@
+/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, in a second and 256
+ * MiB, and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "support_archive.h"
+#include "support_image.h"
+
+static char *dir, *dst;
+static picture good;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    dst = support_path("%s/dst", dir);
+    good = make_jpeg((jpeg_kind){.width = 20, .height = 20, .components = 3});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    picture_free(&good);
+    free(dst);
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static support_result millrace(const char *const *args)
+{
+    const char *argv[24] = {support_millrace_path()};
+    for (size_t n = 1; *args && n < 23; n++)
+        argv[n] = *args++;
+    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
+}
+
+#define RUN(...) millrace((const char *const[]){__VA_ARGS__, NULL})
+
+static char *archive(const char *kind, const support_entry *entries, size_t count)
+{
+    char *path = support_path("%s/x.%s", dir, kind);
+    support_archive(path, kind, entries, count);
+    return path;
+}
+
+/* ---- archives ---------------------------------------------------------------------------------------------------- */
+
+/* 110 KB that say 110 MiB, as an image, as text, and as something that nobody asked for. */
+static void test_bombs(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"tar.gz", "tar.zst", "zip-deflate"}, *const names[] = {"ds/train/a/0.jpg",
+                                                                                               "ds/x.json", "ds/x.bin"};
+    size_t len = (size_t)110 << 20;
+    void *zeros = calloc(len, 1);
+    for (size_t i = 0; i < 3; i++) {
+        const support_entry entries[] = {{.path = "ds/train/a/1.jpg", .bytes = good.bytes, .len = good.len},
+                                         {.path = "ds/train/b/2.jpg", .bytes = good.bytes, .len = good.len},
+                                         {.path = names[i], .bytes = zeros, .len = len}};
+        char *path = archive(kinds[i], entries, 3);
+        assert_true(support_size(path) < 1 << 20);
+        support_expect_refusal(RUN("ingest", path, dst), "unpacks to more than 100 times its size");
+        support_limits input = {.directory = dir};
+        uint8_t *bytes = support_read(path, &input.input_len);
+        input.input = bytes;
+        const char *argv[] = {support_millrace_path(), "ingest", "-", dst, NULL};
+        support_expect_refusal(support_run(argv, &input), "unpacks to more than 100 times its size");
+        free(bytes);
+        if (i) {
+            free(path);
+            continue;
+        }
+        support_result r = RUN("ingest", path, dst, "--max-ratio", "100000", "--max-rejects", "1", "--quiet");
+        support_assert_status(&r, 0); /* the limit is an option */
+        support_tmpdir_remove(strdup(dst));
+        support_result_free(&r);
+        free(path);
+    }
+    free(zeros);
+}
+
+/* A bomb in a bomb in a bomb: one layer is opened, and no archive inside another one. */
+static void test_archives_in_archives(void **state)
+{
+    (void)state;
+    support_entry inner = {.path = "train/a/1.jpg", .bytes = good.bytes, .len = good.len};
+    for (int depth = 0; depth < 10; depth++) {
+        char *path = archive(depth % 2 ? "zip-deflate" : "tar.gz", &inner, 1);
+        size_t len;
+        if (depth)
+            free((void *)(uintptr_t)inner.bytes);
+        inner = (support_entry){.path = depth % 2 ? "train.zip" : "train.tgz", .bytes = support_read(path, &len)};
+        inner.len = len;
+        if (depth)
+            support_expect_refusal(RUN("ingest", path, dst), "no layout fits");
+        if (depth == 0) {
+            char *command = support_path("gzip -c '%s' >'%s.gz'", path, path), *twice = support_path("%s.gz", path);
+            assert_int_equal(system(command), 0);
+            support_expect_refusal(RUN("ingest", twice, dst), "is no archive that can be read");
+            free(twice);
+            free(command);
+        }
+        free(path);
+    }
+    free((void *)(uintptr_t)inner.bytes);
+}
+
+/* 100,000 names of one kind in a few KB of tar.gz. */
+static void expect_names(const char *format, const char *link, const char *option, const char *value, const char *words)
+{
+    enum { COUNT = 100000 };
+    support_entry *entries = calloc(COUNT, sizeof *entries);
+    for (size_t i = 0; i < COUNT; i++) {
+        char *target = link ? support_path("%s%zu", link, i + 1) : NULL, *number = support_path("%zu", i);
+        entries[i] = (support_entry){.path = support_path("%s%s.jpg", format, number),
+                                     .bytes = link ? NULL : "x",
+                                     .len = link ? 0 : 1,
+                                     .link = target};
+        free(number);
+    }
+    char *path = archive("tar.gz", entries, COUNT);
+    support_expect_refusal(RUN("ingest", path, dst, option, value), words);
+    for (size_t i = 0; i < COUNT; i++) {
+        free((char *)(uintptr_t)entries[i].path);
+        free((char *)(uintptr_t)entries[i].link);
+    }
+    free(entries);
+    free(path);
+}
+
+static void test_many_entries(void **state)
+{
+    (void)state;
+    expect_names("ds/train/a/", NULL, "--max-files", "99999", "more than 99999 entries; --max-files N lets more in");
+    if (support_sanitized())
+        return;
+    expect_names("../", NULL, "--jobs", "2", "holds no files");
+    expect_names("ds/train/a/", "", "--jobs", "2", "holds no files"); /* each a link to the next */
+    expect_names("ds/train/", NULL, "--jobs", "2", "no layout fits");
+}
+
+/* Names of 4 KB, a folder every other byte: the work must not grow with their product. */
+static void test_deep_names(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000, DEPTH = 2040 };
+    support_entry *entries = calloc(COUNT, sizeof *entries);
+    char *deep = calloc(DEPTH * 2 + 1, 1);
+    for (size_t i = 0; i < DEPTH; i++)
+        memcpy(deep + i * 2, "a/", 2);
+    for (size_t i = 0; i < COUNT; i++)
+        entries[i] = (support_entry){.path = support_path("%s%zu", deep, i), .bytes = "x", .len = 1};
+    char *path = archive("tar.gz", entries, COUNT);
+    support_expect_refusal(RUN("ingest", path, dst), "no layout fits");
+    for (size_t i = 0; i < COUNT; i++)
+        free((char *)(uintptr_t)entries[i].path);
+    free(entries);
+    free(deep);
+    free(path);
+}
+
+/* Everything that has led out of an unpacker before: only DST appears. */
+static void test_nothing_outside(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
+    char *absolute = support_path("%s/evil-absolute.jpg", dir), *victim = support_path("%s/victim", dir);
+    support_write_text(victim, "mine");
+    for (size_t k = 0; k < 4; k++) {
+        const support_entry entries[] = {
+            {.path = "ds/train/a/1.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "ds/train/b/1.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = absolute, .bytes = good.bytes, .len = good.len},
+            {.path = "../evil-up.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "ds/train/../../../evil-middle.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "..\\evil-windows.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "ds/train/c", .link = ".."},
+            {.path = "ds/train/c/evil-link.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "ds/train/a/passwd.jpg", .link = "/etc/passwd"},
+            {.path = "ds/train/a/victim.jpg", .link = victim},
+        };
+        char *path = archive(kinds[k], entries, sizeof entries / sizeof *entries), *out = support_path("%s/out", dir);
+        support_result r = RUN("ingest", path, dst, "--max-rejects", "5", "--force", "--quiet");
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+        r = RUN("export", dst, out, "--force", "--quiet");
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+        char *list = support_list(dir);
+        for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n"))
+            if (strncmp(line, "dst/", 4) != 0 && strncmp(line, "out/train/", 10) != 0 && line[0] != 'x' &&
+                strcmp(line, "victim") != 0)
+                fail_msg("%s: %s has appeared", kinds[k], line);
+        free(list);
+        free(out);
+        free(path);
+    }
+    size_t len;
+    char *text = (char *)support_read(victim, &len);
+    assert_string_equal(text, "mine");
+    free(text);
+    free(victim);
+    free(absolute);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static char *repeat(const char *head, const char *part, size_t times, const char *tail)
+{
+    size_t n = strlen(part), at = strlen(head);
+    char *text = malloc(at + n * times + strlen(tail) + 1);
+    memcpy(text, head, at + 1);
+    for (size_t i = 0; i < times; i++, at += n)
+        memcpy(text + at, part, n);
+    strcpy(text + at, tail);
+    return text;
+}
+
+/* The table of a drawn source replaced by this one.  `harmless`: what it says is only left out, with a note. */
+static void expect_table(const char *layout, const char *file, bool harmless, char *text)
+{
+    char *source = support_path("%s/%s", dir, layout), *path = support_path("%s/%s", source, file);
+    if (!support_exists(source))
+        support_expect(0, "sample", source, "--layout", layout, "--images", "30", "--quiet", (char *)NULL);
+    if (strcmp(layout, "newyorker") == 0) {
+        const support_entry entry = {.path = file, .bytes = text, .len = strlen(text)};
+        char *zip = support_path("%s/matching.zip", source);
+        support_archive(zip, "zip-deflate", &entry, 1);
+        free(zip);
+    } else {
+        support_write_text(path, text);
+    }
+    support_result r = RUN("ingest", source, dst, "--layout", layout, "--quiet");
+    support_assert_cheap(&r);
+    if (!r.status != harmless)
+        fail_msg("%.80s: status %d: %s", text, r.status, r.err);
+    support_result_free(&r);
+    if (harmless)
+        support_tmpdir_remove(strdup(dst));
+    assert_false(support_exists(dst));
+    free(path);
+    free(source);
+    free(text);
+}
+
+static void test_tables(void **state)
+{
+    (void)state;
+    static const char coco[] = "annotations/instances_val2017.json", row[] = "matching/train.jsonl";
+    expect_table("coco", coco, false, repeat("{\"images\":", "[", 1000000, ""));
+    expect_table("coco", coco, false, repeat("{\"annotations\":[{\"segmentation\":", "{\"a\":", 1000000, ""));
+    expect_table("coco", coco, false,
+                 repeat("{\"images\":[{\"id\":1,\"id\":2,\"file_name\":\"a\"}],\"images\":[]", "", 0, "}"));
+    expect_table("coco", coco, false, repeat("{\"images\":[{\"id\":1", "0", 1000000, ",\"file_name\":\"a.jpg\"}]}"));
+    expect_table("coco", coco, true,
+                 repeat("{\"images\":[{\"id\":1,\"file_name\":\"", "../", 300000, "etc/passwd\"}]}"));
+    expect_table("coco", coco, false, repeat("{\"images\":[", "{},", 1000000, "{}]}"));
+    expect_table("newyorker", row, false, repeat("", "[", 1000000, "\n"));
+    expect_table("newyorker", row, false, repeat("{\"a\":\"", "a", (size_t)65 << 20, "\"}\n"));
+    expect_table("roboflow", "train/_annotations.coco.json", false, repeat("", "{\"a\":", 1000000, ""));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_bombs),      TEST(test_archives_in_archives), TEST(test_many_entries),
+        TEST(test_deep_names), TEST(test_nothing_outside),      TEST(test_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

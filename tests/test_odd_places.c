@@ -1,0 +1,287 @@
+/* test_odd_places.c - other things where files should be, the longest paths, clocks and countries of others.
+ * Invariant tested: nothing is waited for that will not come; time, language and place change no byte of a dataset. */
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "millrace.h"
+#include "support.h"
+
+static char *root, *source, *ds;
+static uint64_t expected;
+
+static int set_up(void **state)
+{
+    (void)state;
+    root = support_tmpdir();
+    source = support_path("%s/source", root);
+    ds = support_path("%s/ds", root);
+    char *copy = support_path("%s/copy", root);
+    support_expect(0, "sample", source, "--layout", "roboflow", "--images", "40", "--seed", "4", "--quiet",
+                   (char *)NULL);
+    support_expect(0, "ingest", source, ds, "--quiet", (char *)NULL);
+    support_expect(0, "ingest", source, copy, "--quiet", (char *)NULL);
+    expected = support_dataset_hash(copy);
+    free(copy);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(source);
+    free(ds);
+    support_tmpdir_remove(root);
+    return 0;
+}
+
+enum { MOST_ARGS = 40 };
+
+/* With `front` (an interpreter, env VAR=..) before millrace, in `directory`; a fifth of a minute at most. */
+static support_result run(const char *const *front, const char *directory, const char *const *args)
+{
+    const char *argv[MOST_ARGS] = {0};
+    size_t n = 0;
+    while (front && *front)
+        argv[n++] = *front++;
+    argv[n++] = support_millrace_path();
+    while (*args && n < MOST_ARGS - 1)
+        argv[n++] = *args++;
+    return support_run(argv, &(support_limits){.seconds = 12, .directory = directory ? directory : root});
+}
+
+#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- no files ---------------------------------------------------------------------------------------------------- */
+
+typedef enum thing { FIFO, FOLDER, DEVICE, NOTHING, EMPTY, THINGS } thing;
+
+static void put_thing(thing kind, const char *path)
+{
+    int fd, failed = kind == FIFO     ? mkfifo(path, 0666)
+                     : kind == FOLDER ? mkdir(path, 0777)
+                     : kind == DEVICE ? symlink("/dev/zero", path)
+                                      : 0;
+    if (kind == EMPTY && (fd = creat(path, 0666)) >= 0)
+        close(fd);
+    if (failed)
+        fail_msg("%s: %s", path, strerror(errno));
+}
+
+/* One file of a dataset is something else. */
+static void test_things_in_a_dataset(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"manifest.json", "train-00000.mdb", "train-00000.idx"};
+    char *away = support_path("%s/away", root), *out = support_path("%s/out", root);
+    for (size_t f = 0; f < 3; f++) {
+        char *path = support_path("%s/%s", ds, files[f]);
+        for (thing kind = 0; kind < THINGS; kind++) {
+            assert_int_equal(rename(path, away), 0);
+            put_thing(kind, path);
+            const char *const *const commands[] = {
+                ARGS("verify", ds),
+                ARGS("show", ds, "train", "0"),
+                ARGS("export", ds, out),
+                ARGS("replay", ds, "--global-batch", "8", "--threads", "2"),
+            };
+            for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+                support_expect_refusal(run(NULL, NULL, commands[i]), "");
+                assert_false(support_exists(out));
+            }
+            remove(path); /* a folder would not make room */
+            assert_int_equal(rename(away, path), 0);
+        }
+        free(path);
+    }
+    support_expect(0, "verify", ds, "-q", (char *)NULL);
+    free(away);
+    free(out);
+}
+
+/* Things where a command writes: under its temporary names, too. */
+static void test_things_in_the_way(void **state)
+{
+    (void)state;
+    char *idx = support_path("%s/train-00000.idx", ds), *temporary = support_path("%s.tmp", idx);
+    char *dst = support_path("%s/way", root), *partial = support_path("%s.partial", dst);
+    for (thing kind = FIFO; kind <= FOLDER; kind++) {
+        assert_int_equal(unlink(idx), 0);
+        put_thing(kind, temporary);
+        support_result r = run(NULL, NULL, ARGS("reindex", ds));
+        support_assert_cheap(&r);
+        assert_int_equal(r.status, kind == FIFO ? 0 : 3);
+        support_result_free(&r);
+        remove(temporary);
+        support_expect(0, "reindex", ds, "-q", (char *)NULL);
+        put_thing(kind, partial);
+        r = run(NULL, NULL, ARGS("ingest", source, dst, "-q"));
+        support_assert_cheap(&r);
+        assert_int_equal(r.status, kind == FIFO ? 2 : 0); /* an empty folder is taken over */
+        support_result_free(&r);
+        remove(partial);
+    }
+    put_thing(FIFO, partial);
+    support_expect_refusal(run(NULL, NULL, ARGS("ingest", source, partial)), "no millrace dataset");
+    support_expect_refusal(run(NULL, NULL, ARGS("ingest", partial, "x")), "not a regular file");
+    support_expect_refusal(run(NULL, NULL, ARGS("ingest", "/dev/zero", "x")), "not a regular file");
+    support_expect_refusal(run(NULL, NULL, ARGS("export", ds, partial)), "");
+    support_expect_refusal(run(NULL, NULL, ARGS("verify", partial)), "no such folder");
+    support_expect_refusal(run(NULL, NULL, ARGS("eval", ds, partial)), "");
+    support_expect_refusal(run(NULL, NULL, ARGS("train", ds, "--pretrained", partial)), "");
+    free(idx);
+    free(temporary);
+    free(dst);
+    free(partial);
+}
+
+/* ---- 4,000 bytes of path ----------------------------------------------------------------------------------------- */
+
+static char *deep_folder(size_t len)
+{
+    char part[201];
+    memset(part, 'p', 200);
+    part[200] = '\0';
+    int at = open(root, O_RDONLY | O_DIRECTORY);
+    char *path = support_path("%s", root);
+    while (strlen(path) < len) {
+        size_t left = len - strlen(path);
+        if (left <= 201)
+            part[left - 1 ? left - 1 : 1] = '\0';
+        assert_true(mkdirat(at, part, 0777) == 0 || errno == EEXIST);
+        int next = openat(at, part, O_RDONLY | O_DIRECTORY);
+        close(at);
+        at = next;
+        char *longer = support_path("%s/%s", path, part);
+        free(path);
+        path = longer;
+    }
+    close(at);
+    return path;
+}
+
+static void test_long_paths(void **state)
+{
+    (void)state;
+    char *deep = deep_folder(4000), *tree = deep_folder(3900);
+    char *dst = support_path("%s/d", deep), *other = support_path("%s/e", deep), *shorter = support_path("%s/d", tree),
+         *long_source = support_path("%s/s", tree);
+    support_result r = run(NULL, NULL, ARGS("ingest", source, shorter, "-q"));
+    support_assert_cheap(&r);
+    assert_true(r.status == 0); /* room for the longest of its own names */
+    support_result_free(&r);
+    const char *const *const commands[] = {
+        ARGS("verify", shorter, "-q"),
+        ARGS("inspect", shorter),
+        ARGS("replay", shorter, "--global-batch", "8"),
+        ARGS("sample", long_source, "--layout", "imagenette", "--images", "20", "-q"),
+        ARGS("ingest", source, dst, "-q"),
+        ARGS("ingest", long_source, "from-long", "-q"),
+        ARGS("export", shorter, "back", "-q"),
+        ARGS("export", ds, other, "-q"),
+        ARGS("train", ds, "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "1",
+             "--heads", "2", "--mlp", "32", "--batch", "8", "--steps", "1", "--quiet", "--output", dst),
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        r = run(NULL, NULL, commands[i]);
+        support_assert_cheap(&r);
+        if (r.status && !strstr(r.err, "too long"))
+            fail_msg("%s: %s", commands[i][0], r.err);
+        support_result_free(&r);
+    }
+    r = run(NULL, deep, ARGS("ingest", source, "x", "-q")); /* paths that are relative have room */
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    char *name = support_path("%s/%0300d", root, 1); /* one part that no file system takes */
+    support_expect_refusal(run(NULL, NULL, ARGS("ingest", source, name)), "too long");
+    support_expect_refusal(run(NULL, NULL, ARGS("verify", name)), "too long");
+    free(name);
+    free(long_source);
+    free(shorter);
+    free(dst);
+    free(other);
+    free(tree);
+    free(deep);
+}
+
+/* ---- time and language ------------------------------------------------------------------------------------------- */
+
+static void expect_same_dataset(const char *const *front, const char *name)
+{
+    char *dst = support_path("%s/%s", root, name);
+    const char *const *const commands[] = {
+        ARGS("ingest", source, dst, "-q", "--max-rejects", "0.5%"),
+        ARGS("verify", dst, "--deep", "-q"),
+        ARGS("train", dst, "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "1",
+             "--heads", "2", "--mlp", "32", "--batch", "8", "--steps", "2", "--lr", "0.05", "--output", "run",
+             "--quiet"),
+        ARGS("eval", dst, "run", "--split", "train"),
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        support_result r = run(front, NULL, commands[i]);
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+    }
+    assert_true(support_dataset_hash(dst) == expected);
+    char *trained = support_path("%s/run", root);
+    support_tmpdir_remove(trained);
+    free(dst);
+}
+
+static void test_clocks(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"0", "1", "4291747200", "-1"}; /* 1970, and 2106 behind 32 bits */
+    char *images = support_path("find '%s' -type f -exec touch -d @-5 {} +", source);
+    assert_int_equal(system(images), 0); /* files older than time */
+    for (size_t i = 0; i < 4; i++) {
+        char *clock = support_path("MILLRACE_TEST_CLOCK=%s", times[i]), *name = support_path("clock-%zu", i);
+        expect_same_dataset(
+            ARGS("env", clock, "ASAN_OPTIONS=verify_asan_link_order=0", "LD_PRELOAD=" MILLRACE_TEST_CLOCK), name);
+        free(clock);
+        free(name);
+    }
+    free(images);
+}
+
+/* A country that writes 0,5 and one where i and I are two letters. */
+static void test_languages(void **state)
+{
+    (void)state;
+    static const char *const languages[] = {"de_DE", "tr_TR"};
+    char *place = support_path("LOCPATH=%s", root);
+    for (size_t i = 0; i < 2; i++) {
+        char *command =
+            support_path("localedef -i %s -f UTF-8 '%s/%s.UTF-8' >/dev/null 2>&1", languages[i], root, languages[i]);
+        char *language = support_path("LC_ALL=%s.UTF-8", languages[i]);
+        if (system(command) != 0)
+            print_message("no %s to be had here: only its name is tried\n", languages[i]);
+        expect_same_dataset(ARGS("env", place, language), languages[i]);
+        /* The library in a program that has set its language. */
+        setenv("LOCPATH", root, 1);
+        setlocale(LC_ALL, language + 7);
+        mr_dataset *opened;
+        mr_error err;
+        if (mr_dataset_open(ds, &opened, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        mr_dataset_free(opened);
+        setlocale(LC_ALL, "C");
+        free(language);
+        free(command);
+    }
+    free(place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_things_in_a_dataset), cmocka_unit_test(test_things_in_the_way),
+        cmocka_unit_test(test_long_paths),          cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_languages),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,308 @@
+/* test_power.c - datasets and checkpoints after a power loss at any moment, by the model of support_power.h.
+ * Invariants tested: what exit 0 promised is there; a dataset is absent, old or new to the byte and a checkpoint whole;
+ * the next run succeeds and sweeps; bytes are on disk before their name, the name before exit 0.
+ *
+ * MILLRACE_IMAGES: how many images each test makes (scripts/crashes: 200). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "faults/faults.h"
+#include "support_faults.h"
+#include "support_power.h"
+
+static struct {
+    char *base, *log, *run, *image;
+    unsigned long images;
+    mr_random chance;
+} t;
+
+static int set_up(void **state)
+{
+    (void)state;
+    const char *images = getenv("MILLRACE_IMAGES");
+    t.images = images ? strtoul(images, NULL, 10) : 12;
+    t.chance = support_random();
+    t.base = support_tmpdir();
+    t.log = support_path("%s/log", t.base);
+    t.run = support_path("%s/run", t.base);
+    t.image = support_path("%s/image", t.base);
+    mkdir(t.run, 0777);
+    char *made = support_path(
+        "set -e; m=%s; $m sample elder --layout imagenette --images 11 --seed 2 --size 32:40 --quiet; "
+        "$m sample newer --layout imagenette --images 12 --size 32:40 --quiet; $m ingest newer data --quiet",
+        support_millrace_path());
+    support_shell(t.base, made);
+    free(made);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(t.log);
+    free(t.run);
+    free(t.image);
+    support_tmpdir_remove(t.base);
+    return 0;
+}
+
+/* Logged, and acknowledged when it ends with 0. */
+static void run_logged(unsigned ranks, const char *words)
+{
+    faulty f = {.directory = t.run, .log = t.log, .libraries = true, .ranks = ranks};
+    support_result r = faulty_run(&f, words);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    power_acknowledge(t.log);
+}
+
+static void run_in_image(const char *words, size_t moment)
+{
+    char *command = support_path("%s %s", support_millrace_path(), words);
+    const char *argv[] = {"sh", "-c", command, NULL};
+    support_result r = support_run(argv, &(support_limits){.directory = t.image});
+    if (r.status != 0)
+        fail_msg("moment %zu: '%s' on what was left fails: %s", moment, words, r.err);
+    support_result_free(&r);
+    free(command);
+}
+
+static void expect_no_stray(size_t moment)
+{
+    char *list = support_list(t.image);
+    if (faulty_stray(list))
+        fail_msg("moment %zu: the next run leaves '%s': %s", moment, faulty_stray(list), list);
+    free(list);
+}
+
+static void check_order(const power *p)
+{
+    size_t published;
+    char *wrong = power_disorder(p, &published);
+    if (wrong)
+        fail_msg("%s", wrong);
+    assert_true(published > 0);
+    print_message("%zu changes of the disk, %zu of them publish a name, all in order\n", power_moments(p) - 1,
+                  published);
+}
+
+/* Without its report, which may name times; 0: absent. */
+static uint64_t hash_of(const char *base, const char *name)
+{
+    char *dir = support_path("%s/%s", base, name), *copy = support_path("%s/%s/report.json", base, name);
+    uint64_t hash = 0;
+    if (support_exists(dir)) {
+        unlink(copy);
+        hash = support_tree_hash(dir);
+    }
+    free(copy);
+    free(dir);
+    return hash;
+}
+
+static void each_image(const power *p, void (*check)(const power *p, size_t moment))
+{
+    for (unsigned long i = 0; i < t.images; i++) {
+        /* Half of them at the end of something, where most has been promised and least is sure. */
+        size_t moment = 1 + mr_random_below(&t.chance, power_moments(p) - 1);
+        if (i % 4 == 0)
+            while (power_acknowledged(p, moment) == power_acknowledged(p, moment - 1) && moment + 1 < power_moments(p))
+                moment++;
+        support_shell(t.base, "rm -rf image");
+        power_image(p, moment, &t.chance, t.image);
+        check(p, moment);
+    }
+    print_message("%lu images, none lost, none mixed\n", t.images);
+}
+
+/* ---- datasets --------------------------------------------------------------------------------------------------- */
+
+static uint64_t hashes[4];          /* after so many acknowledgements; [0] absent */
+
+static void check_dataset(const power *p, size_t moment)
+{
+    unsigned done = power_acknowledged(p, moment);
+    uint64_t hash = hash_of(t.image, "a/out");
+    bool good = hash == hashes[done] || (done + 1 < 4 && hash == hashes[done + 1]);
+    if (!good)
+        fail_msg("moment %zu, %u acknowledged: the dataset is %s", moment, done, hash ? "neither old nor new" : "lost");
+    run_in_image("ingest ../newer a/out --quiet --force --shard-size 20KiB", moment);
+    assert_true(hash_of(t.image, "a/out") == hashes[2]);
+    expect_no_stray(moment);
+}
+
+static void dataset_of(unsigned ranks)
+{
+    run_logged(ranks, "ingest ../elder a/out --quiet --jobs 2");
+    hashes[1] = hash_of(t.run, "a/out");
+    run_logged(ranks, "ingest ../newer a/out --quiet --jobs 2 --force --shard-size 20KiB");
+    hashes[2] = hash_of(t.run, "a/out");
+    power *p = power_load(t.log, t.run);
+    hashes[3] = hashes[2];
+    assert_int_equal(power_acknowledged(p, power_moments(p) - 1), 2);
+    check_order(p);
+    each_image(p, check_dataset);
+    power_free(p);
+}
+
+static void test_ingest(void **state)
+{
+    (void)state;
+    dataset_of(0);
+}
+
+/* The same log as of a program that never syncs: the model must have seen that. */
+static void test_missing_syncs_are_seen(void **state)
+{
+    (void)state;
+    run_logged(0, "ingest ../newer a/out --quiet --jobs 2");
+    size_t len, kept = 0, published, lost = 0;
+    uint8_t *log = support_read(t.log, &len);
+    for (size_t at = 0; at < len;) {
+        log_record r;
+        memcpy(&r, log + at, sizeof r);
+        if (r.kind != LOG_SYNC) {
+            memmove(log + kept, log + at, sizeof r + r.len);
+            kept += sizeof r + r.len;
+        }
+        at += sizeof r + r.len;
+    }
+    support_write(t.log, log, kept);
+    power *p = power_load(t.log, t.run);
+    char *wrong = power_disorder(p, &published);
+    assert_non_null(wrong);
+    for (int i = 0; i < 40; i++) {
+        support_shell(t.base, "rm -rf image");
+        power_image(p, power_moments(p) - 1, &t.chance, t.image);
+        lost += hash_of(t.image, "a/out") != hash_of(t.run, "a/out");
+    }
+    assert_true(lost > 10);
+    print_message("%s; %zu of 40 images lost or mixed\n", wrong, lost);
+    power_free(p);
+    free(wrong);
+    free(log);
+}
+
+static void test_ingest_by_three_ranks(void **state)
+{
+    (void)state;
+    dataset_of(3);
+}
+
+/* The index is lost by a logged `rm`: gone or there again, nothing between, and there once reindex has said so. */
+static void check_reindex(const power *p, size_t moment)
+{
+    unsigned done = power_acknowledged(p, moment);
+    support_shell(t.image, "rm -f out/*.idx.tmp");      /* an unfinished one is nobody's index */
+    uint64_t hash = hash_of(t.image, "out");
+    if (done >= 1 && hash != hashes[1] && (done == 3 || hash != hashes[2]))
+        fail_msg("moment %zu, %u acknowledged: the dataset is not whole", moment, done);
+    if (done >= 1)
+        run_in_image("reindex out --quiet", moment);
+    else
+        run_in_image("ingest ../newer out --force --quiet", moment);
+    assert_true(hash_of(t.image, "out") == hashes[1]);
+    expect_no_stray(moment);
+}
+
+static void test_reindex(void **state)
+{
+    (void)state;
+    run_logged(0, "ingest ../newer out --quiet");
+    hashes[1] = hash_of(t.run, "out");
+    char *slash = support_path("%s", support_millrace_path());
+    *strrchr(slash, '/') = '\0';
+    char *lose = support_path("MILLRACE_FAULT_LOG=%s LD_PRELOAD=%s/millrace_faults.so rm out/train-00000.idx", t.log,
+                              slash);
+    support_shell(t.run, lose);
+    power_acknowledge(t.log);
+    hashes[2] = hash_of(t.run, "out");
+    run_logged(0, "reindex out --quiet");
+    power *p = power_load(t.log, t.run);
+    check_order(p);
+    each_image(p, check_reindex);
+    power_free(p);
+    free(lose);
+    free(slash);
+}
+
+/* ---- exports ---------------------------------------------------------------------------------------------------- */
+
+static void check_export(const power *p, size_t moment)
+{
+    uint64_t folder = hash_of(t.image, "out");
+    char *tar = support_path("%s/out.tar", t.image), *whole = support_path("%s/out.tar", t.run);
+    unsigned done = power_acknowledged(p, moment);
+    if (folder ? folder != hash_of(t.run, "out") : done >= 1)
+        fail_msg("moment %zu: the exported folder is not whole", moment);
+    if (support_exists(tar))
+        support_assert_same_file(tar, whole);
+    else if (done >= 2)
+        fail_msg("moment %zu: the exported tar is lost", moment);
+    run_in_image("export ../data out --force --quiet", moment);
+    assert_true(hash_of(t.image, "out") == hash_of(t.run, "out"));
+    free(tar);
+    free(whole);
+}
+
+static void test_exports(void **state)
+{
+    (void)state;
+    run_logged(0, "export ../data out --quiet");
+    run_logged(0, "export ../data out.tar --to tar --quiet");
+    power *p = power_load(t.log, t.run);
+    check_order(p);
+    each_image(p, check_export);
+    power_free(p);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------ */
+
+#define TRAIN "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --output b/out"
+#define VIT " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32"
+
+static void check_checkpoint(const power *p, size_t moment)
+{
+    unsigned done = power_acknowledged(p, moment);
+    char *out = support_path("%s/b/out", t.image), *found = NULL;
+    mr_checkpoint c = {0};
+    mr_error err = {0};
+    mr_status status = mr_checkpoint_read(out, false, true, &c, &found, &err);
+    bool none = status == MR_MISUSE || !support_exists(out);
+    if ((none && done) || (!none && status != MR_OK) || c.update < 2 * done)
+        fail_msg("moment %zu, %u acknowledged: update %llu, %s", moment, done, (unsigned long long)c.update, err.text);
+    run_in_image(none ? TRAIN VIT " --steps 5" : TRAIN " --resume", moment);
+    expect_no_stray(moment);
+    mr_checkpoint_release(&c);
+    free(found);
+    free(out);
+}
+
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    run_logged(0, TRAIN VIT " --steps 5 --stop-after 2");
+    run_logged(0, TRAIN " --resume --stop-after 2");
+    power *p = power_load(t.log, t.run);
+    check_order(p);
+    each_image(p, check_checkpoint);
+    power_free(p);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_ingest),  TEST(test_missing_syncs_are_seen), TEST(test_ingest_by_three_ranks),
+        TEST(test_reindex), TEST(test_exports),                TEST(test_checkpoints),
+    };
+    if (faulty_sanitized()) {
+        print_message("skipped: LD_PRELOAD does not go together with sanitizers\n");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
