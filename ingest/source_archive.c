@@ -26,6 +26,7 @@ typedef struct unpack {
     archive_input *input;
     const char *name;
     mr_progress *progress;
+    const archive_input *in;        /* what `archive` reads from */
     uint64_t entries, passed_over;
     int fd;                         /* of the archive, if its bytes can be read in place; -1 */
     uint64_t base;                  /* its first byte in there */
@@ -38,6 +39,9 @@ enum { MAX_PASSED_OVER = 10000 };   /* a damaged archive must not keep us for ev
 static mr_status broken(unpack *u, mr_error *err)
 {
     const char *why = archive_error_string(u->archive);
+    mr_status system = archive_input_blame(u->archive, u->in, u->name, err);
+    if (system != MR_OK)
+        return system;
     return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", u->name, u->entries,
                    why ? why : "unknown damage");
 }
@@ -283,6 +287,7 @@ static mr_status keep_stream(unpack *u, archive_input *in, mr_error *err)
 static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
 {
     struct archive_entry *entry;
+    u->in = in;
     mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
     if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
         status = keep_stream(u, in, err);
@@ -291,6 +296,9 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
         const char *why = archive_error_string(u->archive);
+        status = archive_input_blame(u->archive, in, u->name, err);
+        if (status != MR_OK)
+            return status;
         return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
     }
     while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
