@@ -21,11 +21,17 @@
 struct mr_dataset {
     int dir;
     mr_manifest *manifest;
+    uint8_t digest[32];
 };
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
 {
     return ds->manifest;
+}
+
+const uint8_t *mr_dataset_digest(const mr_dataset *ds)
+{
+    return ds->digest;
 }
 
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
@@ -73,7 +79,7 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
     ds->dir = -1;
-    mr_status status = mr_manifest_open(path, &ds->manifest, NULL, err);
+    mr_status status = mr_manifest_open(path, &ds->manifest, ds->digest, err);
     if (status == MR_OK) {
         ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (ds->dir < 0)

@@ -7,6 +7,7 @@
 #include "manifest.h"
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
+const uint8_t *mr_dataset_digest(const mr_dataset *ds);     /* [32], of the manifest that was read */
 
 /* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says.
  * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files). */

@@ -48,6 +48,18 @@ void support_tmpdir_remove(char *dir)
     free(dir);
 }
 
+int support_tmpdir_set_up(void **state)
+{
+    *state = support_tmpdir();
+    return 0;
+}
+
+int support_tmpdir_tear_down(void **state)
+{
+    support_tmpdir_remove(*state);
+    return 0;
+}
+
 char *support_path(const char *format, ...)
 {
     char *text = NULL;

@@ -20,6 +20,10 @@
  * MILLRACE_KEEP_TMP=1 keeps the folders, for a look after a failure. */
 char *support_tmpdir(void);
 void support_tmpdir_remove(char *dir);
+/* The same as cmocka's set-up and tear-down: *state is the folder. */
+int support_tmpdir_set_up(void **state);
+int support_tmpdir_tear_down(void **state);
+#define IN_TMPDIR(test) cmocka_unit_test_setup_teardown(test, support_tmpdir_set_up, support_tmpdir_tear_down)
 
 /* "%s/%s" and the like on the heap. */
 char *support_path(const char *format, ...) __attribute__((format(printf, 1, 2)));

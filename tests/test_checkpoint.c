@@ -366,31 +366,19 @@ static void test_misuse(void **state)
     free(out);
 }
 
-static int set_up(void **state)
-{
-    *state = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_same_state_same_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_which_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replacing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_keep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sweep, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_aside, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_kill, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_misuse, set_up, tear_down),
+        IN_TMPDIR(test_round_trip),
+        IN_TMPDIR(test_same_state_same_bytes),
+        IN_TMPDIR(test_which_one),
+        IN_TMPDIR(test_replacing),
+        IN_TMPDIR(test_keep),
+        IN_TMPDIR(test_sweep),
+        IN_TMPDIR(test_aside),
+        IN_TMPDIR(test_kill),
+        IN_TMPDIR(test_full_disk),
+        IN_TMPDIR(test_misuse),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

@@ -188,25 +188,13 @@ static void test_names(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    *state = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_without_optimizer, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_edited_state, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_empty_step, set_up, tear_down),
+        IN_TMPDIR(test_damage),
+        IN_TMPDIR(test_without_optimizer),
+        IN_TMPDIR(test_edited_state),
+        IN_TMPDIR(test_empty_step),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("checkpoint_hostile", tests, NULL, NULL);

@@ -357,26 +357,14 @@ static void test_parity_files(void **state)
     assert_true(arrays > 50);
 }
 
-static int set_up(void **state)
-{
-    *state = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_round_trip, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_arrays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_misuse, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ours_read_by_numpy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_numpys_read_by_us, set_up, tear_down),
+        IN_TMPDIR(test_round_trip),
+        IN_TMPDIR(test_no_arrays),
+        IN_TMPDIR(test_misuse),
+        IN_TMPDIR(test_ours_read_by_numpy),
+        IN_TMPDIR(test_numpys_read_by_us),
         cmocka_unit_test(test_parity_files),
     };
     return cmocka_run_group_tests_name("npz", tests, NULL, NULL);

@@ -345,28 +345,16 @@ static void test_flips(void **state)
     }
 }
 
-static int set_up(void **state)
-{
-    *state = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_header_written_is_read),
-        cmocka_unit_test_setup_teardown(test_members, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_other_files, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_claims, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_truncations, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_flips, set_up, tear_down),
+        IN_TMPDIR(test_members),
+        IN_TMPDIR(test_other_files),
+        IN_TMPDIR(test_claims),
+        IN_TMPDIR(test_truncations),
+        IN_TMPDIR(test_flips),
     };
     return cmocka_run_group_tests_name("npz_hostile", tests, NULL, NULL);
 }

@@ -184,23 +184,11 @@ static void test_full_disk(void **state)
     free(path);
 }
 
-static int set_up(void **state)
-{
-    *state = support_tmpdir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_large_members_are_passed_over, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
+        IN_TMPDIR(test_large_members_are_passed_over),
+        IN_TMPDIR(test_full_disk),
     };
     return cmocka_run_group_tests_name("npz_large", tests, NULL, NULL);
 }

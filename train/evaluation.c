@@ -91,8 +91,6 @@ static mr_status judge(evaluation *v, const float *values, mr_error *err)
 static mr_status hand_on(evaluation *v, mr_error *err)
 {
     mr_buf all = {0};
-    if (!v->e->tell)
-        return MR_OK;
     mr_status status = mr_ranks_gather(v->e->ranks, &v->told, &all, NULL, err);
     if (status == MR_OK && mr_ranks_rank(v->e->ranks) == 0)
         status = v->e->take(v->e->ctx, (const char *)all.data, all.len, err);
@@ -142,7 +140,7 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     mr_status status = mr_ranks_agree(e->ranks, begin(&v, err), err);
     for (uint64_t step = 0; step < v.steps && status == MR_OK; step++) {
         status = mr_ranks_agree(e->ranks, judge(&v, values, err), err);
-        if (status == MR_OK)
+        if (status == MR_OK && e->tell)
             status = mr_ranks_agree(e->ranks, hand_on(&v, err), err);
     }
     if (status == MR_OK)

@@ -213,20 +213,15 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
 {
     *t = (mr_trainer){.settings = settings, .ranks = ranks, .accuracy = -1, .best_accuracy = -1};
     const mr_split *train = NULL;
-    mr_manifest *m = NULL;
-    uint8_t bytes[32];
     char digest[65];
     mr_status status = resume(t, err);
     if (status == MR_OK)
         status = check(settings, err);
     if (status == MR_OK)
-        status = mr_manifest_open(settings->dataset, &m, bytes, err);
-    mr_manifest_free(m);
-    if (status == MR_OK)
         status = mr_dataset_open(settings->dataset, &t->ds, err);
     if (status != MR_OK)
         return status;
-    mr_hex(bytes, sizeof bytes, digest);
+    mr_hex(mr_dataset_digest(t->ds), 32, digest);
     t->manifest = mr_dataset_manifest(t->ds);
     t->threads = mr_rank_threads(settings->threads, ranks);
     uint64_t global = settings->batch * settings->grad_accum * mr_ranks_world(ranks);
