@@ -21,12 +21,14 @@
     X("show", cmd_show, "one sample's facts and meta, or its image")           \
     X("export", cmd_export, "write the source files back, or a WebDataset tar")\
     X("reindex", cmd_reindex, "rebuild lost .idx files")                       \
+    X("seek", cmd_seek, "add or drop the index that lets crops decode their own rows") \
     X("plan", cmd_plan, "what a run will see, step by step, without running it") \
     X("replay", cmd_replay, "load batches again: digests, and what was in them") \
     X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")\
     X("train", cmd_train, "fine-tune a model from a dataset, alone or under mpirun") \
     X("eval", cmd_eval, "loss and accuracy of a trained model on a split")    \
     X("predict", cmd_predict, "what a trained model says of each sample")     \
+    X("tokenizer", cmd_tokenizer, "learn a tokenizer from a dataset's captions")  \
     X("sample", cmd_sample, "draw a small dataset to try everything with")
 
 typedef struct command {
@@ -47,7 +49,7 @@ static void usage(FILE *stream)
             mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN));
     fprintf(stream, "Usage: millrace COMMAND [OPTION...] ...\n\n");
     for (size_t i = 0; i < MR_COUNT(commands); i++)
-        fprintf(stream, "  %s%-8s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i].word, mr_sgr(stream, MR_PLAIN),
+        fprintf(stream, "  %s%-9s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i].word, mr_sgr(stream, MR_PLAIN),
                 commands[i].what);
     fprintf(stream, "\n'millrace COMMAND --help' explains a command.  To try it all without a download:\n\n"
                     "  millrace sample pictures --layout imagenette\n"

@@ -113,6 +113,8 @@ typedef struct mr_transform {       /* all zero: train at 224, scale 0.08 to 1, 
     float mean[3], std[3];          /* of pixel / 255; std all 0: 0.5, 0.5, 0.5 for both */
     int libjpeg;                    /* 1: libjpeg-turbo decodes every JPEG; 0: only those that millrace's own decoder
                                        leaves to it; the pixels are the same */
+    int unrounded;                  /* 1: resized in float32 as torchvision does with tensors: neither rounded to 8 bits
+                                       nor clamped (float delivery only) */
 } mr_transform;
 
 typedef enum mr_on_bad {            /* a sample that is damaged or cannot be decoded; the steps never change */
@@ -151,6 +153,11 @@ typedef struct mr_loader_options {  /* all zero but split and global_batch works
     uint64_t epochs;                /* MR_END after so many from start.epoch; 0: 1 */
     const mr_allocator *allocator;  /* NULL: huge-page backed memory; must outlive the loader */
     uint64_t max_pixels;            /* decoded delivery: a larger picture is a bad sample; 0: 178,956,970 */
+    /* What the order runs over instead of the split: sample numbers, of which any may come several times or not at all
+     * (a picture with several captions).  Then whatever counts samples counts items: the order, tails, cursors, steps.
+     * Lent, must outlive the loader; NULL: the split's samples. */
+    const uint64_t *items;
+    uint64_t item_count;
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
@@ -166,6 +173,8 @@ typedef struct mr_sample_facts {
     uint32_t flip;                  /* 1: mirrored */
     const char *meta;               /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
+    uint64_t hash;                  /* XXH3-64 of the encoded image */
+    uint64_t item;                  /* number in options.items, else the sample's: what chance is keyed by */
 } mr_sample_facts;
 
 /* Read-only, lent until mr_batch_release(). */

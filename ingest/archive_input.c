@@ -89,12 +89,12 @@ bool archive_input_begin(archive_input *in)
     return true;
 }
 
-mr_status archive_input_blame(struct archive *a, const archive_input *in, const char *name, mr_error *err)
+mr_status archive_input_blame(const archive_input *in, const char *name, mr_error *err)
 {
     if (in->read_errno)
         return mr_fail_errno(err, in->read_errno, "%s: cannot read", name);
-    /* Its decompressors do not say why they cannot begin; an allocation that failed has left its mark. */
-    return archive_errno(a) == ENOMEM || errno == ENOMEM ? mr_fail_memory(err, name) : MR_OK;
+    /* libarchive calls sizes that it finds absurd ENOMEM too; an allocation that failed has left its mark in errno. */
+    return errno == ENOMEM ? mr_fail_memory(err, name) : MR_OK;
 }
 
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err)
@@ -121,6 +121,7 @@ bool archive_input_must_seek(const archive_input *in)
 
 int archive_input_open(struct archive *a, archive_input *in)
 {
+    errno = 0;                          /* what stands in it later was left by this archive */
     archive_read_support_format_tar(a);
     /* No mtree (it may name files of this machine), no raw and no empty (they take anything). */
     archive_read_support_format_zip(a);

@@ -30,7 +30,7 @@ bool archive_input_must_seek(const archive_input *in);
 int archive_input_open(struct archive *a, archive_input *in);
 
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
-mr_status archive_input_blame(struct archive *a, const archive_input *in, const char *name, mr_error *err);
+mr_status archive_input_blame(const archive_input *in, const char *name, mr_error *err);
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 

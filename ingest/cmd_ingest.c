@@ -18,7 +18,8 @@
 enum key {
     KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE,
     KEY_SHUFFLE, KEY_CHECK, KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_SCANS, KEY_MAX_FILE, KEY_MAX_FILES, KEY_MAX_RATIO,
-    KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT,
+    KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT, KEY_SEEK,
+    KEY_NO_SEEK,
 };
 
 static const struct argp_option options[] = {
@@ -34,6 +35,9 @@ static const struct argp_option options[] = {
     {.doc = "What the dataset becomes:", .group = 2},
     {"shard-size", KEY_SHARD_SIZE, "SIZE", 0, "bytes a shard aims at, 4KiB to 64GiB (default 256MiB)", 2},
     {"shuffle", KEY_SHUFFLE, "SEED", 0, "shuffle the samples of each split by this number", 2},
+    {"seek-index", KEY_SEEK, "N", OPTION_ARG_OPTIONAL, "make seek indexes with an entry every N MCUs (default 16): crops "
+     "decode faster, for 1 to 2 % of space", 2},
+    {"no-seek-index", KEY_NO_SEEK, 0, 0, "make none; `millrace seek` can do it later", 2},
     {"force", KEY_FORCE, 0, 0, "replace a finished dataset at DST once the new one is whole", 2},
     {.doc = "What is let in:", .group = 3},
     {"check", KEY_CHECK, "LEVEL", 0, "header (default): structure to the end marker; decode: every pixel", 3},
@@ -181,6 +185,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             mr_cli_misuse(state, "--shuffle %s: the seed is a number, for example --shuffle 1", arg);
         a->o.shuffle = true;
         break;
+    case KEY_SEEK:
+        if (arg && (!mr_text_parse_u64(arg, &n) || n > MR_SEEK_EVERY_MAX))
+            mr_cli_misuse(state, "--seek-index=%s: use a number from 0 to %d", arg, MR_SEEK_EVERY_MAX);
+        a->o.seek = true;
+        a->o.seek_every = arg ? (unsigned)n : MR_JPEG_SEEK_EVERY;
+        break;
+    case KEY_NO_SEEK:
+        a->o.seek = false;
+        break;
     case KEY_CHECK:
         a->o.decode = strcmp(arg, "decode") == 0;
         if (!a->o.decode && strcmp(arg, "header") != 0)
@@ -270,7 +283,8 @@ static void on_signal(int number)
 int cmd_ingest(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "SRC... DST", help, NULL, NULL, NULL};
-    args a = {.o = {.shard_size = (uint64_t)256 << 20, .max_rejects_percent = 1}};
+    args a = {.o = {.shard_size = (uint64_t)256 << 20, .max_rejects_percent = 1, .seek = true,
+                    .seek_every = MR_JPEG_SEEK_EVERY}};
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
     mr_error err, other;

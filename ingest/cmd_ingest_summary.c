@@ -1,9 +1,11 @@
 /* cmd_ingest_summary.c - what people and machines read when an ingest has ended.
  * Invariant: every number comes from the notes and the shards that were built, and adds up to what the source held. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd_ingest.h"
+#include "cmd_seek.h"
 #include "text.h"
 
 enum { SHOWN = 10, SHOWN_IGNORED = 3 };         /* examples of each kind */
@@ -69,6 +71,29 @@ static void print_classes(const mr_ingest *in, FILE *stream)
     fprintf(stream, "%s\n", n > 12 ? ", ..." : "");
 }
 
+/* What was made of seek indexes; false: none were asked for, or it did not come to that. */
+static bool sum_seeks(const mr_ingest *in, cmd_seek_sums *sums)
+{
+    const mr_shard **shards = in->seeks ? mr_alloc(in->cut_count, sizeof *shards) : NULL;
+    for (size_t i = 0; shards && i < in->cut_count; i++)
+        shards[i] = &in->shards[i];
+    if (shards)
+        *sums = cmd_seek_sum(in->seeks, shards, in->cut_count);
+    free(shards);
+    return shards != NULL;
+}
+
+static void print_seeks(const mr_ingest *in, FILE *stream)
+{
+    cmd_seek_sums sums;
+    mr_buf words = {0};
+    if (!sum_seeks(in, &sums))
+        return;
+    cmd_seek_words(&sums, &words);
+    fprintf(stream, "seek index: %s\n", mr_buf_text(&words));
+    mr_buf_free(&words);
+}
+
 void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
 {
     const mr_ingest_options *o = in->options;
@@ -92,6 +117,7 @@ void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
     if (in->resumed)
         fprintf(stream, "%llu shard%s taken over from an earlier run\n", (unsigned long long)in->resumed,
                 plural(in->resumed));
+    print_seeks(in, stream);
     mr_hex(in->digest, 32, hex);
     fprintf(stream, "%sdone%s in %s: %s\ndigest %s\n", mr_sgr(stream, MR_GREEN), mr_sgr(stream, MR_PLAIN),
             mr_text_seconds(in->seconds, time), o->target, hex);
@@ -119,12 +145,15 @@ mr_status cmd_ingest_json(const mr_ingest *in, mr_status status, const mr_error 
 {
     char hex[65];
     json_t *doc = mr_ingest_report(in, status == MR_OK && !in->options->dry_run);
+    cmd_seek_sums sums;
     json_object_set_new(doc, "sources", cmd_ingest_sources(in->options));
     json_object_set_new(doc, "ok", json_boolean(status == MR_OK));
     json_object_set_new(doc, "error", status == MR_OK ? json_null() : json_string(why->text));
     json_object_set_new(doc, "dry_run", json_boolean(in->options->dry_run));
     json_object_set_new(doc, "shards", json_integer((json_int_t)in->cut_count));
     json_object_set_new(doc, "seconds", json_real(in->seconds));
+    if (sum_seeks(in, &sums))
+        json_object_set_new(doc, "seek_index", cmd_seek_json(&sums, in->options->seek_every));
     mr_hex(in->digest, 32, hex);
     json_object_set_new(doc, "digest", in->manifest ? json_string(hex) : json_null());
     mr_status printed = mr_json_print(doc, err);

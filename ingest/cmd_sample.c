@@ -28,8 +28,8 @@ static const struct argp_option options[] = {
     {"images", OPT_IMAGES, "N", 0, "pictures to draw, 10 to 100000 (default 120)", 0},
     {"seed", OPT_SEED, "S", 0, "another seed, other pictures (default 1)", 0},
     {"size", OPT_SIZE, "MIN[:MAX]", 0, "shorter side in pixels, 32 to 4096 (default: as the layout has it)", 0},
-    {"simple", OPT_SIMPLE, NULL, 0, "of imagenette: one large figure in the middle of plain paper, which a small model "
-     "learns in a minute", 0},
+    {"simple", OPT_SIMPLE, NULL, 0, "plain paper with what a small model learns in a minute or two: of imagenette one large "
+     "figure in the middle, of newyorker one at each side", 0},
     {"quiet", 'q', NULL, 0, "print nothing but errors", 0},
     {0},
 };

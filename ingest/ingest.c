@@ -283,10 +283,12 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (status != MR_OK || o->dry_run)
         return status;
     if (leader(in))
-        status = mr_stage_sweep(stage, in->cuts, in->cut_count, err);
+        status = mr_stage_sweep(stage, in->cuts, in->cut_count, o->seek, err);
     status = mr_ranks_agree(in->ranks, status, err);
     if (status == MR_OK)
         status = build_all(in, stage, err);
+    if (status == MR_OK && o->seek)
+        status = mr_build_seeks(in, stage, err);
     if (status == MR_OK && leader(in))
         status = publish(in, stage, err);
     return mr_ranks_agree(in->ranks, status, err);
@@ -324,6 +326,7 @@ void mr_ingest_release(mr_ingest *in)
     free(in->order);
     free(in->cuts);
     free(in->shards);
+    free(in->seeks);
     mr_manifest_free(in->manifest);
     mr_plan_free(in->choice.layout, &in->plan);
     mr_notes_free(&in->notes);

@@ -13,6 +13,7 @@
 #include "layout.h"
 #include "manifest.h"
 #include "ranks.h"
+#include "seek.h"
 #include "term.h"
 
 typedef struct mr_ingest_options {
@@ -31,6 +32,8 @@ typedef struct mr_ingest_options {
     uint64_t max_rejects;           /* files; or, if max_rejects_percent >= 0, that share of them */
     double max_rejects_percent;
     bool fail_on_leak, force, dry_run, quiet;
+    bool seek;                      /* with seek indexes ... */
+    unsigned seek_every;            /* ... of this spacing */
 } mr_ingest_options;
 
 /* One image file of the source, read once. */
@@ -67,6 +70,7 @@ typedef struct mr_ingest {
     mr_cut *cuts;
     size_t cut_count, cut_room;
     mr_shard *shards;               /* as built, parallel to cuts */
+    mr_seek_result *seeks;          /* of their seek indexes; NULL: none were asked for */
     mr_manifest *manifest;          /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed;               /* shards taken over from an earlier run */
@@ -98,13 +102,15 @@ void mr_stage_spool_unlink(mr_stage *s);
 /* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
-/* Removes what is not a file of the shards named. */
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
+/* Removes what is not a file of the shards named; `seek`: their seek indexes stay, too. */
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, bool seek, mr_error *err);
 mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err); /* the rename */
 void mr_stage_close(mr_stage *s);                                           /* removes the folder if it is empty */
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
                                                                             /* build.c: thread-safe; fills in->shards[cut] */
+
+mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err);      /* build_seeks.c; every rank */
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err);                 /* report.c */
 json_t *mr_ingest_report(const mr_ingest *in, bool complete);               /* what report.json holds; NULL: no memory */

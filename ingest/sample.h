@@ -76,6 +76,8 @@ extern const char *const mr_paper_words[MR_PAPER_COUNT];
 void mr_scene_begin(mr_scene *scene, uint32_t width, uint32_t height, bool cartoon, mr_random *r);
 /* Puts a figure where it overlaps no other; false if no place was found. `size`: radius by the shorter side. */
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r);
+/* Puts one at a place, given by width and height; what is there is painted over. */
+void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r);
 /* The same scene seen again: figures shifted and turned a little, another light. */
 void mr_scene_jitter(mr_scene *scene, mr_random *r);
 
@@ -124,7 +126,7 @@ typedef struct mr_sketch {
     const char *variant;            /* one of the layout's */
     uint64_t images, seed;
     uint32_t min_side, max_side;    /* of the shorter side */
-    bool simple;                    /* square pictures, a large figure in the middle of plain paper */
+    bool simple;                    /* square pictures, plain paper, a large figure, or one at each side */
     uint64_t files, bytes;          /* written so far */
     uint64_t in_split[3];           /* pictures: train, val, test */
     char *last_folder;              /* known to exist */

@@ -188,6 +188,16 @@ static double shorter_side(const mr_scene *scene)
     return scene->width < scene->height ? scene->width : scene->height;
 }
 
+static void put(mr_scene *scene, mr_shape shape, double radius, double x, double y, mr_random *r)
+{
+    mr_figure *f = &scene->figures[scene->count++];
+    *f = (mr_figure){.shape = shape, .cx = x, .cy = y, .radius = radius};
+    f->colour = (unsigned)mr_random_below(r, MR_COLOURS - 1);
+    f->colour += f->colour >= scene->paper_colour;              /* any but the paper's */
+    f->turn = random_turn((mr_point){1, 0}, shape == MR_SHAPE_person ? .15 : .45, r);
+    trace(f);
+}
+
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r)
 {
     double radius = size * shorter_side(scene), room = radius * 1.04 + 1;
@@ -197,15 +207,16 @@ bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r)
         double x = mr_random_real(r, room, scene->width - room), y = mr_random_real(r, room, scene->height - room);
         if (!is_free(scene, x, y, radius))
             continue;
-        mr_figure *f = &scene->figures[scene->count++];
-        *f = (mr_figure){.shape = shape, .cx = x, .cy = y, .radius = radius};
-        f->colour = (unsigned)mr_random_below(r, MR_COLOURS - 1);
-        f->colour += f->colour >= scene->paper_colour;          /* any but the paper's */
-        f->turn = random_turn((mr_point){1, 0}, shape == MR_SHAPE_person ? .15 : .45, r);
-        trace(f);
+        put(scene, shape, radius, x, y, r);
         return true;
     }
     return false;
+}
+
+void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r)
+{
+    if (scene->count < MR_FIGURES_MAX)
+        put(scene, shape, size * shorter_side(scene), x * scene->width, y * scene->height, r);
 }
 
 static double keep_inside(double at, double radius, double side)

@@ -39,7 +39,7 @@ enum { MAX_PASSED_OVER = 10000 };   /* a damaged archive must not keep us for ev
 static mr_status broken(unpack *u, mr_error *err)
 {
     const char *why = archive_error_string(u->archive);
-    mr_status system = archive_input_blame(u->archive, u->in, u->name, err);
+    mr_status system = archive_input_blame(u->in, u->name, err);
     if (system != MR_OK)
         return system;
     return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", u->name, u->entries,
@@ -296,7 +296,7 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
         const char *why = archive_error_string(u->archive);
-        status = archive_input_blame(u->archive, in, u->name, err);
+        status = archive_input_blame(in, u->name, err);
         if (status != MR_OK)
             return status;
         return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");

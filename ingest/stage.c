@@ -37,7 +37,8 @@ static bool is_dots(const char *name)
 static bool is_ours(const char *name)
 {
     static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", SPOOL};
-    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".done", ".done.tmp", ".spool"};
+    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done", ".done.tmp",
+                                       ".spool"};
     for (size_t i = 0; i < MR_COUNT(whole); i++)
         if (strcmp(name, whole[i]) == 0)
             return true;
@@ -253,10 +254,11 @@ void mr_stage_rows_unlink(const mr_stage *s, unsigned number)
     unlinkat(s->dir, name, 0);
 }
 
-static bool belongs(const char *name, const mr_cut *cuts, size_t count)
+static bool belongs(const char *name, const mr_cut *cuts, size_t count, bool seek)
 {
     const char *dot = strrchr(name, '.');
-    if (!dot || (strcmp(dot, ".mdb") != 0 && strcmp(dot, ".idx") != 0 && strcmp(dot, ".done") != 0))
+    if (!dot || (strcmp(dot, ".mdb") != 0 && strcmp(dot, ".idx") != 0 && strcmp(dot, ".done") != 0 &&
+                 !(seek && strcmp(dot, ".seek") == 0)))
         return false;
     size_t len = (size_t)(dot - name);
     for (size_t i = 0; i < count; i++)
@@ -265,7 +267,7 @@ static bool belongs(const char *name, const mr_cut *cuts, size_t count)
     return false;
 }
 
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err)
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, bool seek, mr_error *err)
 {
     int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -277,7 +279,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
         return MR_SYSTEM;
     }
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
-        if (is_dots(e->d_name) || belongs(e->d_name, cuts, count))
+        if (is_dots(e->d_name) || belongs(e->d_name, cuts, count, seek))
             continue;
         status = mr_dir_remove(s->dir, e->d_name, err);
     }

@@ -64,7 +64,7 @@ static void mask(mr_loading *b, const mr_work *w, uint64_t slot)
     size_t pixels = mr_work_pixel_bytes(&w->o), len = pixels ? pixels : padded(b->parts[slot].row.image_len);
     if (len)
         memset(b->data.data + (pixels ? slot * pixels : f->offset), 0, len);
-    *f = (mr_sample_facts){.sample = f->sample, .label = -1, .offset = f->offset};
+    *f = (mr_sample_facts){.sample = f->sample, .item = f->item, .label = -1, .offset = f->offset};
 }
 
 /* ---- plan ----------------------------------------------------------------------------------------------------- */
@@ -73,10 +73,12 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
 {
     mr_part *part = &b->parts[i];
     mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
+    uint64_t sample = mr_work_sample(w, slot.sample);
     *part = (mr_part){.meta_at = b->meta_used};
-    b->facts[i] = (mr_sample_facts){.sample = slot.sample, .weight = slot.weight, .label = -1, .offset = *used};
+    b->facts[i] = (mr_sample_facts){.sample = sample, .item = slot.sample, .weight = slot.weight, .label = -1,
+                                    .offset = *used};
     mr_error why;
-    mr_status status = mr_work_row(w, slot.sample, &part->row, &why);
+    mr_status status = mr_work_row(w, sample, &part->row, &why);
     if (mr_status_is_bad(status)) {
         part->row = (mr_row){.image_len = 0};
         return mr_loading_note(b, w, i, &why, err);
@@ -137,6 +139,7 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->crop_width = v->width;
     f->crop_height = v->height;
     f->flip = v->flip;
+    f->hash = row->image_hash;
 }
 
 static mr_status load_pixels(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, const mr_view *v, mr_error *err)
@@ -161,7 +164,7 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot,
     mr_part *part = &b->parts[slot];
     if (part->bad)                  /* its row: noted when it was planned */
         return MR_OK;
-    mr_view v = mr_work_view(w, b->lent.epoch, f->sample, &part->row);
+    mr_view v = mr_work_view(w, b->lent.epoch, f->item, &part->row);
     fill_facts(f, w, &part->row, &v);
     mr_status status = MR_OK;
     if (w->o.with_meta) {
@@ -189,10 +192,11 @@ static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot
     return position + slot;
 }
 
-/* Another sample in a slot: behind all others of the slab, as it may be longer than the one it stands for. */
-static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, uint64_t sample, mr_error *err)
+/* Another item in a slot: behind all others of the slab, as it may be longer than the one it stands for. */
+static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, uint64_t item, mr_error *err)
 {
     mr_part part = {.meta_at = b->meta_used};
+    uint64_t sample = mr_work_sample(w, item);
     size_t used = b->lent.data_bytes, more = 0;
     mr_status status = mr_work_row(w, sample, &part.row, err);
     if (status != MR_OK)
@@ -207,6 +211,7 @@ static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slo
         return status;
     b->parts[slot] = part;
     b->facts[slot].sample = sample;
+    b->facts[slot].item = item;
     b->facts[slot].offset = w->o.deliver == MR_DELIVER_ENCODED ? used : 0;
     status = mr_loading_load(b, w, h, slot, err);
     if (status == MR_OK) {
@@ -218,9 +223,9 @@ static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slo
 
 static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)
 {
-    uint64_t samples = w->split->samples, position = position_of(b, w, slot) % samples;
-    for (uint64_t i = 1; i < samples; i++) {
-        uint64_t next = mr_order_at(&w->schedule.order, b->lent.epoch, (position + i) % samples);
+    uint64_t items = w->schedule.order.samples, position = position_of(b, w, slot) % items;
+    for (uint64_t i = 1; i < items; i++) {
+        uint64_t next = mr_order_at(&w->schedule.order, b->lent.epoch, (position + i) % items);
         mr_status status = load_other(b, w, h, slot, next, err);
         if (!mr_status_is_bad(status))
             return status;
@@ -228,7 +233,7 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, 
             return MR_END;
     }
     return mr_fail(err, MR_BAD_DATA, "%s: not one of its %llu samples is good; `millrace verify` shows what is whole",
-                   w->split->name, (ull)samples);
+                   w->split->name, (ull)items);
 }
 
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err)

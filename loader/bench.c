@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench_limits.h"
+#include "bench_stages.h"
 #include "loader.h"
 #include "term.h"
 
@@ -30,6 +31,7 @@ typedef struct bench {
     uint64_t taken;                 /* batches, since the first epoch began */
     mr_bench_record *records;
     size_t batches, room;           /* of a turn; records there is room for */
+    size_t record_count;
     turn *turns;
     size_t turn_count, turn_room;
 } bench;
@@ -94,6 +96,7 @@ static mr_status list_records(bench *b, mr_error *err)
             if (status != MR_OK)
                 return status;
         }
+    b->record_count = n;
     return MR_OK;
 }
 
@@ -206,6 +209,7 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     out->resize_ms = median(b, values, resize_ms);
     mr_pixels_counts counts = mr_passes_counts(b->passes);
     out->own_jpegs = counts.own;
+    out->seek_jpegs = counts.seek;
     out->jpegs = counts.own + counts.libjpeg;
     out->turns = b->turn_count;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);
@@ -243,6 +247,8 @@ mr_status mr_bench_run(const mr_dataset *ds, const mr_bench_options *o, mr_bench
         status = run_turns(&b, err);
     if (status == MR_OK)
         status = sum_up(&b, &result, err);
+    if (status == MR_OK && o->stage != MR_BENCH_READ && !o->loader.transform.libjpeg)
+        status = mr_bench_stages_measure(&b.work, b.records, b.record_count, &result.stages, err);
     if (status == MR_OK)
         *out = result;
     mr_loader_free(b.loader);

@@ -23,6 +23,11 @@ typedef struct mr_bench_rate {      /* medians over the turns */
     double cpu_ms, images_per_second;
 } mr_bench_rate;
 
+typedef struct mr_bench_stages {    /* of millrace's own JPEG decoder: means over pictures taken one by one */
+    double parse_ms, entropy_ms, idct_ms, colour_ms;    /* CPU; the crop as the product cuts it */
+    uint64_t pictures, with_seek;
+} mr_bench_stages;
+
 typedef struct mr_bench_result {
     mr_bench_rate product, limit, copy;     /* copy: memcpy, stage read only, else 0 */
     double cpu_ratio, rate_ratio;           /* product / limit: medians of the turns' ratios */
@@ -30,6 +35,8 @@ typedef struct mr_bench_result {
     double read_ms, hash_ms, decode_ms, resize_ms;  /* CPU of the product's steps taken one by one; 0: not part of it */
     double first_batch_ms;                  /* wall, from opening a loader to its first batch */
     uint64_t own_jpegs, jpegs;              /* decoded step by step: by millrace's own decoder, and all */
+    uint64_t seek_jpegs;                    /* of its own: with a seek index */
+    mr_bench_stages stages;                 /* no pictures: another stage, or none that the decoder takes */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

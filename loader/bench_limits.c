@@ -16,6 +16,7 @@ enum { KEPT = 64 };                 /* records a plain program would have in its
 
 typedef struct worker {
     mr_hands hands;
+    mr_pixels_scratch *plain;       /* libjpeg-turbo for all JPEGs */
     mr_slab batch;                  /* where plain reads and copies go, one behind the other, from the front again */
     size_t used;                    /* of the batch */
     float *out;
@@ -53,6 +54,7 @@ void mr_passes_free(mr_passes *b)
         return;
     for (unsigned i = 0; b->workers && i < b->threads; i++) {
         mr_hands_free(&b->workers[i].hands);
+        mr_pixels_scratch_free(b->workers[i].plain);
         mr_slab_free(&b->workers[i].batch, NULL);
         free(b->workers[i].out);
     }
@@ -77,9 +79,12 @@ mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_p
         status = mr_fail_memory(err, "measuring");
     for (unsigned i = 0; status == MR_OK && i < threads; i++) {
         status = mr_hands_init(&b->workers[i].hands, w, err);
+        b->workers[i].plain = mr_pixels_scratch_new();
         b->workers[i].out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
-        if (status == MR_OK && !b->workers[i].out)
+        if (status == MR_OK && (!b->workers[i].out || !b->workers[i].plain))
             status = mr_fail_memory(err, "measuring");
+        if (status == MR_OK)
+            mr_pixels_scratch_libjpeg(b->workers[i].plain);
     }
     if (status == MR_OK)
         *out = b;
@@ -95,6 +100,7 @@ mr_pixels_counts mr_passes_counts(const mr_passes *b)
         mr_pixels_counts c = mr_pixels_scratch_counts(b->workers[i].hands.pixels);
         sum.own += c.own;
         sum.libjpeg += c.libjpeg;
+        sum.seek += c.seek;
     }
     return sum;
 }
@@ -149,6 +155,20 @@ static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_erro
     return status;
 }
 
+/* The whole picture by the codec's library alone. */
+static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
+{
+    const mr_row *row = &r->row;
+    const mr_image_facts facts = {.width = row->width, .height = row->height, .codec = row->codec,
+                                  .orientation = row->orientation, .components = row->components, .bits = row->bits,
+                                  .flags = row->flags};
+    const mr_region whole = {0, 0, row->width, row->height};
+    const uint8_t *rgb;
+    mr_status status = fetch(b, w, r, err);
+    return status == MR_OK ? mr_pixels_decode(w->plain, w->hands.bytes.data, row->image_len, &facts, &whole, &rgb, err)
+                           : status;
+}
+
 static double lap(double *since)
 {
     double now = seconds_of(CLOCK_THREAD_CPUTIME_ID), took = now - *since;
@@ -161,6 +181,8 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     const uint8_t *rgb;
     double since = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     mr_status status = fetch(b, w, r, err);
+    if (status == MR_OK)
+        mr_work_fetch_seek(b->work, &w->hands, r->sample, &r->row);
     w->read += lap(&since);
     if (status == MR_OK && mr_hash64(w->hands.bytes.data, r->row.image_len) != r->row.image_hash)
         status = mr_fail(err, MR_BAD_SAMPLE, "sample %llu: its image differs from what was ingested; `millrace verify` "
@@ -183,15 +205,13 @@ static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
     mr_passes *b = ctx;
     worker *w = &b->workers[number];
     const mr_bench_record *r = &b->records[item];
-    mr_status status = MR_OK;
     switch (b->pass) {
     case MR_PASS_PREAD: return read_plain(b, w, r, err);
     case MR_PASS_COPY: return copy(b, w, r, err);
     case MR_PASS_STEPS: return steps(b, w, r, err);
     case MR_PASS_DECODE: break;
     }
-    status = fetch(b, w, r, err);
-    return status == MR_OK ? mr_image_decode(w->hands.bytes.data, r->row.image_len, NULL, err) : status;
+    return decode_plain(b, w, r, err);
 }
 
 /* ---- one pass --------------------------------------------------------------------------------------------------- */

@@ -178,8 +178,15 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     add_real(doc, "hash_ms", r->hash_ms);
     add_real(doc, "decode_ms", r->decode_ms);
     add_real(doc, "resize_ms", r->resize_ms);
-    if (r->jpegs)
+    if (r->jpegs) {
         json_object_set_new(doc, "own_jpeg_share", json_real((double)r->own_jpegs / (double)r->jpegs));
+        json_object_set_new(doc, "seek_jpeg_share", json_real((double)r->seek_jpegs / (double)r->jpegs));
+    }
+    if (r->stages.pictures)
+        json_object_set_new(doc, "own_decoder", json_pack("{s:I,s:I,s:f,s:f,s:f,s:f}", "pictures",
+                            (json_int_t)r->stages.pictures, "with_seek", (json_int_t)r->stages.with_seek, "parse_ms",
+                            r->stages.parse_ms, "entropy_ms", r->stages.entropy_ms, "idct_ms", r->stages.idct_ms,
+                            "colour_ms", r->stages.colour_ms));
     add_real(doc, "first_batch_ms", r->first_batch_ms);
     add_real(doc, "first_batch_limit_ms", first_batch_limit(q, r));
     json_object_set_new(doc, "bottleneck", json_string(words));
@@ -197,6 +204,20 @@ static void row(mr_table *t, const char *what, const mr_bench_rate *r, double by
     mr_text_count((uint64_t)r->images_per_second, rate);
     snprintf(text, sizeof text, "%s", mr_text_bytes((uint64_t)(r->images_per_second * bytes), volume));
     mr_table_row(t, what, cpu, rate, text);
+}
+
+/* Who decoded the JPEGs, and what the own decoder did. */
+static void print_decoders(const mr_bench_result *r)
+{
+    double percent = r->jpegs ? 100.0 / (double)r->jpegs : 0;
+    const mr_bench_stages *s = &r->stages;
+    if (r->jpegs)
+        printf("  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
+               percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
+               percent * (double)(r->jpegs - r->own_jpegs));
+    if (s->pictures)
+        printf("  own decoder, %llu pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
+               "colour %.3f ms\n", (unsigned long long)s->pictures, s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
 }
 
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
@@ -230,9 +251,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     if (r->resize_ms > 0)
         printf(", resize %.3f", r->resize_ms);
     printf(" ms\n");
-    if (r->jpegs)
-        printf("  own decoder: %.1f %% of the JPEGs, libjpeg-turbo the others\n",
-               100.0 * (double)r->own_jpegs / (double)r->jpegs);
+    print_decoders(r);
     bottleneck(q, r, world, words, sizeof words);
     printf("%s\n", words);
     return MR_OK;
@@ -259,6 +278,7 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
         sum->images += all[i].images;
         sum->own_jpegs += all[i].own_jpegs;
         sum->jpegs += all[i].jpegs;
+        sum->seek_jpegs += all[i].seek_jpegs;
     }
 }
 

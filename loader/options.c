@@ -5,6 +5,8 @@
 
 #include "image.h"
 
+typedef unsigned long long ull;
+
 static bool sides_ok(uint32_t size, uint32_t resize)
 {
     return size <= MR_MAX_SIDE && resize <= MR_MAX_SIDE;
@@ -65,6 +67,17 @@ static mr_status no_such_split(const char *split, const mr_manifest *m, mr_error
     return status;
 }
 
+static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_error *err)
+{
+    if (!o->items && o->item_count)
+        return mr_fail(err, MR_MISUSE, "%llu items without a list of them", (ull)o->item_count);
+    for (uint64_t i = 0; i < o->item_count; i++)
+        if (o->items[i] >= samples)
+            return mr_fail(err, MR_MISUSE, "item %llu is sample %llu, and %s has %llu samples", (ull)i,
+                           (ull)o->items[i], o->split, (ull)samples);
+    return MR_OK;
+}
+
 mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifest *m, mr_loader_options *out,
                                  mr_error *err)
 {
@@ -92,7 +105,12 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE, "shuffle, tail, deliver or on_bad has a value that millrace.h does not name");
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
+    if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
+        return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered in 8 bits; take float32 or "
+                       "bfloat16");
     mr_status status = mr_transform_fill(&from->transform, &o.transform, err);
+    if (status == MR_OK)
+        status = check_items(&o, mr_manifest_split(m, o.split)->samples, err);
     if (status == MR_OK)
         *out = o;
     return status;

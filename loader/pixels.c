@@ -48,6 +48,12 @@ mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s)
     return s->counts;
 }
 
+void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t len)
+{
+    s->seek = len ? seek : NULL;
+    s->seek_len = s->seek ? len : 0;
+}
+
 /* Large buffers in huge pages where the system has them: small ones cost more than the work to fill for the first time,
  * and a hundred thousand of them are not freed at once. */
 static uint8_t *take(size_t *room)
@@ -99,12 +105,14 @@ mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t le
         [MR_CODEC_PNG] = mr_pixels_png,
         [MR_CODEC_WEBP] = mr_pixels_webp,
     };
+    mr_pixels_job job = {.bytes = bytes, .len = len, .facts = facts, .region = *region, .seek = s->seek,
+                         .seek_len = s->seek_len};
+    mr_pixels_scratch_seek(s, NULL, 0);
     if (facts->codec >= MR_COUNT(decoders) || !decoders[facts->codec])
         return mr_fail(err, MR_BAD_SAMPLE, "codec %u is none that can be decoded", facts->codec);
     if (!inside(region, facts))
         return mr_fail(err, MR_MISUSE, "a region of %u x %u pixels at %u, %u is not inside a picture of %u x %u",
                        region->width, region->height, region->left, region->top, facts->width, facts->height);
-    mr_pixels_job job = {bytes, len, facts, *region, NULL};
     job.rgb = mr_pixels_room(&s->rgb, region->width, region->height, 3);
     if (!job.rgb)
         return mr_fail_memory(err, "decoding a picture");

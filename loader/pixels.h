@@ -39,8 +39,13 @@ void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s);
 typedef struct mr_pixels_counts {
     uint64_t own, libjpeg;      /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or refused by it) */
+    uint64_t seek;              /* of its own: with a seek index at hand */
 } mr_pixels_counts;
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
+
+/* Of the file that is decoded next, and of no other: where its scan can be entered, as jpeg/jpeg_seek.h packs it.  Lent
+ * until that decode ends; NULL: not known.  It changes no pixel: what is wrong in it is found and left alone. */
+void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t len);
 
 /* Decodes `region` (in stored pixels, inside width x height of `facts`) to packed RGB, region.width * 3 bytes a row.
  * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a decoder's warning is a

@@ -184,11 +184,23 @@ static void decode_region(jpeg_run *run)
     read_rows(run);
 }
 
+static bool stopped(void *ctx)
+{
+    return mr_pixels_stopped(ctx);
+}
+
 /* millrace's own decoder first; what it leaves, damage included, is libjpeg-turbo's to judge. */
 static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_job *job)
 {
-    mr_jpeg_outcome outcome = s->jpeg ? mr_jpeg_decode_region(s->jpeg, s, job) : MR_JPEG_LEFT;
+    const mr_region *r = &job->region;
+    const mr_jpeg_job own = {
+        .bytes = job->bytes, .len = job->len, .width = job->facts->width, .height = job->facts->height, .left = r->left,
+        .top = r->top, .crop_width = r->width, .crop_height = r->height, .rgb = job->rgb, .stopped = stopped, .ctx = s,
+        .seek = job->seek, .seek_len = job->seek_len,
+    };
+    mr_jpeg_outcome outcome = s->jpeg ? mr_jpeg_decode_region(s->jpeg, &own) : MR_JPEG_LEFT;
     s->counts.own += outcome == MR_JPEG_DONE;
+    s->counts.seek += outcome == MR_JPEG_DONE && job->seek;
     s->counts.libjpeg += outcome == MR_JPEG_LEFT;
     return outcome;
 }

@@ -17,6 +17,8 @@ struct mr_pixels_scratch {
     const _Atomic bool *stop;       /* NULL: never */
     struct mr_jpeg_decoder *jpeg;   /* NULL: libjpeg-turbo does all JPEGs */
     mr_pixels_counts counts;
+    const uint8_t *seek;            /* of the file that is decoded next, NULL: it has none */
+    size_t seek_len;
 };
 
 static inline bool mr_pixels_stopped(const mr_pixels_scratch *s)
@@ -30,6 +32,8 @@ typedef struct mr_pixels_job {
     const mr_image_facts *facts;
     mr_region region;               /* inside facts, not empty */
     uint8_t *rgb;                   /* room for region.width * 3 * region.height */
+    const uint8_t *seek;            /* where a JPEG's scan can be entered (jpeg/jpeg_seek.h), or NULL */
+    size_t seek_len;
 } mr_pixels_job;
 
 /* At least count * size * times bytes, what was in it is lost; NULL: no memory. */

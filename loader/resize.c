@@ -23,6 +23,9 @@ struct mr_resizer {
     const uint8_t **taps;                       /* the rows that make one */
     size_t taps_room;
     mr_resize_norm norm;
+    mr_resize_unrounded unrounded;
+    float *values;                              /* unrounded planes on their way to bfloat16 */
+    size_t values_room;
     const _Atomic bool *stop;                   /* NULL: never */
 };
 
@@ -64,6 +67,8 @@ void mr_resizer_free(mr_resizer *r)
     mr_resize_axis_free(&r->rows);
     free(r->memory);
     free(r->taps);
+    mr_resize_unrounded_free(&r->unrounded);
+    free(r->values);
     free(r);
 }
 
@@ -194,10 +199,38 @@ static mr_status resize(resizing *run, mr_error *err)
     return put_rows(run);
 }
 
+static mr_status unrounded_f32(mr_resizer *r, const mr_resize_job *job, float *out, mr_error *err)
+{
+    mr_status s = mr_resize_unrounded_run(&r->unrounded, job, r->stop, out, err);
+    if (s == MR_OK)
+        mr_resize_norm_planes(&r->norm, out, (size_t)job->crop_width * job->crop_height);
+    return s;
+}
+
+static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_t *out, mr_error *err)
+{
+    size_t count;
+    if (__builtin_mul_overflow((size_t)job->crop_width * 3, (size_t)job->crop_height, &count))
+        return mr_fail_memory(err, "resizing a picture");
+    if (count > r->values_room) {
+        free(r->values);
+        r->values = mr_alloc(count, sizeof *r->values);
+        r->values_room = r->values ? count : 0;
+    }
+    if (!r->values)
+        return mr_fail_memory(err, "resizing a picture");
+    mr_status s = unrounded_f32(r, job, r->values, err);
+    for (size_t i = 0; s == MR_OK && i < count; i++)
+        out[i] = mr_resize_bf16_of(r->values[i]);
+    return s;
+}
+
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err)
 {
     resizing run = {.r = r, .job = job, .u8 = out};
     mr_status s = check(job, err);
+    if (s == MR_OK && job->unrounded)
+        s = mr_fail(err, MR_MISUSE, "unrounded pixels are floats, not bytes");
     return s != MR_OK ? s : resize(&run, err);
 }
 
@@ -208,6 +241,8 @@ mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mea
     mr_status s = check(job, err);
     if (s == MR_OK)
         s = mr_resize_norm_set(&r->norm, mean, std, err);
+    if (s == MR_OK && job->unrounded)
+        return unrounded_f32(r, job, out, err);
     return s != MR_OK ? s : resize(&run, err);
 }
 
@@ -218,5 +253,7 @@ mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float me
     mr_status s = check(job, err);
     if (s == MR_OK)
         s = mr_resize_norm_set(&r->norm, mean, std, err);
+    if (s == MR_OK && job->unrounded)
+        return unrounded_bf16(r, job, out, err);
     return s != MR_OK ? s : resize(&run, err);
 }

@@ -29,13 +29,16 @@ typedef struct mr_resize_job {
     uint32_t crop_width, crop_height;       /* ... only this is computed; inside the resized picture */
     bool flip;                              /* mirror the kept part left to right */
     bool bicubic;
+    bool unrounded;                         /* floats only: neither rounded to bytes between the passes nor clamped */
 } mr_resize_job;
 
 /* uint8 NHWC: crop_width * 3 bytes a row into `out`. */
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err);
 /* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, with
  * each of the three operations rounded, as torch does it; or that rounded to nearest-even bfloat16.  MR_MISUSE: a job
- * that does not fit together, a std of 0. */
+ * that does not fit together, a std of 0.
+ * Unrounded: the pixels are resampled in float32 with the weights k[j], as torch's interpolate(antialias=True) does with
+ * tensors (to 1e-6 of 0..1 or so: the order of its sums is its own); bicubic values may leave 0..1. */
 mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
                         mr_error *err);
 mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "error.h"
+#include "resize.h"
 
 enum {
     MR_RESIZE_BITS = 22,            /* of a coefficient's fraction */
@@ -26,6 +27,15 @@ typedef struct mr_resize_axis {
     size_t start_room, k_room;      /* of the allocations */
 } mr_resize_axis;
 
+/* The same weights as floats, before they are made fixed: output o is the sum of k[o * taps + t] * input[start[o] + t]
+ * over t < count[o]. */
+typedef struct mr_resize_floats {
+    uint32_t *start, *count;
+    float *k;
+    size_t outputs, taps;
+    size_t room, k_room;            /* of the allocations */
+} mr_resize_floats;
+
 /* What becomes of each value of a byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
  * the precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
 typedef struct mr_resize_norm {
@@ -38,6 +48,9 @@ typedef struct mr_resize_norm {
 
 /* MR_MISUSE: mean or std is no number, or std is 0. */
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
+/* Three planes of values of 0..1 and about become (value - mean) / std. */
+void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
+uint16_t mr_resize_bf16_of(float v);        /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 
@@ -59,5 +72,19 @@ const mr_resize_kernels *mr_resize_kernels_best(void);
 mr_status mr_resize_axis_set(mr_resize_axis *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
                              bool bicubic, bool mirrored, mr_error *err);
 void mr_resize_axis_free(mr_resize_axis *axis);
+mr_status mr_resize_floats_set(mr_resize_floats *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
+                               bool bicubic, bool mirrored, mr_error *err);
+void mr_resize_floats_free(mr_resize_floats *axis);
+
+/* resize_float.c: a job without rounding.  `values` gets the planes as they are before normalising. */
+typedef struct mr_resize_unrounded {
+    mr_resize_floats columns, rows;
+    float *memory;                  /* a row of the input, then one that is resampled across */
+    size_t memory_room;             /* floats */
+} mr_resize_unrounded;
+
+mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *job, const _Atomic bool *stop,
+                                  float *values, mr_error *err);
+void mr_resize_unrounded_free(mr_resize_unrounded *u);
 
 #endif

@@ -11,7 +11,7 @@ void mr_resize_inverse(float x, float *inverse, float *rest)
     *rest = (float)(1.0 / (double)x - (double)*inverse);
 }
 
-static uint16_t to_bf16(float v)        /* nearest, ties to even */
+uint16_t mr_resize_bf16_of(float v)
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -34,7 +34,7 @@ static void set_channel(mr_resize_norm *n, int c)
     for (int v = 0; v < 256; v++) {
         float unit = (float)v / 255.0f, centred = unit - n->mean[c];
         n->f32[c][v] = centred / n->std[c];
-        n->bf16[c][v] = to_bf16(n->f32[c][v]);
+        n->bf16[c][v] = mr_resize_bf16_of(n->f32[c][v]);
         n->quick = n->quick && quick_gives(n, c, v);
     }
 }
@@ -53,4 +53,13 @@ mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float
     for (int c = 0; c < 3; c++)
         set_channel(n, c);
     return MR_OK;
+}
+
+void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane)
+{
+    for (int c = 0; c < 3; c++) {
+        float mean = n->mean[c], std = n->std[c];
+        for (size_t i = 0; i < plane; i++, values++)
+            *values = (*values - mean) / std;
+    }
 }

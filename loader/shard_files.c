@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -24,7 +26,9 @@ struct mr_shard_files {
     pthread_cond_t returned;
     unsigned max, count;
     uint64_t clock;
-    size_t rows_bytes;
+    size_t rows_bytes, tables_bytes;
+    uint64_t foreign;               /* seek indexes that were not used */
+    _Atomic uint64_t found, refused;        /* entries, by mr_shard_files_seek() */
     mr_open_shard *shards;          /* shard NULL: not open */
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
@@ -33,9 +37,9 @@ struct mr_shard_files {
 static unsigned default_max(void)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 8 >= MR_SHARD_FILES_MAX)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 12 >= MR_SHARD_FILES_MAX)
         return MR_SHARD_FILES_MAX;
-    return limit.rlim_cur / 8 ? (unsigned)(limit.rlim_cur / 8) : 1;
+    return limit.rlim_cur / 12 ? (unsigned)(limit.rlim_cur / 12) : 1;
 }
 
 mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
@@ -58,14 +62,24 @@ mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsign
     return MR_OK;
 }
 
+static size_t table_bytes(const mr_open_shard *s)
+{
+    return (size_t)(s->shard->samples + 1) * MR_SEEK_OFFSET;
+}
+
 static void close_shard(mr_shard_files *f, mr_open_shard *s)
 {
     close(s->mdb);
     close(s->idx);
+    if (s->seek >= 0)
+        close(s->seek);
     if (s->rows)
         f->rows_bytes -= s->shard->idx.bytes;
+    if (s->seek_table)
+        f->tables_bytes -= table_bytes(s);
     free(s->rows);
-    s->rows = NULL;
+    free(s->seek_table);
+    s->rows = s->seek_table = NULL;
     f->count--;
     f->open[s->place] = f->open[f->count];
     f->open[s->place]->place = s->place;
@@ -98,22 +112,43 @@ static bool close_oldest(mr_shard_files *f)
     return best != NULL;
 }
 
-/* Opens both files; *full says that it failed for want of descriptors. */
+/* The seek index is a help: without it, or with one that is wrong, all is the same but slower.  Only a want of
+ * descriptors is told, as for the other files. */
+static mr_status open_seek(mr_shard_files *f, const mr_shard *shard, int *seek, uint64_t *size, mr_error *err)
+{
+    mr_status status = mr_dataset_open_seek(f->ds, shard, seek, size, err);
+    if (status == MR_SYSTEM && (errno == EMFILE || errno == ENFILE) && f->count)
+        return status;
+    if (status != MR_OK)
+        *seek = -1;
+    f->foreign += status == MR_BAD_DATA;
+    return MR_OK;
+}
+
+/* Opens the files; *full says that it failed for want of descriptors. */
 static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_shard *s, bool *full, mr_error *err)
 {
-    int mdb = -1, idx = -1;
+    int mdb = -1, idx = -1, seek = -1;
+    uint64_t seek_size = 0;
     mr_status status = mr_dataset_open_file(f->ds, shard, "idx", &idx, err);
     if (status == MR_OK)
         status = mr_dataset_open_file(f->ds, shard, "mdb", &mdb, err);
+    if (status == MR_OK)
+        status = open_seek(f, shard, &seek, &seek_size, err);
     *full = status == MR_SYSTEM && (errno == EMFILE || errno == ENFILE);
     if (status != MR_OK) {
         if (idx >= 0)
             close(idx);
+        if (mdb >= 0)
+            close(mdb);
         return status;
     }
     /* Rows are read one by one in random order; together they are a thousandth of the records. */
     posix_fadvise(idx, 0, 0, POSIX_FADV_WILLNEED);
-    *s = (mr_open_shard){.mdb = mdb, .idx = idx, .shard = shard, .place = f->count};
+    if (seek >= 0)                  /* of this, its table alone */
+        posix_fadvise(seek, 0, (off_t)(MR_SEEK_HEADER + (shard->samples + 1) * MR_SEEK_OFFSET), POSIX_FADV_WILLNEED);
+    *s = (mr_open_shard){.mdb = mdb, .idx = idx, .seek = seek, .seek_size = seek_size, .shard = shard,
+                         .place = f->count};
     f->open[f->count++] = s;
     return MR_OK;
 }
@@ -182,6 +217,84 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     if (rows)
         return mr_dataset_row_from(rows + MR_INDEX_HEADER + i * MR_INDEX_ROW, s->shard, i, row, err);
     return mr_dataset_row(s->idx, s->shard, i, row, err);
+}
+
+static bool refuse(mr_shard_files *f)
+{
+    atomic_fetch_add_explicit(&f->refused, 1, memory_order_relaxed);
+    return false;
+}
+
+/* Under the lock, when rows are kept: who asked for many rows asks for many entries. */
+static void keep_table(mr_shard_files *f, mr_open_shard *s)
+{
+    size_t bytes = table_bytes(s);
+    if (!s->rows || bytes > MR_SHARD_FILES_SEEK - f->tables_bytes)
+        return;
+    uint8_t *table = malloc(bytes);
+    if (!table || mr_file_pread(s->seek, table, bytes, MR_SEEK_HEADER, s->shard->name, NULL) != MR_OK) {
+        free(table);
+        return;
+    }
+    s->seek_table = table;
+    f->tables_bytes += bytes;
+}
+
+/* Where the entries of the shard's row i lie; false: it has none. */
+static bool find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64_t image_len, mr_seek_span *span)
+{
+    uint8_t read[2 * MR_SEEK_OFFSET] = {0};
+    const uint8_t *pair = read;
+    pthread_mutex_lock(&f->lock);
+    if (!s->seek_table)
+        keep_table(f, s);
+    if (s->seek_table)
+        pair = s->seek_table + i * MR_SEEK_OFFSET;
+    pthread_mutex_unlock(&f->lock);
+    if (pair == read && mr_file_pread(s->seek, read, sizeof read, MR_SEEK_HEADER + i * MR_SEEK_OFFSET, s->shard->name,
+                                      NULL) != MR_OK)
+        return refuse(f);
+    if (mr_get64le(pair) == mr_get64le(pair + MR_SEEK_OFFSET))
+        return false;
+    return mr_seek_span_at(pair, s->seek_size, s->shard->samples, image_len, span) || refuse(f);
+}
+
+/* Check and entries in one read.  False: they cannot be believed. */
+static bool read_entries(const mr_open_shard *s, const mr_seek_span *span, uint64_t image_hash, uint8_t *out)
+{
+    uint8_t check[MR_SEEK_CHECK];
+    struct iovec parts[2] = {{check, sizeof check}, {out, span->len}};
+    ssize_t n = preadv(s->seek, parts, 2, (off_t)span->offset);
+    bool whole = n == (ssize_t)(sizeof check + span->len);
+    if (n >= 0 && !whole)           /* a signal, or the end of the file */
+        whole = mr_file_pread(s->seek, check, sizeof check, span->offset, s->shard->name, NULL) == MR_OK &&
+                mr_file_pread(s->seek, out, span->len, span->offset + sizeof check, s->shard->name, NULL) == MR_OK;
+    return whole && mr_seek_believed(check, out, span->len, image_hash);
+}
+
+size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const mr_row *row, uint8_t *out, uint64_t *at)
+{
+    mr_open_shard *s = &f->shards[shard - f->shards];
+    mr_seek_span span;
+    if (s->seek < 0 || row->codec != MR_CODEC_JPEG || !find_entries(f, s, row->holder, row->image_len, &span))
+        return 0;
+    if (at)
+        *at = span.offset + MR_SEEK_CHECK;
+    if (!out)
+        return span.len;
+    if (!read_entries(s, &span, row->image_hash, out))
+        return (size_t)refuse(f);
+    atomic_fetch_add_explicit(&f->found, 1, memory_order_relaxed);
+    return span.len;
+}
+
+mr_shard_files_counts mr_shard_files_count(mr_shard_files *f)
+{
+    pthread_mutex_lock(&f->lock);
+    mr_shard_files_counts counts = {.foreign = f->foreign, .found = atomic_load(&f->found),
+                                    .refused = atomic_load(&f->refused)};
+    pthread_mutex_unlock(&f->lock);
+    return counts;
 }
 
 void mr_shard_files_return(mr_shard_files *f, const mr_open_shard *shard)

@@ -31,8 +31,8 @@ mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options
         return status;
     const mr_split *split = w->split = mr_manifest_split(mr_dataset_manifest(ds), w->o.split);
     w->o.split = split->name;       /* the caller's text may go */
-    status = mr_order_make(w->o.shuffle, split->samples, w->o.seed, w->o.window_bytes, mr_split_mean_bytes(split),
-                           &order, err);
+    status = mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : split->samples, w->o.seed, w->o.window_bytes,
+                           mr_split_mean_bytes(split), &order, err);
     if (status == MR_OK)
         status = mr_schedule_make(&order, w->o.global_batch, w->o.world, w->o.tail, &w->schedule, err);
     if (status == MR_OK)
@@ -63,6 +63,7 @@ mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err)
 void mr_hands_free(mr_hands *h)
 {
     mr_slab_free(&h->bytes, NULL);
+    mr_slab_free(&h->seek, NULL);
     mr_pixels_scratch_free(h->pixels);
     mr_resizer_free(h->resizer);
     *h = (mr_hands){0};
@@ -99,6 +100,21 @@ static void advise(mr_work *w, int fd, uint64_t offset, uint64_t len)
                       POSIX_FADV_WILLNEED);
 }
 
+static bool seeks(const mr_work *w, const mr_row *row)
+{
+    return w->o.deliver != MR_DELIVER_ENCODED && !w->o.transform.libjpeg && row->codec == MR_CODEC_JPEG;
+}
+
+static void advise_seek(mr_work *w, const mr_open_shard *open, const mr_row *row)
+{
+    uint64_t at;
+    if (!seeks(w, row) || atomic_load_explicit(&w->cold, memory_order_relaxed) <= 0)
+        return;
+    size_t len = mr_shard_files_seek(w->files, open, row, NULL, &at);
+    if (len)
+        advise(w, open->seek, at, len);
+}
+
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
 {
     const mr_open_shard *open;
@@ -110,6 +126,7 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
         advise(w, open->mdb, row->image_offset, row->image_len);
         if (w->o.with_meta)
             advise(w, open->mdb, row->meta_offset, row->meta_len);
+        advise_seek(w, open, row);
     }
     mr_shard_files_return(w->files, open);
     return status;
@@ -178,7 +195,23 @@ mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *
 mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err)
 {
     mr_status status = mr_slab_reserve(&h->bytes, row->image_len, 0, NULL, err);
-    return status == MR_OK ? mr_work_image(w, sample, row, h->bytes.data, err) : status;
+    if (status == MR_OK)
+        status = mr_work_image(w, sample, row, h->bytes.data, err);
+    if (status == MR_OK)
+        mr_work_fetch_seek(w, h, sample, row);
+    return status;
+}
+
+/* Only a help: whatever fails here, the picture is decoded without. */
+void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row)
+{
+    const mr_open_shard *open;
+    h->seek_len = 0;
+    if (!seeks(w, row) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
+        return;
+    if (open->seek >= 0 && mr_slab_reserve(&h->seek, row->image_len, 0, NULL, NULL) == MR_OK)
+        h->seek_len = mr_shard_files_seek(w->files, open, row, h->seek.data, NULL);
+    mr_shard_files_return(w->files, open);
 }
 
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
@@ -188,12 +221,12 @@ static uint8_t orientation_of(const mr_work *w, const mr_row *row)
     return w->o.transform.apply_orientation ? row->orientation : 1;
 }
 
-mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t sample, const mr_row *row)
+mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row)
 {
     uint32_t width = row->width, height = row->height;
     mr_orient_size(orientation_of(w, row), &width, &height);
     if (w->o.transform.kind == MR_TRANSFORM_TRAIN)
-        return mr_view_train(&w->o.transform, w->o.seed, epoch, sample, width, height);
+        return mr_view_train(&w->o.transform, w->o.seed, epoch, item, width, height);
     return mr_view_eval(&w->o.transform, width, height);
 }
 
@@ -221,6 +254,8 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     mr_error why;
     const uint8_t *pixels = NULL;
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
+    mr_pixels_scratch_seek(h->pixels, h->seek.data, h->seek_len);
+    h->seek_len = 0;
     mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
     if (status == MR_OK)
         status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
@@ -241,7 +276,7 @@ mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_
         .rgb = rgb, .in_width = v->width, .in_height = v->height,
         .out_width = v->out_width, .out_height = v->out_height,
         .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
-        .flip = v->flip, .bicubic = t->bicubic != 0,
+        .flip = v->flip, .bicubic = t->bicubic != 0, .unrounded = t->unrounded != 0,
     };
     switch (w->o.deliver) {
     case MR_DELIVER_U8_NHWC: return mr_resize_u8(h->resizer, &job, out, err);

@@ -18,18 +18,20 @@ typedef struct mr_work {            /* shared by all threads, fixed after openin
     mr_loader_options o;            /* filled: options.h */
     const mr_split *split;
     mr_shard_files *files;
-    mr_schedule schedule;
+    mr_schedule schedule;           /* over items */
     _Atomic bool stop;              /* given up: calls return MR_END as soon as they can */
     _Atomic int cold;               /* how many more records to look after ahead of use: see work.c */
     _Atomic uint64_t reading, decoding;     /* nanoseconds that threads spent so on decoded samples, all together */
 } mr_work;
 
-/* Keeps a copy of the options, but for the split's name and the allocator. */
+/* Keeps a copy of the options, but for the split's name, the items and the allocator. */
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
 void mr_work_close(mr_work *w);     /* zeroed is fine */
 
 typedef struct mr_hands {           /* what a thread owns */
     mr_slab bytes;                  /* an encoded file */
+    mr_slab seek;                   /* what the seek index has of it: seek_len bytes */
+    size_t seek_len;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
 } mr_hands;
@@ -43,13 +45,21 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); 
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);   /* meta_len */
 
-/* The size of the picture as seen, and what of it is shown. */
-mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t sample, const mr_row *row);
+/* The schedule counts items; without a list of them they are the samples. */
+static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
+{
+    return w->o.items ? w->o.items[item] : item;
+}
+
+/* The size of the picture as seen, and what of it is shown.  By the item, not the sample: a picture that comes several
+ * times in an epoch is cut differently each time. */
+mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
 /* Bytes of one decoded sample; 0 for encoded delivery. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
-/* Reads into hands->bytes. */
+/* Reads into hands->bytes; and hands->seek, which holds for the one decode that follows. */
 mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err);
+void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row);    /* the second half of it */
 /* What was fetched: the region that the view needs, turned if it is to be; lent by the hands. */
 mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);

@@ -1,5 +1,6 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
- * Invariant: reads the manifest alone, and the indexes only for --classes; image bytes are never touched. */
+ * Invariant: reads the manifest and the headers of seek indexes alone, indexes only for --classes; image bytes are never
+ * touched. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "commands.h"
 #include "index.h"
 #include "manifest.h"
+#include "seek.h"
 #include "term.h"
 #include "text.h"
 
@@ -27,6 +29,14 @@ typedef struct census {
     uint64_t *counts;
     size_t width;
 } census;
+
+/* The seek indexes that are there; they are no part of the dataset. */
+typedef struct seeks {
+    size_t shards, found;
+    uint64_t bytes;
+    unsigned every;                 /* of the first */
+    bool mixed;                     /* others have another spacing */
+} seeks;
 
 static const struct argp_option options[] = {
     {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
@@ -92,6 +102,25 @@ static mr_status count_all(const char *dir, const mr_manifest *m, census *c, mr_
     return status;
 }
 
+static void find_seeks(const char *dir, const mr_manifest *m, seeks *out)
+{
+    uint64_t bytes;
+    unsigned every;
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++) {
+            out->shards++;
+            if (dirfd < 0 || !mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every))
+                continue;
+            out->mixed |= out->found && every != out->every;
+            out->every = out->found ? out->every : every;
+            out->bytes += bytes;
+            out->found++;
+        }
+    if (dirfd >= 0)
+        close(dirfd);
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t file_bytes(const mr_split *s)
@@ -145,7 +174,15 @@ static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
     json_object_set_new(doc, "class_counts", all);
 }
 
-static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, mr_error *err)
+static json_t *seeks_json(const seeks *found)
+{
+    if (!found->found)
+        return json_null();
+    return json_pack("{s:I,s:I,s:o}", "shards", (json_int_t)found->found, "bytes", (json_int_t)found->bytes, "every",
+                     found->mixed ? json_null() : json_integer((json_int_t)found->every));
+}
+
+static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, const seeks *found, mr_error *err)
 {
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
@@ -155,6 +192,7 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const cens
     json_object_set_new(doc, "options", m->options ? json_incref(m->options) : json_object());
     if (c->counts)
         add_counts(m, c, doc);
+    json_object_set_new(doc, "seek_index", seeks_json(found));
     mr_status status = mr_json_print(doc, err);
     json_decref(doc);
     return status;
@@ -271,7 +309,24 @@ static void print_options(const mr_manifest *m)
         printf("\n");
 }
 
-static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c)
+static void print_seeks(const seeks *found)
+{
+    char bytes[32];
+    if (!found->found)
+        return;
+    printf("  seek     %s", mr_text_bytes(found->bytes, bytes));
+    if (found->found < found->shards)
+        printf(", for %zu of %zu shards", found->found, found->shards);
+    if (found->mixed)
+        printf(", of mixed spacings");
+    else if (found->every)
+        printf(", an entry every %u MCUs", found->every);
+    else
+        printf(", an entry a row of MCUs");
+    printf(" (no part of the digest)\n");
+}
+
+static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c, const seeks *found)
 {
     bool variant = m->variant && *m->variant;
     printf("%s%s%s: %s%s%s%s, format %d\n", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN), m->layout,
@@ -287,6 +342,7 @@ static void print_human(const request *q, const mr_manifest *m, const char *dige
     if (m->licence)
         printf("  licence  %s\n", m->licence);
     print_options(m);
+    print_seeks(found);
     printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
 }
 
@@ -296,6 +352,7 @@ int cmd_inspect(int argc, char **argv)
     request q = {0};
     mr_manifest *m = NULL;
     census c = {0};
+    seeks found = {0};
     uint8_t digest[32];
     char hex[65];
     mr_error err = {0};
@@ -305,10 +362,11 @@ int cmd_inspect(int argc, char **argv)
         status = count_all(q.dir, m, &c, &err);
     if (status == MR_OK) {
         mr_hex(digest, sizeof digest, hex);
+        find_seeks(q.dir, m, &found);
         if (q.json)
-            status = print_json(m, hex, &c, &err);
+            status = print_json(m, hex, &c, &found, &err);
         else
-            print_human(&q, m, hex, &c);
+            print_human(&q, m, hex, &c, &found);
     }
     if (status == MR_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = mr_fail(&err, MR_SYSTEM, "standard output: cannot write");

@@ -25,7 +25,7 @@ typedef struct request {
 static const struct argp_option options[] = {
     {"quick", OPT_QUICK, NULL, 0, "Sizes, manifest and indexes only: seconds for terabytes, but no image byte is read", 1},
     {"deep", OPT_DEEP, NULL, 0, "Also walk LMDB's pages and compare metas and image headers with the index", 1},
-    {"decode", OPT_DECODE, NULL, 0, "Also decode every pixel (implies --deep)", 1},
+    {"decode", OPT_DECODE, NULL, 0, "Also decode every pixel, and make seek indexes again to compare (implies --deep)", 1},
     {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
     {"expect", OPT_EXPECT, "DIGEST", 0, "Insist on this dataset digest (inspect prints it): pins the very dataset", 2},
     {"max-pixels", OPT_MAX_PIXELS, "N", 0, "With --decode: a larger picture is a problem (default 178956970)", 2},
@@ -108,13 +108,12 @@ static void print_problems(const mr_problems *list)
         printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
 }
 
+enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK };
+
 /* Every record as ingested, only pictures that were never sound: no damage to mend. */
 static bool only_undecodable(const mr_verify_shard *shard)
 {
-    for (size_t i = 0; i < shard->problems.count; i++)
-        if (shard->problems.items[i].kind != MR_PROBLEM_DECODE)
-            return false;
-    return true;
+    return mr_verify_only(shard, DECODE | SEEK) && !mr_verify_only(shard, SEEK);
 }
 
 static void print_shard(const mr_verify_shard *s, mr_verify_level level)
@@ -125,7 +124,10 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
     mr_text_count(s->samples - s->hit, whole);
     printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
            only_undecodable(s) ? "not sound" : "damaged", mr_sgr(stdout, MR_PLAIN));
-    if (level == MR_VERIFY_QUICK && s->hit == 0)
+    if (mr_verify_only(s, SEEK))
+        printf("yet the shard is whole%s: only its seek index is hit\n",
+               level == MR_VERIFY_QUICK ? " as far as was looked" : "");
+    else if (level == MR_VERIFY_QUICK && s->hit == 0)
         printf("%s samples not looked at\n", samples);
     else if (s->index_only)
         printf("yet its %s samples are whole: only the index is hit\n", samples);
@@ -160,6 +162,8 @@ static void print_totals(const request *q, const mr_verify_report *r)
     printf("  %s samples in %s shard%s of %zu split%s, %s\n", samples, shards, r->shard_count == 1 ? "" : "s",
            r->split_count, r->split_count == 1 ? "" : "s", bytes);
     printf("  checked %s", what_was_read(r, q->options.no_sha256));
+    if (r->seeks)
+        printf("; %zu seek index%s", r->seeks, r->seeks == 1 ? "" : "es");
     if (r->level == MR_VERIFY_QUICK)
         printf(" in %s\n", seconds);
     else
@@ -168,6 +172,21 @@ static void print_totals(const request *q, const mr_verify_report *r)
         mr_hex(r->digest, sizeof r->digest, digest);
         printf("  digest %s\n", digest);
     }
+}
+
+/* What to do about seek indexes: one that is whole by its own hashes and yet wrong is made again only by force. */
+static void print_next_seek(const request *q, const mr_verify_report *r)
+{
+    bool seek = false, force = false;
+    for (size_t i = 0; i < r->shard_count; i++)
+        for (size_t k = 0; k < r->shards[i].problems.count; k++) {
+            const mr_problem *p = &r->shards[i].problems.items[k];
+            seek |= p->kind == MR_PROBLEM_SEEK;
+            force |= p->kind == MR_PROBLEM_SEEK && p->sample != MR_NO_SAMPLE;
+        }
+    if (seek)
+        printf("  next: millrace seek %s%s (until then the damaged seek index is not used)\n", force ? "--force " : "",
+               q->dir);
 }
 
 static void print_next(const request *q, bool mend, bool reindex, bool undecodable)
@@ -207,7 +226,8 @@ static void print_report(const request *q, const mr_verify_report *r)
         reindex |= r->shards[i].index_only;
         bool unsound = only_undecodable(&r->shards[i]);
         undecodable |= unsound;
-        mend |= !unsound && !r->shards[i].index_only && r->level != MR_VERIFY_QUICK;
+        mend |= !unsound && !r->shards[i].index_only && r->level != MR_VERIFY_QUICK &&
+                !mr_verify_only(&r->shards[i], SEEK);
     }
     printf("%s: %s%s%s", q->dir, mr_sgr(stdout, MR_RED), undecodable && !mend && !reindex ? "not sound" : "damaged",
            mr_sgr(stdout, MR_PLAIN));
@@ -219,6 +239,7 @@ static void print_report(const request *q, const mr_verify_report *r)
         printf(", %s samples hit; all else is whole", mr_text_count(hit, count));
     printf("\n");
     print_next(q, mend, reindex, undecodable);
+    print_next_seek(q, r);
     if (r->shard_count)
         print_totals(q, r);
 }

@@ -8,5 +8,6 @@ int cmd_inspect(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_reindex(int argc, char **argv);
+int cmd_seek(int argc, char **argv);
 
 #endif

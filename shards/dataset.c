@@ -17,6 +17,7 @@
 
 #include "file.h"
 #include "index.h"
+#include "seek.h"
 
 struct mr_dataset {
     int dir;
@@ -55,6 +56,27 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
     close(opened);
     return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu; `millrace verify` shows what is whole", name,
                    (unsigned long long)size, (unsigned long long)bytes);
+}
+
+mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err)
+{
+    char name[MR_SEEK_NAME];
+    uint8_t packed[MR_SEEK_HEADER];
+    mr_seek_header header;
+    snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
+    errno = 0;
+    mr_status status = mr_file_open(ds->dir, name, true, fd, size, err);
+    if (status == MR_SYSTEM && errno == ENOENT)
+        return MR_END;
+    if (status != MR_OK)
+        return status;
+    status = *size < sizeof packed ? mr_fail(err, MR_BAD_DATA, "%s: ends inside its header", name)
+                                   : mr_file_pread(*fd, packed, sizeof packed, 0, name, err);
+    if (status == MR_OK)
+        status = mr_seek_check_header(packed, *size, shard, &header, err);
+    if (status != MR_OK)
+        close(*fd);
+    return status;
 }
 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)

@@ -13,6 +13,10 @@ const uint8_t *mr_dataset_digest(const mr_dataset *ds);     /* [32], of the mani
  * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files). */
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
 
+/* Opens the seek index of a shard, if there is one that says it is of this very shard.  MR_END: there is none; MR_BAD_DATA:
+ * it is not of this shard; MR_SYSTEM: errno is what the system said. */
+mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
+
 /* The shard that has sample n of the split; n < split->samples. */
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
 

@@ -36,9 +36,10 @@ static bool listed(const mr_verify_report *r, const char *name)
 {
     if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
         return true;
-    if (!ends_with(name, ".mdb") && !ends_with(name, ".idx"))
+    bool seek = ends_with(name, MR_SEEK_SUFFIX);
+    if (!seek && !ends_with(name, ".mdb") && !ends_with(name, ".idx"))
         return false;
-    size_t stem = strlen(name) - 4;
+    size_t stem = strlen(name) - (seek ? strlen(MR_SEEK_SUFFIX) : 4);
     for (size_t i = 0; i < r->shard_count; i++)
         if (strncmp(r->shards[i].name, name, stem) == 0 && r->shards[i].name[stem] == '\0')
             return true;
@@ -82,7 +83,12 @@ static mr_status look_around(int dirfd, const char *dir, mr_verify_report *r, si
         *shards += ends_with(e->d_name, ".mdb");
         if (r && !listed(r, e->d_name))
             add_extra(r, e->d_name);
+        else if (r)
+            r->seeks += ends_with(e->d_name, MR_SEEK_SUFFIX);
     }
+    if (r && r->seeks && r->seeks < r->shard_count)
+        mr_problem_add(&r->warnings, MR_PROBLEM_SEEK, NULL, MR_NO_SAMPLE, NULL, "%zu of %zu shards have a seek index; "
+                       "`millrace seek` makes the others", r->seeks, r->shard_count);
     closedir(stream);
     if (r && r->problems.items && !r->problems.failed)
         qsort(r->problems.items, r->problems.count, sizeof *r->problems.items, by_detail);
@@ -203,6 +209,8 @@ static void free_scratch(mr_verify_scratch *scratch, unsigned jobs)
         mr_hash64_free(scratch[i].stream);
         mr_buf_free(&scratch[i].record);
         mr_buf_free(&scratch[i].source);
+        mr_buf_free(&scratch[i].entries);
+        mr_jpeg_decoder_free(scratch[i].decoder);
     }
     free(scratch);
 }

@@ -22,6 +22,7 @@
     X(META, "meta")                                                                      \
     X(IMAGE, "image")                                                                    \
     X(DECODE, "decode")                                                                  \
+    X(SEEK, "seek")             /* the seek index is not what this shard's would be */   \
     X(EXTRA, "extra")           /* a file that the manifest does not list */             \
     X(EXPECT, "expect")         /* another dataset than the one asked for */
 
@@ -56,10 +57,10 @@ void mr_problem_add(mr_problems *list, mr_problem_kind kind, const char *shard, 
 void mr_problems_free(mr_problems *list);       /* contents */
 
 typedef enum mr_verify_level {
-    MR_VERIFY_QUICK,                /* manifest, sizes, every index */
-    MR_VERIFY_FULL,                 /* + digest of every file, hash of every record */
+    MR_VERIFY_QUICK,                /* manifest, sizes, every index, table of every seek index */
+    MR_VERIFY_FULL,                 /* + digest of every file, hash of every record, all of every seek index */
     MR_VERIFY_DEEP,                 /* + page walk, meta, image headers against the index */
-    MR_VERIFY_DECODE,               /* + every pixel */
+    MR_VERIFY_DECODE,               /* + every pixel, seek indexes made again and compared */
 } mr_verify_level;
 
 extern const char *const mr_verify_level_words[];
@@ -89,6 +90,7 @@ typedef struct mr_verify_report {
     bool have_digest;
     uint8_t digest[32];             /* of the dataset */
     size_t split_count, shard_count;
+    size_t seeks;                   /* shards that have a file for a seek index */
     mr_verify_shard *shards;
     uint64_t samples, bytes;        /* sums over the shards */
     double seconds;
@@ -103,6 +105,8 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
 void mr_verify_report_free(mr_verify_report *r);
 
 bool mr_verify_ok(const mr_verify_report *r);
+/* Whether all of the shard's problems are of these kinds (bit 1 << kind); true if it has none. */
+bool mr_verify_only(const mr_verify_shard *s, unsigned kinds);
 size_t mr_verify_problem_count(const mr_verify_report *r);
 
 /* {"ok":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...], ...} */

@@ -182,6 +182,11 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
         kind = MR_PROBLEM_DECODE;
         status = mr_image_decode(job->scratch->record.data, row->image_len, &job->options->limits, &why);
     }
+    if (job->seek.len && status != MR_SYSTEM) {
+        mr_status compared = mr_verify_seek_row(job, i, err);
+        if (compared != MR_OK)
+            return compared;
+    }
     if (status == MR_SYSTEM) {
         if (err)
             *err = why;

@@ -1,12 +1,12 @@
 /* verify_parts.h - between the files of verify: one shard's state on its way through the checks.
  *
- *   open_index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
+ *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
  *
  * Invariant: hit[row] is set exactly when bytes of that sample were found damaged or out of reach. */
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
-#include "index.h"
+#include "seek.h"
 #include "verify.h"
 
 enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2 };
@@ -18,6 +18,8 @@ typedef struct mr_verify_scratch {
     uint8_t *chunk;                     /* MR_PASS_CHUNK bytes, page-aligned */
     mr_hash64_stream *stream;
     mr_buf record, source;
+    mr_jpeg_decoder *decoder;           /* for seek indexes; NULL until one is there */
+    mr_buf entries;
 } mr_verify_scratch;
 
 typedef struct mr_verify_job {
@@ -35,6 +37,8 @@ typedef struct mr_verify_job {
     mr_row *rows;                       /* NULL: no usable index */
     bool index_good;                    /* rows are those the manifest's digest vouches for */
     uint8_t *hit;                       /* a byte a row */
+    mr_buf seek;                        /* the whole seek index, if it is to be compared with one made anew */
+    mr_seek_header seek_header;
 } mr_verify_job;
 
 /* All checks of one shard; damage goes to job->out, the status is for the system's failures only. */
@@ -43,6 +47,11 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err);
 /* Reads `bytes` bytes of the .mdb once: their digest, and the hash of every record of job->rows.
  * *read_to: where the file really ended, if it has become shorter meanwhile. */
 mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, uint64_t *read_to, mr_error *err);
+
+/* What can be said of NAME.seek, if there is one, without reading the .mdb. */
+mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
+/* Of row i, whose image is in scratch->record: the entries in job->seek beside those made anew. */
+mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 
 /* Page walk, meta and image headers (and pixels) against the index. */
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);

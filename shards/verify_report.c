@@ -73,6 +73,14 @@ bool mr_verify_ok(const mr_verify_report *r)
     return mr_verify_problem_count(r) == 0;
 }
 
+bool mr_verify_only(const mr_verify_shard *s, unsigned kinds)
+{
+    for (size_t i = 0; i < s->problems.count; i++)
+        if (!(kinds >> s->problems.items[i].kind & 1))
+            return false;
+    return true;
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
 json_t *mr_problem_json(const mr_problem *p)
@@ -118,14 +126,15 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
         hit += s->hit;
         good = append_all(problems, &s->problems);
         if (good && s->problems.count)
-            good = json_array_append_new(damaged, json_pack("{s:s,s:I,s:I,s:b}", "shard", s->name, "samples",
+            good = json_array_append_new(damaged, json_pack("{s:s,s:I,s:I,s:b,s:b}", "shard", s->name, "samples",
                                          (json_int_t)s->samples, "hit", (json_int_t)s->hit, "index_only",
-                                         s->index_only)) == 0;
+                                         s->index_only, "seek_only",
+                                         mr_verify_only(s, 1u << MR_PROBLEM_SEEK))) == 0;
     }
     mr_hex(r->digest, sizeof r->digest, digest);
     json_t *doc = !good ? NULL :
-        json_pack("{s:b,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r), "shards",
-                  (json_int_t)r->shard_count, "records", (json_int_t)r->samples, "bytes", (json_int_t)r->bytes, "digest",
+        json_pack("{s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r), "shards",
+                  (json_int_t)r->shard_count, "seek_indexes", (json_int_t)r->seeks, "records", (json_int_t)r->samples, "bytes", (json_int_t)r->bytes, "digest",
                   r->have_digest ? digest : NULL, "level", mr_verify_level_words[r->level], "seconds", r->seconds,
                   "records_hit", (json_int_t)hit, "damaged", damaged, "problems", problems, "warnings", warnings);
     json_decref(problems);

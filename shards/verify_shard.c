@@ -302,6 +302,8 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
             status = mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
     }
     if (status == MR_OK)
+        status = mr_verify_seek(job, err);
+    if (status == MR_OK)
         status = check_shard(job, err);
     if (status == MR_OK && job->out->problems.failed)
         status = mr_fail_memory(err, "collecting problems");
@@ -309,6 +311,7 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
         close(job->mdb);
     free(job->rows);
     free(job->hit);
+    mr_buf_free(&job->seek);
     job->out->seconds = mr_seconds() - start;
     return status;
 }

@@ -16,14 +16,32 @@ static float *draw_values(const mr_params *p, uint64_t seed, uint64_t stream)
     return values;
 }
 
-mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
+static mr_checkpoint begin(const char *model, uint64_t update, mr_optimizer_kind optimizer)
 {
     mr_error err;
     mr_checkpoint c = {.optimizer = optimizer, .slots = optimizer == MR_SGD ? 1 : 2, .update = update,
                        .cursor = {update / 100, update % 100 * 8}, .seed = UINT64_MAX - update, .accuracy = 1.0 / 3,
                        .best_accuracy = -1};
-    if (mr_model_find("vit", &c.model, &err) != MR_OK)
+    if (mr_model_find(model, &c.model, &err) != MR_OK)
         fail_msg("%s", err.text);
+    return c;
+}
+
+static void fill(mr_checkpoint *c)
+{
+    mr_error err;
+    if (c->model.card->params(&c->model, &c->params, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    c->values = draw_values(&c->params, c->update, 0);
+    for (unsigned i = 0; i < c->slots; i++)
+        c->state[i] = draw_values(&c->params, c->update, 1 + i);
+    c->facts = json_pack("{s:[s, s, s], s:{s:f}}", "classes", "a", "b", "c\xC3\xA9", "options", "lr", 0.1);
+    assert_non_null(c->facts);
+}
+
+mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
+{
+    mr_checkpoint c = begin("vit", update, optimizer);
     c.model.image = 12;
     c.model.patch = 4;
     c.model.hidden = 8;
@@ -32,13 +50,32 @@ mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
     c.model.mlp = 20;
     c.model.classes = 3;
     c.model.dropout = 0.1;
-    if (c.model.card->params(&c.model, &c.params, &err) != MR_OK)
-        fail_msg("%s", err.text);
-    c.values = draw_values(&c.params, update, 0);
-    for (unsigned i = 0; i < c.slots; i++)
-        c.state[i] = draw_values(&c.params, update, 1 + i);
-    c.facts = json_pack("{s:[s, s, s], s:{s:f}}", "classes", "a", "b", "c\xC3\xA9", "options", "lr", 0.1);
-    assert_non_null(c.facts);
+    fill(&c);
+    return c;
+}
+
+mr_checkpoint make_pair_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
+{
+    mr_checkpoint c = begin("bridgetower", update, optimizer);
+    c.model.image = 8;
+    c.model.patch = 4;
+    c.model.hidden = 64;
+    c.model.layers = c.model.cross_layers = 1;
+    c.model.heads = 2;
+    c.model.mlp = 12;
+    c.model.vocab = 11;
+    c.model.positions = 9;
+    c.model.embed = 4;
+    c.model.text = 6;
+    c.model.dropout = 0.1;
+    c.model.attention_dropout = 0.2;
+    c.model.norm_eps = 1e-5;
+    c.model.logit_scale = 2.6592;
+    c.model.frozen = MR_FROZEN_TEXT;
+    fill(&c);
+    mr_buf_printf(&c.tokenizer, "{\"of update\": %d}\n", (int)update);
+    mr_buf_add(&c.tokenizer, "\0\xFF", 2);      /* only bytes, to a checkpoint */
+    assert_false(c.tokenizer.failed);
     return c;
 }
 
@@ -51,6 +88,17 @@ void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool
     assert_int_equal(a->model.compute, b->model.compute);
     assert_int_equal(a->model.every_token, b->model.every_token);
     assert_true(a->model.dropout == b->model.dropout);
+    assert_int_equal(a->model.cross_layers, b->model.cross_layers);
+    assert_int_equal(a->model.vocab, b->model.vocab);
+    assert_int_equal(a->model.positions, b->model.positions);
+    assert_int_equal(a->model.embed, b->model.embed);
+    assert_int_equal(a->model.text, b->model.text);
+    assert_int_equal(a->model.frozen, b->model.frozen);
+    assert_true(a->model.attention_dropout == b->model.attention_dropout);
+    assert_true(a->model.norm_eps == b->model.norm_eps && a->model.logit_scale == b->model.logit_scale);
+    assert_int_equal(a->tokenizer.len, b->tokenizer.len);
+    if (a->tokenizer.len)
+        assert_memory_equal(a->tokenizer.data, b->tokenizer.data, a->tokenizer.len);
     assert_int_equal(a->params.total, b->params.total);
     assert_int_equal(a->params.count, b->params.count);
     assert_memory_equal(a->values, b->values, a->params.total * sizeof(float));

@@ -3,8 +3,11 @@
 #include "support_jpeg.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "buf.h"
+#include "jpeg_trap.h"
+#include "support_pixels.h"
 
 enum { DC_SYMBOLS = 16, AC_SYMBOLS = 256, DC_RANGE = 30000 };
 
@@ -202,4 +205,72 @@ picture jpeg_coded_make(mr_random *r, const jpeg_coded *k)
     picture p = picture_copy(w.out.data, w.out.len);
     mr_buf_free(&w.out);
     return p;
+}
+
+/* ---- any of them ------------------------------------------------------------------------------------------------- */
+
+const jpeg_sampling jpeg_samplings[JPEG_SAMPLINGS] = {
+    {"4:4:4", 3, 1, 1}, {"4:2:2", 3, 2, 1}, {"4:2:0", 3, 2, 2}, {"4:4:0", 3, 1, 2}, {"gray", 1, 1, 1},
+    {"gray 1x2", 1, 1, 2}, {"gray 2x2", 1, 2, 2},
+};
+
+picture jpeg_draw(mr_random *r, unsigned i)
+{
+    const jpeg_sampling *s = &jpeg_samplings[i % JPEG_SAMPLINGS];
+    jpeg_make k = {.width = 5 + (unsigned)mr_random_below(r, 60), .height = 1 + (unsigned)mr_random_below(r, 90),
+                   .components = s->components, .h = {s->h, 1, 1}, .v = {s->v, 1, 1}, .quality = 95,
+                   .restart = i % 2 ? 0 : 1 + (unsigned)mr_random_below(r, 9)};
+    jpeg_coded c = {.width = k.width, .height = k.height, .components = k.components, .h = s->h, .v = s->v,
+                    .restart = k.restart, .ladder = 1 + i % 8, .dc_bits = 8, .ac_bits = 8, .density = 80, .quant = 4};
+    if (c.components == 1)
+        c.h = c.v = 1;
+    return i % 3 ? pixels_jpeg_make(r, &k) : jpeg_coded_make(r, &c);
+}
+
+void jpeg_damage(mr_random *r, picture *p)
+{
+    for (uint64_t n = 1 + mr_random_below(r, 3); n && p->len > 4; n--) {
+        size_t at = p->len - 1 - mr_random_below(r, mr_random_below(r, 2) ? p->len : p->len / 3 + 1);
+        switch (mr_random_below(r, 5)) {
+        case 0: p->len = at; break;
+        case 1: p->bytes[at] = (uint8_t)mr_random_u64(r); break;
+        case 2: p->bytes[at] = 0xff; break;
+        case 3: memmove(p->bytes + at, p->bytes + at + 1, p->len - at - 1), p->len--; break;
+        default: p->bytes[at] ^= (uint8_t)(1 << mr_random_below(r, 8));
+        }
+    }
+}
+
+typedef struct taking {
+    mr_jpeg_trap trap;
+    struct jpeg_decompress_struct cinfo;
+    uint8_t *row;
+} taking;
+
+static void take_all(taking *t, picture p)
+{
+    struct jpeg_decompress_struct *c = &t->cinfo;
+    if (setjmp(t->trap.out))
+        return;
+    mr_jpeg_trap_create(&t->trap, c);
+    jpeg_mem_src(c, p.bytes, p.len);
+    jpeg_read_header(c, TRUE);
+    jpeg_start_decompress(c);
+    t->row = malloc((size_t)c->output_width * (size_t)c->output_components);
+    assert_non_null(t->row);
+    while (c->output_scanline < c->output_height)
+        jpeg_read_scanlines(c, &t->row, 1);
+    jpeg_finish_decompress(c);
+}
+
+bool jpeg_taken_by_libjpeg(picture p)
+{
+    taking t = {.row = NULL};
+    mr_error err;
+    mr_image_limits limits = mr_image_limits_fill(NULL);
+    mr_jpeg_trap_set(&t.trap, &t.cinfo, &limits, &err);
+    take_all(&t, p);
+    jpeg_destroy_decompress(&t.cinfo);
+    free(t.row);
+    return t.trap.status == MR_OK;
 }

@@ -17,4 +17,17 @@ typedef struct jpeg_coded {
 
 picture jpeg_coded_make(mr_random *r, const jpeg_coded *k);
 
+typedef struct jpeg_sampling {
+    const char *name;
+    uint8_t components, h, v;
+} jpeg_sampling;
+enum { JPEG_SAMPLINGS = 7 };
+extern const jpeg_sampling jpeg_samplings[JPEG_SAMPLINGS];      /* all that millrace's own decoder takes */
+/* The i-th of many small pictures, encoded and coded ones, of every sampling, with and without restart markers. */
+picture jpeg_draw(mr_random *r, unsigned i);
+
+void jpeg_damage(mr_random *r, picture *p);                     /* one to three changes, cuts among them */
+/* Whether libjpeg-turbo decodes all of it, end marker included, without a word. */
+bool jpeg_taken_by_libjpeg(picture p);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "safetensors.h"
 
 static void expect_names(const char *dir, const char *want)
 {
@@ -61,6 +64,79 @@ static void test_round_trip(void **state)
         free(want);
         free(out);
     }
+}
+
+/* The hub's files: their names and sizes, and that others find in them what we say. */
+static void test_pair_model(void **state)
+{
+    char *out = support_path("%s/run", (char *)*state), *dir = support_path("%s/step-00000300", out);
+    char *config = support_path("%s/config.json", dir), *tokenizer = support_path("%s/tokenizer.json", dir);
+    mr_checkpoint c = make_pair_checkpoint(300, MR_ADAMW), light;
+    mr_model_config said = c.model;
+    mr_safetensors *weights;
+    uint64_t bytes = 0, seen = 0;
+    size_t len;
+    mr_error err;
+    if (mr_checkpoint_write(&c, out, 0, &bytes, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    expect_names(dir, "config.json model.safetensors optimizer.npz state.json tokenizer.json ");
+    char *list = support_list(dir), *rest = list;
+    for (char *name; (name = strsep(&rest, "\n")) && *name;) {
+        char *path = support_path("%s/%s", dir, name);
+        seen += support_size(path);
+        free(path);
+    }
+    assert_int_equal(bytes, seen);
+    for (int with_state = 0; with_state < 2; with_state++) {
+        if (mr_checkpoint_read(out, false, with_state, &light, NULL, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        assert_same_checkpoint(&c, &light, with_state);
+        mr_checkpoint_release(&light);
+    }
+    said.embed = said.vocab = 0;
+    if (c.model.card->configure(config, &said, &err) != MR_OK || mr_safetensors_open(dir, &weights, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(said.embed, c.model.embed);
+    assert_int_equal(said.vocab, c.model.vocab);
+    assert_int_equal(mr_safetensors_count(weights), c.params.count);
+    for (size_t i = 0; i < c.params.count; i++) {
+        const mr_param *p = &c.params.items[i];
+        const mr_tensor *t = mr_safetensors_find(weights, p->name);
+        assert_true(t && t->count == p->count && t->dims == p->dims);
+        assert_memory_equal(t->bytes, c.values + p->offset, p->count * sizeof(float));
+    }
+    mr_safetensors_free(weights);
+    uint8_t *text = support_read(tokenizer, &len);
+    assert_int_equal(len, c.tokenizer.len);
+    assert_memory_equal(text, c.tokenizer.data, len);
+    mr_buf_free(&c.tokenizer);                  /* and one without */
+    write_checkpoint(&c, out, 0);
+    expect_names(dir, "config.json model.safetensors optimizer.npz state.json ");
+    light = read_checkpoint(dir);
+    assert_same_checkpoint(&c, &light, true);
+    mr_checkpoint_release(&light);
+    mr_checkpoint_release(&c);
+    free(text);
+    free(list);
+    free(tokenizer);
+    free(config);
+    free(dir);
+    free(out);
+}
+
+/* A tokenizer belongs to the checkpoint, not to the form of the weights. */
+static void test_tokenizer_alone(void **state)
+{
+    char *dir = support_path("%s/step-00000100", (char *)*state);
+    mr_checkpoint c = make_checkpoint(100, MR_SGD);
+    mr_buf_add_text(&c.tokenizer, "x");
+    write_checkpoint(&c, *state, 0);
+    expect_names(dir, "optimizer.npz state.json tokenizer.json weights.npz ");
+    mr_checkpoint back = read_checkpoint(dir);
+    assert_same_checkpoint(&c, &back, true);
+    mr_checkpoint_release(&back);
+    mr_checkpoint_release(&c);
+    free(dir);
 }
 
 static void test_same_state_same_bytes(void **state)
@@ -241,12 +317,18 @@ static void test_aside(void **state)
 
 /* ---- kills and full disks ---------------------------------------------------------------------------------------- */
 
+/* Of the two ways in which weights are kept. */
+static mr_checkpoint make_either(bool pairs, uint64_t update)
+{
+    return pairs ? make_pair_checkpoint(update, MR_ADAMW) : make_checkpoint(update, MR_ADAMW);
+}
+
 /* Writes the steps 10, 20, 20, 30 ... for ever, telling each by a byte in a pipe. */
-static void write_for_ever(const char *out, int told)
+static void write_for_ever(const char *out, bool pairs, int told)
 {
     for (uint64_t update = 10;; update += 10)
         for (int twice = 0; twice <= (update % 20 == 0); twice++) {
-            mr_checkpoint c = make_checkpoint(update, MR_ADAMW);
+            mr_checkpoint c = make_either(pairs, update);
             uint8_t done = (uint8_t)(update / 10);
             if (mr_checkpoint_write(&c, out, 2, NULL, NULL) != MR_OK || write(told, &done, 1) != 1)
                 _exit(1);
@@ -271,7 +353,7 @@ static void assert_all_whole(const char *out)
 
 static void test_kill(void **state)
 {
-    enum { ROUNDS = 25 };
+    enum { ROUNDS = 30 };
     mr_random rnd = support_random();
     for (int round = 0; round < ROUNDS; round++) {
         char *out = support_path("%s/run-%d", (char *)*state, round);
@@ -280,7 +362,7 @@ static void test_kill(void **state)
         assert_int_equal(pipe(told), 0);
         pid_t pid = fork();
         if (pid == 0)
-            write_for_ever(out, told[1]);
+            write_for_ever(out, round % 2, told[1]);
         close(told[1]);
         for (uint64_t n = mr_random_between(&rnd, 1, 4); n > 0; n--)
             assert_int_equal(read(told[0], &byte, 1), 1);
@@ -295,7 +377,7 @@ static void test_kill(void **state)
         assert_all_whole(out);
         mr_checkpoint c = read_checkpoint(out);
         assert_true(c.update == last * 10u || c.update == last * 10u + 10);
-        mr_checkpoint same = make_checkpoint(c.update, MR_ADAMW);
+        mr_checkpoint same = make_either(round % 2, c.update);
         assert_same_checkpoint(&same, &c, true);
         write_checkpoint(&same, out, 1);
         char *want = support_path("step-%08llu ", (unsigned long long)c.update);
@@ -309,39 +391,42 @@ static void test_kill(void **state)
 
 static void test_full_disk(void **state)
 {
-    char *out = support_path("%s/run", (char *)*state);
-    mr_checkpoint c = make_checkpoint(100, MR_SGD), next = make_checkpoint(200, MR_SGD);
     struct rlimit old;
-    write_checkpoint(&c, out, 1);
     getrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, SIG_IGN);
-    for (rlim_t most = 0; most < 12000; most += 1700) {
-        struct rlimit limit = {most, old.rlim_max};
-        mr_error err = {0};
-        setrlimit(RLIMIT_FSIZE, &limit);
-        mr_status status = mr_checkpoint_write(&next, out, 1, NULL, &err);
-        setrlimit(RLIMIT_FSIZE, &old);
-        assert_int_equal(status, MR_SYSTEM);
-        if (!strstr(err.text, strerror(EFBIG)) || !strstr(err.text, "step-00000200/"))
-            fail_msg("%s", err.text);
-        expect_names(out, "step-00000100 ");
-        mr_checkpoint back = read_checkpoint(out);
-        assert_same_checkpoint(&c, &back, true);
-        mr_checkpoint_release(&back);
+    for (int pairs = 0; pairs < 2; pairs++) {
+        char *out = support_path("%s/run-%d", (char *)*state, pairs);
+        mr_checkpoint c = make_either(pairs, 100), next = make_either(pairs, 200);
+        const rlim_t weights = next.params.elements * sizeof(float);
+        write_checkpoint(&c, out, 1);
+        for (rlim_t most = 0; most < weights; most += most < 2000 ? 500 : weights / 6) {
+            struct rlimit limit = {most, old.rlim_max};
+            mr_error err = {0};
+            setrlimit(RLIMIT_FSIZE, &limit);
+            mr_status status = mr_checkpoint_write(&next, out, 1, NULL, &err);
+            setrlimit(RLIMIT_FSIZE, &old);
+            assert_int_equal(status, MR_SYSTEM);
+            if (!strstr(err.text, strerror(EFBIG)) || !strstr(err.text, "step-00000200/"))
+                fail_msg("%s", err.text);
+            expect_names(out, "step-00000100 ");
+            mr_checkpoint back = read_checkpoint(out);
+            assert_same_checkpoint(&c, &back, true);
+            mr_checkpoint_release(&back);
+        }
+        write_checkpoint(&next, out, 1);
+        expect_names(out, "step-00000200 ");
+        mr_checkpoint_release(&next);
+        mr_checkpoint_release(&c);
+        free(out);
     }
-    write_checkpoint(&next, out, 1);
-    expect_names(out, "step-00000200 ");
-    mr_checkpoint_release(&next);
-    mr_checkpoint_release(&c);
-    free(out);
 }
 
 static void test_misuse(void **state)
 {
     char *out = support_path("%s/run", (char *)*state);
     mr_error err;
-    for (int i = 0; i < 8; i++) {
-        mr_checkpoint c = make_checkpoint(100, MR_SGD);
+    for (int i = 0; i < 12; i++) {
+        mr_checkpoint c = i < 11 ? make_checkpoint(100, MR_SGD) : make_pair_checkpoint(100, MR_SGD);
         mr_checkpoint bad = c;
         switch (i) {
         case 0: bad.slots = 2; break;
@@ -351,7 +436,11 @@ static void test_misuse(void **state)
         case 4: bad.best_update = 101; break;
         case 5: bad.values = NULL; break;
         case 6: bad.state[0] = NULL; break;
-        default: bad.model.name[0] = '\xFF';
+        case 7: bad.model.name[0] = '\xFF'; break;
+        case 8: bad.model.logit_scale = NAN; break;
+        case 9: bad.model.frozen = 4; break;
+        case 10: bad.tokenizer.len = (64 << 20) + 1; break;
+        default: bad.model.vocab = 0;           /* cannot be described */
         }
         assert_int_equal(mr_checkpoint_write(&bad, out, 0, NULL, &err), MR_MISUSE);
         assert_int_equal(err.status, MR_MISUSE);
@@ -370,6 +459,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_round_trip),
+        IN_TMPDIR(test_pair_model),
+        IN_TMPDIR(test_tokenizer_alone),
         IN_TMPDIR(test_same_state_same_bytes),
         IN_TMPDIR(test_which_one),
         IN_TMPDIR(test_replacing),

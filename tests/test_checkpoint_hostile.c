@@ -2,14 +2,26 @@
  * Invariant: each is refused by MR_BAD_DATA, and the sentence names the file, and the key where there is one. */
 #include "support_checkpoint.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checkpoint_parts.h"
 #include "manifest.h"
+#include "safetensors.h"
 
+/* The files of the two ways in which weights are kept. */
 static const char *const files[] = {"weights.npz", "optimizer.npz", "state.json"};
+static const char *const pair_files[] = {"model.safetensors", "config.json", "tokenizer.json", "optimizer.npz",
+                                         "state.json"};
+
+static void put_pair_step(const char *output, uint64_t update)
+{
+    mr_checkpoint c = make_pair_checkpoint(update, MR_SGD);
+    write_checkpoint(&c, output, 0);
+    mr_checkpoint_release(&c);
+}
 
 /* Expects a refusal that has these words in it. */
 static void refused(const char *dir, const char *a, const char *b)
@@ -24,47 +36,58 @@ static void refused(const char *dir, const char *a, const char *b)
     assert_null(c.values);
 }
 
-static void test_damage(void **state)
+/* One file of a whole checkpoint changed in many ways, cut, made longer, taken away. */
+static void damage(const char *tmp, const char *out, const char *file, int rounds)
 {
     mr_random rnd = support_random();
-    for (size_t f = 0; f < MR_COUNT(files); f++) {
-        char *out = support_path("%s/run", (char *)*state), *dir = support_path("%s/step-00000010", out);
-        char *path = support_path("%s/%s", dir, files[f]), *away = support_path("%s/away", (char *)*state);
-        size_t len;
-        put_step(out, 10, 0, 0.5, 10);
-        uint8_t *bytes = support_read(path, &len);
-        for (int i = 0; i < 300; i++) {
-            size_t at = i < 40 ? (size_t)i : i < 80 ? len - 1 - (size_t)(i - 40) : mr_random_below(&rnd, len);
-            uint8_t bit = (uint8_t)(1u << mr_random_below(&rnd, 8));
-            bytes[at] ^= bit;
-            support_write(path, bytes, len);
-            refused(out, files[f], "damaged");
-            bytes[at] ^= bit;
-        }
-        const size_t cuts[] = {0, 1, len / 2, len - 1};
-        for (size_t i = 0; i < MR_COUNT(cuts); i++) {
-            support_write(path, bytes, cuts[i]);
-            refused(out, files[f], "damaged");
-        }
-        uint8_t *more = realloc(bytes, len + 1);
-        assert_non_null(more);
-        support_write(path, more, len + 1);
-        refused(out, files[f], "damaged");
-        support_write(path, more, len);
-        mr_checkpoint c = read_checkpoint(out);
-        mr_checkpoint_release(&c);
-        assert_int_equal(rename(path, away), 0);
-        refused(out, files[f], "missing");
-        refused(dir, files[f], "missing");
-        assert_int_equal(symlink(away, path), 0);
-        refused(out, files[f], "link");
-        unlink(path);
-        free(more);
-        free(away);
-        free(path);
-        free(dir);
-        free(out);
+    char *dir = support_path("%s/step-00000010", out), *path = support_path("%s/%s", dir, file);
+    char *away = support_path("%s/away", tmp);
+    size_t len;
+    uint8_t *bytes = support_read(path, &len);
+    for (int i = 0; i < rounds; i++) {
+        size_t at = i < 40 ? (size_t)i : i < 80 ? len - 1 - (size_t)(i - 40) : mr_random_below(&rnd, len);
+        uint8_t bit = (uint8_t)(1u << mr_random_below(&rnd, 8));
+        bytes[at % len] ^= bit;
+        support_write(path, bytes, len);
+        refused(out, file, "damaged");
+        bytes[at % len] ^= bit;
     }
+    const size_t cuts[] = {0, 1, len / 2, len - 1};
+    for (size_t i = 0; i < MR_COUNT(cuts); i++) {
+        support_write(path, bytes, cuts[i]);
+        refused(out, file, "damaged");
+    }
+    uint8_t *more = realloc(bytes, len + 1);
+    assert_non_null(more);
+    support_write(path, more, len + 1);
+    refused(out, file, "damaged");
+    support_write(path, more, len);
+    mr_checkpoint c = read_checkpoint(out);
+    mr_checkpoint_release(&c);
+    assert_int_equal(rename(path, away), 0);
+    refused(out, file, "missing");
+    refused(dir, file, "missing");
+    assert_int_equal(symlink(away, path), 0);
+    refused(out, file, "link");
+    unlink(path);
+    assert_int_equal(rename(away, path), 0);
+    free(more);
+    free(away);
+    free(path);
+    free(dir);
+}
+
+static void test_damage(void **state)
+{
+    char *out = support_path("%s/run", (char *)*state), *pairs = support_path("%s/pairs", (char *)*state);
+    put_step(out, 10, 0, 0.5, 10);
+    for (size_t f = 0; f < MR_COUNT(files); f++)
+        damage(*state, out, files[f], 300);
+    put_pair_step(pairs, 10);
+    for (size_t f = 0; f < MR_COUNT(pair_files); f++)
+        damage(*state, pairs, pair_files[f], 100);
+    free(pairs);
+    free(out);
 }
 
 static void test_without_optimizer(void **state)
@@ -97,11 +120,35 @@ static mr_buf edited(const char *text, size_t len, const char *from, const char 
     return out;
 }
 
+typedef struct edit {
+    const char *from, *to, *file, *why;
+} edit;
+
+/* Each edit alone is refused; none at all is not. */
+static void try_edits(const char *out, const edit *edits, size_t count)
+{
+    char *dir = support_path("%s/step-00000010", out), *path = support_path("%s/state.json", dir);
+    size_t len;
+    char *text = (char *)support_read(path, &len);
+    for (size_t i = 0; i < count; i++) {
+        mr_buf bad = edited(text, len, edits[i].from, edits[i].to);
+        support_write(path, bad.data, bad.len);
+        refused(out, edits[i].file, edits[i].why);
+        mr_buf_free(&bad);
+    }
+    mr_buf same = edited(text, len, "\"update\"", "\"update\"");     /* the edit alone is no fault */
+    support_write(path, same.data, same.len);
+    mr_checkpoint c = read_checkpoint(out);
+    mr_checkpoint_release(&c);
+    mr_buf_free(&same);
+    free(text);
+    free(path);
+    free(dir);
+}
+
 static void test_edited_state(void **state)
 {
-    static const struct {
-        const char *from, *to, *file, *why;
-    } edits[] = {
+    static const edit edits[] = {
         {"\"millrace\": \"checkpoint\"", "\"millrace\": \"dataset\"", "state.json", "not a checkpoint"},
         {"\"format\": 1", "\"format\": 2", "state.json", "has format 2"},
         {"\"update\": 10", "\"update\": -10", "state.json", "\"update\""},
@@ -118,6 +165,7 @@ static void test_edited_state(void **state)
         {"\"best_update\": 0", "\"best_update\": 11", "state.json", "\"best_update\""},
         {"\"card\": \"vit\"", "\"card\": \"ViT-B_16\"", "state.json", "\"card\""},
         {"\"name\": \"vit\"", "\"name\": \"a model by a name of much too many letters\"", "state.json", "\"name\""},
+        {"\"image\": 12", "\"images\": 12", "state.json", "\"image\" is missing"},
         {"\"hidden\": 8", "\"hidden\": 0", "state.json", "\"model\" makes no sense"},
         {"\"hidden\": 8", "\"hidden\": 4294967296", "state.json", "\"hidden\""},
         {"\"hidden\": 8", "\"hidden\": 4294967288", "state.json", "\"model\" makes no sense"},
@@ -138,25 +186,149 @@ static void test_edited_state(void **state)
         {"\"facts\": {", "\"facts\": [], \"fact\": {", "state.json", "\"facts\""},
         {"\"facts\": {", "\"facts\": {}, \"facts\": {", "state.json", "duplicate"},
         {"{\n", "[\n", "state.json", "line"},
+        {"\"frozen\": 0", "\"frozen\": 4", "state.json", "\"frozen\""},
+        {"\"norm_eps\": 0.0", "\"norm_eps\": 0", "state.json", "\"norm_eps\""},
+        {"\"files\": {", "\"files\": {\"tokenizer.json\": {\"bytes\": 67108865, \"xxh3_128\": "
+         "\"00000000000000000000000000000000\"}, ", "state.json", "more than 64 MiB"},
+        {"\"files\": {", "\"files\": {\"tokenizer.json\": {\"bytes\": 7, \"xxh3_128\": "
+         "\"00000000000000000000000000000000\"}, ", "tokenizer.json", "missing"},
     };
-    char *dir = support_path("%s/step-00000010", (char *)*state), *path = support_path("%s/state.json", dir);
-    size_t len;
     put_step(*state, 10, 0, -1, 0);
-    char *text = (char *)support_read(path, &len);
-    for (size_t i = 0; i < MR_COUNT(edits); i++) {
-        mr_buf bad = edited(text, len, edits[i].from, edits[i].to);
-        support_write(path, bad.data, bad.len);
-        refused(*state, edits[i].file, edits[i].why);
-        mr_buf_free(&bad);
+    try_edits(*state, edits, MR_COUNT(edits));
+}
+
+static void test_edited_pair_state(void **state)
+{
+    static const edit edits[] = {
+        {"\"vocab\": 11", "\"vocab\": 0", "state.json", "\"model\" makes no sense"},
+        {"\"vocab\": 11", "\"vocab\": 12", "model.safetensors", "has the shape [11, 64], the model needs [12, 64]"},
+        {"\"vocab\": 11", "\"vocab\": 1000000", "model.safetensors", "too small"},
+        {"\"cross_layers\": 1", "\"cross_layers\": -1", "state.json", "\"cross_layers\""},
+        {"\"card\": \"bridgetower\"", "\"card\": \"vit\"", "state.json", "\"model\" makes no sense"},
+        {"\"model.safetensors\": {", "\"weights.npz\": {", "state.json", "\"model.safetensors\""},
+        {"\"config.json\": {", "\"config\": {", "state.json", "\"config.json\""},
+        {"\"tokenizer.json\": {", "\"tokenizer.json\": [], \"other\": {", "state.json", "\"tokenizer.json\""},
+        {"\"logit_scale\": 2", "\"logit_scale\": 1e300, \"other\": 2", "state.json", "\"model\" makes no sense"},
+    };
+    put_pair_step(*state, 10);
+    try_edits(*state, edits, MR_COUNT(edits));
+}
+
+/* As a millrace before pairs wrote it: without the members that came with them. */
+static void test_older_state(void **state)
+{
+    static const char *const later[] = {"cross_layers", "vocab", "positions", "embed", "text", "frozen",
+                                        "attention_dropout", "norm_eps", "logit_scale"};
+    char *path = support_path("%s/step-00000010/state.json", (char *)*state);
+    put_step(*state, 10, 0, -1, 0);
+    for (size_t i = 0; i < MR_COUNT(later); i++) {
+        size_t len;
+        char *text = (char *)support_read(path, &len), *line = support_path("\n  \"%s\": 0", later[i]);
+        char *at = strstr(text, line), *end = at ? strchr(at + 1, '\n') : NULL;
+        if (!end)
+            fail_msg("%s does not stand in the state as 0", later[i]);
+        char *whole = support_path("%.*s", (int)(end - at), at);
+        mr_buf without = edited(text, len, whole, "");
+        support_write(path, without.data, without.len);
+        mr_buf_free(&without);
+        free(whole);
+        free(line);
+        free(text);
     }
-    mr_buf same = edited(text, len, "\"update\"", "\"update\"");     /* the edit alone is no fault */
-    support_write(path, same.data, same.len);
-    mr_checkpoint c = read_checkpoint(*state);
+    mr_checkpoint c = make_checkpoint(10, MR_SGD), back = read_checkpoint(*state);
+    assert_same_checkpoint(&c, &back, true);
+    mr_checkpoint_release(&back);
     mr_checkpoint_release(&c);
-    mr_buf_free(&same);
-    free(text);
     free(path);
-    free(dir);
+}
+
+/* Puts the digest of what stands there now into state.json: the file is believed no more for that. */
+static void seal_tensors(const char *out)
+{
+    char *path = support_path("%s/step-00000010/model.safetensors", out);
+    char *state = support_path("%s/step-00000010/state.json", out), hex[33];
+    size_t len, file_len;
+    uint8_t *file = support_read(path, &file_len), hash[16];
+    char *text = (char *)support_read(state, &len), *at = strstr(text, "\"model.safetensors\": {");
+    assert_non_null(at);
+    char *old = support_path("%.*s", (int)(strchr(at, '}') - at), at);
+    mr_hash128(file, file_len, hash);
+    mr_hex(hash, sizeof hash, hex);
+    char *now = support_path("\"model.safetensors\": {\"bytes\": %zu, \"xxh3_128\": \"%s\"", file_len, hex);
+    mr_buf sealed = edited(text, len, old, now);
+    support_write(state, sealed.data, sealed.len);
+    mr_buf_free(&sealed);
+    free(now);
+    free(old);
+    free(text);
+    free(file);
+    free(state);
+    free(path);
+}
+
+static void write_tensors(const char *out, const mr_tensor_source *tensors, size_t count)
+{
+    char *path = support_path("%s/step-00000010/model.safetensors", out);
+    int fd = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(mr_safetensors_write(fd, path, tensors, count, NULL, NULL), MR_OK);
+    close(fd);
+    free(path);
+    seal_tensors(out);
+}
+
+/* The first tensor's type becomes another one of the same size. */
+static void change_type(const char *out)
+{
+    char *path = support_path("%s/step-00000010/model.safetensors", out);
+    size_t len;
+    uint8_t *file = support_read(path, &len), *at = memmem(file, len, "\"F32\"", 5);
+    assert_non_null(at);
+    at[1] = 'I';
+    support_write(path, file, len);
+    free(file);
+    free(path);
+    seal_tensors(out);
+}
+
+static void test_other_tensors(void **state)
+{
+    put_pair_step(*state, 10);
+    mr_checkpoint c = make_pair_checkpoint(10, MR_SGD);
+    const size_t count = c.params.count;
+    mr_tensor_source *tensors = calloc(count + 1, sizeof *tensors);
+    assert_non_null(tensors);
+    for (size_t i = 0; i < count; i++) {
+        const mr_param *p = &c.params.items[i];
+        tensors[count - 1 - i] = (mr_tensor_source){.name = p->name, .dims = p->dims, .values = c.values + p->offset};
+        memcpy(tensors[count - 1 - i].shape, p->shape, p->dims * sizeof *p->shape);
+    }
+    write_tensors(*state, tensors, count);      /* the order means nothing */
+    mr_checkpoint back = read_checkpoint(*state);
+    assert_same_checkpoint(&c, &back, true);
+    mr_checkpoint_release(&back);
+    tensors[count] = (mr_tensor_source){.name = "one.more", .values = c.values};
+    write_tensors(*state, tensors, count + 1);
+    refused(*state, "model.safetensors", "'one.more' is nothing that this model has");
+    const char *name = tensors[3].name;
+    tensors[3].name = "renamed";
+    write_tensors(*state, tensors, count);
+    refused(*state, "model.safetensors", "is missing");
+    tensors[3].name = name;
+    write_tensors(*state, tensors, count);
+    change_type(*state);
+    refused(*state, "model.safetensors", "is not of float32");
+    size_t flat = 0;
+    while (tensors[flat].dims != 2)
+        flat++;
+    tensors[flat].dims = 1;
+    write_tensors(*state, tensors, count);
+    refused(*state, "model.safetensors", "has the shape");
+    tensors[flat].dims = 3;
+    tensors[flat].shape[2] = 1;
+    write_tensors(*state, tensors, count);
+    refused(*state, "model.safetensors", "has the shape");
+    mr_checkpoint_release(&c);
+    free(tensors);
 }
 
 /* A checkpoint's name without what belongs in it is damage, not "none here": a run must not begin anew over it. */
@@ -194,6 +366,9 @@ int main(void)
         IN_TMPDIR(test_damage),
         IN_TMPDIR(test_without_optimizer),
         IN_TMPDIR(test_edited_state),
+        IN_TMPDIR(test_edited_pair_state),
+        IN_TMPDIR(test_older_state),
+        IN_TMPDIR(test_other_tensors),
         IN_TMPDIR(test_empty_step),
         cmocka_unit_test(test_names),
     };

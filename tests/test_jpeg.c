@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jpeg_region.h"
+#include "pixels_parts.h"
 #include "support_jpeg.h"
 #include "support_pixels.h"
 
@@ -35,11 +36,6 @@ static void expect_taken(const ways *w, bool taken, const char *what)
 
 /* ---- sound pictures ---------------------------------------------------------------------------------------------- */
 
-static const struct { const char *name; uint8_t components, h, v; } samplings[] = {
-    {"4:4:4", 3, 1, 1}, {"4:2:2", 3, 2, 1}, {"4:2:0", 3, 2, 2}, {"4:4:0", 3, 1, 2}, {"gray", 1, 1, 1},
-    {"gray 1x2", 1, 1, 2}, {"gray 2x2", 1, 2, 2},
-};
-
 static void check(mr_random *rnd, picture p, int times, const char *what)
 {
     unsigned channels;
@@ -58,15 +54,15 @@ static void pictures_of_every_size_and_sampling(void **state)
 {
     mr_random rnd = support_random();
     (void)state;
-    for (size_t i = 0; i < MR_COUNT(samplings); i++) {
+    for (size_t i = 0; i < JPEG_SAMPLINGS; i++) {
         for (unsigned n = 0; n < 60; n++) {
-            unsigned narrowest = samplings[i].h == 2 && samplings[i].components == 3 ? 5 : 1;
+            unsigned narrowest = jpeg_samplings[i].h == 2 && jpeg_samplings[i].components == 3 ? 5 : 1;
             jpeg_make k = {.width = narrowest + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 180)),
                            .height = 1 + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 120)),
-                           .components = samplings[i].components, .h = {samplings[i].h, 1, 1},
-                           .v = {samplings[i].v, 1, 1}, .quality = 1 + (unsigned)mr_random_below(&rnd, 100),
+                           .components = jpeg_samplings[i].components, .h = {jpeg_samplings[i].h, 1, 1},
+                           .v = {jpeg_samplings[i].v, 1, 1}, .quality = 1 + (unsigned)mr_random_below(&rnd, 100),
                            .restart = n % 3 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 40), .optimized = n & 1};
-            check(&rnd, pixels_jpeg_make(&rnd, &k), 6, samplings[i].name);
+            check(&rnd, pixels_jpeg_make(&rnd, &k), 6, jpeg_samplings[i].name);
         }
     }
 }
@@ -82,18 +78,18 @@ static void streams_that_no_encoder_makes(void **state)
 #else
     const unsigned most = 7, quant = 8;
 #endif
-    for (size_t i = 0; i < MR_COUNT(samplings); i++) {
+    for (size_t i = 0; i < JPEG_SAMPLINGS; i++) {
         for (unsigned n = 0; n < 90; n++) {
             jpeg_coded k = {.width = 5 + (unsigned)mr_random_below(&rnd, 70),
-                            .height = 1 + (unsigned)mr_random_below(&rnd, 70), .components = samplings[i].components,
-                            .h = samplings[i].h, .v = samplings[i].v, .ladder = 1 + n % 8,
+                            .height = 1 + (unsigned)mr_random_below(&rnd, 70), .components = jpeg_samplings[i].components,
+                            .h = jpeg_samplings[i].h, .v = jpeg_samplings[i].v, .ladder = 1 + n % 8,
                             .restart = n % 2 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 9),
                             .dc_bits = n % 5 ? most : 5, .ac_bits = 1 + (unsigned)mr_random_below(&rnd, most),
                             .density = (unsigned)mr_random_below(&rnd, 101)};
             if (k.components == 1)
                 k.h = k.v = 1;
             k.quant = n % 3 == 0 ? quant : n % 3 == 1 ? 8 : 1;
-            check(&rnd, jpeg_coded_make(&rnd, &k), 4, samplings[i].name);
+            check(&rnd, jpeg_coded_make(&rnd, &k), 4, jpeg_samplings[i].name);
         }
     }
 }
@@ -194,40 +190,16 @@ static void expect_one_judgement(const ways *w, picture p, const mr_image_facts 
     }
 }
 
-static void damage(mr_random *rnd, picture *p)
-{
-    for (uint64_t n = 1 + mr_random_below(rnd, 3); n && p->len > 4; n--) {
-        size_t at = p->len - 1 - mr_random_below(rnd, mr_random_below(rnd, 2) ? p->len : p->len / 3 + 1);
-        switch (mr_random_below(rnd, 5)) {
-        case 0: p->len = at; break;
-        case 1: p->bytes[at] = (uint8_t)mr_random_u64(rnd); break;
-        case 2: p->bytes[at] = 0xff; break;
-        case 3: memmove(p->bytes + at, p->bytes + at + 1, p->len - at - 1), p->len--; break;
-        default: p->bytes[at] ^= (uint8_t)(1 << mr_random_below(rnd, 8));
-        }
-    }
-}
-
 static void damage_is_judged_as_by_libjpeg(void **state)
 {
     mr_random rnd = support_random();
     ways w = ways_open();
     (void)state;
     for (unsigned i = 0; i < 1500; i++) {
-        size_t n = i % MR_COUNT(samplings);
-        jpeg_make k = {.width = 5 + (unsigned)mr_random_below(&rnd, 60),
-                       .height = 1 + (unsigned)mr_random_below(&rnd, 90), .components = samplings[n].components,
-                       .h = {samplings[n].h, 1, 1}, .v = {samplings[n].v, 1, 1}, .quality = 95,
-                       .restart = i % 2 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 9)};
-        jpeg_coded c = {.width = k.width, .height = k.height, .components = k.components, .h = samplings[n].h,
-                        .v = samplings[n].v, .restart = k.restart, .ladder = 1 + i % 8, .dc_bits = 8, .ac_bits = 8,
-                        .density = 80, .quant = 4};
-        if (c.components == 1)
-            c.h = c.v = 1;
-        picture p = i % 3 ? pixels_jpeg_make(&rnd, &k) : jpeg_coded_make(&rnd, &c), bad;
+        picture p = jpeg_draw(&rnd, i), bad;
         mr_image_facts f = pixels_facts(p);
         bad = picture_copy(p.bytes, p.len);
-        damage(&rnd, &bad);
+        jpeg_damage(&rnd, &bad);
         picture exact = picture_copy(bad.bytes, bad.len);
         for (int times = 0; times < 4; times++)
             expect_one_judgement(&w, exact, &f, pixels_region(&rnd, f.width, f.height));

@@ -1,7 +1,7 @@
 /* checkpoint.c - writing a checkpoint: files, sync, rename, then what it makes superfluous goes.
  * Invariant: under its own name a checkpoint is whole or absent, whenever the process or the machine stops.
  *
- *      .step-N.tmp-PID/weights.npz    \ side by side; each synced, then
+ *      .step-N.tmp-PID/weights.npz    \ side by side, and what else there is; each synced, then
  *                      optimizer.npz  / state.json with their digests, the directory, then
  *      step-N  <- rename, or an exchange with the older one of that name; then OUTPUT is synced */
 #include <errno.h>
@@ -25,6 +25,7 @@ void mr_checkpoint_release(mr_checkpoint *c)
     free(c->state[0]);
     free(c->state[1]);
     json_decref(c->facts);
+    mr_buf_free(&c->tokenizer);
     memset(c, 0, sizeof *c);
 }
 
@@ -33,6 +34,7 @@ typedef struct writing {
     const char *output;
     char name[MR_STEP_NAME], temp[MR_STEP_NAME];        /* step-N, .step-N.tmp-PID */
     int output_fd, fd;              /* of OUTPUT and of the temporary directory */
+    mr_buf config;                  /* config.json; empty: none */
     mr_digest digests[MR_FILES];
     uint64_t bytes;
 } writing;
@@ -58,43 +60,28 @@ static mr_status sync_and_close(int fd, const char *shown, mr_status status, mr_
     return status;
 }
 
-/* All parameters' parts of one flat buffer, each as an array "PREFIXname". */
-static mr_status add_arrays(mr_npz_writer *npz, const mr_params *params, const char *prefix, const float *values,
-                            mr_error *err)
+static mr_status write_text(const mr_buf *text, int fd, const char *shown, mr_digest *digest, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < params->count && status == MR_OK; i++) {
-        const mr_param *p = &params->items[i];
-        mr_npz_array array = {.type = MR_NPZ_F32, .dims = p->dims, .count = p->count};
-        snprintf(array.name, sizeof array.name, "%s%s", prefix, p->name);
-        memcpy(array.shape, p->shape, p->dims * sizeof *p->shape);
-        status = mr_npz_add(npz, &array, values + p->offset, err);
-    }
-    return status;
+    *digest = (mr_digest){.bytes = text->len};
+    mr_hash128(text->data, text->len, digest->xxh3_128);
+    return mr_file_write(fd, text->data, text->len, shown, err);
 }
 
-static mr_status write_arrays(void *ctx, size_t file, unsigned worker, mr_error *err)
+/* One of the files, if this checkpoint has it. */
+static mr_status write_file(void *ctx, size_t file, unsigned worker, mr_error *err)
 {
     writing *w = ctx;
-    const mr_checkpoint *c = w->c;
+    const char *name = mr_checkpoint_file(w->c->model.card, file);
+    const mr_buf *text = file == MR_FILE_CONFIG ? &w->config : file == MR_FILE_TOKENIZER ? &w->c->tokenizer : NULL;
     mr_buf shown = {0};
-    mr_npz_writer *npz = NULL;
     int fd = -1;
-    mr_error why;
     (void)worker;
-    mr_status status = create(w, mr_checkpoint_files[file], &shown, &fd, err);
+    if (!name || (text && text->len == 0))
+        return MR_OK;
+    mr_status status = create(w, name, &shown, &fd, err);
     if (status == MR_OK)
-        status = mr_npz_create(fd, mr_buf_text(&shown), &npz, err);
-    if (status == MR_OK && file == MR_FILE_WEIGHTS)
-        status = add_arrays(npz, &c->params, "", c->values, err);
-    for (unsigned slot = 0; slot < c->slots && file == MR_FILE_OPTIMIZER && status == MR_OK; slot++)
-        status = add_arrays(npz, &c->params, mr_checkpoint_prefix(c->optimizer, slot), c->state[slot], err);
-    mr_status finished = mr_npz_finish(npz, &w->digests[file], &why);
-    if (status == MR_OK && finished != MR_OK) {
-        status = finished;
-        if (err)
-            *err = why;
-    }
+        status = text ? write_text(text, fd, mr_buf_text(&shown), &w->digests[file], err)
+                      : mr_arrays_write(w->c, file, fd, mr_buf_text(&shown), &w->digests[file], err);
     if (fd >= 0)
         status = sync_and_close(fd, mr_buf_text(&shown), status, err);
     mr_buf_free(&shown);
@@ -112,7 +99,9 @@ static mr_status write_state(writing *w, mr_error *err)
         status = mr_file_write(fd, text.data, text.len, mr_buf_text(&shown), err);
     if (fd >= 0)
         status = sync_and_close(fd, mr_buf_text(&shown), status, err);
-    w->bytes = text.len + w->digests[MR_FILE_WEIGHTS].bytes + w->digests[MR_FILE_OPTIMIZER].bytes;
+    w->bytes = text.len;
+    for (size_t i = 0; i < MR_FILES; i++)
+        w->bytes += w->digests[i].bytes;
     mr_buf_free(&shown);
     mr_buf_free(&text);
     return status;
@@ -198,7 +187,7 @@ static mr_status write_and_publish(writing *w, mr_error *err)
 {
     mr_status status = make_temp(w, err);
     if (status == MR_OK)
-        status = mr_pool_run(MR_FILES, MR_FILES, write_arrays, w, err);
+        status = mr_pool_run(MR_FILES, MR_FILES, write_file, w, err);
     if (status == MR_OK)
         status = write_state(w, err);
     if (status == MR_OK)
@@ -221,6 +210,8 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     mr_buf_free(&unused);
     if (status == MR_OK && (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1])))
         status = mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
+    if (status == MR_OK && c->model.card->describe)
+        status = c->model.card->describe(&c->model, &w.config, err);
     if (status == MR_OK)
         status = open_output(&w, err);
     if (status == MR_OK)
@@ -233,6 +224,7 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
         status = remove_older(&w, keep, err);
     if (w.output_fd >= 0)
         close(w.output_fd);
+    mr_buf_free(&w.config);
     if (status == MR_OK && bytes)
         *bytes = w.bytes;
     return status;

@@ -2,9 +2,13 @@
  * Invariant: a directory named step-NNNNNNNN is complete: it was written under another name, synced and renamed, and is
  * renamed away before it is removed.
  *
- *      OUTPUT/step-00000200/weights.npz     the parameters by name, as the model's foreign files have them
+ *      OUTPUT/step-00000200/weights.npz     the parameters by name, as the model's foreign files have them; of a model
+ *                                           that the hub knows (mr_model_card.describe) these two in its place:
+ *                           model.safetensors
+ *                           config.json     what describe() says
  *                           optimizer.npz   "momentum/NAME", or "m/NAME" and "v/NAME"
- *                           state.json      everything else, and bytes and XXH3-128 of the two; sealed as a manifest is
+ *                           tokenizer.json  if there is one
+ *                           state.json      everything else, and bytes and XXH3-128 of the others; sealed as a manifest
  *             .step-00000300.tmp-PID/     being written by that process
  */
 #ifndef MR_CHECKPOINT_H
@@ -24,9 +28,10 @@ typedef struct mr_checkpoint {
     uint64_t update;                /* updates done */
     mr_cursor cursor;               /* the next sample to come */
     uint64_t seed;
-    double accuracy, best_accuracy; /* of the last evaluation and of the best one; -1: none yet */
+    double accuracy, best_accuracy; /* of the last evaluation and of the best one, 0 to 1; -1: none yet */
     uint64_t best_update;
     json_t *facts;                  /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
+    mr_buf tokenizer;               /* tokenizer.json, its bytes as they are; empty: there is none */
 } mr_checkpoint;
 
 /* Contents, not the struct; a zeroed one is fine. */
@@ -36,7 +41,8 @@ void mr_checkpoint_release(mr_checkpoint *c);
  * that name), then removes what is older than the newest `keep` up to this one (0: nothing is removed) but never the
  * best one; what cannot be removed is tried again next time.  *bytes: written, may be NULL.
  * MR_SYSTEM: not written (the disk is full ...); what was there before is untouched.  MR_MISUSE: the state makes no
- * sense: another number of slots than the optimizer's, an accuracy outside of 0 to 1 ... */
+ * sense: another number of slots than the optimizer's, an accuracy outside of 0 to 1, a model that cannot be
+ * described ... */
 mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes,
                               mr_error *err);
 
@@ -45,7 +51,7 @@ mr_status mr_checkpoint_sweep(const char *output, mr_error *err);
 
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
- * and may be missing.  *found: the directory, caller frees; may be NULL.
+ * and may be missing.  config.json is for others: what this reader believes of the model stands in state.json.  *found: the directory, caller frees; may be NULL.
  * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file. */
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err);

@@ -18,6 +18,7 @@ typedef struct reading {
     mr_checkpoint made;
     char *dir;                      /* of the checkpoint */
     int fd;
+    bool with_state;
     mr_digest digests[MR_FILES];
 } reading;
 
@@ -140,7 +141,7 @@ static mr_status find(const char *path, bool best, reading *r, mr_error *err)
     return status;
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, const char *name, mr_error *err)
 {
@@ -155,109 +156,40 @@ static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, cons
     return status;
 }
 
-typedef struct arrays {             /* of one file: `slots` buffers of all parameters each */
-    const char *name;
-    mr_npz_reader *npz;
-    const mr_params *params;
-    const char *prefixes[2];
-    unsigned slots;
-    float *buffers[2];
-    bool *seen;                     /* [slots * params->count] */
-    size_t taken;
-} arrays;
-
-/* The parameter an array is of; files are written in order, so the next one comes first. */
-static const mr_param *find_param(const arrays *a, const char *name, unsigned *slot)
+static mr_status read_tokenizer(reading *r, int fd, uint64_t size, const char *name, mr_error *err)
 {
-    const mr_params *p = a->params;
-    for (*slot = 0; *slot < a->slots; ++*slot) {
-        size_t len = strlen(a->prefixes[*slot]);
-        if (strncmp(name, a->prefixes[*slot], len) != 0)
-            continue;
-        const mr_param *next = &p->items[a->taken % p->count], *found;
-        if ((found = strcmp(next->name, name + len) == 0 ? next : mr_params_find(p, name + len)))
-            return found;
-    }
-    return NULL;
-}
-
-static mr_status take_array(arrays *a, const mr_npz_array *array, mr_error *err)
-{
-    char have[256], want[256];
-    unsigned slot;
-    const mr_param *p = find_param(a, array->name, &slot);
-    if (!p)
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is nothing that this model has", a->name, array->name);
-    if (array->type != MR_NPZ_F32)
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not of float32", a->name, array->name);
-    if (array->dims != p->dims || memcmp(array->shape, p->shape, p->dims * sizeof *p->shape) != 0) {
-        mr_shape_text(array->dims, array->shape, have, sizeof have);
-        mr_shape_text(p->dims, p->shape, want, sizeof want);
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, the model needs %s", a->name, array->name, have,
-                       want);
-    }
-    a->seen[slot * a->params->count + (size_t)(p - a->params->items)] = true;
-    a->taken++;
-    return mr_npz_take(a->npz, a->buffers[slot] + p->offset, p->count * sizeof(float), err);
-}
-
-static mr_status take_all(arrays *a, mr_error *err)
-{
-    const mr_npz_array *array;
-    mr_status status;
-    while ((status = mr_npz_next(a->npz, &array, err)) == MR_OK)
-        if ((status = take_array(a, array, err)) != MR_OK)
-            return status;
-    if (status != MR_END)
-        return status;
-    for (size_t i = 0; i < a->slots * a->params->count; i++)
-        if (!a->seen[i])
-            return mr_fail(err, MR_BAD_DATA, "%s: '%s%s' is missing", a->name, a->prefixes[i / a->params->count],
-                           a->params->items[i % a->params->count].name);
-    return MR_OK;
-}
-
-/* The file's buffers; memory only after its bytes were seen to be there. */
-static mr_status load_arrays(reading *r, int fd, size_t file, const char *name, mr_error *err)
-{
-    mr_checkpoint *c = &r->made;
-    arrays a = {.name = name, .params = &c->params, .slots = file == MR_FILE_WEIGHTS ? 1 : c->slots, .prefixes = {""}};
-    if (c->params.elements > r->digests[file].bytes / sizeof(float) / a.slots)
-        return mr_fail(err, MR_BAD_DATA, "%s: is too small for the model's %" PRIu64 " parameters", name,
-                       c->params.elements);
-    for (unsigned i = 0; i < a.slots; i++) {
-        float **buffer = file == MR_FILE_WEIGHTS ? &c->values : &c->state[i];
-        a.buffers[i] = *buffer = mr_alloc(c->params.total, sizeof(float));
-        if (file == MR_FILE_OPTIMIZER)
-            a.prefixes[i] = mr_checkpoint_prefix(c->optimizer, i);
-        if (!a.buffers[i])
-            return mr_fail_memory(err, name);
-    }
-    a.seen = mr_alloc(a.slots * c->params.count, sizeof *a.seen);
-    mr_status status = a.seen ? mr_npz_open_fd(fd, name, &a.npz, err) : mr_fail_memory(err, name);
+    mr_buf *text = &r->made.tokenizer;
+    if (!mr_buf_reserve(text, (size_t)size))
+        return mr_fail_memory(err, name);
+    mr_status status = mr_file_pread(fd, text->data, (size_t)size, 0, name, err);
     if (status == MR_OK)
-        status = take_all(&a, err);
-    mr_npz_reader_free(a.npz);
-    free(a.seen);
+        text->len = (size_t)size;
     return status;
 }
 
-static mr_status read_arrays(void *ctx, size_t file, unsigned worker, mr_error *err)
+/* One of the files, if this checkpoint has it; config.json only has to be what was written. */
+static mr_status read_file(void *ctx, size_t file, unsigned worker, mr_error *err)
 {
     reading *r = ctx;
+    const char *called = mr_checkpoint_file(r->made.model.card, file);
     mr_buf shown = {0};
     int fd;
     uint64_t size;
     (void)worker;
-    mr_buf_printf(&shown, "%s/%s", r->dir, mr_checkpoint_files[file]);
-    mr_buf_text(&shown);
+    if (!called || (file == MR_FILE_OPTIMIZER && !r->with_state) ||
+        (file == MR_FILE_TOKENIZER && r->digests[file].bytes == 0))
+        return MR_OK;
+    mr_buf_printf(&shown, "%s/%s", r->dir, called);
+    const char *name = mr_buf_text(&shown);
     mr_status status = mr_buf_status(&shown, err, "reading a checkpoint");
     if (status == MR_OK)
-        status = open_file(r->dir, r->fd, mr_checkpoint_files[file], &fd, &size, err);
+        status = open_file(r->dir, r->fd, called, &fd, &size, err);
     if (status == MR_OK) {
-        status = check_digest(fd, size, &r->digests[file], mr_buf_text(&shown), err);
-        if (status == MR_OK)
-            status = load_arrays(r, fd, file, mr_buf_text(&shown), err);
+        status = check_digest(fd, size, &r->digests[file], name, err);
+        if (status == MR_OK && file == MR_FILE_TOKENIZER)
+            status = read_tokenizer(r, fd, size, name, err);
+        else if (status == MR_OK && file != MR_FILE_CONFIG)
+            status = mr_arrays_read(&r->made, file, fd, size, name, err);
         close(fd);
     }
     mr_buf_free(&shown);
@@ -270,7 +202,8 @@ static mr_status lay_out(reading *r, mr_error *err)
     const mr_model_config *m = &r->made.model;
     mr_error why;
     if (m->layers > r->digests[MR_FILE_WEIGHTS].bytes / LAYER_LEAST)
-        return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"layers\" is more than weights.npz could hold", r->dir);
+        return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"layers\" is more than %s could hold", r->dir,
+                       mr_checkpoint_file(m->card, MR_FILE_WEIGHTS));
     mr_status status = m->card->params(m, &r->made.params, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"model\" makes no sense: %.600s", r->dir, why.text);
@@ -282,14 +215,14 @@ static mr_status lay_out(reading *r, mr_error *err)
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err)
 {
-    reading r = {.fd = -1};
+    reading r = {.fd = -1, .with_state = with_state};
     mr_status status = find(path, best, &r, err);
     if (status == MR_OK)
         status = read_state(r.dir, r.fd, &r.made, r.digests, err);
     if (status == MR_OK)
         status = lay_out(&r, err);
     if (status == MR_OK)
-        status = mr_pool_run(with_state ? MR_FILES : 1, MR_FILES, read_arrays, &r, err);
+        status = mr_pool_run(MR_FILES, MR_FILES, read_file, &r, err);
     if (r.fd >= 0)
         close(r.fd);
     if (status != MR_OK) {

@@ -10,11 +10,19 @@
 #include "manifest.h"
 #include "text.h"
 
-const char *const mr_checkpoint_files[MR_FILES] = {"weights.npz", "optimizer.npz"};
-
 static const char *const optimizers[] = {[MR_SGD] = "sgd", [MR_ADAMW] = "adamw"};
-static const char *const types[] = {[MR_F32] = "float32", [MR_BF16] = "bfloat16"};
 static const char *const prefixes[][2] = {[MR_SGD] = {"momentum/", NULL}, [MR_ADAMW] = {"m/", "v/"}};
+
+/* Without and with a config.json, which goes with the hub's form of the weights. */
+static const char *const files[2][MR_FILES] = {
+    {"weights.npz", "optimizer.npz", NULL, "tokenizer.json"},
+    {"model.safetensors", "optimizer.npz", "config.json", "tokenizer.json"},
+};
+
+const char *mr_checkpoint_file(const mr_model_card *card, size_t file)
+{
+    return files[card->describe != NULL][file];
+}
 
 unsigned mr_checkpoint_slots(mr_optimizer_kind kind)
 {
@@ -26,23 +34,17 @@ const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot)
     return prefixes[kind][slot];
 }
 
-/* The members of "model" that are plain numbers, in the order of mr_model_config. */
-static const struct {
-    const char *key;
-    size_t offset;
-} sizes[] = {
-#define X(member) {#member, offsetof(mr_model_config, member)},
-    X(image) X(patch) X(hidden) X(layers) X(heads) X(mlp) X(classes)
-#undef X
-};
-
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static mr_status check(const mr_checkpoint *c, mr_error *err)
 {
-    if (!c->model.card || (unsigned)c->optimizer >= MR_COUNT(optimizers) ||
-        (unsigned)c->model.compute >= MR_COUNT(types))
-        return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer or type");
+    const mr_model_config *m = &c->model;
+    if (!m->card || (unsigned)c->optimizer >= MR_COUNT(optimizers) || (unsigned)m->compute > MR_BF16 ||
+        m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
+        return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer, type or frozen part");
+    if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) ||
+        !isfinite(m->logit_scale))
+        return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is no number");
     if (c->slots != mr_checkpoint_slots(c->optimizer))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
                        mr_checkpoint_slots(c->optimizer), c->slots);
@@ -55,6 +57,8 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
         if (!(a == -1 || (a >= 0 && a <= 1)))
             return mr_fail(err, MR_MISUSE, "checkpoint: an accuracy of %g is not within 0 to 1", a);
     }
+    if (c->tokenizer.len > MR_TOKENIZER_MAX)
+        return mr_fail(err, MR_MISUSE, "checkpoint: the tokenizer is more than %d MiB", MR_TOKENIZER_MAX >> 20);
     if (c->facts && !json_is_object(c->facts))
         return mr_fail(err, MR_MISUSE, "checkpoint: the facts are no JSON object");
     return MR_OK;
@@ -65,33 +69,17 @@ static json_t *accuracy_json(double accuracy)
     return accuracy < 0 ? json_null() : json_real(accuracy);
 }
 
-static json_t *model_json(const mr_model_config *m)
-{
-    json_t *doc = json_object();
-    bool ok = json_object_set_new(doc, "card", json_string(m->card->name)) == 0 &&
-              json_object_set_new(doc, "name", json_string(m->name)) == 0;
-    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
-        uint32_t value;
-        memcpy(&value, (const char *)m + sizes[i].offset, sizeof value);
-        ok = ok && json_object_set_new(doc, sizes[i].key, json_integer(value)) == 0;
-    }
-    ok = ok && json_object_set_new(doc, "dropout", json_real(m->dropout)) == 0 &&
-         json_object_set_new(doc, "compute", json_string(types[m->compute])) == 0 &&
-         json_object_set_new(doc, "every_token", json_boolean(m->every_token)) == 0;
-    if (ok)
-        return doc;
-    json_decref(doc);
-    return NULL;
-}
-
-static json_t *files_json(const mr_digest files[MR_FILES])
+static json_t *files_json(const mr_model_card *card, const mr_digest digests[MR_FILES])
 {
     json_t *doc = json_object();
     for (size_t i = 0; i < MR_FILES; i++) {
+        const char *name = mr_checkpoint_file(card, i);
         char hex[33];
-        mr_hex(files[i].xxh3_128, sizeof files[i].xxh3_128, hex);
-        json_t *file = json_pack("{s:I, s:s}", "bytes", (json_int_t)files[i].bytes, "xxh3_128", hex);
-        if (json_object_set_new(doc, mr_checkpoint_files[i], file) != 0) {
+        if (!name || (i == MR_FILE_TOKENIZER && digests[i].bytes == 0))
+            continue;
+        mr_hex(digests[i].xxh3_128, sizeof digests[i].xxh3_128, hex);
+        json_t *file = json_pack("{s:I, s:s}", "bytes", (json_int_t)digests[i].bytes, "xxh3_128", hex);
+        if (json_object_set_new(doc, name, file) != 0) {
             json_decref(doc);
             return NULL;
         }
@@ -99,7 +87,7 @@ static json_t *files_json(const mr_digest files[MR_FILES])
     return doc;
 }
 
-mr_status mr_state_write(const mr_checkpoint *c, const mr_digest files[MR_FILES], mr_buf *out, mr_error *err)
+mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILES], mr_buf *out, mr_error *err)
 {
     char seed[24];
     size_t start = out->len;
@@ -114,7 +102,7 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest files[MR_FILES]
                             "seed", seed, "optimizer", optimizers[c->optimizer],
                             "accuracy", accuracy_json(c->accuracy), "best_accuracy", accuracy_json(c->best_accuracy),
                             "best_update", (json_int_t)c->best_update,
-                            "model", model_json(&c->model), "files", files_json(files),
+                            "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests),
                             "facts", c->facts ? json_incref(c->facts) : json_object());
     if (doc)
         status = mr_json_dump(doc, out, err);
@@ -132,21 +120,6 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest files[MR_FILES]
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static mr_status get_word(const json_t *obj, const char *key, const char *name, const char *const *words, size_t count,
-                          unsigned *out, mr_error *err)
-{
-    const char *word;
-    mr_status status = mr_json_get_string(obj, key, name, &word, err);
-    if (status != MR_OK)
-        return status;
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(words[i], word) == 0) {
-            *out = i;
-            return MR_OK;
-        }
-    return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is a word that this millrace does not know", name, key);
-}
-
 static mr_status get_accuracy(const json_t *doc, const char *key, const char *name, double *out, mr_error *err)
 {
     const json_t *value = json_object_get(doc, key);
@@ -156,68 +129,34 @@ static mr_status get_accuracy(const json_t *doc, const char *key, const char *na
     return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is neither null nor a number from 0 to 1", name, key);
 }
 
-/* The card by its own word (not by a preset's), and the fixed-size name. */
-static mr_status get_names(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
+static mr_status get_digest(const json_t *file, const char *called, const char *name, mr_digest *out, mr_error *err)
 {
-    const char *card, *called;
-    mr_status status = mr_json_get_string(doc, "card", name, &card, err);
+    const char *hex;
+    mr_status status = mr_json_get_u64(file, "bytes", name, &out->bytes, err);
     if (status == MR_OK)
-        status = mr_json_get_string(doc, "name", name, &called, err);
-    if (status != MR_OK)
-        return status;
-    if (mr_model_find(card, m, NULL) != MR_OK || strcmp(m->card->name, card) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is a model that this millrace does not know", name);
-    if (strlen(called) >= sizeof m->name)
-        return mr_fail(err, MR_BAD_DATA, "%s: \"name\" of the model is too long", name);
-    snprintf(m->name, sizeof m->name, "%s", called);
-    return MR_OK;
+        status = mr_json_get_string(file, "xxh3_128", name, &hex, err);
+    if (status == MR_OK && !mr_unhex(hex, out->xxh3_128, sizeof out->xxh3_128))
+        status = mr_fail(err, MR_BAD_DATA, "%s: \"xxh3_128\" of %s is not 32 hex digits", name, called);
+    return status;
 }
 
-static mr_status get_model(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
-{
-    json_t *dropout, *every = json_object_get(doc, "every_token");
-    unsigned type = 0;
-    mr_status status = get_names(doc, name, m, err);
-    for (size_t i = 0; i < MR_COUNT(sizes) && status == MR_OK; i++) {
-        uint64_t wide = 0;
-        status = mr_json_get_u64(doc, sizes[i].key, name, &wide, err);
-        if (status == MR_OK && wide > UINT32_MAX)
-            status = mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is too large", name, sizes[i].key);
-        uint32_t value = (uint32_t)wide;
-        memcpy((char *)m + sizes[i].offset, &value, sizeof value);
-    }
-    if (status == MR_OK)
-        status = mr_json_get(doc, "dropout", JSON_REAL, name, &dropout, err);
-    if (status == MR_OK)
-        status = get_word(doc, "compute", name, types, MR_COUNT(types), &type, err);
-    if (status == MR_OK && !json_is_boolean(every))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"every_token\" is neither true nor false", name);
-    if (status != MR_OK)
-        return status;
-    m->dropout = json_real_value(dropout);
-    m->compute = (mr_type)type;
-    m->every_token = json_is_true(every);
-    mr_error why;
-    status = m->card->check(m, &why);
-    return status == MR_OK ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: \"model\" makes no sense: %.800s", name, why.text);
-}
-
-static mr_status get_files(const json_t *doc, const char *name, mr_digest files[MR_FILES], mr_error *err)
+static mr_status get_files(const json_t *doc, const mr_model_card *card, const char *name, mr_digest digests[MR_FILES],
+                           mr_error *err)
 {
     mr_status status = MR_OK;
+    memset(digests, 0, MR_FILES * sizeof *digests);
     for (size_t i = 0; i < MR_FILES && status == MR_OK; i++) {
+        const char *called = mr_checkpoint_file(card, i);
         json_t *file;
-        const char *hex = "";
-        memset(&files[i], 0, sizeof files[i]);
-        status = mr_json_get(doc, mr_checkpoint_files[i], JSON_OBJECT, name, &file, err);
+        if (!called || (i == MR_FILE_TOKENIZER && !json_object_get(doc, called)))
+            continue;
+        status = mr_json_get(doc, called, JSON_OBJECT, name, &file, err);
         if (status == MR_OK)
-            status = mr_json_get_u64(file, "bytes", name, &files[i].bytes, err);
-        if (status == MR_OK)
-            status = mr_json_get_string(file, "xxh3_128", name, &hex, err);
-        if (status == MR_OK && !mr_unhex(hex, files[i].xxh3_128, sizeof files[i].xxh3_128))
-            status = mr_fail(err, MR_BAD_DATA, "%s: \"xxh3_128\" of %s is not 32 hex digits", name,
-                             mr_checkpoint_files[i]);
+            status = get_digest(file, called, name, &digests[i], err);
     }
+    uint64_t tokenizer = digests[MR_FILE_TOKENIZER].bytes;
+    if (status == MR_OK && tokenizer > MR_TOKENIZER_MAX)
+        status = mr_fail(err, MR_BAD_DATA, "%s: \"tokenizer.json\" has more than %d MiB", name, MR_TOKENIZER_MAX >> 20);
     return status;
 }
 
@@ -260,10 +199,10 @@ static mr_status check_format(const json_t *doc, const char *name, mr_error *err
     return status;
 }
 
-mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_checkpoint *out, mr_digest files[MR_FILES],
-                         mr_error *err)
+mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_checkpoint *out,
+                         mr_digest digests[MR_FILES], mr_error *err)
 {
-    json_t *doc = NULL, *model, *digests, *facts;
+    json_t *doc = NULL, *model, *listed, *facts;
     mr_checkpoint made = {0};
     unsigned optimizer = 0;
     mr_status status = mr_manifest_check_seal(bytes, len, name, NULL);
@@ -279,15 +218,15 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
     if (status == MR_OK)
         status = get_counts(doc, name, &made, err);
     if (status == MR_OK)
-        status = get_word(doc, "optimizer", name, optimizers, MR_COUNT(optimizers), &optimizer, err);
+        status = mr_state_word(doc, "optimizer", name, optimizers, MR_COUNT(optimizers), &optimizer, err);
     if (status == MR_OK)
         status = mr_json_get(doc, "model", JSON_OBJECT, name, &model, err);
     if (status == MR_OK)
-        status = get_model(model, name, &made.model, err);
+        status = mr_state_model_parse(model, name, &made.model, err);
     if (status == MR_OK)
-        status = mr_json_get(doc, "files", JSON_OBJECT, name, &digests, err);
+        status = mr_json_get(doc, "files", JSON_OBJECT, name, &listed, err);
     if (status == MR_OK)
-        status = get_files(digests, name, files, err);
+        status = get_files(listed, made.model.card, name, digests, err);
     if (status == MR_OK)
         status = mr_json_get(doc, "facts", JSON_OBJECT, name, &facts, err);
     if (status == MR_OK) {

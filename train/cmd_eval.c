@@ -1,4 +1,4 @@
-/* cmd_eval.c - `millrace eval DATASET RUN`: loss and accuracy of a trained model on a split, every sample once. */
+/* cmd_eval.c - `millrace eval DATASET RUN`: loss and accuracy (or recall) of a trained model on a split, every sample once. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -26,7 +26,10 @@ static const struct argp_option options[] = {
 
 static const char help[] =
     "Judges a trained model on a whole split, every sample once; under mpirun the ranks share it, and the result is the "
-    "same.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet by name."
+    "same.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet by name.  A model of "
+    "pictures and words is judged by its loss in batches of --batch, and by recall: how often the picture that belongs "
+    "to a text is among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts are one; "
+    "ties count against."
     "\vExamples:\n"
     "  millrace eval flowers run\n"
     "  millrace eval flowers run --split test --best --json\n"
@@ -46,18 +49,57 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static json_t *recall_json(const mr_recall *r)
+{
+    json_t *doc = json_object(), *there = json_object(), *back = json_object();
+    for (int k = 0; k < MR_RECALLS; k++) {
+        char at[16];
+        snprintf(at, sizeof at, "%u", mr_recall_at[k]);
+        json_object_set_new(there, at, json_real(r->text_to_image[k]));
+        json_object_set_new(back, at, json_real(r->image_to_text[k]));
+    }
+    json_object_set_new(doc, "text_to_image_recall", there);
+    json_object_set_new(doc, "image_to_text_recall", back);
+    return doc;
+}
+
+static void print_recall(const mr_trained *t, const char *split, const mr_evaluation *r)
+{
+    char number[40], cell[2][MR_RECALLS][16];
+    printf("%s, %s: %s pairs, loss %.5f in batches of %zu\n", t->path, split, mr_text_count(r->samples, number), r->loss,
+           t->evaluator.batch);
+    mr_table *table = mr_table_new(4);
+    mr_table_row(table, "recall", "@1", "@5", "@10");
+    for (int way = 0; way < 2; way++) {
+        const double *share = way ? r->recall.image_to_text : r->recall.text_to_image;
+        for (int k = 0; k < MR_RECALLS; k++)
+            snprintf(cell[way][k], sizeof cell[way][k], "%.4f", share[k]);
+        mr_table_row(table, way ? "pictures find words" : "words find pictures", cell[way][0], cell[way][1], cell[way][2]);
+    }
+    mr_table_print(table, stdout);
+}
+
 static mr_status print(const request *q, const mr_trained *t, const mr_evaluation *r, mr_error *err)
 {
     const char *split = t->evaluator.loader.split;
+    bool pairs = t->checkpoint.model.card->text;
     if (q->json) {
-        json_t *doc = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "dataset", q->trained.dataset, "checkpoint",
+        json_t *doc = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f}", "dataset", q->trained.dataset, "checkpoint",
                                 t->path, "split", split, "update", (json_int_t)t->checkpoint.update, "samples",
-                                (json_int_t)r->samples, "loss", r->loss, "accuracy", r->accuracy, "seconds", r->seconds);
+                                (json_int_t)r->samples, "loss", r->loss, "seconds", r->seconds);
+        if (pairs)
+            json_object_update_new(doc, recall_json(&r->recall));
+        else
+            json_object_set_new(doc, "accuracy", json_real(r->accuracy));
         mr_status status = doc ? mr_json_print(doc, err) : mr_fail_memory(err, "printing");
         json_decref(doc);
         return status;
     }
     char number[40];
+    if (pairs) {
+        print_recall(t, split, r);
+        return MR_OK;
+    }
     printf("%s, %s of %s: accuracy %s%.5f%s (%llu of %s), loss %.5f\n", t->path, split, q->trained.dataset,
            mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), (ull)r->right,
            mr_text_count(r->samples, number), r->loss);

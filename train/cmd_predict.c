@@ -10,18 +10,16 @@
 #include "commands.h"
 #include "dataset.h"
 #include "meta.h"
+#include "predict.h"
 #include "term.h"
 #include "text.h"
-#include "trained.h"
 
 typedef unsigned long long ull;
 
-enum { OPT_TOP = 256, OPT_FORMAT, OPT_NO_LABELS, DEFAULT_TOP = 5 };
+enum { OPT_TOP = 256, OPT_FORMAT, OPT_NO_LABELS, OPT_EMBEDDINGS, OPT_FIND, DEFAULT_TOP = 5 };
 
 typedef struct request {
-    mr_trained_request trained;
-    uint64_t top;
-    bool json;
+    mr_predict_request asked;
     const mr_trained *model;
     mr_buf source;
     int32_t *order;                     /* [classes]: of one sample, best first */
@@ -29,9 +27,12 @@ typedef struct request {
 
 static const struct argp_option options[] = {
     MR_TRAINED_OPTIONS,
-    {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5)", 2},
+    {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5); or nearest pictures", 2},
     {"format", OPT_FORMAT, "FORM", 0, "csv (default) or json: one object a line", 2},
     {"no-labels", OPT_NO_LABELS, NULL, 0, "take a dataset with classes that the model does not know", 2},
+    {"find", OPT_FIND, "WHAT", 0, "of pictures and words: images (default) for each sample's words, or words for each "
+     "picture", 2},
+    {"embeddings", OPT_EMBEDDINGS, "FILE.npz", 0, "of pictures and words: write them too: sample, text, image, both", 2},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
     {0},
 };
@@ -39,28 +40,36 @@ static const struct argp_option options[] = {
 static const char help[] =
     "Prints for each sample of a split its number, source path, label and the classes that a trained model finds "
     "likeliest, with probabilities.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet "
-    "by name, in whatever order the dataset has them."
+    "by name, in whatever order the dataset has them.  A model of pictures and words finds for each sample's words the "
+    "nearest pictures of the split."
     "\vExamples:\n"
     "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
-    "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n\n"
+    "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n"
+    "  millrace predict cartoons run --top 3 --embeddings cartoons.npz\n\n"
     "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
-    if (mr_trained_option(key, arg, state, &q->trained))
+    if (mr_trained_option(key, arg, state, &q->asked.trained))
         return 0;
     switch (key) {
     case OPT_TOP:
-        if (!mr_text_parse_u64(arg, &q->top) || q->top == 0)
+        if (!mr_text_parse_u64(arg, &q->asked.top) || q->asked.top == 0)
             mr_cli_misuse(state, "--top %s: expected a number from 1", arg);
         break;
     case OPT_FORMAT:
-        q->json = strcmp(arg, "json") == 0;
-        if (!q->json && strcmp(arg, "csv") != 0)
+        q->asked.json = strcmp(arg, "json") == 0;
+        if (!q->asked.json && strcmp(arg, "csv") != 0)
             mr_cli_misuse(state, "--format %s: use csv or json", arg);
         break;
-    case OPT_NO_LABELS: q->trained.no_labels = true; break;
+    case OPT_FIND:
+        q->asked.words = strcmp(arg, "words") == 0;
+        if (!q->asked.words && strcmp(arg, "images") != 0)
+            mr_cli_misuse(state, "--find %s: use images or words", arg);
+        break;
+    case OPT_EMBEDDINGS: q->asked.embeddings = arg; break;
+    case OPT_NO_LABELS: q->asked.trained.no_labels = true; break;
     case 'q': break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -86,9 +95,12 @@ static void rank_classes(request *q, const float *logits, size_t classes, size_t
     }
 }
 
-/* RFC 4180: quoted where it holds a comma, a quote or a line end. */
-static void add_cell(mr_buf *out, const char *text, size_t len)
+void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len)
 {
+    if (q->json) {
+        mr_json_add_string(out, text, len);
+        return;
+    }
     if (!memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) && !memchr(text, '\r', len)) {
         mr_buf_add(out, text, len);
         return;
@@ -101,22 +113,16 @@ static void add_cell(mr_buf *out, const char *text, size_t len)
 
 static void add_class(const request *q, mr_buf *out, const char *name)
 {
-    if (q->json)
-        mr_json_add_string(out, name, strlen(name));
-    else
-        add_cell(out, name, strlen(name));
+    mr_predict_cell(&q->asked, out, name, strlen(name));
 }
 
 static void add_sample(request *q, const mr_verdict *v, const char *label, mr_buf *out)
 {
     const char *source = mr_buf_text(&q->source);
-    mr_buf_printf(out, q->json ? "{\"sample\":%llu,\"source\":" : "%llu,", (ull)v->facts->sample);
-    if (q->json)
-        mr_json_add_string(out, source, q->source.len);
-    else
-        add_cell(out, source, q->source.len);
-    mr_buf_add_text(out, q->json ? ",\"label\":" : ",");
-    if (q->json && !label)
+    mr_buf_printf(out, q->asked.json ? "{\"sample\":%llu,\"source\":" : "%llu,", (ull)v->facts->sample);
+    mr_predict_cell(&q->asked, out, source, q->source.len);
+    mr_buf_add_text(out, q->asked.json ? ",\"label\":" : ",");
+    if (q->asked.json && !label)
         mr_buf_add_text(out, "null");
     else
         add_class(q, out, label ? label : "");
@@ -126,7 +132,7 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
 {
     request *q = ctx;
     const mr_manifest *m = mr_dataset_manifest(q->model->ds);
-    size_t classes = q->model->checkpoint.model.classes, top = q->top < classes ? q->top : classes;
+    size_t classes = q->model->checkpoint.model.classes, top = q->asked.top < classes ? q->asked.top : classes;
     mr_meta_facts facts;
     double sum = 0, largest;
     mr_buf_clear(&q->source);
@@ -142,14 +148,14 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     for (size_t i = 0; i < classes; i++)
         sum += exp((double)v->logits[i] - largest);
     add_sample(q, v, v->facts->label >= 0 ? m->classes[v->facts->label].name : NULL, out);
-    mr_buf_add_text(out, q->json ? ",\"top\":[" : "");
+    mr_buf_add_text(out, q->asked.json ? ",\"top\":[" : "");
     for (size_t k = 0; k < top; k++) {
         double p = exp((double)v->logits[q->order[k]] - largest) / sum;
-        mr_buf_add_text(out, q->json ? k ? ",{\"class\":" : "{\"class\":" : ",");
+        mr_buf_add_text(out, q->asked.json ? k ? ",{\"class\":" : "{\"class\":" : ",");
         add_class(q, out, mr_trained_class(q->model, q->order[k]));
-        mr_buf_printf(out, q->json ? ",\"probability\":%.6f}" : ",%.6f", p);
+        mr_buf_printf(out, q->asked.json ? ",\"probability\":%.6f}" : ",%.6f", p);
     }
-    mr_buf_add_text(out, q->json ? "]}\n" : "\n");
+    mr_buf_add_text(out, q->asked.json ? "]}\n" : "\n");
     return mr_buf_status(out, err, "printing predictions");
 }
 
@@ -165,10 +171,10 @@ static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
 
 static void print_head(const request *q, size_t classes)
 {
-    if (q->json)
+    if (q->asked.json)
         return;
     printf("sample,source,label");
-    for (size_t k = 1; k <= q->top && k <= classes; k++)
+    for (size_t k = 1; k <= q->asked.top && k <= classes; k++)
         printf(",class_%zu,probability_%zu", k, k);
     printf("\n");
 }
@@ -178,6 +184,8 @@ static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
     q->model = t;
+    if (q->asked.embeddings || q->asked.words)
+        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words", t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
     if (!q->order)
         return mr_fail_memory(err, "predicting");
@@ -193,7 +201,7 @@ static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
 int cmd_predict(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
-    request q = {.top = DEFAULT_TOP};
+    request q = {.asked = {.top = DEFAULT_TOP}};
     mr_ranks *ranks = NULL;
     mr_trained t = {.path = NULL};
     mr_error err = {0};
@@ -201,9 +209,9 @@ int cmd_predict(int argc, char **argv)
     mr_status status = mr_ranks_begin(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_trained_open(&q.trained, ranks, &t, &err), &err);
+        status = mr_ranks_agree(ranks, mr_trained_open(&q.asked.trained, ranks, &t, &err), &err);
     if (status == MR_OK)
-        status = predict(&q, &t, speaks, &err);
+        status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

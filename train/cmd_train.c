@@ -22,14 +22,17 @@ static const char *const groups[GROUPS] = {
 };
 
 static const char help[] =
-    "Fine-tunes a Vision Transformer on a dataset's samples.  The same options and the same number of ranks give the "
-    "same bits; any division of batch x grad-accum x ranks gives the same course to rounding."
+    "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its pictures and their words.  "
+    "The same options and the same number of ranks give the same bits; for a Vision Transformer any division of batch x "
+    "grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are those of a batch)."
     "\vExamples:\n"
     "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
     "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 --layers 2 --heads 4 \\\n"
     "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
     "  millrace train flowers --output run --resume\n"
     "  millrace train flowers --model ViT-L_16 --plan\n"
+    "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 --output run\n"
+    "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
     "  tensorboard --logdir run/tensorboard\n\n"
     "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or a signal ended the run (after a "
     "checkpoint, when --output is given).";
@@ -82,8 +85,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void shape_text(const mr_model_config *m, char *text, size_t size)
 {
-    snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, %u classes", m->name,
-             m->patch, m->hidden, m->layers, m->heads, m->mlp, m->image, m->image, m->classes);
+    int n = snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, ", m->name, m->patch,
+                     m->hidden, m->layers, m->heads, m->mlp, m->image, m->image);
+    if (n < 0 || (size_t)n >= size)
+        return;
+    if (m->card->text)
+        snprintf(text + n, size - (size_t)n, "%u tokens of %u, %u cross layers, embeddings of %u", m->text, m->vocab,
+                 m->cross_layers, m->embed);
+    else
+        snprintf(text + n, size - (size_t)n, "%u classes", m->classes);
 }
 
 static void print_plan(const mr_trainer *t)

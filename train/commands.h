@@ -6,5 +6,6 @@
 int cmd_train(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
+int cmd_tokenizer(int argc, char **argv);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum {
     MR_CPU_PARTS = 32,                      /* most partial sums of an operation */
-    MR_CPU_SQUARES = 1024,                  /* the same of sum_squares */
+    MR_CPU_SQUARES = 1024,                  /* the same of a whole buffer's elements */
     MR_CPU_PART_FLOATS = 1 << 20,           /* room for partial sums; untouched memory costs nothing */
 };
 
@@ -33,7 +33,7 @@ typedef struct mr_cpu {
     char text[96];
     mr_cpu_memory memory;                   /* handed out by alloc() */
     mr_slab parts;                          /* float[MR_CPU_PART_FLOATS] */
-    double squares[MR_CPU_SQUARES];
+    double squares[MR_CPU_SQUARES];         /* partial sums in double, of whole buffers */
     mr_slab scratch;                        /* of attention: `member_floats` a thread */
     size_t member_floats;
 } mr_cpu;
@@ -85,6 +85,16 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p);
 void mr_cpu_tokens(mr_device *device, const mr_tokens *t);
 void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t);
 void mr_cpu_rows(mr_device *device, const mr_rows *r);
+
+/* cpu_loss.c */
 void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c);
+
+/* cpu_pairs.c */
+void mr_cpu_lookup(mr_device *device, const mr_lookup *l);
+void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l);
+void mr_cpu_unit(mr_device *device, const mr_unit *u);
+void mr_cpu_unit_back(mr_device *device, const mr_unit *u);
+void mr_cpu_scale(mr_device *device, const mr_scale *s);
+void mr_cpu_scale_back(mr_device *device, const mr_scale *s);
 
 #endif

@@ -1,12 +1,11 @@
-/* cpu_tokens.c - the CPU's operations at both ends of a model: patches, tokens, picked rows, cross entropy.
+/* cpu_tokens.c - the CPU's operations that lay out a model's rows: patches, tokens, picked rows.
  * Invariant: sums over samples are taken in the order of the samples, by the one task that owns the sum. */
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "cpu.h"
 
-enum { WORK = 1 << 15, WORK_CLASSES = 1 << 10 };        /* elements a task */
+enum { WORK = 1 << 15 };            /* elements a task */
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -167,50 +166,4 @@ void mr_cpu_rows(mr_device *device, const mr_rows *r)
                   .to_stride = r->to_stride ? r->to_stride : r->width,
                   .a_task = mr_cpu_rows_a_task(r->rows, r->width, WORK)};
     mr_team_run(d->team, (r->rows + j.a_task - 1) / j.a_task, pick_rows, &j);
-}
-
-/* ---- cross entropy -------------------------------------------------------------------------------------------- */
-
-typedef struct loss_job {
-    const mr_cross_entropy *c;
-    size_t a_task;
-} loss_job;
-
-/* In double, and free of -ffast-math: a loss that is no number stays one, so that the run sees it. */
-static void loss_row(const mr_cross_entropy *c, size_t row)
-{
-    const float *x = c->logits + row * c->classes;
-    int32_t label = c->labels[row];
-    bool known = label >= 0 && (size_t)label < c->classes;
-    double weight = !known ? 0 : c->weights ? (double)c->weights[row] : 1, sum = 0;
-    size_t best = 0;
-    for (size_t i = 1; i < c->classes; i++)
-        if (x[i] > x[best])
-            best = i;
-    for (size_t i = 0; i < c->classes; i++)
-        sum += exp((double)x[i] - (double)x[best]);
-    c->losses[row] = known && weight != 0 ? (float)(weight * (log(sum) + (double)x[best] - (double)x[label])) : 0;
-    float *d = c->d_logits ? (float *)c->d_logits + row * c->classes : NULL;
-    for (size_t i = 0; d && i < c->classes; i++) {
-        double one = known && i == (size_t)label ? 1 : 0;
-        d[i] = weight != 0 ? (float)(weight * (exp((double)x[i] - (double)x[best]) / sum - one)) : 0;
-    }
-    if (c->best)
-        c->best[row] = (int32_t)best;
-}
-
-static void loss_rows(void *ctx, size_t task, unsigned member)
-{
-    const loss_job *j = ctx;
-    size_t first = task * j->a_task, last = first + j->a_task < j->c->rows ? first + j->a_task : j->c->rows;
-    (void)member;
-    for (size_t row = first; row < last; row++)
-        loss_row(j->c, row);
-}
-
-void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c)
-{
-    assert(c->type == MR_F32 && c->classes);
-    loss_job j = {.c = c, .a_task = mr_cpu_rows_a_task(c->rows, c->classes, WORK_CLASSES)};
-    mr_team_run(cpu_of(device)->team, (c->rows + j.a_task - 1) / j.a_task, loss_rows, &j);
 }

@@ -135,7 +135,7 @@ typedef struct mr_rows {
 
 /* losses[r] = weights[r] * (log sum exp logits[r] - logits[r, labels[r]]); d_logits[r] = weights[r] * (softmax - onehot)
  * if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside of
- * 0 .. classes - 1 counts as weight 0. */
+ * 0 .. classes - 1 counts as weight 0.  Columns that are not looked at count as -infinity (d_logits 0). */
 typedef struct mr_cross_entropy {
     mr_type type;                   /* of d_logits; logits are float32 */
     size_t rows, classes;
@@ -145,7 +145,49 @@ typedef struct mr_cross_entropy {
     float *losses;
     void *d_logits;
     int32_t *best;
+    float share;                    /* factor of losses and d_logits; 0: 1 */
+    bool add_losses;                /* losses[r] += */
+    const float *columns;           /* [classes]: a column of 0 is not looked at; NULL: all are */
+    const int32_t *groups;          /* [classes]: nor is a column of the label's own group, but the label; NULL: no groups */
 } mr_cross_entropy;
+
+/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  ids are the caller's to check.
+ * The way back (d_y, d_table set, y not looked at): d_table[ids[r]] += d_y[r], the same bits on every run; rows whose
+ * id is `skip` give nothing (-1: there is none such). */
+typedef struct mr_lookup {
+    mr_type type;                   /* of y and d_y */
+    size_t rows, width, entries;    /* entries: rows of the table */
+    const int32_t *ids;
+    const float *table;             /* [entries, width] */
+    void *y;                        /* [rows, width] */
+    bool accumulate;
+    const void *d_y;
+    float *d_table;
+    int32_t skip;
+} mr_lookup;
+
+/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  The way back: d_x = (d_y - y (y d_y)) / length,
+ * and d_y / eps where the length was below eps.  In place (d_x == d_y) is fine.  All float32, but d_x of `type`. */
+typedef struct mr_unit {
+    mr_type type;
+    size_t rows, width;
+    const float *x;
+    float *y, *lengths;
+    float eps;
+    const float *d_y;
+    void *d_x;
+} mr_unit;
+
+/* y[i] = x[i] * exp(*log_scale).  The way back: d_x[i] = d_y[i] * exp(*log_scale) (in place is fine),
+ * *d_log_scale += sum of d_y[i] * y[i]. */
+typedef struct mr_scale {
+    size_t count;
+    const float *log_scale;         /* on the device */
+    const float *x;
+    float *y;
+    const float *d_y;
+    float *d_x, *d_log_scale;
+} mr_scale;
 
 /* One update of `count` parameters w from gradients g * g_scale (accumulation, mean and clipping in one factor).
  * sgd:   g += decay w; m = momentum m + g; w -= lr m.
@@ -205,6 +247,12 @@ typedef struct mr_device_card {
     void (*rows)(mr_device *d, const mr_rows *r);
     void (*add)(mr_device *d, mr_type type, size_t count, const void *a, const void *b, void *sum);     /* in place ok */
     void (*cross_entropy)(mr_device *d, const mr_cross_entropy *c);
+    void (*lookup)(mr_device *d, const mr_lookup *l);
+    void (*lookup_back)(mr_device *d, const mr_lookup *l);
+    void (*unit)(mr_device *d, const mr_unit *u);
+    void (*unit_back)(mr_device *d, const mr_unit *u);
+    void (*scale)(mr_device *d, const mr_scale *s);
+    void (*scale_back)(mr_device *d, const mr_scale *s);
     /* The sum of squares of x[count], in double, on the host: waits. */
     double (*sum_squares)(mr_device *d, size_t count, const float *x);
     void (*sgd)(mr_device *d, const mr_update *u);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "dataset.h"
 #include "term.h"
@@ -20,12 +21,35 @@ typedef struct judged {             /* one sample, as it travels between ranks *
 typedef struct evaluation {
     const mr_evaluator *e;
     mr_feed feed;
+    bool pairs;                     /* of pictures and words */
+    unsigned kinds;                 /* of embeddings that are kept */
     size_t classes;
     float *losses, *logits;         /* [batch], [batch, classes], host */
     int32_t *best;
+    float *embeddings[MR_EMBEDDINGS];       /* [batch, embed], host */
     mr_buf mine, told;
     uint64_t steps;
 } evaluation;
+
+static bool reserve(evaluation *v)
+{
+    const mr_evaluator *e = v->e;
+    bool ok = true;
+    v->pairs = e->config->card->text;
+    v->kinds = !v->pairs ? 0 : e->gallery ? MR_EMBEDDINGS : MR_OF_IMAGE + 1;
+    v->classes = e->config->classes;
+    v->losses = mr_alloc(e->batch, sizeof *v->losses);
+    for (unsigned k = 0; k < v->kinds; k++) {
+        v->embeddings[k] = mr_alloc(e->batch * e->config->embed, sizeof **v->embeddings);
+        ok = ok && v->embeddings[k];
+    }
+    if (!v->pairs) {
+        v->best = mr_alloc(e->batch, sizeof *v->best);
+        v->logits = mr_alloc(e->batch * v->classes, sizeof *v->logits);
+        ok = v->best && v->logits;
+    }
+    return ok && v->losses;
+}
 
 static mr_status begin(evaluation *v, mr_error *err)
 {
@@ -38,13 +62,9 @@ static mr_status begin(evaluation *v, mr_error *err)
     o.tail = MR_TAIL_PARTIAL;
     o.epochs = 1;
     o.with_meta = e->tell != NULL;
-    v->classes = e->config->classes;
-    v->losses = mr_alloc(e->batch, sizeof *v->losses);
-    v->best = mr_alloc(e->batch, sizeof *v->best);
-    v->logits = mr_alloc(e->batch * v->classes, sizeof *v->logits);
-    if (!v->losses || !v->best || !v->logits)
+    if (!reserve(v))
         return mr_fail_memory(err, "evaluating");
-    mr_status status = mr_feed_open(e->ds, &o, e->batch, e->device, &v->feed, err);
+    mr_status status = mr_feed_open(e->ds, &o, v->pairs ? e->text : NULL, e->batch, e->device, &v->feed, err);
     if (status == MR_OK) {
         v->feed.unlabelled = e->unlabelled;
         v->feed.classes = e->classes;
@@ -67,6 +87,33 @@ static mr_status keep(evaluation *v, size_t i, mr_error *err)
     return v->e->tell(v->e->ctx, &verdict, &v->told, err);
 }
 
+static void keep_pair(evaluation *v, size_t i, size_t length)
+{
+    const mr_sample_facts *f = &v->feed.batch->samples[i];
+    size_t embed = v->e->config->embed, tokens = 0;
+    const float *rows[MR_EMBEDDINGS];
+    const uint8_t *seen = v->feed.host.seen + i * length;
+    while (tokens < length && seen[tokens])
+        tokens++;
+    mr_gallery_sample s = {.sample = f->sample, .image = f->hash, .loss = v->losses[i], .weight = f->weight};
+    s.text = XXH3_64bits(v->feed.host.tokens + i * length, tokens * sizeof *v->feed.host.tokens);
+    for (unsigned k = 0; k < v->kinds; k++)
+        rows[k] = v->embeddings[k] + i * embed;
+    mr_gallery_add(&v->mine, &s, rows, v->kinds, embed);
+}
+
+static mr_status judge_pairs(evaluation *v, const mr_model_input *in, const mr_model_output *out, mr_error *err)
+{
+    const mr_device_card *c = v->e->device->card;
+    for (unsigned k = 0; k < v->kinds; k++)
+        c->download(v->e->device, v->embeddings[k], out->embeddings[k],
+                    in->count * v->e->config->embed * sizeof **v->embeddings);
+    mr_status status = c->wait(v->e->device, err);
+    for (size_t i = 0; i < in->count && status == MR_OK; i++)
+        keep_pair(v, i, in->length);
+    return status;
+}
+
 static mr_status judge(evaluation *v, const float *values, mr_error *err)
 {
     const mr_device_card *c = v->e->device->card;
@@ -78,6 +125,8 @@ static mr_status judge(evaluation *v, const float *values, mr_error *err)
         return status;
     v->e->config->card->forward(v->e->model, values, &in, &out);
     c->download(v->e->device, v->losses, out.losses, in.count * sizeof *v->losses);
+    if (v->pairs)
+        return judge_pairs(v, &in, &out, err);
     c->download(v->e->device, v->best, out.best, in.count * sizeof *v->best);
     if (v->e->tell)
         c->download(v->e->device, v->logits, out.logits, in.count * v->classes * sizeof *v->logits);
@@ -132,6 +181,28 @@ static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
     return status;
 }
 
+/* The loss is a mean over samples; a short last batch has fewer negatives, as in the reference. */
+static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
+{
+    mr_gallery g = {0};
+    double loss = 0, weight = 0;
+    mr_status status = mr_gallery_join(v->e->ranks, &v->mine, v->kinds, v->e->config->embed, &g, err);
+    if (status == MR_OK)
+        status = mr_recall_measure(v->e->device, v->e->ranks, &g, &out->recall, err);
+    for (size_t i = 0; i < g.count; i++) {
+        loss += (double)g.samples[i].loss;
+        weight += (double)g.samples[i].weight;
+    }
+    out->samples = g.count;
+    out->loss = weight > 0 ? loss / weight : 0;
+    out->accuracy = (out->recall.text_to_image[0] + out->recall.image_to_text[0]) / 2;
+    if (status == MR_OK && v->e->gallery)
+        *v->e->gallery = g;
+    else
+        mr_gallery_release(&g);
+    return status;
+}
+
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err)
 {
     evaluation v = {.e = e};
@@ -144,7 +215,7 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
             status = mr_ranks_agree(e->ranks, hand_on(&v, err), err);
     }
     if (status == MR_OK)
-        status = add_up(&v, &result, err);
+        status = v.pairs ? add_up_pairs(&v, &result, err) : add_up(&v, &result, err);
     if (status == MR_OK) {
         result.seconds = mr_seconds() - start;
         *out = result;
@@ -153,6 +224,8 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     free(v.losses);
     free(v.best);
     free(v.logits);
+    for (unsigned k = 0; k < MR_EMBEDDINGS; k++)
+        free(v.embeddings[k]);
     mr_buf_free(&v.mine);
     mr_buf_free(&v.told);
     return status;

@@ -1,11 +1,12 @@
 /* evaluation.h - a whole split judged by all ranks together, every sample once.
  * Invariant: the result does not depend on the number of ranks: samples are judged one by one and added up in their
- * order, in double. */
+ * order, in double.  Only the loss of a model of pictures and words depends on the batches, which hold its negatives
+ * (as in the reference): it is that of batches of `batch` samples. */
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
 #include "feed.h"
-#include "ranks.h"
+#include "retrieval.h"
 
 typedef struct mr_verdict {         /* on one sample */
     const mr_sample_facts *facts;
@@ -26,6 +27,8 @@ typedef struct mr_evaluator {
     size_t batch;                   /* samples a rank and step; the model was planned for as many */
     mr_loader_options loader;       /* split, threads, prefetch, transform, on_bad ...; the rest is set here */
     const int32_t *classes;         /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
+    const mr_feed_text *text;       /* of a model of pictures and words */
+    mr_gallery *gallery;            /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
     bool unlabelled;                /* samples without a label are taken (predict); they count for nothing */
     /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
     mr_verdict_fn tell;
@@ -34,8 +37,10 @@ typedef struct mr_evaluator {
 } mr_evaluator;
 
 typedef struct mr_evaluation {
-    uint64_t samples, right;        /* those with a label and a good picture */
-    double loss, accuracy;          /* means over them; 0 where there are none */
+    uint64_t samples, right;        /* those with a label and a good picture; right: of classes alone */
+    double loss, accuracy;          /* means over them; 0 where there are none.  Of pictures and words, accuracy is the
+                                     * mean of both recalls at 1 */
+    mr_recall recall;               /* of pictures and words */
     double seconds;
 } mr_evaluation;
 

@@ -1,4 +1,5 @@
-/* feed.c - from the loader's batch to what a model takes. */
+/* feed.c - from the loader's batch to what a model takes.
+ * Invariant: what is made of a sample depends on nothing of its batch but how far its text is padded. */
 #include "feed.h"
 
 #include <stdlib.h>
@@ -8,13 +9,44 @@
 #include "mix.h"
 #include "term.h"
 
+enum { TEXT_MOST = 1 << 20 };       /* tokens; so that what a text takes can be added up */
+
+static bool reserve_text(mr_feed *f)
+{
+    size_t most = f->text.most;
+    if (!f->text.tokenizer)
+        return true;
+    f->host.tokens = mr_alloc(f->room, most * sizeof *f->host.tokens);
+    f->host.places = mr_alloc(f->room, most * sizeof *f->host.places);
+    f->host.seen = mr_alloc(f->room, most);
+    f->host.groups = mr_alloc(f->room, sizeof *f->host.groups);
+    f->lengths = mr_alloc(f->room, sizeof *f->lengths);
+    f->scratch = mr_tokenizer_scratch_new();
+    return f->host.tokens && f->host.places && f->host.seen && f->host.groups && f->lengths && f->scratch;
+}
+
+/* What mr_alloc() gave on the host did not overflow. */
+static mr_status reserve_text_there(mr_feed *f, mr_error *err)
+{
+    const mr_device_card *c = f->device->card;
+    size_t tokens = f->room * f->text.most;
+    mr_status status = c->alloc(f->device, tokens * sizeof *f->there.tokens, (void **)&f->there.tokens, err);
+    if (status == MR_OK)
+        status = c->alloc(f->device, tokens * sizeof *f->there.places, (void **)&f->there.places, err);
+    if (status == MR_OK)
+        status = c->alloc(f->device, tokens, (void **)&f->there.seen, err);
+    if (status == MR_OK)
+        status = c->alloc(f->device, f->room * sizeof *f->there.groups, (void **)&f->there.groups, err);
+    return status;
+}
+
 static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
 {
     const mr_device_card *c = f->device->card;
     f->host.labels = mr_alloc(f->room, sizeof *f->host.labels);
     f->host.weights = mr_alloc(f->room, sizeof *f->host.weights);
     f->host.keys = mr_alloc(f->room, sizeof *f->host.keys);
-    if (!f->host.labels || !f->host.weights || !f->host.keys)
+    if (!f->host.labels || !f->host.weights || !f->host.keys || !reserve_text(f))
         return mr_fail_memory(err, "preparing batches");
     if (c->host_memory) {
         f->there = f->host;
@@ -27,16 +59,23 @@ static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
         status = c->alloc(f->device, f->room * sizeof *f->there.weights, (void **)&f->there.weights, err);
     if (status == MR_OK)
         status = c->alloc(f->device, f->room * sizeof *f->there.keys, (void **)&f->there.keys, err);
-    return status;
+    return status == MR_OK && f->text.tokenizer ? reserve_text_there(f, err) : status;
 }
 
-mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, size_t room, mr_device *device,
-                       mr_feed *out, mr_error *err)
+mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
+                       mr_device *device, mr_feed *out, mr_error *err)
 {
     mr_loader_options o = *options;
     o.deliver = MR_DELIVER_F32_NCHW;
-    mr_feed f = {.device = device, .split = options->split, .room = room, .seed = options->seed,
+    mr_feed f = {.device = device, .split = options->split, .room = room, .seed = options->seed, .items = o.items,
                  .class_count = mr_dataset_manifest(ds)->class_count};
+    if (text) {
+        if (text->most < 2 || text->most > TEXT_MOST)
+            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most,
+                           TEXT_MOST);
+        f.text = *text;
+        o.with_meta = 1;
+    }
     mr_status status = reserve(&f, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err);
     if (status == MR_OK)
         status = mr_loader_open(ds, &o, &f.loader, err);
@@ -58,12 +97,119 @@ void mr_feed_close(mr_feed *f)
         release(f->device, f->there.labels);
         release(f->device, f->there.weights);
         release(f->device, f->there.keys);
+        release(f->device, f->there.tokens);
+        release(f->device, f->there.places);
+        release(f->device, f->there.groups);
+        release(f->device, f->there.seen);
     }
+    free(f->host.tokens);
+    free(f->host.places);
+    free(f->host.groups);
+    free(f->host.seen);
+    free(f->lengths);
+    mr_tokenizer_scratch_free(f->scratch);
+    mr_buf_free(&f->caption);
     free(f->host.labels);
     free(f->host.weights);
     free(f->host.keys);
     memset(f, 0, sizeof *f);
 }
+
+uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item)
+{
+    return mr_mix(mr_mix(mr_mix(seed) ^ epoch) ^ item);
+}
+
+static uint64_t key_of(const mr_feed *f, const mr_sample_facts *s)
+{
+    return mr_feed_key(f->seed, f->batch->epoch, s->item);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static size_t caption_number(const mr_feed *f, const mr_sample_facts *s, size_t count)
+{
+    if (!f->text.expanded)
+        return count ? key_of(f, s) % count : 0;
+    uint64_t first = s->item;
+    while (f->items && first > 0 && f->items[first - 1] == s->sample)
+        first--;
+    return s->item - first;
+}
+
+static mr_status find_caption(mr_feed *f, const mr_sample_facts *s, mr_error *err)
+{
+    mr_captions found;
+    mr_error why;
+    mr_buf_clear(&f->caption);
+    if (!s->meta)                   /* masked */
+        return MR_OK;
+    mr_status status = mr_captions_find(f->text.column, s->meta, s->meta_len, &found, &why);
+    size_t n = status == MR_OK ? caption_number(f, s, found.count) : 0;
+    if (status == MR_OK && n < found.count)
+        status = mr_captions_read(&found, n, &f->caption, &why);
+    else if (status == MR_OK)       /* says what there is */
+        status = mr_captions_get(f->text.column, s->meta, s->meta_len, n, &f->caption, &why);
+    if (status == MR_OK)
+        return status;
+    return mr_fail(err, status == MR_BAD_SAMPLE ? MR_BAD_DATA : status, "%s sample %llu: %s", f->split,
+                   (unsigned long long)s->sample, why.text);
+}
+
+/* Texts stand `most` apart while the longest is not known, then move up to be `length` apart. */
+static void pad(mr_feed *f, size_t row)
+{
+    int32_t none = mr_tokenizer_pad(f->text.tokenizer), place = none;
+    int32_t *tokens = f->host.tokens + row * f->length, *places = f->host.places + row * f->length;
+    uint8_t *seen = f->host.seen + row * f->length;
+    memmove(tokens, f->host.tokens + row * f->text.most, f->lengths[row] * sizeof *tokens);
+    for (size_t i = 0; i < f->length; i++) {
+        seen[i] = i < f->lengths[row];
+        if (!seen[i])
+            tokens[i] = none;
+        places[i] = tokens[i] == none ? none : ++place;     /* a text that spells the pad out has no place there */
+    }
+}
+
+static mr_status read_texts(mr_feed *f, mr_error *err)
+{
+    const mr_batch *b = f->batch;
+    f->length = 1;
+    for (size_t i = 0; i < b->count; i++) {
+        const mr_sample_facts *s = &b->samples[i];
+        mr_status status = find_caption(f, s, err);
+        if (status == MR_OK)
+            status = mr_tokenizer_encode(f->text.tokenizer, f->scratch, mr_buf_text(&f->caption), f->caption.len,
+                                         f->text.most, f->host.tokens + i * f->text.most, &f->lengths[i], err);
+        if (status != MR_OK)
+            return status;
+        f->length = f->lengths[i] > f->length ? f->lengths[i] : f->length;
+        /* Numbers of the pictures themselves, so that all ranks have the same.  Two pictures of one number by chance
+         * (1 in 2^31) are one negative less. */
+        f->host.groups[i] = (int32_t)(s->hash & INT32_MAX);
+    }
+    for (size_t i = 0; i < b->count; i++)
+        pad(f, i);
+    return MR_OK;
+}
+
+static mr_status describe_texts(mr_feed *f, double *weight, mr_error *err)
+{
+    const mr_batch *b = f->batch;
+    double start = mr_seconds();
+    mr_status status = read_texts(f, err);
+    f->reading += mr_seconds() - start;
+    *weight = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        f->host.labels[i] = -1;
+        f->host.weights[i] = b->samples[i].weight;
+        f->host.keys[i] = key_of(f, &b->samples[i]);
+        *weight += (double)f->host.weights[i];
+    }
+    return status;
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 static mr_status describe(mr_feed *f, double *weight, mr_error *err)
 {
@@ -79,7 +225,7 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
                            (unsigned long long)s->sample, (int)s->label, f->class_count);
         f->host.labels[i] = s->label >= 0 && f->classes ? f->classes[s->label] : s->label;
         f->host.weights[i] = f->host.labels[i] < 0 ? 0 : s->weight;
-        f->host.keys[i] = mr_mix(mr_mix(mr_mix(f->seed) ^ b->epoch) ^ s->sample);
+        f->host.keys[i] = key_of(f, s);
         *weight += (double)f->host.weights[i];
     }
     return MR_OK;
@@ -93,6 +239,12 @@ static void send(mr_feed *f)
     upload(f->device, f->there.labels, f->host.labels, b->count * sizeof *f->host.labels);
     upload(f->device, f->there.weights, f->host.weights, b->count * sizeof *f->host.weights);
     upload(f->device, f->there.keys, f->host.keys, b->count * sizeof *f->host.keys);
+    if (!f->text.tokenizer)
+        return;
+    upload(f->device, f->there.tokens, f->host.tokens, b->count * f->length * sizeof *f->host.tokens);
+    upload(f->device, f->there.places, f->host.places, b->count * f->length * sizeof *f->host.places);
+    upload(f->device, f->there.seen, f->host.seen, b->count * f->length);
+    upload(f->device, f->there.groups, f->host.groups, b->count * sizeof *f->host.groups);
 }
 
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err)
@@ -103,7 +255,7 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
     mr_status status = mr_loader_next(f->loader, &f->batch, err);
     f->waited += mr_seconds() - start;
     if (status == MR_OK)
-        status = describe(f, weight, err);
+        status = f->text.tokenizer ? describe_texts(f, weight, err) : describe(f, weight, err);
     if (status != MR_OK)
         return status;
     if (!f->device->card->host_memory && f->batch->count)
@@ -112,6 +264,8 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
         .count = f->batch->count,
         .images = f->device->card->host_memory ? f->batch->data : f->there.images,
         .labels = f->there.labels, .weights = f->there.weights, .keys = f->there.keys,
+        .tokens = f->there.tokens, .places = f->there.places, .seen = f->there.seen, .length = f->length,
+        .groups = f->text.groups ? f->there.groups : NULL,
     };
     return MR_OK;
 }

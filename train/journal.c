@@ -176,7 +176,8 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 {
     if (!j)
         return MR_OK;
-    const mr_scalar scalars[] = {{"test/accuracy", (float)e->accuracy}, {"test/loss", (float)e->loss}};
+    const mr_scalar scalars[] = {{e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
+                                 {"test/loss", (float)e->loss}};
     j->evaluation = *e;
     j->evaluating += e->seconds;
     mr_line_evaluation_json(&j->text, e);

@@ -8,6 +8,7 @@
 
 #include "events.h"
 #include "json.h"
+#include "retrieval.h"
 
 typedef struct mr_journal_options {
     FILE *stream;                   /* where people look; NULL: nowhere */
@@ -35,6 +36,8 @@ typedef struct mr_journal_evaluation {
     double loss, accuracy;
     uint64_t samples;
     double seconds;
+    bool pairs;                     /* of pictures and words: recall instead of accuracy */
+    mr_recall recall;
 } mr_journal_evaluation;
 
 typedef struct mr_journal mr_journal;
@@ -48,6 +51,7 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 typedef struct mr_journal_end {
     const char *dataset;
     double read_share, decode_share;    /* how the loader's work divides, of 1; both 0: not known */
+    bool pairs;                     /* accuracy is the mean of both recalls at 1 */
     double best_accuracy;           /* -1: never evaluated */
     uint64_t best_update;
 } mr_journal_end;

@@ -69,8 +69,15 @@ void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update 
 
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
 {
-    mr_buf_printf(out, "Validation Results / Global Steps: %llu / Valid Loss: %2.5f / Valid Accuracy: %2.5f",
-                  (ull)e->update, e->loss, e->accuracy);
+    mr_buf_printf(out, "Validation Results / Global Steps: %llu / Valid Loss: %2.5f", (ull)e->update, e->loss);
+    if (!e->pairs) {
+        mr_buf_printf(out, " / Valid Accuracy: %2.5f", e->accuracy);
+        return;
+    }
+    for (int way = 0; way < 2; way++) {
+        const double *r = way ? e->recall.image_to_text : e->recall.text_to_image;
+        mr_buf_printf(out, " / %s@1 @5 @10: %.4f %.4f %.4f", way ? "Image>Text" : "Text>Image", r[0], r[1], r[2]);
+    }
 }
 
 /* ---- for programs ----------------------------------------------------------------------------------------------- */
@@ -114,6 +121,21 @@ void mr_member_text(mr_members *m, const char *key, const char *bytes)
     mr_json_add_path(m->out, bytes, strlen(bytes));
 }
 
+void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e)
+{
+    char key[64];
+    if (!e->pairs) {
+        mr_member_real(m, "eval_accuracy", e->accuracy);
+        return;
+    }
+    for (int i = 0; i < 2 * MR_RECALLS; i++) {
+        bool back = i >= MR_RECALLS;
+        int k = i % MR_RECALLS;
+        snprintf(key, sizeof key, "eval_%s_recall_at_%u", back ? "image_to_text" : "text_to_image", mr_recall_at[k]);
+        mr_member_real(m, key, back ? e->recall.image_to_text[k] : e->recall.text_to_image[k]);
+    }
+}
+
 void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
 {
     mr_members m = {out, "{", ", "};
@@ -132,7 +154,7 @@ void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e)
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", e->update);
     mr_member_real(&m, "eval_loss", e->loss);
-    mr_member_real(&m, "eval_accuracy", e->accuracy);
+    mr_member_judgement(&m, e);
     mr_member_count(&m, "samples", e->samples);
     mr_member_time(&m, "seconds", e->seconds);
     mr_buf_add_text(out, "}\n");

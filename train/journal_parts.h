@@ -47,6 +47,8 @@ void mr_member_count(mr_members *m, const char *key, uint64_t value);
 void mr_member_real(mr_members *m, const char *key, double value);      /* its shortest digits; not finite: null */
 void mr_member_time(mr_members *m, const char *key, double value);      /* 7 digits: a clock has no more to say */
 void mr_member_text(mr_members *m, const char *key, const char *bytes); /* in path text */
+/* eval_accuracy; of pictures and words eval_text_to_image_recall_at_1 and its kin. */
+void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e);
 
 /* Samples a second, 0 where there was no time. */
 double mr_per_second(double count, double seconds);

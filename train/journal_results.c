@@ -55,11 +55,11 @@ static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal
     if (j->evaluation.update) {
         mr_member_count(m, "eval_step", j->evaluation.update);
         mr_member_real(m, "eval_loss", j->evaluation.loss);
-        mr_member_real(m, "eval_accuracy", j->evaluation.accuracy);
+        mr_member_judgement(m, &j->evaluation);
         mr_member_time(m, "eval_runtime", j->evaluating);
     }
     if (end->best_accuracy >= 0) {
-        mr_member_real(m, "best_accuracy", end->best_accuracy);
+        mr_member_real(m, end->pairs ? "best_recall_at_1" : "best_accuracy", end->best_accuracy);
         mr_member_count(m, "best_step", end->best_update);
     }
 }
@@ -117,7 +117,7 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
 {
     char seconds[32];
     if (end->best_accuracy >= 0)
-        mr_buf_printf(out, "Best Accuracy: \t%f (step %llu)\n", end->best_accuracy, (ull)end->best_update);
+        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy, (ull)end->best_update);
     if (!j->all.updates)
         return;
     mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",

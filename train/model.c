@@ -17,14 +17,15 @@ enum { MAX_WORDS = 64 };        /* that are looked through for the nearest one *
 
 static void set_shape(mr_model_config *out, const mr_model_card *card, const char *name, const mr_model_config *shape)
 {
+    const mr_model_config old = *out;
+    *out = *shape;
     out->card = card;
     snprintf(out->name, sizeof out->name, "%s", name);
-    out->image = shape->image;
-    out->patch = shape->patch;
-    out->hidden = shape->hidden;
-    out->layers = shape->layers;
-    out->heads = shape->heads;
-    out->mlp = shape->mlp;
+    out->classes = old.classes;
+    out->dropout = card->text ? shape->dropout : old.dropout;
+    out->compute = old.compute;
+    out->every_token = old.every_token;
+    out->frozen = old.frozen;
 }
 
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)

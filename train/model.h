@@ -19,7 +19,15 @@ typedef struct mr_model_config {
     double dropout;                 /* 0 <= dropout < 1 */
     mr_type compute;                /* of the activations */
     bool every_token;               /* also compute what no output needs (tests look at it); off: 7 % less work */
+    /* Of models of pictures and words; 0 in others. */
+    uint32_t cross_layers, vocab, positions, embed;     /* positions: rows of the table of text positions */
+    uint32_t text;                  /* tokens a text may have */
+    double attention_dropout;       /* of attention's probabilities */
+    double norm_eps, logit_scale;   /* logit_scale: the start value */
+    unsigned frozen;                /* bits of mr_frozen: nothing in them is learned */
 } mr_model_config;
+
+enum mr_frozen { MR_FROZEN_IMAGES = 1, MR_FROZEN_TEXT = 2 };
 
 /* One micro-batch, on the device.  count may be less than the batch planned for, but not 0. */
 typedef struct mr_model_input {
@@ -29,13 +37,20 @@ typedef struct mr_model_input {
     const int32_t *labels;          /* [count] */
     const float *weights;           /* [count]; NULL: all 1 */
     const uint64_t *keys;           /* [count]: of dropout; needed when training with dropout */
+    /* Of models of pictures and words; labels are not looked at by them. */
+    const int32_t *tokens, *places; /* [count, length]: ids below vocab; rows of the table of positions */
+    const uint8_t *seen;            /* [count, length]: 1 a token, 0 padding */
+    size_t length;                  /* of the batch's longest text, 1 <= length <= config.text */
+    const int32_t *groups;          /* [count]: pictures of one group are no negatives of one another; NULL: all are */
+    struct mr_peers *peers;         /* the negatives are those of all ranks; NULL: of this batch */
 } mr_model_input;
 
 /* Lent by the model until its next forward pass, on the device. */
 typedef struct mr_model_output {
     const float *losses;            /* [count], times weight; the loss of a batch is their sum over the sum of weights */
-    const float *logits;            /* [count, classes] */
-    const int32_t *best;            /* [count]: the class with the largest logit */
+    const float *logits;            /* [count, classes]; NULL: the model has no classes */
+    const int32_t *best;            /* [count]: the class with the largest logit; NULL */
+    const float *embeddings[3];     /* [count, embed] each, of length 1: of the text, the picture, both; NULL: none */
 } mr_model_output;
 
 /* Called in the backward pass: all gradients at offset `from` and behind are complete on the device's queue. */
@@ -52,7 +67,13 @@ typedef struct mr_model mr_model;
 struct mr_model_card {
     const char *name;               /* "vit" */
     const char *what;
+    bool text;                      /* learns from pairs of pictures and words; else from labels */
     const mr_model_config *presets; /* shapes that people know by name; behind the last, one without a name */
+    /* The hub's config.json: sizes and rates into *c, and the other way.  NULL: the model knows no such file; else its
+     * weights are kept as the hub keeps them, model.safetensors beside config.json.  configure: MR_BAD_DATA names the
+     * file and a value that this model does not have. */
+    mr_status (*configure)(const char *path, mr_model_config *c, mr_error *err);
+    mr_status (*describe)(const mr_model_config *c, mr_buf *out, mr_error *err);
     /* MR_MISUSE names the option that does not fit and the nearest that does. */
     mr_status (*check)(const mr_model_config *c, mr_error *err);
     /* The parameters, in forward order; nothing large is allocated. */
@@ -82,7 +103,7 @@ struct mr_model {                   /* the first member of every model's own str
 };
 
 /* All models, one word each (train/model.c). */
-#define MR_MODELS(X) X(vit)
+#define MR_MODELS(X) X(vit) X(bridgetower)
 #define X(word) extern const mr_model_card mr_model_##word;
 MR_MODELS(X)
 #undef X

@@ -101,6 +101,21 @@ mr_status mr_settings_begin(mr_settings *s, mr_error *err)
     return MR_OK;
 }
 
+mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err)
+{
+    for (size_t i = 0; i < mr_setting_count; i++) {
+        const mr_setting *row = &mr_setting_rows[i];
+        if (strcmp(row->word, word) != 0)
+            continue;
+        if (*(bool *)at(s, row->given))
+            return MR_OK;
+        mr_status status = mr_settings_take(s, row, text, err);
+        *(bool *)at(s, row->given) = false;
+        return status;
+    }
+    return mr_fail(err, MR_MISUSE, "there is no option --%s", word);
+}
+
 void mr_settings_release(mr_settings *s)
 {
     for (size_t i = 0; i < s->owned_count; i++)

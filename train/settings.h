@@ -17,18 +17,36 @@ typedef enum mr_setting_kind {
 /* X(group, kind, type, field, word, argument, default, fixed, help) */
 #define MR_SETTINGS(X)                                                                                                 \
     X(1, MR_SET_TEXT, const char *, model, "model", "NAME", "ViT-B_16", true,                                          \
-      "ViT-B_16, ViT-B_32, ViT-L_16, ViT-L_32, ViT-H_14, or vit with a shape of its own")                              \
+      "ViT-B_16, ViT-B_32, ViT-L_16, ViT-L_32, ViT-H_14, or vit with a shape of its own; bridgetower-large, or "       \
+      "bridgetower with --config or a shape of its own: pictures and words")                                           \
+    X(1, MR_SET_TEXT, const char *, config, "config", "FILE", "", true, "bridgetower: its shape, the hub's config.json")\
     X(1, MR_SET_TEXT, const char *, pretrained, "pretrained", "FILE", "", true,                                        \
-      "start from Google's .npz weights (or a weights.npz of ours); the head starts at zero")                          \
-    X(1, MR_SET_COUNT, uint64_t, image_size, "image-size", "PIXELS", "224", true, "side of the square the model sees") \
+      "start from these weights: vit: Google's .npz (or a weights.npz of ours; the head starts at zero); bridgetower: "\
+      ".safetensors, its index, or a folder with them")                                                                \
+    X(1, MR_SET_TEXT, const char *, tokenizer, "tokenizer", "FILE", "", true,                                          \
+      "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \
+      "--pretrained); 'millrace tokenizer' learns one")                                                                \
+    X(1, MR_SET_COUNT, uint64_t, image_size, "image-size", "PIXELS", "0", true,                                        \
+      "side of the square the model sees (0: the model's own; vit: 224)")                                              \
     X(1, MR_SET_COUNT, uint64_t, patch, "patch", "PIXELS", "0", true, "side of a patch (0: the model's own)")          \
     X(1, MR_SET_COUNT, uint64_t, hidden, "hidden", "N", "0", true, "width of a token (0: the model's own)")            \
     X(1, MR_SET_COUNT, uint64_t, layers, "layers", "N", "0", true, "blocks (0: the model's own)")                      \
     X(1, MR_SET_COUNT, uint64_t, heads, "heads", "N", "0", true, "attention heads (0: the model's own)")               \
     X(1, MR_SET_COUNT, uint64_t, mlp, "mlp", "N", "0", true, "width inside the MLP (0: the model's own)")              \
+    X(1, MR_SET_COUNT, uint64_t, cross_layers, "cross-layers", "N", "0", true,                                         \
+      "bridgetower: layers where pictures and words meet (0: the model's own)")                                        \
+    X(1, MR_SET_COUNT, uint64_t, embed, "embed", "N", "0", true,                                                       \
+      "bridgetower: width of an embedding (0: the model's own)")                                                       \
+    X(1, MR_SET_COUNT, uint64_t, max_text, "max-text", "N", "128", true, "bridgetower: tokens of a text that are read")\
+    X(1, MR_SET_WORD, const char *, freeze, "freeze", "none|images|text|both", "none", true,                           \
+      "bridgetower: towers that do not learn")                                                                         \
     X(2, MR_SET_TEXT, const char *, split, "split", "NAME", "train", true, "split to learn from")                      \
     X(2, MR_SET_TEXT, const char *, eval_split, "eval-split", "NAME", "", true,                                        \
       "split to judge by (default: val, else test, else none)")                                                        \
+    X(2, MR_SET_TEXT, const char *, text_column, "text-column", "NAME", "", true,                                      \
+      "bridgetower: where a picture's words are: a column, or captions (default: image_description, else captions)")   \
+    X(2, MR_SET_FLAG, bool, expand_captions, "expand-captions", NULL, "", true,                                        \
+      "every pair of a picture and one of its captions is a sample (default: one of them an epoch, by chance)")        \
     X(2, MR_SET_REAL, double, scale_min, "scale-min", "SHARE", "0.05", true,                                           \
       "smallest part of a picture's area that a training crop shows")                                                  \
     X(2, MR_SET_FLAG, bool, flip, "flip", NULL, "", true, "mirror half of the training pictures")                      \
@@ -44,7 +62,8 @@ typedef enum mr_setting_kind {
     X(3, MR_SET_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", false, "micro-steps an update")                   \
     X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", true, "updates of the whole run (default: by --epochs)")    \
     X(3, MR_SET_COUNT, uint64_t, epochs, "epochs", "N", "10", true, "passes over the split, unless --steps is given")  \
-    X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", true, "learning rate (0: 0.03 for sgd, 0.001 for adamw)")         \
+    X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", true,                                                             \
+      "learning rate (0: 0.03 for sgd, 0.001 for adamw, 0.00001 for bridgetower)")                                     \
     X(3, MR_SET_TEXT, const char *, warmup, "warmup", "N", "", true,                                                   \
       "updates of linear warm-up (default: 500, or a tenth of a shorter run)")                                         \
     X(3, MR_SET_WORD, const char *, decay, "decay", "cosine|linear|none", "cosine", true, "of the rate, after warm-up")\
@@ -54,11 +73,17 @@ typedef enum mr_setting_kind {
     X(3, MR_SET_REAL, double, weight_decay, "weight-decay", "D", "0", true, "pull of all parameters towards zero")                       \
     X(3, MR_SET_REAL, double, clip, "clip", "NORM", "1", true, "largest norm of all gradients together (0: no limit)") \
     X(3, MR_SET_REAL, double, dropout, "dropout", "P", "0.1", true, "share of activations dropped, at three places")   \
+    X(3, MR_SET_FLAG, bool, unique_images, "unique-images", NULL, "", true,                                            \
+      "bridgetower: equal pictures in a batch are no negatives of one another")                                        \
+    X(3, MR_SET_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", true,                                      \
+      "bridgetower: the negatives are the samples of all ranks, not of the rank's own batch")                          \
     X(3, MR_SET_COUNT, uint64_t, seed, "seed", "N", "42", true, "of order, crops, dropout and start values")           \
     X(4, MR_SET_TEXT, const char *, device, "device", "NAME", "cpu", false, "where the arithmetic is done")            \
     X(4, MR_SET_COUNT, uint64_t, threads, "threads", "N", "0", false,                                                  \
       "threads a rank, for the model and for the loader (0: the processors at hand, shared by the ranks)")             \
     X(4, MR_SET_COUNT, uint64_t, prefetch, "prefetch", "N", "2", false, "batches made ahead, a rank")                  \
+    X(4, MR_SET_WORD, const char *, decoder, "decoder", "auto|libjpeg", "auto", false,                                 \
+      "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same")                      \
     X(4, MR_SET_WORD, const char *, exchange, "exchange", "flat|buckets", "flat", false,                               \
       "gradients summed over ranks after the backward pass, or piece by piece during it")                              \
     X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", false,                                          \
@@ -110,6 +135,9 @@ mr_status mr_settings_begin(mr_settings *s, mr_error *err);
 void mr_settings_release(mr_settings *s);
 /* One option from text (lent; NULL for flags).  MR_MISUSE says what would do. */
 mr_status mr_settings_take(mr_settings *s, const mr_setting *row, const char *text, mr_error *err);
+
+/* Another default than the table's, for a kind of model; MR_MISUSE: no such option.  What was given stays. */
+mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err);
 
 /* The fixed ones as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "dataset.h"
 #include "text.h"
+#include "tokenizer.h"
 #include "trainer.h"
 
 enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20 };
@@ -37,6 +38,7 @@ bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_
     case MR_OPT_EVAL_THREADS: q->threads = number("threads", arg, 0, state); break;
     case MR_OPT_EVAL_DEVICE: q->device = arg; break;
     case MR_OPT_EVAL_BEST: q->best = true; break;
+    case MR_OPT_EVAL_TEXT: q->text_column = arg; break;
     case MR_OPT_EVAL_MAX_BAD: q->max_bad = number("max-bad", arg, 0, state); break;
     case MR_OPT_EVAL_MAX_PIXELS:
         if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
@@ -61,6 +63,19 @@ const char *mr_trained_class(const mr_trained *t, int32_t class)
     if (class >= 0)
         name = json_string_value(json_array_get(json_object_get(t->checkpoint.facts, "classes"), (size_t)class));
     return name ? name : "";
+}
+
+/* The column by --text-column, or the one that the model learned from. */
+static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const char *split, mr_error *err)
+{
+    const char *column = json_string_value(json_object_get(t->checkpoint.facts, "text_column"));
+    mr_status status = mr_pairs_restore(&t->checkpoint.tokenizer, t->path, &t->pairs, err);
+    if (status == MR_OK && mr_tokenizer_size(t->pairs.tokenizer) > t->checkpoint.model.vocab)
+        return mr_fail(err, MR_BAD_DATA, "%s: its tokenizer has more tokens than the model", t->path);
+    if (status == MR_OK)
+        status = mr_pairs_open(&t->pairs, t->ds, split, q->text_column ? q->text_column : column ? column : "",
+                               t->checkpoint.model.text, false, false, err);
+    return status;
 }
 
 static mr_status map_classes(const mr_trained_request *q, mr_trained *t, mr_error *err)
@@ -94,9 +109,9 @@ static mr_status transform_of(const mr_trained *t, mr_transform *out, mr_error *
     const char *orientation = json_string_value(json_object_get(facts, "orientation"));
     const char *eval = json_string_value(json_object_get(facts, "eval"));
     json_int_t size = json_integer_value(json_object_get(facts, "size"));
-    if (!orientation || !eval || strcmp(eval, "square") != 0 || size != t->checkpoint.model.image)
+    *out = mr_eval_transform(&t->checkpoint.model, orientation && strcmp(orientation, "apply") == 0);
+    if (!orientation || !eval || strcmp(eval, mr_transform_word(out)) != 0 || size != t->checkpoint.model.image)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: does not say how pictures are shown to the model", t->path);
-    *out = mr_eval_transform(t->checkpoint.model.image, strcmp(orientation, "apply") == 0);
     return MR_OK;
 }
 
@@ -118,7 +133,7 @@ static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned thre
     mr_checkpoint *c = &t->checkpoint;
     mr_device_options device = {.threads = threads};
     size_t bytes = c->params.total * sizeof(float);
-    c->model.dropout = 0;
+    c->model.dropout = c->model.attention_dropout = 0;
     mr_status status = mr_device_open(q->device, &device, &t->device, err);
     if (status == MR_OK)
         status = c->model.card->open(&c->model, &c->params, t->device, q->batch, false, &t->model, err);
@@ -143,14 +158,14 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
     if (status == MR_OK)
         status = transform_of(t, &transform, err);
     if (status == MR_OK)
-        status = map_classes(q, t, err);
+        status = t->checkpoint.model.card->text ? open_pairs(q, t, split, err) : map_classes(q, t, err);
     if (status == MR_OK)
         status = place(q, t, threads, err);
     if (status != MR_OK)
         return status;
     t->evaluator = (mr_evaluator){
         .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
-        .batch = q->batch, .classes = t->classes,
+        .batch = q->batch, .classes = t->classes, .text = &t->pairs.text,
         .loader = {.split = split, .threads = threads, .transform = transform,
                    .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad,
                    .max_pixels = q->max_pixels},
@@ -167,6 +182,7 @@ void mr_trained_close(mr_trained *t)
     mr_device_close(t->device);
     mr_checkpoint_release(&t->checkpoint);
     mr_dataset_free(t->ds);
+    mr_pairs_close(&t->pairs);
     free(t->classes);
     free(t->path);
     memset(t, 0, sizeof *t);

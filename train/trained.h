@@ -5,9 +5,10 @@
 
 #include "checkpoint.h"
 #include "evaluation.h"
+#include "pairs.h"
 
 typedef struct mr_trained_request {     /* zeroed before parsing */
-    const char *dataset, *checkpoint, *split, *device;
+    const char *dataset, *checkpoint, *split, *device, *text_column;
     uint64_t batch, threads, max_bad, max_pixels;
     bool best, no_labels;
     unsigned args;
@@ -20,7 +21,8 @@ typedef struct mr_trained {
     mr_device *device;
     mr_model *model;
     float *values;                      /* on the device */
-    int32_t *classes;                   /* dataset's class -> model's */
+    int32_t *classes;                   /* dataset's class -> model's; NULL: it has none */
+    mr_pairs pairs;                     /* of a model of pictures and words */
     mr_evaluator evaluator;
 } mr_trained;
 
@@ -34,11 +36,13 @@ const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" fo
 /* ---- the part of the command lines that both share ---------------------------------------------------------------- */
 
 enum { MR_OPT_EVAL_SPLIT = 3072, MR_OPT_EVAL_BATCH, MR_OPT_EVAL_THREADS, MR_OPT_EVAL_DEVICE, MR_OPT_EVAL_BEST,
-       MR_OPT_EVAL_MAX_BAD, MR_OPT_EVAL_MAX_PIXELS };
+       MR_OPT_EVAL_MAX_BAD, MR_OPT_EVAL_MAX_PIXELS, MR_OPT_EVAL_TEXT };
 
 #define MR_TRAINED_OPTIONS                                                                                             \
     {"split", MR_OPT_EVAL_SPLIT, "NAME", 0, "split to judge (default: val, else test)", 1},                            \
     {"best", MR_OPT_EVAL_BEST, NULL, 0, "of the checkpoints in RUN the one with the best accuracy, not the newest", 1},\
+    {"text-column", MR_OPT_EVAL_TEXT, "NAME", 0, "of pictures and words: where the words are (default: as trained)",   \
+     1},                                                                                                               \
     {"batch", MR_OPT_EVAL_BATCH, "N", 0, "samples a rank and step (default 32)", 1},                                   \
     {"threads", MR_OPT_EVAL_THREADS, "N", 0, "threads a rank (default: the processors at hand, shared by the ranks)",  \
      1},                                                                                                               \

@@ -32,15 +32,31 @@ typedef struct update {
 
 /* ---- one update -------------------------------------------------------------------------------------------------- */
 
+static mr_status peers_status(const mr_trainer *t, mr_error *err)
+{
+    if (t->peers.status != MR_OK && err)
+        *err = t->peers.why;
+    return t->peers.status;
+}
+
 static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, mr_error *err)
 {
     double weight;
     mr_model_output out;
     mr_status status = mr_feed_next(&t->feed, in, &weight, err);
+    bool gather = t->peers.all != NULL;
+    if (gather)                         /* a rank that fails must not leave the others waiting for its negatives */
+        status = mr_ranks_agree(t->ranks, status, err);
+    if (status == MR_OK && in->count == 0 && gather)
+        mr_peers_idle(&t->peers, true);
     if (status != MR_OK || in->count == 0)
-        return status;
+        return status == MR_OK ? peers_status(t, err) : status;
     in->training = true;
+    in->peers = gather ? &t->peers : NULL;
     t->config.card->forward(t->model, t->values, in, &out);
+    status = peers_status(t, err);
+    if (status != MR_OK)
+        return status;
     t->device->card->download(t->device, u->losses, out.losses, in->count * sizeof *u->losses);
     status = t->device->card->wait(t->device, err);
     for (size_t i = 0; i < in->count; i++)
@@ -108,9 +124,10 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     mr_evaluator e = {
         .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
         .loader = {.split = t->eval_split, .threads = t->threads, .prefetch = (unsigned)s->prefetch,
-                   .transform = mr_eval_transform(t->config.image, s->orientation[0] == 'a'),
+                   .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
                    .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad,
                    .max_pixels = s->max_pixels},
+        .text = &t->pairs.text,
     };
     mr_evaluation result;
     mr_status status = mr_evaluate(&e, t->values, &result, err);
@@ -121,7 +138,9 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         t->best_accuracy = result.accuracy;
         t->best_update = t->done;
     }
-    mr_journal_evaluation told = {t->done, result.loss, result.accuracy, result.samples, result.seconds};
+    mr_journal_evaluation told = {.update = t->done, .loss = result.loss, .accuracy = result.accuracy,
+                                  .samples = result.samples, .seconds = result.seconds,
+                                  .pairs = t->config.card->text, .recall = result.recall};
     return mr_journal_evaluated(t->journal, &told, err);
 }
 
@@ -141,7 +160,7 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
         .model = t->config, .params = t->params, .values = t->values, .optimizer = t->update_rule.kind,
         .slots = t->optimizer.slots, .state = {t->optimizer.state[0], t->optimizer.state[1]}, .update = t->done,
         .cursor = t->cursor, .seed = t->settings->seed, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
-        .best_update = t->best_update, .facts = t->facts,
+        .best_update = t->best_update, .facts = t->facts, .tokenizer = t->pairs.file,
     };
     float *copies[3] = {NULL};
     mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
@@ -237,7 +256,7 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         mr_loader_spent spent = mr_loader_time(t->feed.loader);
         double work = spent.reading + spent.decoding;
         mr_journal_end last = {
-            .dataset = t->settings->dataset, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+            .dataset = t->settings->dataset, .pairs = t->config.card->text, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
             .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
         };
         status = mr_journal_finish(t->journal, &last, err);

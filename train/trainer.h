@@ -13,7 +13,8 @@
 #include "exchange.h"
 #include "journal.h"
 #include "manifest.h"
-#include "settings.h"
+#include "pairs.h"
+#include "peers.h"
 
 typedef struct mr_trainer {
     mr_settings *settings;
@@ -33,6 +34,8 @@ typedef struct mr_trainer {
     float *values;                  /* on the device */
     mr_optimizer optimizer;
     mr_exchange *exchange;
+    mr_pairs pairs;                 /* of models of pictures and words */
+    mr_peers peers;                 /* with --gather-negatives */
     mr_feed feed;
     mr_journal *journal;
     double accuracy, best_accuracy; /* -1: none yet */
@@ -55,8 +58,10 @@ mr_status mr_trainer_save(mr_trainer *t, mr_error *err);
 
 /* ---- what eval and predict have in common with training ----------------------------------------------------------- */
 
-/* The transform of evaluation that `size` and `apply_orientation` belong to, normalised as the reference trainers do. */
-mr_transform mr_eval_transform(uint32_t size, bool apply_orientation);
+/* How pictures are shown to this model in evaluation, normalised as the reference trainers do. */
+mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation);
+/* "square" or "center": as checkpoints call it. */
+const char *mr_transform_word(const mr_transform *t);
 /* Threads of this rank: as asked, or its share of the processors. */
 unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks);
 

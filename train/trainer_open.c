@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contrast.h"
 #include "file.h"
 #include "trainer.h"
 
@@ -65,16 +66,19 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
 static mr_status open_feed(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
+    mr_transform random = {.kind = MR_TRANSFORM_TRAIN, .size = t->config.image, .scale_min = (float)s->scale_min,
+                           .scale_max = 1, .flip = s->flip ? 0.5f : 0, .apply_orientation = s->orientation[0] == 'a'};
     mr_loader_options o = {
         .split = s->split, .global_batch = s->batch * mr_ranks_world(t->ranks),
         .rank = mr_ranks_rank(t->ranks), .world = mr_ranks_world(t->ranks),
         .threads = t->threads, .prefetch = (unsigned)s->prefetch, .seed = s->seed, .tail = MR_TAIL_PARTIAL,
-        .transform = {.kind = MR_TRANSFORM_TRAIN, .size = t->config.image, .scale_min = (float)s->scale_min,
-                      .scale_max = 1, .flip = s->flip ? 0.5f : 0, .apply_orientation = s->orientation[0] == 'a'},
+        .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
+        .items = t->pairs.items, .item_count = t->pairs.item_count,
         .on_bad = !s->max_bad ? MR_ON_BAD_FAIL : s->on_bad[0] == 'm' ? MR_ON_BAD_MASK : MR_ON_BAD_REPLACE,
         .max_bad = s->max_bad, .max_pixels = s->max_pixels, .start = t->cursor, .epochs = UINT32_MAX,
     };
-    return mr_feed_open(t->ds, &o, s->batch, t->device, &t->feed, err);
+    o.transform.libjpeg = s->decoder[0] == 'l';
+    return mr_feed_open(t->ds, &o, t->config.card->text ? &t->pairs.text : NULL, s->batch, t->device, &t->feed, err);
 }
 
 static mr_status open_journal(mr_trainer *t, mr_error *err)
@@ -125,6 +129,9 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
         .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT, .count = t->params.total,
     };
     mr_status status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
+    if (status == MR_OK && t->config.card->text && t->settings->gather_negatives)
+        status = mr_ranks_agree(t->ranks, mr_peers_open(t->ranks, t->settings->batch, mr_contrast_row(t->config.embed),
+                                                        &t->peers, err), err);
     return status == MR_OK ? mr_exchange_open(t->ranks, &x, &t->exchange, err) : status;
 }
 
@@ -132,6 +139,8 @@ void mr_trainer_close(mr_trainer *t)
 {
     mr_journal_free(t->journal);
     mr_feed_close(&t->feed);
+    mr_pairs_close(&t->pairs);
+    mr_peers_close(&t->peers);
     mr_exchange_free(t->exchange);
     mr_optimizer_close(&t->optimizer);
     if (t->model)

@@ -10,15 +10,23 @@
 #include "pool.h"
 #include "schedule.h"
 #include "text.h"
+#include "tokenizer.h"
 #include "trainer.h"
 
 typedef unsigned long long ull;
 
-enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500 };
+enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500, DEFAULT_IMAGE = 224 };
 
-mr_transform mr_eval_transform(uint32_t size, bool apply_orientation)
+mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 {
-    return (mr_transform){.kind = MR_TRANSFORM_SQUARE, .size = size, .apply_orientation = apply_orientation};
+    if (c->card->text)
+        return mr_pairs_transform(c->image, apply_orientation);
+    return (mr_transform){.kind = MR_TRANSFORM_SQUARE, .size = c->image, .apply_orientation = apply_orientation};
+}
+
+const char *mr_transform_word(const mr_transform *t)
+{
+    return t->kind == MR_TRANSFORM_CENTER ? "center" : "square";
 }
 
 unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
@@ -88,7 +96,7 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     *train = mr_manifest_split(t->manifest, s->split);
     if (!*train || (*train)->samples == 0)
         return mr_fail(err, MR_MISUSE, "%s: has no samples in a split \"%s\" to learn from", s->dataset, s->split);
-    if (t->manifest->class_count == 0)
+    if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
                        s->dataset, t->manifest->layout);
     if (*s->eval_split) {
@@ -105,27 +113,110 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     return MR_OK;
 }
 
-static mr_status shape(mr_trainer *t, mr_error *err)
+/* What the options say of the model's sizes, over what its name or its file says. */
+static mr_status override(const mr_settings *s, mr_model_config *c, mr_error *err)
+{
+    const struct {
+        uint64_t asked;
+        uint32_t *field;
+    } sizes[] = {{s->image_size, &c->image}, {s->patch, &c->patch}, {s->hidden, &c->hidden}, {s->layers, &c->layers},
+                 {s->heads, &c->heads}, {s->mlp, &c->mlp}, {s->cross_layers, &c->cross_layers}, {s->embed, &c->embed}};
+    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
+        if (sizes[i].asked > 1 << 20)
+            return mr_fail(err, MR_MISUSE, "a model's size of %llu is beyond reason", (ull)sizes[i].asked);
+        if (sizes[i].asked)
+            *sizes[i].field = (uint32_t)sizes[i].asked;
+    }
+    if (!c->card->text && (s->cross_layers || s->embed || *s->config || *s->tokenizer || *s->text_column))
+        return mr_fail(err, MR_MISUSE, "--model %s: learns from labels alone; --cross-layers, --embed, --config, --tokenizer "
+                       "and --text-column are for bridgetower", s->model);
+    return MR_OK;
+}
+
+/* A shape of one's own has the vocabulary of its tokenizer, and positions for its texts. */
+static mr_status fit_words(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    mr_model_config c = {0};
-    mr_status status = mr_model_find(s->model, &c, err);
+    uint32_t vocab = t->pairs.tokenizer ? mr_tokenizer_size(t->pairs.tokenizer) : c->vocab;
+    if (s->max_text < 2 || s->max_text > 1 << 16)
+        return mr_fail(err, MR_MISUSE, "--max-text %llu: expected 2 to 65536", (ull)s->max_text);
+    c->text = (uint32_t)s->max_text;
+    c->vocab = c->vocab ? c->vocab : vocab;
+    c->positions = c->positions ? c->positions : c->text + 2;
+    c->embed = c->embed ? c->embed : c->hidden;
+    c->norm_eps = c->norm_eps > 0 ? c->norm_eps : 1e-5;
+    c->logit_scale = c->logit_scale > 0 ? c->logit_scale : 2.6592;      /* of the hub's large configuration */
+    if (vocab > c->vocab)
+        return mr_fail(err, MR_MISUSE, "--tokenizer: has %u tokens, and the model a vocabulary of %u; take the tokenizer "
+                       "that the model was made with", vocab, c->vocab);
+    c->frozen = strcmp(s->freeze, "images") == 0 ? MR_FROZEN_IMAGES : strcmp(s->freeze, "text") == 0 ? MR_FROZEN_TEXT
+                : s->freeze[0] == 'b' ? MR_FROZEN_IMAGES | MR_FROZEN_TEXT : 0;
+    return MR_OK;
+}
+
+/* The course of the reference's run_bridgetower.py, where the user names no other. */
+static mr_status suit_words(mr_settings *s, mr_model_config *c, mr_error *err)
+{
+    static const char *const course[][2] = {
+        {"optimizer", "adamw"}, {"adam-eps", "1e-6"}, {"lr", "1e-5"}, {"decay", "linear"}, {"warmup", "0"},
+    };
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < MR_COUNT(course) && status == MR_OK; i++)
+        status = mr_settings_suit(s, course[i][0], course[i][1], err);
+    if (s->given.dropout || !*s->config)
+        c->dropout = c->attention_dropout = s->dropout;
+    s->dropout = c->dropout;
+    return status;
+}
+
+static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
+{
+    mr_settings *s = t->settings;
+    mr_status status = mr_model_find(s->model, c, err);
+    if (status == MR_OK && *s->config && c->card->configure)
+        status = c->card->configure(s->config, c, err);
+    if (status == MR_OK)
+        status = override(s, c, err);
     if (status != MR_OK)
         return status;
-    const uint64_t asked[] = {s->image_size, s->patch, s->hidden, s->layers, s->heads, s->mlp};
-    uint32_t *const fields[] = {&c.image, &c.patch, &c.hidden, &c.layers, &c.heads, &c.mlp};
-    for (size_t i = 0; i < MR_COUNT(asked); i++) {
-        if (asked[i] > 1 << 20)
-            return mr_fail(err, MR_MISUSE, "a model's size of %llu is beyond reason", (ull)asked[i]);
-        if (asked[i])
-            *fields[i] = (uint32_t)asked[i];
+    c->dropout = c->card->text ? c->dropout : s->dropout;
+    if (!c->card->text) {
+        c->image = c->image ? c->image : DEFAULT_IMAGE;
+        c->classes = (uint32_t)t->manifest->class_count;
+        return MR_OK;
     }
-    c.classes = (uint32_t)t->manifest->class_count;
-    c.dropout = s->dropout;
-    status = c.card->check(&c, err);
+    if (!(s->plan && c->vocab && !*s->tokenizer))       /* a plan needs no more than the vocabulary's size */
+        status = mr_pairs_tokenizer(s, &t->pairs, err);
     if (status == MR_OK)
-        status = c.card->params(&c, &t->params, err);
-    t->config = c;
+        status = fit_words(t, c, err);
+    return status == MR_OK ? suit_words(s, c, err) : status;
+}
+
+static mr_status shape(mr_trainer *t, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (!t->restored)
+        status = new_shape(t, &t->config, err);
+    else
+        t->config = t->restored->model;
+    if (status == MR_OK && t->restored && t->config.card->text)
+        status = mr_pairs_restore(&t->restored->tokenizer, t->settings->output, &t->pairs, err);
+    if (status == MR_OK)
+        status = t->config.card->check(&t->config, err);
+    return status == MR_OK ? t->config.card->params(&t->config, &t->params, err) : status;
+}
+
+static mr_status words(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    if (!t->config.card->text)
+        return MR_OK;
+    mr_status status = mr_pairs_open(&t->pairs, t->ds, s->split, s->text_column, t->config.text, s->expand_captions,
+                                     s->unique_images, err);
+    if (status == MR_OK)
+        mr_buf_printf(&t->said, "Words from %s, up to %u tokens of each\n", t->pairs.column, t->config.text);
+    if (status == MR_OK && t->pairs.without)
+        mr_buf_printf(&t->said, "%llu samples without a caption are left out\n", (ull)t->pairs.without);
     return status;
 }
 
@@ -135,7 +226,8 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
     const mr_settings *s = t->settings;
     mr_order order;
     mr_schedule schedule;
-    mr_status status = mr_order_make(MR_SHUFFLE_FULL, train->samples, s->seed, 0, mr_split_mean_bytes(train), &order, err);
+    uint64_t samples = t->pairs.items ? t->pairs.item_count : train->samples;
+    mr_status status = mr_order_make(MR_SHUFFLE_FULL, samples, s->seed, 0, mr_split_mean_bytes(train), &order, err);
     if (status == MR_OK)
         status = mr_schedule_make(&order, s->batch * mr_ranks_world(t->ranks), mr_ranks_world(t->ranks), MR_TAIL_PARTIAL,
                                   &schedule, err);
@@ -155,7 +247,7 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
         t->best_accuracy = t->restored->best_accuracy;
         t->best_update = t->restored->best_update;
     }
-    mr_buf_printf(&t->said, "%llu samples, %llu an update, %llu updates an epoch, %llu in all\n", (ull)train->samples,
+    mr_buf_printf(&t->said, "%llu samples, %llu an update, %llu updates an epoch, %llu in all\n", (ull)samples,
                   (ull)global, (ull)an_epoch, (ull)t->updates);
     return MR_OK;
 }
@@ -185,15 +277,23 @@ static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr
     json_t *classes = json_array();
     for (size_t i = 0; i < t->manifest->class_count; i++)
         json_array_append_new(classes, json_string(t->manifest->classes[i].name));
-    json_t *transform = json_pack("{s:s, s:I, s:[f,f,f], s:[f,f,f], s:s, s:s}", "eval", "square", "size",
-                                  (json_int_t)t->config.image, "mean", 0.5, 0.5, 0.5, "std", 0.5, 0.5, 0.5,
-                                  "filter", "bilinear", "orientation", s->orientation);
+    mr_transform e = mr_eval_transform(&t->config, s->orientation[0] == 'a');
+    bool normal = e.std[0] > 0;         /* zeros stand for 0.5 */
+    double m[3], d[3];
+    for (int i = 0; i < 3; i++) {
+        m[i] = normal ? (double)e.mean[i] : 0.5;
+        d[i] = normal ? (double)e.std[i] : 0.5;
+    }
+    json_t *transform = json_pack("{s:s, s:I, s:[f,f,f], s:[f,f,f], s:s, s:s}", "eval", mr_transform_word(&e), "size",
+                                  (json_int_t)t->config.image, "mean", m[0], m[1], m[2], "std", d[0], d[1], d[2],
+                                  "filter", e.bicubic ? "bicubic" : "bilinear", "orientation", s->orientation);
     t->facts = json_pack("{s:o, s:o, s:o, s:s, s:I, s:I}", "classes", classes, "transform", transform, "options",
                          mr_settings_json(s), "dataset", digest, "global_batch", (json_int_t)global, "world",
                          (json_int_t)mr_ranks_world(t->ranks));
-    if (!t->facts || json_array_size(classes) != t->manifest->class_count)
-        return mr_fail_memory(err, "describing the run");
-    return MR_OK;
+    bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
+    if (ok && t->config.card->text)
+        ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0;
+    return ok ? MR_OK : mr_fail_memory(err, "describing the run");
 }
 
 static mr_status check(const mr_settings *s, mr_error *err)
@@ -225,11 +325,13 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     t->manifest = mr_dataset_manifest(t->ds);
     t->threads = mr_rank_threads(settings->threads, ranks);
     uint64_t global = settings->batch * settings->grad_accum * mr_ranks_world(ranks);
-    status = find_splits(t, &train, err);
-    if (status == MR_OK && t->restored)
-        status = same_run(t, global, digest, err);
+    status = t->restored ? same_run(t, global, digest, err) : MR_OK;
     if (status == MR_OK)
         status = shape(t, err);
+    if (status == MR_OK)
+        status = find_splits(t, &train, err);
+    if (status == MR_OK)
+        status = words(t, err);
     if (status == MR_OK)
         status = course(t, train, global, err);
     if (status == MR_OK)

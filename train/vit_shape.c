@@ -1,45 +1,28 @@
 /* vit_shape.c - the Vision Transformer as numbers: its options, parameters, costs and start values.
  * Invariant: names and shapes are those of Google's .npz files (vit_jax), in the order of the forward pass. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "model_shape.h"
 #include "vit_parts.h"
 
 enum { MAX_SIDE = 1 << 14, MAX_WIDTH = 1 << 20, MAX_LAYERS = 4096, MAX_CLASSES = 1 << 24 };
 
-static mr_status check_range(const char *option, uint64_t value, uint64_t most, mr_error *err)
-{
-    if (value >= 1 && value <= most)
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s %llu: give a number from 1 to %llu", option, (unsigned long long)value,
-                   (unsigned long long)most);
-}
-
 mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
 {
-    const struct {
-        const char *option;
-        uint32_t value, most;
-    } ranges[] = {{"--image-size", c->image, MAX_SIDE}, {"--patch", c->patch, MAX_SIDE},
-                  {"--hidden", c->hidden, MAX_WIDTH},   {"--layers", c->layers, MAX_LAYERS},
-                  {"--heads", c->heads, MAX_WIDTH},     {"--mlp", c->mlp, MAX_WIDTH},
-                  {"classes:", c->classes, MAX_CLASSES}};
-    for (size_t i = 0; i < MR_COUNT(ranges); i++) {
-        mr_status status = check_range(ranges[i].option, ranges[i].value, ranges[i].most, err);
-        if (status)
-            return status;
-    }
+    const mr_range ranges[] = {{"--image-size", c->image, 1, MAX_SIDE}, {"--patch", c->patch, 1, MAX_SIDE},
+                               {"--hidden", c->hidden, 1, MAX_WIDTH},   {"--layers", c->layers, 1, MAX_LAYERS},
+                               {"--heads", c->heads, 1, MAX_WIDTH},     {"--mlp", c->mlp, 1, MAX_WIDTH},
+                               {"classes:", c->classes, 1, MAX_CLASSES}};
+    mr_status status = mr_range_check(ranges, MR_COUNT(ranges), err);
+    if (status)
+        return status;
     if (c->patch > c->image)
         return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the least is %u", c->image, c->patch);
-    if (c->hidden % c->heads) {
-        uint32_t below = c->hidden / c->heads * c->heads;
-        bool down = below && c->hidden - below <= c->heads / 2;
+    if (c->hidden % c->heads)
         return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of --heads %u; the nearest is %u", c->hidden,
-                       c->heads, down ? below : below + c->heads);
-    }
+                       c->heads, mr_nearest_multiple(c->hidden, c->heads));
     if (!(c->dropout >= 0 && c->dropout < 1))
         return mr_fail(err, MR_MISUSE, "--dropout %g: give a number from 0 to below 1", c->dropout);
     return MR_OK;
@@ -47,25 +30,13 @@ mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
 
 /* ---- parameters ----------------------------------------------------------------------------------------------- */
 
-typedef struct adder {              /* goes on as long as all is well */
-    mr_params *params;
-    mr_status status;
-    mr_error *err;
-} adder;
-
-static uint64_t add(adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1,
+static uint64_t add(mr_adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1,
                     uint64_t s2, uint64_t s3)
 {
-    const uint64_t shape[] = {s0, s1, s2, s3};
-    char full[MR_PARAM_NAME];
-    uint64_t offset = 0;
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    if (!a->status)
-        a->status = mr_params_add(a->params, full, dims, shape, true, &offset, a->err);
-    return offset;
+    return mr_adder_add(a, prefix, name, true, dims, (const uint64_t[]){s0, s1, s2, s3});
 }
 
-static mr_vit_norm add_norm(adder *a, const char *prefix, const char *name, uint64_t width)
+static mr_vit_norm add_norm(mr_adder *a, const char *prefix, const char *name, uint64_t width)
 {
     char full[MR_PARAM_NAME];
     snprintf(full, sizeof full, "%s%s", prefix, name);
@@ -73,7 +44,7 @@ static mr_vit_norm add_norm(adder *a, const char *prefix, const char *name, uint
     return (mr_vit_norm){.scale = scale, .bias = add(a, full, "/bias", 1, width, 0, 0, 0)};
 }
 
-static mr_vit_dense add_dense(adder *a, const char *prefix, const char *name, uint64_t in, uint64_t out)
+static mr_vit_dense add_dense(mr_adder *a, const char *prefix, const char *name, uint64_t in, uint64_t out)
 {
     char full[MR_PARAM_NAME];
     snprintf(full, sizeof full, "%s%s", prefix, name);
@@ -82,7 +53,7 @@ static mr_vit_dense add_dense(adder *a, const char *prefix, const char *name, ui
 }
 
 /* Query, key and value: [hidden, heads, head_dim], which is [hidden, hidden] in memory. */
-static mr_vit_dense add_projection(adder *a, const char *prefix, const char *name, const mr_model_config *c)
+static mr_vit_dense add_projection(mr_adder *a, const char *prefix, const char *name, const mr_model_config *c)
 {
     char full[MR_PARAM_NAME];
     uint64_t head_dim = c->hidden / c->heads;
@@ -92,7 +63,7 @@ static mr_vit_dense add_projection(adder *a, const char *prefix, const char *nam
     return (mr_vit_dense){.kernel = kernel, .bias = bias, .in = c->hidden, .out = c->hidden};
 }
 
-static void add_block(adder *a, const mr_model_config *c, uint32_t i, mr_vit_places *out)
+static void add_block(mr_adder *a, const mr_model_config *c, uint32_t i, mr_vit_places *out)
 {
     char prefix[64], full[MR_PARAM_NAME];
     snprintf(prefix, sizeof prefix, "Transformer/encoderblock_%u/", i);
@@ -113,7 +84,7 @@ static void add_block(adder *a, const mr_model_config *c, uint32_t i, mr_vit_pla
 mr_status mr_vit_lay_out(const mr_model_config *c, mr_params *p, mr_vit_layout *out, mr_error *err)
 {
     uint64_t grid = c->image / c->patch, side = c->patch;
-    adder a = {.params = p, .err = err};
+    mr_adder a = {.params = p, .err = err};
     *out = (mr_vit_layout){.blocks = mr_alloc(c->layers, sizeof *out->blocks)};
     if (!out->blocks)
         return mr_fail_memory(err, "listing a model's parameters");
@@ -174,35 +145,14 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
 
 /* ---- start values --------------------------------------------------------------------------------------------- */
 
-/* Normal with this deviation, cut off at two of them: Marsaglia's polar method, what lies beyond is drawn again. */
-static void fill_normal(mr_random *r, double deviation, float *out, uint64_t count)
-{
-    for (uint64_t i = 0; i < count;) {
-        double x = mr_random_real(r, -1, 1), y = mr_random_real(r, -1, 1), s = x * x + y * y;
-        if (s >= 1 || s == 0)
-            continue;
-        double f = sqrt(-2 * log(s) / s);
-        if (fabs(x * f) <= 2)
-            out[i++] = (float)(x * f * deviation);
-        if (i < count && fabs(y * f) <= 2)
-            out[i++] = (float)(y * f * deviation);
-    }
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), k = strlen(end);
-    return n >= k && strcmp(name + n - k, end) == 0;
-}
-
-/* Glorot and Bengio 2010, as Google's trainer starts its kernels: outputs and gradients keep their size from layer to
- * layer at any width.  What goes in stands in front in the shape, but for the last dimension. */
+/* By Glorot's rule, as Google's trainer starts its kernels.  What goes in stands in front in the shape, but for the last
+ * dimension. */
 static double kernel_deviation(const mr_param *item)
 {
-    bool leads = ends_with(item->name, "query/kernel") || ends_with(item->name, "key/kernel") ||
-                 ends_with(item->name, "value/kernel");
+    bool leads = mr_param_ends(item->name, "query/kernel") || mr_param_ends(item->name, "key/kernel") ||
+                 mr_param_ends(item->name, "value/kernel");
     uint64_t in = leads ? item->shape[0] : item->count / item->shape[item->dims - 1], out = item->count / in;
-    return sqrt(2.0 / (double)(in + out));
+    return mr_glorot(in, out);
 }
 
 void mr_vit_start(const mr_model_config *c, const mr_params *p, uint64_t seed, float *values)
@@ -213,12 +163,12 @@ void mr_vit_start(const mr_model_config *c, const mr_params *p, uint64_t seed, f
         const mr_param *item = &p->items[i];
         mr_random r;
         mr_random_stream(&r, seed, i);
-        if (ends_with(item->name, "/scale"))
+        if (mr_param_ends(item->name, "/scale"))
             for (uint64_t k = 0; k < item->count; k++)
                 values[item->offset + k] = 1;
-        else if (strncmp(item->name, "head/", 5) != 0 && ends_with(item->name, "/kernel"))
-            fill_normal(&r, kernel_deviation(item), values + item->offset, item->count);
-        else if (ends_with(item->name, "/pos_embedding"))
-            fill_normal(&r, 0.02, values + item->offset, item->count);
+        else if (strncmp(item->name, "head/", 5) != 0 && mr_param_ends(item->name, "/kernel"))
+            mr_fill_normal(&r, kernel_deviation(item), values + item->offset, item->count);
+        else if (mr_param_ends(item->name, "/pos_embedding"))
+            mr_fill_normal(&r, 0.02, values + item->offset, item->count);
     }
 }

@@ -1,4 +1,5 @@
-/* pixels_bench.c - CPU time of a random crop to 224 pixels: libjpeg-turbo's full decode, its region decode, and ours.
+/* pixels_bench.c - CPU time of a random crop to 224 pixels: libjpeg-turbo's full decode, its region decode, and ours,
+ * without a seek index and with one of each spacing; and what such an index takes.
  * Invariant: all ways do the same boxes of the same files in the same run, alternating, and give the same bytes.
  *
  *      pixels_bench ROUNDS FILE.jpg...
@@ -12,17 +13,25 @@
 
 #include <jpeglib.h>
 
+#include "jpeg_seek.h"
 #include "pixels.h"
 #include "random.h"
 #include "resize.h"
 
-enum { SIZE = 224 };
+enum { SIZE = 224, SPACINGS = 5 };
+
+static const unsigned spacings[SPACINGS] = {MR_JPEG_SEEK_ROWS, 32, 16, 8, 4};
 
 typedef struct file {
     uint8_t *bytes;
     size_t len;
     mr_image_facts facts;
+    mr_buf seek[SPACINGS];
 } file;
+
+typedef struct spent {              /* CPU ms on all images */
+    double make[SPACINGS], decode[SPACINGS], bytes[SPACINGS];
+} spent;
 
 static double cpu(void)
 {
@@ -94,19 +103,56 @@ static void must(mr_status s, const mr_error *err)
     exit(1);
 }
 
+/* Each spacing of the region in turn, against the pixels that are known. */
+static void with_entries(mr_pixels_scratch *s, mr_jpeg_decoder *d, file *f, const mr_region *g, const uint8_t *want,
+                         spent *t, bool counted)
+{
+    mr_error err;
+    for (int i = 0; i < SPACINGS; i++) {
+        const uint8_t *rgb;
+        mr_buf_clear(&f->seek[i]);
+        double a = cpu();
+        mr_jpeg_outcome made = mr_jpeg_seek_make(d, f->bytes, f->len, spacings[i], &f->seek[i]);
+        double b = cpu();
+        mr_pixels_scratch_seek(s, f->seek[i].data, made == MR_JPEG_DONE ? f->seek[i].len : 0);
+        must(mr_pixels_decode(s, f->bytes, f->len, &f->facts, g, &rgb, &err), &err);
+        double c = cpu();
+        if (memcmp(rgb, want, (size_t)g->width * g->height * 3)) {
+            fprintf(stderr, "with entries every %u MCUs the pixels differ\n", spacings[i]);
+            exit(1);
+        }
+        if (counted) {
+            t->make[i] += (b - a) * 1e3;
+            t->decode[i] += (c - b) * 1e3;
+            t->bytes[i] += (double)f->seek[i].len;
+        }
+    }
+}
+
+static void print_entries(const spent *t, double n, double mean, double whole, double resize)
+{
+    printf("entries                  bytes          made in  decode           beside full decode + our resize\n");
+    for (int i = 0; i < SPACINGS; i++)
+        printf("  %-5s %2.0u  %14.0f  %4.2f %%  %8.3f  %6.3f  %6.3f  %6.3f\n", spacings[i] ? "every" : "rows", spacings[i],
+               t->bytes[i] / n, t->bytes[i] / n / mean * 100, t->make[i] / n, t->decode[i] / n,
+               t->decode[i] / n / whole, (t->decode[i] / n + resize) / (whole + resize));
+}
+
 int main(int argc, char **argv)
 {
     static const float half[3] = {0.5f, 0.5f, 0.5f};
     static float ours[3 * SIZE * SIZE], theirs[3 * SIZE * SIZE];
     double t[6] = {0}, bytes = 0, area = 0;
     size_t count = 0, images = 0, room = 0;
-    mr_pixels_scratch *s = mr_pixels_scratch_new(), *l = mr_pixels_scratch_new();
+    mr_pixels_scratch *s = mr_pixels_scratch_new(), *l = mr_pixels_scratch_new(), *e = mr_pixels_scratch_new();
+    mr_jpeg_decoder *maker = mr_jpeg_decoder_new();
+    spent entries = {.make = {0}};
     mr_resizer *fast = mr_resizer_new(), *plain = mr_resizer_new();
     file *files = mr_alloc((size_t)argc, sizeof *files);
     uint8_t *whole = NULL, *cut = NULL;
     mr_random r;
     mr_error err;
-    if (argc < 3 || !s || !l || !fast || !plain || !files)
+    if (argc < 3 || !s || !l || !e || !maker || !fast || !plain || !files)
         return 2;
     mr_resizer_plain(plain);
     mr_pixels_scratch_libjpeg(l);
@@ -115,7 +161,7 @@ int main(int argc, char **argv)
         count += take_file(argv[i], &files[count]);
     for (long round = -1; round < atol(argv[1]); round++) {         /* the first one is not counted */
         for (size_t i = 0; i < count; i++) {
-            const file *f = &files[i];
+            file *f = &files[i];
             mr_region g = draw(&r, f->facts.width, f->facts.height);
             mr_resize_job j = {.in_width = g.width, .in_height = g.height, .out_width = SIZE, .out_height = SIZE,
                                .crop_width = SIZE, .crop_height = SIZE, .flip = mr_random_below(&r, 2)};
@@ -138,18 +184,19 @@ int main(int argc, char **argv)
             }
             d = cpu();
             must(mr_pixels_decode(s, f->bytes, f->len, &f->facts, &g, &j.rgb, &err), &err);
-            double e = cpu();
+            double decoded_ours = cpu();
             must(mr_resize_f32(fast, &j, half, half, ours, &err), &err);
             double z = cpu();
             if (memcmp(j.rgb, cut, (size_t)g.width * g.height * 3) || memcmp(ours, theirs, sizeof ours)) {
                 fprintf(stderr, "%s: the two ways differ\n", argv[2 + i]);
                 return 1;
             }
+            with_entries(e, maker, f, &g, cut, &entries, round >= 0);
             if (round < 0)
                 continue;
-            const double spent[] = {b - a, c - b, decoded - c, e - d, z - e, region};
+            const double took[] = {b - a, c - b, decoded - c, decoded_ours - d, z - decoded_ours, region};
             for (int k = 0; k < 6; k++)
-                t[k] += spent[k] * 1e3;
+                t[k] += took[k] * 1e3;
             bytes += (double)f->len;
             area += (double)g.width * g.height / ((double)f->facts.width * f->facts.height);
             images++;
@@ -164,15 +211,21 @@ int main(int argc, char **argv)
     printf("ratios: decode %.3f, resize %.3f, whole path %.3f; beside full decode + our resize: %.3f (libjpeg-turbo's "
            "region %.3f)\n", t[3] / t[0], t[4] / t[2], mine / full, (t[3] + t[4]) / (t[0] + t[4]),
            (t[5] + t[4]) / (t[0] + t[4]));
+    print_entries(&entries, n, bytes / n, t[0] / n, t[4] / n);
     mr_pixels_counts share = mr_pixels_scratch_counts(s);
     printf("own decoder: %" PRIu64 " of %" PRIu64 "\n", share.own, share.own + share.libjpeg);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         free(files[i].bytes);
+        for (int k = 0; k < SPACINGS; k++)
+            mr_buf_free(&files[i].seek[k]);
+    }
     free(files);
     free(whole);
     free(cut);
     mr_pixels_scratch_free(s);
     mr_pixels_scratch_free(l);
+    mr_pixels_scratch_free(e);
+    mr_jpeg_decoder_free(maker);
     mr_resizer_free(fast);
     mr_resizer_free(plain);
     return 0;

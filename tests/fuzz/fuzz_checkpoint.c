@@ -1,6 +1,8 @@
 /* fuzz_checkpoint.c - a checkpoint's state.json, as it comes and with a seal that fits.
  * Promises: every number within its bounds, a model that its own card takes, and what was read is written as a text
  * that reads and writes the same again; names of directories are taken only in the one form that we write. */
+#include <math.h>
+
 #include "checkpoint_parts.h"
 #include "fuzz.h"
 #include "manifest.h"
@@ -16,7 +18,9 @@ static void check_state(const mr_checkpoint *c)
     FUZZ_MUST(c->cursor.epoch <= INT64_MAX && c->cursor.position <= INT64_MAX);
     FUZZ_MUST(c->accuracy == -1 || (c->accuracy >= 0 && c->accuracy <= 1));
     FUZZ_MUST(c->best_accuracy == -1 || (c->best_accuracy >= 0 && c->best_accuracy <= 1));
+    FUZZ_MUST(c->model.frozen <= (MR_FROZEN_IMAGES | MR_FROZEN_TEXT) && isfinite(c->model.logit_scale));
     FUZZ_MUST(json_is_object(c->facts) && !c->values && !c->state[0] && !c->state[1] && !c->params.items);
+    FUZZ_MUST(!c->tokenizer.data);
 }
 
 static bool check_parse(const mr_buf *text, mr_buf *again)
@@ -31,6 +35,7 @@ static bool check_parse(const mr_buf *text, mr_buf *again)
         return false;
     }
     check_state(&c);
+    FUZZ_MUST(files[MR_FILE_TOKENIZER].bytes <= MR_TOKENIZER_MAX);
     FUZZ_MUST(mr_state_write(&c, files, again, &err) == MR_OK);
     mr_checkpoint_release(&c);
     return true;

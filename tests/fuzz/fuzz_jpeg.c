@@ -3,6 +3,7 @@
 #include "fuzz.h"
 #include "hash.h"
 #include "jpeg_region.h"
+#include "pixels_parts.h"
 #include "random.h"
 
 enum { MAX_PIXELS = 1 << 16 };

@@ -1,6 +1,7 @@
 /* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT.
  *
- *      OUT/image/ jpeg/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ archive/ text/ layouts/ npz/ checkpoint/
+ *      OUT/image/ jpeg/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ captions/ archive/ text/ layouts/ npz/
+ *          checkpoint/ safetensors/ tokenizer/ seek/
  *
  * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without the folder of real
  * samples (MILLRACE_DATA): millrace draws and ingests datasets of its own. */
@@ -109,13 +110,17 @@ static void seed_shards(const char *tmp)
     if (mkdir(dir, 0755) != 0)
         fail_msg("cannot make %s", dir);
     dataset_make(dir, splits, 2);
+    support_expect(0, "seek", "-q", "--every=1", dir, (char *)NULL);
     for (size_t i = 0; i < 2; i++) {
         char *mdb = support_path("%s/%s-00000.mdb", dir, splits[i].name);
         char *idx = support_path("%s/%s-00000.idx", dir, splits[i].name);
+        char *seek = support_path("%s/%s-00000.seek", dir, splits[i].name);
         seed_file("walk", splits[i].name, mdb);
         seed_file("index", splits[i].name, idx);
+        seed_file("seek", splits[i].name, seek);
         free(mdb);
         free(idx);
+        free(seek);
     }
     picture_free(&small);
     picture_free(&big);
@@ -245,8 +250,10 @@ static void seed_dataset(const char *dir, const char *name)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < MR_COUNT(splits); i++) {
         char *meta = support_path("%s-%s", name, splits[i]), *idx = support_path("%s/%s-00000.idx", dir, splits[i]);
-        if (mr_dataset_samples(ds, splits[i]) && mr_dataset_read(ds, splits[i], 0, &view, &err) == MR_OK)
+        if (mr_dataset_samples(ds, splits[i]) && mr_dataset_read(ds, splits[i], 0, &view, &err) == MR_OK) {
             seed("meta", meta, view.meta, view.meta_len);
+            seed("captions", meta, view.meta, view.meta_len);
+        }
         if (support_exists(idx))
             seed_file("index", meta, idx);
         free(meta);
@@ -342,6 +349,7 @@ int main(int argc, char **argv)
     seed_small_trees();
     seed_layouts(tmp);
     seed_train(tmp);
+    seed_tokenizer();
     char *archives = support_path("%s/archive", out);
     if (mr_dir_make(archives, &err) != MR_OK)
         fail_msg("%s", err.text);

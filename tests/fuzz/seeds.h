@@ -8,5 +8,6 @@ void seed(const char *target, const char *name, const void *bytes, size_t len); 
 void seed_file(const char *target, const char *name, const char *path);             /* a copy of that file */
 
 void seed_train(const char *tmp);
+void seed_tokenizer(void);
 
 #endif

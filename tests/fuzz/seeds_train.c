@@ -1,10 +1,11 @@
-/* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint. */
+/* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checkpoint_parts.h"
+#include "safetensors.h"
 #include "seeds.h"
 #include "support_archive.h"
 #include "support_checkpoint.h"
@@ -57,23 +58,58 @@ static void seed_npz(const char *tmp)
     free(path);
 }
 
+static void seed_state(const char *name, mr_checkpoint c, double best_accuracy, uint64_t tokenizer)
+{
+    const mr_digest digests[MR_FILES] = {{.bytes = 1000}, {.bytes = 2000}, {.bytes = 300}, {.bytes = tokenizer}};
+    mr_buf text = {0};
+    c.best_accuracy = best_accuracy;
+    assert_int_equal(mr_state_write(&c, digests, &text, NULL), MR_OK);
+    seed("checkpoint", name, text.data, text.len);
+    mr_buf_free(&text);
+    mr_checkpoint_release(&c);
+}
+
 static void seed_checkpoint(void)
 {
-    const mr_digest digests[MR_FILES] = {{.bytes = 1000}, {.bytes = 2000}};
-    for (int kind = MR_SGD; kind <= MR_ADAMW; kind++) {
-        mr_checkpoint c = make_checkpoint(100, (mr_optimizer_kind)kind);
-        mr_buf text = {0};
-        c.best_accuracy = kind == MR_SGD ? -1 : 0.5;
-        assert_int_equal(mr_state_write(&c, digests, &text, NULL), MR_OK);
-        seed("checkpoint", kind == MR_SGD ? "sgd" : "adamw", text.data, text.len);
-        mr_buf_free(&text);
-        mr_checkpoint_release(&c);
-    }
+    seed_state("sgd", make_checkpoint(100, MR_SGD), -1, 0);
+    seed_state("adamw", make_checkpoint(100, MR_ADAMW), 0.5, 0);
+    seed_state("pairs", make_pair_checkpoint(100, MR_ADAMW), 0.5, 4000);
     seed("checkpoint", "name", "step-00000200", 13);
+}
+
+/* A header with so many zeros behind it. */
+static void seed_tensors(const char *name, const char *header, size_t data)
+{
+    uint8_t file[600] = {(uint8_t)strlen(header), (uint8_t)(strlen(header) >> 8)};
+    assert_true(8 + strlen(header) + data <= sizeof file);
+    memcpy(file + 8, header, strlen(header));
+    seed("safetensors", name, file, 8 + strlen(header) + data);
+}
+
+static void seed_safetensors(const char *tmp)
+{
+    static const char index[] = "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"1.safetensors\","
+                                "\"b.c\":\"2.safetensors\"}}";
+    const float values[6] = {1, -2, 3e30f};
+    const mr_tensor_source tensors[] = {{"a.weight", 2, {2, 3}, values}, {"b", 0, {0}, values},
+                                        {"none", 3, {4, 0, 1}, values}};
+    char *path = support_path("%s/a.safetensors", tmp);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_int_equal(mr_safetensors_write(fd, path, tensors, MR_COUNT(tensors), NULL, NULL), MR_OK);
+    close(fd);
+    seed_file("safetensors", "ours", path);
+    free(path);
+    seed_tensors("types", "{\"h\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[0,6]},\"b\":{\"dtype\":\"BF16\","
+                 "\"shape\":[1,1],\"data_offsets\":[6,8]},\"position_ids\":{\"dtype\":\"I64\",\"shape\":[1,2],"
+                 "\"data_offsets\":[8,24]}}", 24);
+    seed_tensors("wide", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[0,2]}} ", 2);
+    seed_tensors("empty", "{}", 0);
+    seed("safetensors", "index", index, strlen(index));
 }
 
 void seed_train(const char *tmp)
 {
     seed_npz(tmp);
     seed_checkpoint();
+    seed_safetensors(tmp);
 }

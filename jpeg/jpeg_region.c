@@ -1,34 +1,19 @@
 /* jpeg_region.c - drives the kernels over a region; see jpeg_region.h.
- * Invariant: entropy-coded data is read as far as libjpeg-turbo reads it for the region, and is found sound so far.
+ * Invariant: entropy-coded data is read as far as libjpeg-turbo reads it for the region, and is found sound so far; or,
+ * with entries, from one to the other around each row of the region, and each part ends where the other entry says.
  *
- *      rows of MCUs      skipped                                    above the region's neighbours
- *                        skipped | stored, 4 at a time | skipped    in it: a ring of two rows of MCUs a component
- *                        never read                                 below
+ *      rows of MCUs      skipped                                    never read               above the region's neighbours
+ *                        skipped | stored, 4 at a time | skipped    e....|      |....e       in it: a ring of two rows
+ *                        never read                                 never read               below
  *
  * Fancy upsampling of a pixel takes the chroma sample next to it, so the part that is stored reaches a pixel beyond the
  * region; at the picture's edge the last sample is repeated instead.  A row of pixels is made when its chroma rows are
  * in the ring, for the last one of a row of MCUs when the next one is. */
-#include "jpeg_region.h"
+#include "jpeg_decoder.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "jpeg_scan.h"
-
-enum {
-    CHUNK = 4,                  /* MCUs that are stored before they are transformed */
-    LEAD = 32,                  /* bytes in front of a row */
-};
-
-struct mr_jpeg_decoder {
-    const mr_jpeg_kernels *kernels;
-    mr_jpeg_header header;
-    mr_jpeg_dc dc[MR_JPEG_TABLES];
-    mr_jpeg_ac ac[MR_JPEG_TABLES];
-    mr_pixels_buffer bytes, samples;
-    _Alignas(32) int16_t blocks[(CHUNK + 1) * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];      /* zero between two chunks */
-    uint8_t used[(CHUNK + 1) * MR_JPEG_BLOCKS];
-};
+enum { CHUNK = MR_JPEG_CHUNK, LEAD = 32 };      /* LEAD: bytes in front of a row */
 
 typedef struct plane {                      /* a ring of rows of samples */
     uint8_t *rows;                          /* where sample 0 of what is stored lies */
@@ -39,85 +24,40 @@ typedef struct plane {                      /* a ring of rows of samples */
 
 typedef struct decoding {
     mr_jpeg_decoder *d;
-    const mr_pixels_job *job;
+    const mr_jpeg_job *job;
     mr_jpeg_scan scan;
     uint32_t wide, high;                    /* the picture in MCUs */
     uint32_t left, right, top, bottom;      /* MCUs that are stored, and the last row that is read is bottom - 1 */
+    uint32_t before, behind;                /* MCUs of a row that are read on both sides of those */
+    const mr_jpeg_entry *entries;           /* NULL: the scan is read from its begin */
+    mr_jpeg_grid grid;                      /* of the entries */
     plane plane[MR_JPEG_COMPONENTS];
     uint8_t *chroma[2];                     /* upsampled rows */
     uint32_t next_row;                      /* of pixels, that is to be made */
 } decoding;
 
-mr_jpeg_decoder *mr_jpeg_decoder_new(void)
-{
-    void *d = aligned_alloc(32, (sizeof(mr_jpeg_decoder) + 31) & ~(size_t)31);
-    if (!d)
-        return NULL;
-    memset(d, 0, sizeof(mr_jpeg_decoder));
-    ((mr_jpeg_decoder *)d)->kernels = mr_jpeg_kernels_best();
-    return d;
-}
-
-void mr_jpeg_decoder_free(mr_jpeg_decoder *d)
-{
-    if (!d)
-        return;
-    free(d->bytes.data);
-    free(d->samples.data);
-    free(d);
-}
-
-void mr_jpeg_decoder_plain(mr_jpeg_decoder *d)
-{
-    d->kernels = &mr_jpeg_plain;
-}
-
 /* ---- before ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t up(uint32_t n, uint32_t by)
-{
-    return n / by + (n % by != 0);
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 static void bound(decoding *run)
 {
     const mr_jpeg_header *h = &run->d->header;
-    const mr_region *r = &run->job->region;
+    const mr_jpeg_job *r = run->job;
     uint32_t w = 8u * h->component[0].h, t = 8u * h->component[0].v;
     uint32_t beside = h->component[0].h - 1u, beyond = h->component[0].v - 1u;      /* neighbours: 1 or none */
-    run->wide = up(h->width, w);
-    run->high = up(h->height, t);
-    run->left = (r->left - least(beside, r->left)) / w;
-    run->right = least(up(r->left + r->width + beside, w), run->wide);
-    run->top = (r->top - least(beyond, r->top)) / t;
-    /* libjpeg-turbo makes both rows of a chroma row at once, and for the last two needs the next row of MCUs. */
-    run->bottom = least(up(r->top + r->height + 2 * beyond, t), run->high);
-    run->bottom = least(up(run->bottom, h->rows_together) * h->rows_together, run->high);
+    run->wide = mr_jpeg_wide(h);
+    run->high = mr_jpeg_high(h);
+    run->left = (r->left - mr_jpeg_least(beside, r->left)) / w;
+    run->right = mr_jpeg_least(mr_jpeg_up(r->left + r->crop_width + beside, w), run->wide);
+    run->top = (r->top - mr_jpeg_least(beyond, r->top)) / t;
+    run->before = run->left;
+    run->behind = run->wide - run->right;
     run->next_row = r->top;
-}
-
-static bool make_tables(decoding *run)
-{
-    mr_jpeg_decoder *d = run->d;
-    mr_jpeg_mcu *mcu = &run->scan.mcu;
-    const mr_jpeg_header *h = &d->header;
-    for (unsigned i = 0; i < h->components; i++) {
-        const mr_jpeg_component *c = &h->component[i];
-        if (!mr_jpeg_dc_make(&d->dc[c->dc], h->huffman[0][c->dc]) ||
-            !mr_jpeg_ac_make(&d->ac[c->ac], h->huffman[1][c->ac]))
-            return false;
-        for (int b = 0; b < c->h * c->v; b++, mcu->blocks++) {
-            mcu->block[mcu->blocks].dc = &d->dc[c->dc];
-            mcu->block[mcu->blocks].ac = &d->ac[c->ac];
-            mcu->block[mcu->blocks].component = i;
-        }
-    }
-    return true;
+    run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + beyond, t), run->high);
+    if (r->seek)
+        return;
+    /* libjpeg-turbo makes both rows of a chroma row at once, and for the last two needs the next row of MCUs. */
+    run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + 2 * beyond, t), run->high);
+    run->bottom = mr_jpeg_least(mr_jpeg_up(run->bottom, h->rows_together) * h->rows_together, run->high);
 }
 
 /* Rings for the components and two rows of upsampled chroma. */
@@ -131,14 +71,14 @@ static bool make_room(decoding *run)
         plane *p = &run->plane[i];
         p->stride = LEAD + (size_t)across * c->h + MR_JPEG_SLACK + 8;
         p->mask = 16u * c->v - 1;
-        p->width = up(h->width * c->h, h->component[0].h);
-        p->height = up(h->height * c->v, h->component[0].v);
+        p->width = mr_jpeg_up(h->width * c->h, h->component[0].h);
+        p->height = mr_jpeg_up(h->height * c->v, h->component[0].v);
         p->from = run->left * 8u * c->h;
         step[i] = need;
         need += p->stride * (p->mask + 1);
     }
     size_t row = (size_t)across * h->component[0].h + 2 * LEAD + MR_JPEG_SLACK;
-    uint8_t *room = mr_pixels_room(&run->d->samples, need + 2 * row, 1, 1);
+    uint8_t *room = mr_jpeg_room(&run->d->samples, need + 2 * row);
     if (!room)
         return false;
     for (unsigned i = 0; i < h->components; i++)
@@ -168,7 +108,7 @@ static void transform(decoding *run, uint32_t x, uint32_t y, uint32_t count)
             for (unsigned h = 0; h < c->h; h++, b++) {
                 uint8_t *to = row_of(p, (y * c->v + v) * 8) + ((size_t)(x - run->left) * c->h + h) * 8;
                 for (uint32_t m = 0; m < count; m += 2, to += 16 * c->h) {
-                    size_t first = m * run->scan.mcu.blocks + b, second = first + run->scan.mcu.blocks;
+                    size_t first = m * d->mcu.blocks + b, second = first + d->mcu.blocks;
                     unsigned used = d->used[first];
                     if (m + 1 < count && d->used[second] > used)
                         used = d->used[second];
@@ -205,8 +145,8 @@ static const uint8_t *chroma_row(decoding *run, unsigned i, uint32_t y)
     const mr_jpeg_kernels *k = run->d->kernels;
     const mr_jpeg_component *luma = &run->d->header.component[0];
     const plane *p = &run->plane[i];
-    const mr_region *r = &run->job->region;
-    uint32_t first = r->left / luma->h, count = (r->left + r->width - 1) / luma->h - first + 1;
+    const mr_jpeg_job *r = run->job;
+    uint32_t first = r->left / luma->h, count = (r->left + r->crop_width - 1) / luma->h - first + 1;
     size_t at = first - p->from;
     uint8_t *out = run->chroma[i - 1];
     if (luma->v == 1) {
@@ -216,7 +156,7 @@ static const uint8_t *chroma_row(decoding *run, unsigned i, uint32_t y)
         k->across(row, count, out);
         return out + (r->left & 1);
     }
-    uint32_t c = y / 2, other = y & 1 ? least(c + 1, p->height - 1) : c - (c > 0);
+    uint32_t c = y / 2, other = y & 1 ? mr_jpeg_least(c + 1, p->height - 1) : c - (c > 0);
     const uint8_t *near = row_of(p, c) + at, *far = row_of(p, other) + at;
     if (luma->h == 1) {
         k->between(near, far, 1 + (y & 1), count, out);
@@ -235,31 +175,31 @@ static void gray(const uint8_t *luma, size_t count, uint8_t *out)
 /* Rows of pixels whose samples are there when row y of MCUs is. */
 static void make_rows(decoding *run, uint32_t y)
 {
-    const mr_region *r = &run->job->region;
+    const mr_jpeg_job *r = run->job;
     const mr_jpeg_header *h = &run->d->header;
-    uint32_t to = (y + 1) * 8 * h->component[0].v, end = r->top + r->height;
+    uint32_t to = (y + 1) * 8 * h->component[0].v, end = r->top + r->crop_height;
     if (h->component[0].v == 2 && y + 1 < run->high)
         to--;
-    to = least(to, end);
+    to = mr_jpeg_least(to, end);
     for (; run->next_row < to; run->next_row++) {
         const uint8_t *luma = row_of(&run->plane[0], run->next_row) + (r->left - run->plane[0].from);
-        uint8_t *out = run->job->rgb + (size_t)(run->next_row - r->top) * r->width * 3;
+        uint8_t *out = run->job->rgb + (size_t)(run->next_row - r->top) * r->crop_width * 3;
         if (h->components == 1) {
-            gray(luma, r->width, out);
+            gray(luma, r->crop_width, out);
             continue;
         }
         const uint8_t *cb = chroma_row(run, 1, run->next_row), *cr = chroma_row(run, 2, run->next_row);
-        run->d->kernels->rgb(luma, cb, cr, r->width, out);
+        run->d->kernels->rgb(luma, cb, cr, r->crop_width, out);
     }
 }
 
 static bool store_row(decoding *run, uint32_t y)
 {
     mr_jpeg_decoder *d = run->d;
-    if (!mr_jpeg_scan_skip(&run->scan, run->left))
+    if (!mr_jpeg_scan_skip(&run->scan, run->before))
         return false;
     for (uint32_t x = run->left; x < run->right; x += CHUNK) {
-        uint32_t count = least(CHUNK, run->right - x);
+        uint32_t count = mr_jpeg_least(CHUNK, run->right - x);
         if (!mr_jpeg_scan_store(&run->scan, count, d->blocks, d->used)) {
             memset(d->blocks, 0, sizeof d->blocks);
             return false;
@@ -268,49 +208,83 @@ static bool store_row(decoding *run, uint32_t y)
     }
     if (d->header.component[0].h == 2)
         repeat_edges(run, y);
-    return mr_jpeg_scan_skip(&run->scan, run->wide - run->right);
+    return mr_jpeg_scan_skip(&run->scan, run->behind);
 }
 
-static bool open_scan(decoding *run)
+/* ---- without and with entries ------------------------------------------------------------------------------------ */
+
+static mr_jpeg_outcome from_the_begin(decoding *run)
 {
-    mr_jpeg_decoder *d = run->d;
-    const mr_pixels_job *job = run->job;
-    mr_jpeg_scan *s = &run->scan;
-    s->unstuffed = mr_pixels_room(&d->bytes, job->len - d->header.scan + MR_JPEG_BEHIND, 1, 1);
-    if (!s->unstuffed)
+    const mr_jpeg_job *job = run->job;
+    if (!mr_jpeg_open_scan(run->d, &run->scan, job->bytes, job->len))
+        return MR_JPEG_LEFT;
+    mr_jpeg_scan_begin(&run->scan);
+    for (uint32_t y = 0; y < run->bottom; y++) {
+        if (job->stopped && job->stopped(job->ctx))
+            return MR_JPEG_STOPPED;
+        if (y < run->top ? !mr_jpeg_scan_skip(&run->scan, run->wide) : !store_row(run, y))
+            return MR_JPEG_LEFT;
+        if (y >= run->top)
+            make_rows(run, y);
+    }
+    return mr_jpeg_scan_sound(&run->scan) ? MR_JPEG_DONE : MR_JPEG_LEFT;
+}
+
+/* Behind the last entry two bytes of the file are left for the end marker. */
+static bool take_entries(decoding *run)
+{
+    const mr_jpeg_job *job = run->job;
+    size_t coded = job->len - run->d->header.scan;
+    mr_jpeg_grid *g = &run->grid;
+    if (coded < 2 || !mr_jpeg_entries_grid(job->seek, job->seek_len, &run->d->header, g))
         return false;
-    s->kernels = d->kernels;
-    s->bytes = job->bytes;
-    s->len = job->len;
-    s->at = d->header.scan;
-    s->restart = d->header.restart;
-    mr_jpeg_scan_begin(s);
+    mr_jpeg_entry *entries = mr_jpeg_room(&run->d->entries, (g->count + 1) * sizeof *entries);
+    if (!entries || !mr_jpeg_entries_unpack(job->seek, job->seek_len, g, (uint64_t)(coded - 2) * 8, entries))
+        return false;
+    run->entries = entries;
+    run->before = run->left % g->every;
+    run->behind = mr_jpeg_least(mr_jpeg_up(run->right, g->every) * g->every, run->wide) - run->right;
     return true;
 }
 
-/* So narrow, libjpeg-turbo upsamples without the neighbours. */
-static bool too_narrow(const mr_jpeg_header *h)
+static bool store_part(decoding *run, uint32_t y)
 {
-    return h->component[0].h == 2 && h->width <= 4;
+    const mr_jpeg_grid *g = &run->grid;
+    size_t row = (size_t)y * g->per_row, first = row + run->left / g->every;
+    const mr_jpeg_entry *from = &run->entries[first], *to = &run->entries[row + mr_jpeg_up(run->right, g->every)];
+    size_t bytes = (size_t)(to->at / 8 - from->at / 8) + 2;
+    run->scan.unstuffed = mr_jpeg_room(&run->d->bytes, bytes + MR_JPEG_BEHIND);
+    if (!run->scan.unstuffed)
+        return false;
+    mr_jpeg_scan_enter(&run->scan, run->d->header.scan, from, mr_jpeg_grid_mcu(g, first), to);
+    return store_row(run, y) && mr_jpeg_scan_arrived(&run->scan, to);
 }
 
-mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_pixels_scratch *s, const mr_pixels_job *job)
+static mr_jpeg_outcome from_entries(decoding *run)
+{
+    mr_jpeg_decoder *d = run->d;
+    const mr_jpeg_job *job = run->job;
+    if (!take_entries(run))
+        return MR_JPEG_LEFT;
+    run->scan = (mr_jpeg_scan){.kernels = d->kernels, .mcu = &d->mcu, .bytes = job->bytes, .len = job->len,
+                               .restart = d->header.restart};
+    for (uint32_t y = run->top; y < run->bottom; y++) {
+        if (job->stopped && job->stopped(job->ctx))
+            return MR_JPEG_STOPPED;
+        if (!store_part(run, y))
+            return MR_JPEG_LEFT;
+        make_rows(run, y);
+    }
+    return MR_JPEG_DONE;
+}
+
+mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_jpeg_job *job)
 {
     decoding run = {.d = d, .job = job};
-    const mr_jpeg_header *h = &d->header;
-    if (!mr_jpeg_parse(job->bytes, job->len, &d->header) || h->width != job->facts->width ||
-        h->height != job->facts->height || too_narrow(h) || !make_tables(&run))
+    if (!mr_jpeg_open(d, job->bytes, job->len) || d->header.width != job->width || d->header.height != job->height)
         return MR_JPEG_LEFT;
     bound(&run);
-    if (!make_room(&run) || !open_scan(&run))
+    if (!make_room(&run))
         return MR_JPEG_LEFT;
-    for (uint32_t y = 0; y < run.bottom; y++) {
-        if (mr_pixels_stopped(s))
-            return MR_JPEG_STOPPED;
-        if (y < run.top ? !mr_jpeg_scan_skip(&run.scan, run.wide) : !store_row(&run, y))
-            return MR_JPEG_LEFT;
-        if (y >= run.top)
-            make_rows(&run, y);
-    }
-    return mr_jpeg_scan_sound(&run.scan) ? MR_JPEG_DONE : MR_JPEG_LEFT;
+    return job->seek ? from_entries(&run) : from_the_begin(&run);
 }

@@ -1,0 +1,156 @@
+/* bench_stages.c - what the steps of millrace's own JPEG decoder cost; see bench_stages.h.
+ *
+ *      header alone  <=  + entropy-coded bytes  <=  + IDCT  <=  + upsampling and colour
+ *
+ * The steps are woven into one another, and a clock around each would cost as much as they do: so pictures are decoded
+ * with more and more of them, and the differences are the steps.  Each goes through all pictures, as a loader does: the
+ * same one twice in a row would find its tables made, and the processor's branches learnt. */
+#include "bench_stages.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jpeg_partial.h"
+
+enum { PICTURES = 200, RUNS = 5, LEVELS = 4 };      /* levels: the header, and one for each mr_jpeg_parts */
+
+static const size_t most_bytes = 64 << 20;
+static const double enough_seconds = 2;             /* of decoding in whole */
+
+typedef struct picture {
+    mr_jpeg_job job;
+    uint8_t *memory;                /* file and seek index */
+    double ms[LEVELS];              /* the best of the runs */
+} picture;
+
+typedef struct stages {
+    mr_work *work;
+    mr_hands hands;
+    mr_slab rgb;
+    mr_jpeg_decoder *decoders[MR_JPEG_PARTS_ALL + 1];
+    picture pictures[PICTURES];
+    size_t count, bytes;
+    double seconds;
+} stages;
+
+/* ---- pictures ----------------------------------------------------------------------------------------------------- */
+
+static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
+{
+    uint8_t orientation = s->work->o.transform.apply_orientation ? r->row.orientation : 1;
+    mr_view v = mr_work_view(s->work, r->epoch, r->sample, &r->row);
+    mr_region seen = {v.left, v.top, v.width, v.height};
+    mr_region stored = mr_orient_region(orientation, r->row.width, r->row.height, &seen);
+    return (mr_jpeg_job){
+        .len = r->row.image_len, .width = r->row.width, .height = r->row.height, .left = stored.left, .top = stored.top,
+        .crop_width = stored.width, .crop_height = stored.height, .seek_len = s->hands.seek_len,
+    };
+}
+
+static double thread_cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Seconds of one decode, or of its header alone; below 0: not a picture for this decoder. */
+static double decode(stages *s, const picture *p, int level)
+{
+    mr_jpeg_job job = p->job;
+    job.rgb = s->rgb.data;
+    job.width += level == 0;        /* whoever finds another size in the header stops there */
+    double start = thread_cpu();
+    mr_jpeg_outcome outcome = mr_jpeg_decode_region(s->decoders[level ? level - 1 : MR_JPEG_PARTS_ALL], &job);
+    double took = thread_cpu() - start;
+    return level && outcome != MR_JPEG_DONE ? -1 : took;
+}
+
+/* Keeps the record's picture if the decoder takes it. */
+static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
+{
+    picture *p = &s->pictures[s->count];
+    mr_status status = mr_work_fetch(s->work, &s->hands, r->sample, &r->row, err);
+    if (status != MR_OK)
+        return status == MR_BAD_SAMPLE ? MR_OK : status;
+    *p = (picture){.job = job_of(s, r)};
+    status = mr_slab_reserve(&s->rgb, (size_t)p->job.crop_width * p->job.crop_height * 3, 0, NULL, err);
+    if (status != MR_OK)
+        return status;
+    p->memory = malloc(p->job.len + p->job.seek_len);
+    if (!p->memory)
+        return mr_fail_memory(err, "measuring");
+    memcpy(p->memory, s->hands.bytes.data, p->job.len);
+    p->job.bytes = p->memory;
+    if (p->job.seek_len) {
+        memcpy(p->memory + p->job.len, s->hands.seek.data, p->job.seek_len);
+        p->job.seek = p->memory + p->job.len;
+    }
+    double took = decode(s, p, LEVELS - 1);
+    if (took < 0) {
+        free(p->memory);
+        return MR_OK;
+    }
+    s->seconds += took;
+    s->bytes += p->job.len + p->job.seek_len;
+    s->count++;
+    return MR_OK;
+}
+
+/* ---- measuring ---------------------------------------------------------------------------------------------------- */
+
+static void measure(stages *s, mr_bench_stages *out)
+{
+    double *const steps[LEVELS] = {&out->parse_ms, &out->entropy_ms, &out->idct_ms, &out->colour_ms};
+    double sums[LEVELS] = {0};
+    for (int run = 0; run < RUNS; run++)
+        for (int level = 0; level < LEVELS; level++)
+            for (size_t i = 0; i < s->count; i++) {
+                double *best = &s->pictures[i].ms[level], ms = decode(s, &s->pictures[i], level) * 1e3;
+                *best = run == 0 || ms < *best ? ms : *best;
+            }
+    for (size_t i = 0; i < s->count; i++) {
+        out->with_seek += s->pictures[i].job.seek != NULL;
+        for (int level = 0; level < LEVELS; level++)
+            sums[level] += s->pictures[i].ms[level];
+    }
+    out->pictures = s->count;
+    for (int level = 0; level < LEVELS && s->count; level++)
+        *steps[level] = (sums[level] - (level ? sums[level - 1] : 0)) / (double)s->count;
+}
+
+static void free_stages(stages *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        free(s->pictures[i].memory);
+    for (size_t i = 0; i < MR_COUNT(s->decoders); i++)
+        mr_jpeg_decoder_free(s->decoders[i]);
+    mr_slab_free(&s->rgb, NULL);
+    mr_hands_free(&s->hands);
+    free(s);
+}
+
+mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, mr_bench_stages *out,
+                                  mr_error *err)
+{
+    stages *s = mr_alloc(1, sizeof *s);
+    *out = (mr_bench_stages){.pictures = 0};
+    if (!s)
+        return mr_fail_memory(err, "measuring");
+    s->work = w;
+    mr_status status = mr_hands_init(&s->hands, w, err);
+    for (size_t i = 0; status == MR_OK && i < MR_COUNT(s->decoders); i++) {
+        s->decoders[i] = mr_jpeg_partial_new((mr_jpeg_parts)i);
+        if (!s->decoders[i])
+            status = mr_fail_memory(err, "measuring");
+    }
+    for (size_t i = 0; status == MR_OK && i < count && s->count < PICTURES && s->bytes < most_bytes &&
+         s->seconds * RUNS * 3 < enough_seconds; i++)
+        if (records[i].row.codec == MR_CODEC_JPEG)
+            status = take(s, &records[i], err);
+    if (status == MR_OK)
+        measure(s, out);
+    free_stages(s);
+    return status;
+}

@@ -1,0 +1,259 @@
+/* cmd_seek.c - `millrace seek DST`: seek indexes beside the shards, made, kept or dropped.
+ * Invariant: no file of the dataset itself is changed; under mpirun only rank 0 prints and drops. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cmd_seek.h"
+#include "commands.h"
+#include "pool.h"
+#include "term.h"
+#include "text.h"
+
+typedef unsigned long long ull;
+
+enum { OPT_EVERY = 256, OPT_DROP, OPT_FORCE, OPT_JSON };
+
+typedef struct request {
+    const char *dir;
+    mr_seek_options options;
+    bool json, drop, making;        /* making: an option was given that only making knows */
+    int dirfd;
+    const mr_shard **shards;
+    mr_seek_result *results;
+    size_t count;
+} request;
+
+static const struct argp_option options[] = {
+    {"every", OPT_EVERY, "N", 0, "an entry every N MCUs of a row (default 16; 0: one a row, the smallest index)", 1},
+    {"force", OPT_FORCE, NULL, 0, "make those anew, too, that are there and whole", 1},
+    {"drop", OPT_DROP, NULL, 0, "remove the seek indexes; nothing but speed is lost", 1},
+    {"threads", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 2},
+    {"jobs", 0, NULL, OPTION_ALIAS, NULL, 2},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
+    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 2},
+    {0},
+};
+
+static const char help[] =
+    "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG can be entered, so that a "
+    "crop decodes little more than its own rows.  It takes about 1 % of the data's space and one entropy decode an image "
+    "to make.  It changes no pixel and no digest, can be dropped at any time, and is ignored where it is damaged.  Files "
+    "that are whole are kept, so an interrupted run goes on where it was."
+    "\vExamples:\n"
+    "  millrace seek imagenette\n"
+    "  millrace seek --every 8 imagenette\n"
+    "  millrace seek --drop imagenette\n"
+    "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n\n"
+    "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the "
+    "system failed.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    uint64_t n;
+    switch (key) {
+    case OPT_JSON: q->json = true; break;
+    case OPT_DROP: q->drop = true; break;
+    case OPT_FORCE: q->options.force = q->making = true; break;
+    case 'q': q->options.quiet = true; break;
+    case OPT_EVERY:
+        if (!mr_text_parse_u64(arg, &n) || n > MR_SEEK_EVERY_MAX)
+            mr_cli_misuse(state, "--every %s: expected a number from 0 to %d", arg, MR_SEEK_EVERY_MAX);
+        q->options.every = (unsigned)n;
+        q->making = true;
+        break;
+    case 'j':
+        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
+            mr_cli_misuse(state, "--threads %s: expected a number from 1 to 1024", arg);
+        q->options.jobs = (unsigned)n;
+        break;
+    case ARGP_KEY_END:
+        if (q->drop && q->making)
+            mr_cli_misuse(state, "--drop removes what --every and --force would make; give one or the other");
+        return mr_cli_dataset(key, arg, state, &q->dir);
+    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    }
+    return 0;
+}
+
+/* ---- results (for ingest, too) ------------------------------------------------------------------------------------ */
+
+cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count)
+{
+    cmd_seek_sums s = {0};
+    for (size_t i = 0; i < count; i++) {
+        const mr_seek_result *r = &results[i];
+        s.shards[r->outcome]++;
+        s.data_bytes += shards[i]->mdb.bytes + shards[i]->idx.bytes;
+        s.all.images += r->images;
+        s.all.jpegs += r->jpegs;
+        s.all.indexed += r->indexed;
+        s.all.bytes += r->bytes;
+        s.all.examined += r->examined;
+        s.all.cpu += r->cpu;
+        if (r->outcome == MR_SEEK_FAILED && s.worst != MR_SYSTEM)
+            s.worst = r->why.status == MR_SYSTEM ? MR_SYSTEM : MR_BAD_DATA;
+    }
+    return s;
+}
+
+json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every)
+{
+    json_t *doc = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "every", (json_int_t)every, "made",
+                            (json_int_t)s->shards[MR_SEEK_MADE], "good", (json_int_t)s->shards[MR_SEEK_GOOD], "failed",
+                            (json_int_t)s->shards[MR_SEEK_FAILED], "pictures", (json_int_t)s->all.images, "indexed",
+                            (json_int_t)s->all.indexed, "left_to_libjpeg",
+                            (json_int_t)(s->all.jpegs - s->all.indexed), "no_jpeg",
+                            (json_int_t)(s->all.images - s->all.jpegs), "bytes", (json_int_t)s->all.bytes, "data_bytes",
+                            (json_int_t)s->data_bytes);
+    if (doc && s->all.examined)
+        json_object_set_new(doc, "cpu_ms_per_jpeg", json_real(s->all.cpu * 1e3 / (double)s->all.examined));
+    return doc;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
+{
+    char images[32], indexed[32], left[32], others[32], bytes[32];
+    uint64_t other = s->all.images - s->all.jpegs, rest = s->all.jpegs - s->all.indexed;
+    mr_buf_printf(out, "%s of %s pictures indexed (%.1f %%)", mr_text_count(s->all.indexed, indexed),
+                  mr_text_count(s->all.images, images), share(s->all.indexed, s->all.images));
+    if (rest)
+        mr_buf_printf(out, ", %s JPEGs left to libjpeg-turbo (%.1f %%)", mr_text_count(rest, left),
+                      share(rest, s->all.images));
+    if (other)
+        mr_buf_printf(out, ", %s no JPEGs (%.1f %%)", mr_text_count(other, others), share(other, s->all.images));
+    mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes), share(s->all.bytes, s->data_bytes));
+    if (s->all.examined)
+        mr_buf_printf(out, "; %.2f ms CPU a JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
+}
+
+/* ---- output ----------------------------------------------------------------------------------------------------- */
+
+static mr_status print_json(const request *q, const cmd_seek_sums *s, mr_error *err)
+{
+    json_t *doc = cmd_seek_json(s, q->options.every), *failures = json_array();
+    bool good = doc && failures;
+    for (size_t i = 0; good && i < q->count; i++)
+        if (q->results[i].outcome == MR_SEEK_FAILED)
+            good = json_array_append_new(failures, json_pack("{s:s,s:s}", "shard", q->shards[i]->name, "detail",
+                                                             q->results[i].why.text)) == 0;
+    good = good && json_object_set_new(doc, "ok", json_boolean(s->worst == MR_OK)) == 0 &&
+           json_object_set(doc, "failures", failures) == 0;
+    mr_status status = good ? mr_json_print(doc, err) : mr_fail_memory(err, "writing JSON");
+    json_decref(failures);
+    json_decref(doc);
+    return status;
+}
+
+/* *worst: of the shards that failed, whose failures are printed. */
+static mr_status print_results(const request *q, mr_status *worst, mr_error *err)
+{
+    cmd_seek_sums s = cmd_seek_sum(q->results, q->shards, q->count);
+    mr_status status = MR_OK;
+    mr_buf words = {0};
+    for (size_t i = 0; i < q->count; i++)
+        if (q->results[i].outcome == MR_SEEK_FAILED)
+            mr_term_error(&q->results[i].why);
+    if (q->json) {
+        status = print_json(q, &s, err);
+    } else if (!q->options.quiet || s.worst != MR_OK) {
+        cmd_seek_words(&s, &words);
+        status = mr_buf_status(&words, err, "printing");
+        printf("%s: %llu seek index%s made, %llu kept", q->dir, (ull)s.shards[MR_SEEK_MADE],
+               s.shards[MR_SEEK_MADE] == 1 ? "" : "es", (ull)s.shards[MR_SEEK_GOOD]);
+        if (s.shards[MR_SEEK_FAILED])
+            printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED], mr_sgr(stdout, MR_PLAIN));
+        printf("\n  %s\n", mr_buf_text(&words));
+        mr_buf_free(&words);
+    }
+    *worst = s.worst;
+    return status;
+}
+
+static mr_status print_dropped(const request *q, size_t dropped, mr_error *err)
+{
+    if (q->json) {
+        json_t *doc = json_pack("{s:b,s:I}", "ok", 1, "dropped", (json_int_t)dropped);
+        mr_status status = doc ? mr_json_print(doc, err) : mr_fail_memory(err, "writing JSON");
+        json_decref(doc);
+        return status;
+    }
+    if (!q->options.quiet)
+        printf("%s: %zu seek index%s dropped\n", q->dir, dropped, dropped == 1 ? "" : "es");
+    return MR_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
+{
+    for (size_t i = 0; i < m->split_count; i++)
+        q->count += m->splits[i].shard_count;
+    q->shards = mr_alloc(q->count + 1, sizeof *q->shards);
+    q->results = mr_alloc(q->count + 1, sizeof *q->results);
+    if (!q->shards || !q->results)
+        return mr_fail_memory(err, q->dir);
+    size_t n = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++)
+            q->shards[n++] = &m->splits[i].shards[k];
+    q->dirfd = open(q->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return q->dirfd < 0 ? mr_fail_errno(err, errno, "%s", q->dir) : MR_OK;
+}
+
+static mr_status run(request *q, bool leader, mr_status *worst, mr_error *err)
+{
+    mr_ranks *ranks = q->options.ranks;
+    mr_status status = MR_OK;
+    size_t dropped = 0;
+    if (q->drop) {
+        if (leader)
+            status = mr_seek_drop(q->dirfd, q->shards, q->count, &dropped, err);
+        status = mr_ranks_agree(ranks, status, err);
+        return status == MR_OK && leader ? print_dropped(q, dropped, err) : status;
+    }
+    status = mr_seek_make(q->dirfd, q->shards, q->count, &q->options, q->results, err);
+    return status == MR_OK && leader ? print_results(q, worst, err) : status;
+}
+
+int cmd_seek(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    request q = {.dirfd = -1, .options = {.every = MR_JPEG_SEEK_EVERY}};
+    mr_manifest *m = NULL;
+    mr_error err = {0};
+    mr_status worst = MR_OK;
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_ranks_begin(&q.options.ranks, &err);
+    bool leader = status != MR_OK || mr_ranks_rank(q.options.ranks) == 0;
+    if (status == MR_OK) {
+        status = mr_manifest_open(q.dir, &m, NULL, &err);
+        if (status == MR_OK)
+            status = list_shards(&q, m, &err);
+        status = mr_ranks_agree(q.options.ranks, status, &err);
+    }
+    if (!q.options.jobs)
+        q.options.jobs = status == MR_OK && mr_ranks_world(q.options.ranks) > 1 ? 1 : mr_pool_processors();
+    if (status == MR_OK)
+        status = run(&q, leader, &worst, &err);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == MR_OK)
+        status = mr_fail_errno(&err, errno, "standard output: cannot write");
+    if (status != MR_OK && leader)
+        mr_term_error(&err);
+    if (q.dirfd >= 0)
+        close(q.dirfd);
+    free(q.shards);
+    free(q.results);
+    mr_manifest_free(m);
+    mr_ranks_end(q.options.ranks);
+    return mr_exit_code(status != MR_OK ? status : worst);
+}

@@ -1,0 +1,359 @@
+/* test_tokenizer_hostile.c - tokenizer files that are no tokenizers of ours: each is refused by name, in bounded time.
+ * Invariant: every case fails with the words that name what is wrong, and the sound file it was made from does not. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support.h"
+#include "tokenizer_parts.h"
+
+/* A sound file, in parts that cases replace. */
+static const char *const parts[][2] = {
+    {"version", "\"version\":\"1.0\","},
+    {"padding", "\"truncation\":null,\"padding\":null,"},
+    {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true},{\"id\":7,\"content\":\"new\"}],"},
+    {"normalizer", "\"normalizer\":null,"},
+    {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true},"},
+    {"post", "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]},"},
+    {"decoder", "\"decoder\":{\"type\":\"ByteLevel\"},"},
+    {"model", "\"model\":{\"type\":\"BPE\",\"dropout\":null,"},
+    {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"<unk>\":6},"},
+    {"merges", "\"merges\":[\"a b\"]}}"},
+};
+
+/* The file with one part replaced; heap. */
+static char *file_with(const char *part, const char *text)
+{
+    mr_buf out = {0};
+    bool found = part == NULL;
+    mr_buf_add_text(&out, "{");
+    for (size_t i = 0; i < MR_COUNT(parts); i++) {
+        bool this_one = part && strcmp(parts[i][0], part) == 0;
+        found = found || this_one;
+        mr_buf_add_text(&out, this_one ? text : parts[i][1]);
+    }
+    assert_true(found);
+    char *copy = strdup(mr_buf_text(&out));
+    mr_buf_free(&out);
+    return copy;
+}
+
+static void assert_taken(const char *part, const char *text)
+{
+    char *json = file_with(part, text);
+    mr_tokenizer *t = NULL;
+    mr_error err;
+    if (mr_tokenizer_parse(json, strlen(json), "a.json", &t, &err) != MR_OK)
+        fail_msg("%s\n%s", err.text, json);
+    mr_tokenizer_free(t);
+    free(json);
+}
+
+static void assert_refused(const char *json, size_t len, const char *words)
+{
+    mr_tokenizer *t = NULL;
+    mr_error err;
+    assert_int_equal(mr_tokenizer_parse(json, len, "a.json", &t, &err), MR_BAD_DATA);
+    assert_null(t);
+    if (!strstr(err.text, words) || strncmp(err.text, "a.json: ", 8) != 0)
+        fail_msg("'%s' has no '%s'", err.text, words);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *part, *text, *words;
+    } cases[] = {
+        {"version", "\"version\":\"2.0\",", "\"2.0\""},
+        {"version", "\"version\":\"1.0\",\"speed\":1,", "\"speed\", which this tokenizer does not know"},
+        {"version", "\"version\":\"1.0\",\"version\":\"1.0\",", "duplicate"},
+        {"normalizer", "\"normalizer\":{\"type\":\"Lowercase\"},", "is Lowercase; this tokenizer takes null"},
+        {"pre", "", "\"pre_tokenizer\" is missing; this tokenizer takes ByteLevel"},
+        {"pre", "\"pre_tokenizer\":null,", "takes ByteLevel"},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"Whitespace\"},", "\"pre_tokenizer\" is Whitespace"},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},", "\"add_prefix_space\""},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},", "\"add_prefix_space\" of the pre_tokenizer is missing"},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false},",
+         "\"use_regex\""},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLev"
+                "el\"}]},",
+         "is Sequence"},
+        {"pre", "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\"}]},", "is Split"},
+        {"post", "", "\"post_processor\" is missing"},
+        {"post", "\"post_processor\":{\"type\":\"ByteLevel\"},", "\"post_processor\" is ByteLevel"},
+        {"post", "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",0],\"cls\":[\"<s>\",0]},",
+         "<s> TEXT </s>"},
+        {"post", "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"<s>\",0],\"cls\":[\"<s>\",0]},",
+         "<s> TEXT </s>"},
+        {"post", "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}]},",
+         "is TemplateProcessing"},
+        {"model", "\"model\":{\"type\":\"WordPiece\",", "\"model\" is WordPiece; this tokenizer takes BPE"},
+        {"model", "\"model\":{\"type\":\"BPE\",\"dropout\":0.1,", "\"dropout\" of the model is 0.1"},
+        {"model", "\"model\":{\"byte_fallback\":true,", "\"byte_fallback\""},
+        {"model", "\"model\":{\"ignore_merges\":true,", "\"ignore_merges\""},
+        {"model", "\"model\":{\"continuing_subword_prefix\":\"##\",",
+         "\"continuing_subword_prefix\" of the model is \"##\""},
+        {"model", "\"model\":{\"end_of_word_suffix\":\"</w>\",", "\"end_of_word_suffix\""},
+        {"model", "\"model\":{\"unk_token\":\"[UNK]\",", "\"unk_token\" is \"[UNK]\""},
+        {"model", "\"model\":{\"fuse_unk\":3,", "\"fuse_unk\""},
+        {"model", "\"model\":{\"cache\":3,", "\"cache\""},
+        {"vocab", "", "\"vocab\" is missing"},
+        {"vocab", "\"vocab\":[],", "\"vocab\""},
+        {"vocab", "\"vocab\":{},", "merge 1 joins 'a' and 'b', and the first is no token"},
+        {"vocab", "\"vocab\":{\"a\":0,\"a\":1},", "duplicate"},
+        {"vocab", "\"vocab\":{\"a\":\"0\"},", "token 'a' has no integer for an id"},
+        {"vocab", "\"vocab\":{\"a\":-1},", "token 'a' has the id -1"},
+        {"vocab", "\"vocab\":{\"a\":4294967296},", "has the id 4294967296"},
+        {"vocab", "\"vocab\":{\"a\":16777216},", "ids go from 0 to 16777215"},
+        {"vocab", "\"vocab\":{\"a\":99999999999999999999},", "too big"},
+        {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":3,\"ab\":5,\"<unk>\":6},",
+         "the id 3, 'a' and 'b'"},
+        {"vocab", "\"vocab\":{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":1},",
+         "there is no token <pad>"},
+        {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":2},",
+         "there is no token </s>"},
+        {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"<unk>\":6},",
+         "what comes of it is no token"},
+        {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"ab\":5,\"<unk>\":6},",
+         "the second is no token"},
+        {"vocab", "\"vocab\":{\"\xFF\":0},", "0xff"},
+        {"merges", "\"merges\":{}}}", "\"merges\""},
+        {"merges", "\"x\":0}}", "\"x\""},
+        {"merges", "\"merges\":[\"a b c\"]}}", "merge 1 is neither"},
+        {"merges", "\"merges\":[\"a b\",\"ab\"]}}", "merge 2 is neither"},
+        {"merges", "\"merges\":[[\"a\"]]}}", "merge 1 is neither"},
+        {"merges", "\"merges\":[[\"a\",\"b\",\"a\"]]}}", "merge 1 is neither"},
+        {"merges", "\"merges\":[[\"a\",0]]}}", "merge 1 is neither"},
+        {"merges", "\"merges\":[0]}}", "merge 1 is neither"},
+        {"merges", "\"merges\":[\"ab ab\"]}}", "what comes of it is no token"},
+        {"merges", "\"merges\":[\"a b\"]}", "a.json: line"},
+        {"merges", "\"merges\":[\"a b\"]}} x", "end of file expected"},
+        {"added", "\"added_tokens\":{},", "\"added_tokens\""},
+        {"added", "\"added_tokens\":[0],", "an added token is 0; this tokenizer takes an object"},
+        {"added", "\"added_tokens\":[{\"id\":0}],", "added token 1 has no text"},
+        {"added", "\"added_tokens\":[{\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
+        {"added", "\"added_tokens\":[{\"id\":-5,\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"\"}],", "of 0 bytes"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"lstrip\":1}],",
+         "\"lstrip\" of an added token is 1"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"odd\":1}],", "\"odd\""},
+        {"added", "\"added_tokens\":[{\"id\":4,\"content\":\"<s>\"}],", "'<s>' has the id 4, its place is 0"},
+        {"added", "\"added_tokens\":[{\"id\":9,\"content\":\"new\"}],", "'new' has the id 9, its place is 7"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\"},{\"id\":0,\"content\":\"<s>\"}],",
+         "'<s>' is there twice"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"\\u0000\"}],", "a.json: line"},
+    };
+    (void)state;
+    assert_taken(NULL, NULL);
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *json = file_with(cases[i].part, cases[i].text);
+        assert_refused(json, strlen(json), cases[i].words);
+        free(json);
+    }
+}
+
+/* Other ways to say the same. */
+static void test_taken(void **state)
+{
+    (void)state;
+    assert_taken("version", "");
+    assert_taken("padding", "\"truncation\":{\"max_length\":4},\"padding\":{\"strategy\":\"BatchLongest\"},");
+    assert_taken("decoder", "");
+    assert_taken("normalizer", "");
+    assert_taken("added", "");
+    assert_taken("pre", "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_pre"
+                        "fix_space\":"
+                        "false,\"use_regex\":true}]},");
+    assert_taken("post", "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},{\"type\":"
+                         "\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}]},");
+    assert_taken("post", "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\""
+                         "<s>\",\"type_id\":"
+                         "0}},{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"</s>\"}}],\"special_tokens\":"
+                         "{\"<s>\":{\"ids\":"
+                         "[0]},\"</s>\":{\"ids\":[2]}}},");
+    assert_taken("model", "\"model\":{");
+    assert_taken("model", "\"model\":{\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"continuing_subword_prefix\":\"\",");
+    assert_taken("merges", "\"merges\":[[\"a\",\"b\"],\"#version: 0.2\"]}}");
+    assert_taken("merges", "\"merges\":[\"a b\",\"a b\"]}}");
+    /* Ids with holes; then a new token's place is the number of tokens, which has to be free. */
+    assert_taken("vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":30,\"b\":40,\"ab\":50,\"<unk>\":16777215}"
+                          ",");
+    char *json = file_with("vocab",
+                           "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":30,\"b\":40,\"ab\":50,\"<unk>\":7},");
+    assert_refused(json, strlen(json), "two tokens have the id 7");
+    free(json);
+}
+
+/* Every beginning of a sound file, and every byte of it changed: taken or refused, and nothing worse. */
+static void test_every_damage(void **state)
+{
+    (void)state;
+    char *json = file_with(NULL, NULL);
+    size_t len = strlen(json), refused = 0;
+    mr_random r = support_random();
+    for (size_t i = 0; i < 2 * len; i++) {
+        char *copy = malloc(len + 1);
+        size_t n = i < len ? i : len;
+        mr_tokenizer *t = NULL;
+        mr_error err;
+        assert_non_null(copy);
+        memcpy(copy, json, len);
+        if (i >= len)
+            copy[i - len] = (char)mr_random_below(&r, 256);
+        mr_status status = mr_tokenizer_parse(copy, n, "a.json", &t, &err);
+        if (i < len)
+            assert_int_equal(status, MR_BAD_DATA);
+        refused += status == MR_BAD_DATA;
+        assert_true(status == MR_OK || status == MR_BAD_DATA);
+        mr_tokenizer_free(t);
+        free(copy);
+    }
+    assert_true(refused > len && refused < 2 * len);
+    free(json);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    enum { DEEP = 100000, WIDE = 20 << 20 };
+    char *text = malloc(WIDE);
+    assert_non_null(text);
+    memset(text, '[', DEEP);
+    assert_refused(text, DEEP, "depth");
+    memset(text, ' ', WIDE);
+    for (size_t i = 0; i + 3 < WIDE; i += 3)
+        memcpy(text + i, "[],", 3);
+    text[0] = '[';
+    assert_refused(text, WIDE, "MiB of memory");
+    assert_refused(text, (size_t)MR_FILE_MOST + 1, "more than the limit");
+    free(text);
+}
+
+/* An added token as long as they may be, of one letter, in a text that nearly has it at every place. */
+static void test_long_added(void **state)
+{
+    (void)state;
+    enum { LEN = 1 << 16 };
+    static char b[MR_ADDED_MOST + 2], text[LEN];
+    memset(b, 'b', MR_ADDED_MOST + 1);
+    for (size_t more = 0; more < 2; more++) {
+        char *added = support_path("\"added_tokens\":[{\"id\":7,\"content\":\"%s\"}],", b + !more);
+        char *json = file_with("added", added);
+        mr_tokenizer *t = NULL;
+        mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
+        int32_t *ids = mr_alloc(LEN + 2, sizeof *ids);
+        size_t count = 0;
+        if (more) {
+            assert_refused(json, strlen(json), "of 1025 bytes");
+        } else {
+            for (size_t i = 0; i < LEN; i++)
+                text[i] = i % MR_ADDED_MOST ? 'b' : 'a';
+            memset(text + LEN - MR_ADDED_MOST - 10, 'b', MR_ADDED_MOST);
+            assert_int_equal(mr_tokenizer_parse(json, strlen(json), "a.json", &t, NULL), MR_OK);
+            assert_int_equal(mr_tokenizer_encode(t, s, text, LEN, LEN + 2, ids, &count, NULL), MR_OK);
+            size_t found = 0;
+            for (size_t i = 0; i < count; i++)
+                found += ids[i] == 7;
+            assert_int_equal(found, 1);
+        }
+        free(ids);
+        mr_tokenizer_free(t);
+        mr_tokenizer_scratch_free(s);
+        free(added);
+        free(json);
+    }
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static void assert_open(const char *path, mr_status wanted, const char *words)
+{
+    mr_tokenizer *t = NULL;
+    mr_error err;
+    mr_status status = mr_tokenizer_open(path, &t, &err);
+    if (status != wanted)
+        fail_msg("%s: %d, not %d: %s", path, status, wanted, status == MR_OK ? "" : err.text);
+    if (status != MR_OK && !strstr(err.text, words))
+        fail_msg("'%s' has no '%s'", err.text, words);
+    mr_tokenizer_free(t);
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    char *path = support_path("%s/%s", dir, name);
+    support_write_text(path, text);
+    free(path);
+}
+
+#define VOCAB "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}"
+
+static void test_files(void **state)
+{
+    const char *dir = *state;
+    char *vocab = support_path("%s/vocab.json", dir), *merges = support_path("%s/merges.txt", dir);
+    char *json = support_path("%s/tokenizer.json", dir), *fifo = support_path("%s/fifo", dir);
+    static const struct {
+        const char *merges;
+        mr_status status;
+        const char *words;
+    } lines[] = {
+        {"#version: 0.2\na b\n", MR_OK, ""}, {"#version: 0.2\r\na b\r\n", MR_OK, ""}, {"a b", MR_OK, ""},
+        {"", MR_OK, ""},
+        {"a b\n\n", MR_BAD_DATA, "merges.txt: line 2 is not two tokens"}, {"a b a\n", MR_BAD_DATA, "line 1"},
+        {"ab\n", MR_BAD_DATA, "line 1"}, {"#version\nb b\n", MR_BAD_DATA, "merge 1 joins 'b' and 'b'"},
+        {"a \xFF\n", MR_BAD_DATA, "merges.txt: is not UTF-8"},
+    };
+    assert_open(dir, MR_BAD_DATA, "holds neither tokenizer.json nor vocab.json");
+    assert_open(json, MR_SYSTEM, "tokenizer.json");
+    assert_open(vocab, MR_SYSTEM, "vocab.json");
+    put(dir, "vocab.json", VOCAB);
+    assert_open(dir, MR_SYSTEM, "merges.txt");
+    for (size_t i = 0; i < MR_COUNT(lines); i++) {
+        put(dir, "merges.txt", lines[i].merges);
+        assert_open(i % 2 ? dir : vocab, lines[i].status, lines[i].words);
+    }
+    put(dir, "merges.txt", "a b\n");
+    put(dir, "vocab.json", "[]");
+    assert_open(dir, MR_BAD_DATA, "vocab.json: is no object");
+    put(dir, "vocab.json", "{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}");
+    assert_open(dir, MR_BAD_DATA, "vocab.json: there is no token <pad>");
+    put(dir, "vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":true}");
+    assert_open(dir, MR_BAD_DATA, "token 'a' has no integer");
+    put(dir, "tokenizer.json", "{}");
+    assert_open(dir, MR_BAD_DATA, "tokenizer.json: \"pre_tokenizer\" is missing");
+    assert_int_equal(mkfifo(fifo, 0666), 0);
+    assert_open(fifo, MR_BAD_DATA, "is not a regular file");
+    free(vocab);
+    free(merges);
+    free(json);
+    free(fifo);
+}
+
+/* <unk> and <mask> that a vocabulary lacks come behind it, as RobertaTokenizerFast adds them. */
+static void test_lacking(void **state)
+{
+    (void)state;
+    mr_tokenizer *t = NULL;
+    mr_error err;
+    assert_int_equal(mr_tokenizer_parse_vocab(VOCAB, strlen(VOCAB), "v", "a b", 3, "m", &t, &err), MR_OK);
+    assert_int_equal(mr_token_id(t, "<unk>"), 6);
+    assert_int_equal(mr_token_id(t, "<mask>"), 7);
+    assert_int_equal(mr_tokenizer_size(t), 8);
+    mr_tokenizer_free(t);
+    mr_tokenizer_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_every_damage),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_long_added),
+        IN_TMPDIR(test_files),
+        cmocka_unit_test(test_lacking),
+    };
+    return cmocka_run_group_tests_name("tokenizer_hostile", tests, NULL, NULL);
+}

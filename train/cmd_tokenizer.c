@@ -1,0 +1,276 @@
+/* cmd_tokenizer.c - `millrace tokenizer DATASET`: learns a tokenizer from the captions of a prepared dataset.
+ * Invariant: a tokenizer is a function of the captions of the split and of --size alone, and its file appears whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "captions.h"
+#include "cli.h"
+#include "commands.h"
+#include "dataset.h"
+#include "file.h"
+#include "term.h"
+#include "text.h"
+#include "tokenizer.h"
+
+typedef unsigned long long ull;
+
+enum { OPT_COLUMN = 256, OPT_SPLIT, OPT_SIZE, OPT_FORCE, SIZE = 8000, MOST_SIZE = 1 << 24 };
+
+typedef struct request {
+    const char *dataset, *column, *split, *output;
+    uint64_t size;
+    bool force, quiet;
+    mr_dataset *ds;
+    uint64_t texts, bytes, tokens;
+} request;
+
+static const struct argp_option options[] = {
+    {"text-column", OPT_COLUMN, "NAME", 0, "The member of a sample's meta that holds its text (default: "
+                                           "image_description, else captions)", 1},
+    {"split", OPT_SPLIT, "SPLIT", 0, "Learn from this split (default train)", 1},
+    {"size", OPT_SIZE, "N", 0, "Tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
+    {"output", 'o', "FILE", 0, "Write it there (default tokenizer.json)", 1},
+    {"force", OPT_FORCE, NULL, 0, "Replace an existing FILE", 1},
+    {"quiet", 'q', NULL, 0, "No progress, no summary", 2},
+    {0},
+};
+
+static const char help[] =
+    "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a tokenizer.json that training "
+    "and the Python package tokenizers read.  Equal captions and sizes give equal files."
+    "\vExamples:\n"
+    "  millrace tokenizer cartoons --text-column image_description\n"
+    "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n\n"
+    "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *q = state->input;
+    switch (key) {
+    case OPT_COLUMN: q->column = arg; break;
+    case OPT_SPLIT: q->split = arg; break;
+    case OPT_SIZE:
+        if (!mr_text_parse_u64(arg, &q->size) || q->size < 261 || q->size >= MOST_SIZE)
+            mr_cli_misuse(state, "--size %s: expected a number from 261, the bytes and the special tokens, to %d", arg,
+                          MOST_SIZE - 1);
+        break;
+    case 'o': q->output = arg; break;
+    case OPT_FORCE: q->force = true; break;
+    case 'q': q->quiet = true; break;
+    default: return mr_cli_dataset(key, arg, state, &q->dataset);
+    }
+    return 0;
+}
+
+/* ---- captions ---------------------------------------------------------------------------------------------------- */
+
+typedef mr_status (*take_text)(void *ctx, const char *text, size_t len, mr_error *err);
+
+static mr_status take_sample(const request *q, const mr_sample_view *v, mr_buf *text, take_text take, void *ctx,
+                             mr_error *err)
+{
+    mr_captions captions;
+    mr_status status = mr_captions_find(q->column, v->meta, v->meta_len, &captions, err);
+    for (size_t i = 0; status == MR_OK && i < captions.count; i++) {
+        mr_buf_clear(text);
+        status = mr_captions_read(&captions, i, text, err);
+        if (status == MR_OK)
+            status = take(ctx, mr_buf_text(text), text->len, err);
+    }
+    return status;
+}
+
+/* Every caption of the split, in the order of the samples. */
+static mr_status each_caption(const request *q, const char *what, take_text take, void *ctx, mr_error *err)
+{
+    uint64_t samples = mr_dataset_samples(q->ds, q->split);
+    mr_progress *progress = mr_progress_begin(what, samples, q->quiet);
+    mr_sample_view view = {0};
+    mr_buf text = {0};
+    mr_status status = MR_OK;
+    for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
+        status = mr_dataset_read_meta(q->ds, q->split, n, &view, err);
+        if (status != MR_OK)
+            break;
+        status = take_sample(q, &view, &text, take, ctx, err);
+        if (status != MR_OK)
+            status = mr_fail(err, status, "%s, sample %llu of %s: %s", q->dataset, (ull)n, q->split, err->text);
+        mr_progress_add(progress, 1, view.meta_len);
+    }
+    mr_progress_end(progress);
+    mr_buf_free(&text);
+    mr_sample_view_free(&view);
+    return status;
+}
+
+typedef struct learning {
+    request *q;
+    mr_tokenizer_maker *maker;
+} learning;
+
+static mr_status learn_text(void *ctx, const char *text, size_t len, mr_error *err)
+{
+    learning *l = ctx;
+    l->q->texts++;
+    l->q->bytes += len;
+    return mr_tokenizer_maker_add(l->maker, text, len, err);
+}
+
+typedef struct counting {
+    request *q;
+    const mr_tokenizer *tokenizer;
+    mr_tokenizer_scratch *scratch;
+    int32_t *ids;
+    size_t room;
+} counting;
+
+static mr_status count_text(void *ctx, const char *text, size_t len, mr_error *err)
+{
+    counting *c = ctx;
+    size_t most = len + 2, count = 0;           /* no byte of a caption, which is UTF-8, has more than one */
+    if (most > c->room) {
+        int32_t *grown = mr_realloc(c->ids, 2 * most, sizeof *grown);
+        if (!grown)
+            return mr_fail_memory(err, "counting tokens");
+        c->ids = grown;
+        c->room = 2 * most;
+    }
+    mr_status status = mr_tokenizer_encode(c->tokenizer, c->scratch, text, len, most, c->ids, &count, err);
+    c->q->tokens += count;
+    return status;
+}
+
+/* ---- from the dataset to the file -------------------------------------------------------------------------------- */
+
+static mr_status check_split(const request *q, mr_error *err)
+{
+    const mr_manifest *m = mr_dataset_manifest(q->ds);
+    mr_buf names = {0};
+    if (mr_manifest_split(m, q->split))
+        return MR_OK;
+    for (size_t i = 0; i < m->split_count; i++)
+        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
+    mr_status status = mr_fail(err, MR_MISUSE, "--split %s: %s has no such split; it has %s", q->split, q->dataset,
+                               mr_buf_text(&names));
+    mr_buf_free(&names);
+    return status;
+}
+
+/* The column that is meant, by the first sample; or, when there was no text, a sentence about where there is. */
+static mr_status look_at_first(request *q, bool had_none, mr_error *err)
+{
+    mr_sample_view view = {0};
+    mr_buf known = {0};
+    mr_status status = MR_OK;
+    const char *guess = NULL;
+    if (mr_dataset_samples(q->ds, q->split))
+        status = mr_dataset_read_meta(q->ds, q->split, 0, &view, err);
+    if (status == MR_OK && view.meta)
+        guess = mr_captions_guess(view.meta, view.meta_len, &known);
+    const char *names = mr_buf_text(&known);
+    if (status == MR_OK && had_none)
+        status = mr_fail(err, MR_BAD_DATA, "%s: no sample of %s has text in column \"%s\"%s%s", q->dataset, q->split,
+                         q->column, *names ? "; the first has it in " : "", names);
+    else if (status == MR_OK && !guess)
+        status = mr_fail(err, *names ? MR_MISUSE : MR_BAD_DATA, "%s: %s%s", q->dataset,
+                         *names ? "name a --text-column; the first sample has text in "
+                                : "its first sample has no text to learn from", names);
+    else if (status == MR_OK)
+        q->column = guess;
+    mr_buf_free(&known);
+    mr_sample_view_free(&view);
+    return status;
+}
+
+static mr_status check_output(const request *q, mr_error *err)
+{
+    struct stat st;
+    if (lstat(q->output, &st) != 0)
+        return MR_OK;               /* what else may be wrong with it, writing says */
+    if (S_ISDIR(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
+    return q->force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
+}
+
+static mr_status learn(request *q, mr_tokenizer **out, mr_error *err)
+{
+    learning l = {.q = q, .maker = mr_tokenizer_maker_new()};
+    if (!l.maker)
+        return mr_fail_memory(err, "learning a tokenizer");
+    mr_status status = each_caption(q, "reading", learn_text, &l, err);
+    if (status == MR_OK && q->bytes == 0)
+        status = look_at_first(q, true, err);
+    if (status == MR_OK)
+        status = mr_tokenizer_maker_finish(l.maker, (uint32_t)q->size, out, err);
+    mr_tokenizer_maker_free(l.maker);
+    return status;
+}
+
+static mr_status count_tokens(request *q, const mr_tokenizer *t, mr_error *err)
+{
+    counting c = {.q = q, .tokenizer = t, .scratch = mr_tokenizer_scratch_new()};
+    mr_status status = c.scratch ? each_caption(q, "counting", count_text, &c, err)
+                                 : mr_fail_memory(err, "counting tokens");
+    mr_tokenizer_scratch_free(c.scratch);
+    free(c.ids);
+    return status;
+}
+
+static mr_status publish(const request *q, const mr_tokenizer *t, mr_error *err)
+{
+    mr_buf json = {0};
+    mr_status status = mr_tokenizer_write(t, &json, err);
+    if (status == MR_OK)
+        status = check_output(q, err);          /* another run may have been faster */
+    if (status == MR_OK)
+        status = mr_file_publish(AT_FDCWD, q->output, json.data, json.len, err);
+    mr_buf_free(&json);
+    return status;
+}
+
+static mr_status print(const request *q, const mr_tokenizer *t, mr_error *err)
+{
+    char numbers[3][40];
+    uint32_t size = mr_tokenizer_size(t);
+    if (q->quiet)
+        return MR_OK;
+    const char *why = size < q->size ? ", where no more pairs come twice" : "";
+    printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens a text\n", q->output,
+           mr_sgr(stdout, MR_BOLD), mr_text_count(size, numbers[0]), mr_sgr(stdout, MR_PLAIN),
+           mr_text_count(q->texts, numbers[1]), q->texts == 1 ? "" : "s", mr_text_bytes(q->bytes, numbers[2]),
+           q->column, q->split, why, (double)q->tokens / (double)q->texts);
+    return fflush(stdout) == 0 ? MR_OK : mr_fail_errno(err, errno, "standard output: cannot write");
+}
+
+int cmd_tokenizer(int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "DATASET", help, NULL, NULL, NULL};
+    request q = {.split = "train", .output = "tokenizer.json", .size = SIZE};
+    mr_tokenizer *t = NULL;
+    mr_error err = {0};
+    mr_cli_parse(&argp, argc, argv, &q);
+    mr_status status = mr_dataset_open(q.dataset, &q.ds, &err);
+    if (status == MR_OK)
+        status = check_split(&q, &err);
+    if (status == MR_OK)
+        status = check_output(&q, &err);
+    if (status == MR_OK && !q.column)
+        status = look_at_first(&q, false, &err);
+    if (status == MR_OK)
+        status = learn(&q, &t, &err);
+    if (status == MR_OK)
+        status = count_tokens(&q, t, &err);
+    if (status == MR_OK)
+        status = publish(&q, t, &err);
+    if (status == MR_OK)
+        status = print(&q, t, &err);
+    if (status != MR_OK)
+        mr_term_error(&err);
+    mr_tokenizer_free(t);
+    mr_dataset_free(q.ds);
+    return mr_exit_code(status);
+}

@@ -1,0 +1,330 @@
+/* contrast.c - the contrastive head: three products of unit vectors, their losses, and the way back.
+ * Invariant: all ranks do the same work on the same joined columns, each for its own rows; a column is a place
+ * (rank, row) of the largest batch, and one that no sample fills has weight 0, which is not looked at.
+ *
+ *      pair 0: words x pictures        a slot:  | pictures [samples, embed] | both [samples, embed] |
+ *      pair 1: words x both                     | weights | groups' low halves | high halves |       [samples] each
+ *      pair 2: pictures x both         on the way back its first two parts hold gradients, the others zeros
+ *
+ * Words are no column of any pair, so they stay with their rank. */
+#include "contrast.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 };        /* the sides, PICTURE and BOTH, are what columns are of */
+enum { ALIGN = 256 };               /* as in vit_plan.c */
+
+static const float eps = 1e-12F;    /* of torch's normalize() */
+
+typedef struct pair {
+    int row, side;
+    bool row_again, side_again;     /* an earlier pair has begun its gradient */
+} pair;
+
+static const pair pairs[] = {{WORDS, 0, false, false}, {WORDS, 1, true, false}, {PICTURE, 1, false, true}};
+
+struct mr_contrast {
+    mr_device *device;
+    size_t batch, embed, columns;   /* columns: world * batch */
+    unsigned world;
+    bool training, overflow;
+    uint64_t bytes;
+    void *memory;                   /* what follows, on the device */
+    float *y[KINDS], *lengths[KINDS], *losses;
+    float *products, *logits;       /* [batch, columns]; the products give way to gradients */
+    float *d_y[SIDES];              /* of WORDS and PICTURE as rows; BOTH is none */
+    float *d_side[SIDES];           /* [columns, embed] */
+    float *joined[SIDES];           /* [columns, embed], of all ranks */
+    float *weights;                 /* [columns] */
+    int32_t *groups, *labels;       /* labels: 0, 1, 2, ... */
+    float *host_weights;            /* [columns] */
+    int32_t *host_groups;
+};
+
+typedef struct columns {            /* what the rows of this rank are held against */
+    size_t count;
+    const float *side[SIDES], *weights;
+    const int32_t *groups, *labels;
+} columns;
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+/* 4 bytes a number; NULL while only counted. */
+static void *take(mr_contrast *c, size_t rows, size_t width)
+{
+    uint64_t bytes, at = c->bytes;
+    if (__builtin_mul_overflow(rows, width, &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes) ||
+        __builtin_add_overflow(bytes, ALIGN - 1, &bytes) ||
+        __builtin_add_overflow(c->bytes, bytes / ALIGN * ALIGN, &c->bytes)) {
+        c->overflow = true;
+        return NULL;
+    }
+    return c->memory ? (uint8_t *)c->memory + at : NULL;
+}
+
+/* The same walk counts the bytes and hands out the pointers. */
+static void plan(mr_contrast *c)
+{
+    c->bytes = 0;
+    c->overflow = __builtin_mul_overflow(c->batch, (size_t)c->world, &c->columns);
+    for (int i = 0; i < KINDS; i++) {
+        c->y[i] = take(c, c->batch, c->embed);
+        c->lengths[i] = take(c, c->batch, 1);
+    }
+    c->losses = take(c, c->batch, 1);
+    c->products = take(c, c->batch, c->columns);
+    c->logits = take(c, c->batch, c->columns);
+    c->labels = take(c, c->columns, 1);
+    for (int i = 0; c->training && i < SIDES; i++) {
+        c->d_y[i] = take(c, c->batch, c->embed);
+        c->d_side[i] = take(c, c->columns, c->embed);
+    }
+    for (int i = 0; c->world > 1 && i < SIDES; i++)
+        c->joined[i] = take(c, c->columns, c->embed);
+    c->weights = c->world > 1 ? take(c, c->columns, 1) : NULL;
+    c->groups = c->world > 1 ? take(c, c->columns, 1) : NULL;
+}
+
+size_t mr_contrast_row(size_t embed)
+{
+    return embed > (SIZE_MAX - 3) / SIDES ? SIZE_MAX : SIDES * embed + 3;
+}
+
+uint64_t mr_contrast_bytes(size_t batch, size_t embed, unsigned world, bool training)
+{
+    mr_contrast c = {.batch = batch, .embed = embed, .world = world, .training = training};
+    plan(&c);
+    return c.overflow ? UINT64_MAX : c.bytes;
+}
+
+/* host_groups serves as the labels' source before it holds a group. */
+static mr_status fill_labels(mr_contrast *c, mr_error *err)
+{
+    for (size_t i = 0; i < c->columns; i++)
+        c->host_groups[i] = (int32_t)i;
+    c->device->card->upload(c->device, c->labels, c->host_groups, c->columns * sizeof *c->host_groups);
+    return c->device->card->wait(c->device, err);
+}
+
+mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned world, bool training, mr_contrast **out,
+                           mr_error *err)
+{
+    mr_contrast *c = mr_alloc(1, sizeof *c);
+    if (!c)
+        return mr_fail_memory(err, "planning the contrastive head");
+    *c = (mr_contrast){.device = d, .batch = batch, .embed = embed, .world = world, .training = training};
+    plan(c);
+    mr_status status = MR_OK;
+    if (c->overflow || c->columns > INT32_MAX || c->bytes > SIZE_MAX)
+        status = mr_fail(err, MR_MISUSE, "the contrastive head for %zu samples of %u ranks, %zu numbers each: no "
+                         "memory is that large; use a smaller batch", batch, world, embed);
+    if (status == MR_OK)
+        status = d->card->alloc(d, (size_t)c->bytes, &c->memory, err);
+    if (status == MR_OK) {
+        plan(c);
+        c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);
+        c->host_groups = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_groups);
+        if (!c->host_weights || !c->host_groups)
+            status = mr_fail_memory(err, "planning the contrastive head");
+    }
+    if (status == MR_OK)
+        status = fill_labels(c, err);
+    if (status != MR_OK) {
+        mr_contrast_close(c);
+        return status;
+    }
+    *out = c;
+    return MR_OK;
+}
+
+void mr_contrast_close(mr_contrast *c)
+{
+    if (!c)
+        return;
+    c->device->card->free(c->device, c->memory);
+    free(c->host_weights);
+    free(c->host_groups);
+    free(c);
+}
+
+/* ---- other ranks ---------------------------------------------------------------------------------------------- */
+
+static float *slot_of(const mr_peers *p, unsigned rank)
+{
+    return p->all + (size_t)rank * p->room;
+}
+
+/* A float32 holds 24 bits of a whole number, so that a group goes in halves. */
+static void put_group(float *low, float *high, int32_t group)
+{
+    *low = (float)((uint32_t)group & 0xFFFF);
+    *high = (float)((uint32_t)group >> 16);
+}
+
+/* What comes from a sum that failed may be anything. */
+static uint32_t half(float x)
+{
+    return x >= 0 && x <= 65535 ? (uint32_t)x : 0;
+}
+
+static int32_t group_of(float low, float high)
+{
+    return (int32_t)(half(high) << 16 | half(low));
+}
+
+/* The downloads come first: they wait for what the last call may still be reading from `all`. */
+static void fill_slot(mr_contrast *c, const mr_contrast_input *in)
+{
+    const mr_device_card *card = c->device->card;
+    const mr_peers *p = in->peers;
+    size_t bytes = in->count * sizeof(float), block = p->samples * c->embed, mine = in->count * c->embed;
+    float *slot = slot_of(p, p->rank), *tail = slot + SIDES * block;
+    for (int i = 0; i < SIDES; i++) {
+        card->download(c->device, slot + (size_t)i * block, c->y[PICTURE + i], mine * sizeof *slot);
+        memset(slot + (size_t)i * block + mine, 0, (block - mine) * sizeof *slot);
+    }
+    memset(tail, 0, (p->room - SIDES * block) * sizeof *tail);
+    for (unsigned rank = 0; rank < p->world; rank++)
+        if (rank != p->rank)
+            memset(slot_of(p, rank), 0, p->room * sizeof *slot);
+    if (in->weights)
+        card->download(c->device, tail, in->weights, bytes);
+    if (in->groups)
+        card->download(c->device, c->host_groups, in->groups, in->count * sizeof *c->host_groups);
+    for (size_t i = 0; i < in->count; i++) {
+        tail[i] = in->weights ? tail[i] : 1;
+        put_group(&tail[p->samples + i], &tail[2 * p->samples + i], in->groups ? c->host_groups[i] : 0);
+    }
+}
+
+static void read_slots(mr_contrast *c, const mr_peers *p)
+{
+    const mr_device_card *card = c->device->card;
+    size_t block = p->samples * c->embed, count = p->world * p->samples;
+    for (unsigned rank = 0; rank < p->world; rank++) {
+        const float *slot = slot_of(p, rank), *tail = slot + SIDES * block;
+        size_t first = rank * p->samples;
+        for (size_t i = 0; i < SIDES; i++)
+            card->upload(c->device, c->joined[i] + rank * block, slot + i * block, block * sizeof *slot);
+        memcpy(c->host_weights + first, tail, p->samples * sizeof *tail);
+        for (size_t i = 0; i < p->samples; i++)
+            c->host_groups[first + i] = group_of(tail[p->samples + i], tail[2 * p->samples + i]);
+    }
+    card->upload(c->device, c->weights, c->host_weights, count * sizeof *c->host_weights);
+    card->upload(c->device, c->groups, c->host_groups, count * sizeof *c->host_groups);
+}
+
+static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool joined)
+{
+    mr_peers *p = in->peers;
+    if (!joined)
+        return (columns){.count = in->count, .side = {c->y[PICTURE], c->y[BOTH]}, .weights = in->weights,
+                         .groups = in->groups, .labels = c->labels};
+    fill_slot(c, in);
+    p->sum(p);
+    read_slots(c, p);
+    return (columns){.count = p->world * p->samples, .side = {c->joined[0], c->joined[1]}, .weights = c->weights,
+                     .groups = in->groups ? c->groups : NULL, .labels = c->labels + p->rank * p->samples};
+}
+
+/* Every rank's gradients of all columns become, in d_side's first rows, the whole gradient of this rank's own.  The
+ * downloads come first: what was uploaded from `all` has then been read. */
+static void give_back(mr_contrast *c, const mr_contrast_input *in)
+{
+    const mr_device_card *card = c->device->card;
+    mr_peers *p = in->peers;
+    size_t block = p->samples * c->embed;
+    for (unsigned rank = 0; rank < p->world; rank++) {
+        float *slot = slot_of(p, rank);
+        for (size_t i = 0; i < SIDES; i++)
+            card->download(c->device, slot + i * block, c->d_side[i] + rank * block, block * sizeof *slot);
+        memset(slot + SIDES * block, 0, (p->room - SIDES * block) * sizeof *slot);
+    }
+    p->sum(p);
+    for (size_t i = 0; i < SIDES; i++)
+        card->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
+}
+
+/* ---- there and back ------------------------------------------------------------------------------------------- */
+
+static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
+{
+    const mr_device_card *card = c->device->card;
+    const pair *p = &pairs[k];
+    const mr_gemm g = {.m = in->count, .n = all->count, .k = c->embed, .a = c->y[p->row], .b = all->side[p->side],
+                       .transpose_b = true, .c = c->products};
+    const mr_scale s = {.count = in->count * all->count, .log_scale = in->log_scale, .x = c->products, .y = c->logits};
+    const mr_cross_entropy e = {.rows = in->count, .classes = all->count, .logits = c->logits, .labels = all->labels,
+                                .weights = in->weights, .losses = c->losses, .share = 1.0F / 3, .add_losses = k > 0,
+                                .d_logits = in->training ? c->products : NULL, .columns = all->weights,
+                                .groups = all->groups};
+    card->gemm(c->device, &g);
+    card->scale(c->device, &s);
+    card->cross_entropy(c->device, &e);
+}
+
+static void pair_back(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
+{
+    const mr_device_card *card = c->device->card;
+    const pair *p = &pairs[k];
+    const mr_scale s = {.count = in->count * all->count, .log_scale = in->log_scale, .y = c->logits,
+                        .d_y = c->products, .d_x = c->products, .d_log_scale = in->d_log_scale};
+    const mr_gemm row = {.m = in->count, .n = c->embed, .k = all->count, .a = c->products, .b = all->side[p->side],
+                         .c = c->d_y[p->row], .accumulate = p->row_again};
+    const mr_gemm side = {.m = all->count, .n = c->embed, .k = in->count, .a = c->products, .transpose_a = true,
+                          .b = c->y[p->row], .c = c->d_side[p->side], .accumulate = p->side_again};
+    card->scale_back(c->device, &s);
+    card->gemm(c->device, &row);
+    card->gemm(c->device, &side);
+}
+
+static mr_unit unit_of(const mr_contrast *c, const mr_contrast_input *in, int kind)
+{
+    return (mr_unit){.rows = in->count, .width = c->embed, .x = in->x[kind], .y = c->y[kind],
+                     .lengths = c->lengths[kind], .eps = eps};
+}
+
+static void back(mr_contrast *c, const mr_contrast_input *in, bool joined)
+{
+    const mr_device_card *card = c->device->card;
+    if (joined)
+        give_back(c, in);
+    card->add(c->device, MR_F32, in->count * c->embed, c->d_y[PICTURE], c->d_side[0], c->d_y[PICTURE]);
+    const float *d_y[KINDS] = {c->d_y[WORDS], c->d_y[PICTURE], c->d_side[1]};
+    for (int i = 0; i < KINDS; i++) {
+        mr_unit u = unit_of(c, in, i);
+        u.type = in->type;
+        u.d_y = d_y[i];
+        u.d_x = in->d_x[i];
+        card->unit_back(c->device, &u);
+    }
+}
+
+void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_output *out)
+{
+    bool joined = in->peers && in->peers->world > 1;
+    assert(in->count <= c->batch && (!in->training || c->training));
+    assert(!joined || (in->count <= in->peers->samples && in->peers->samples <= c->batch));
+    assert(!joined || (in->peers->world <= c->world &&
+                       in->peers->room >= in->peers->samples * mr_contrast_row(c->embed)));
+    *out = (mr_contrast_output){.losses = c->losses, .embeddings = {c->y[WORDS], c->y[PICTURE], c->y[BOTH]}};
+    if (in->count == 0 && joined)
+        mr_peers_idle(in->peers, in->training);
+    if (in->count == 0)
+        return;
+    for (int i = 0; i < KINDS; i++) {
+        const mr_unit u = unit_of(c, in, i);
+        c->device->card->unit(c->device, &u);
+    }
+    const columns all = columns_of(c, in, joined);
+    for (int k = 0; k < (int)MR_COUNT(pairs); k++) {
+        pair_loss(c, in, &all, k);
+        if (in->training)
+            pair_back(c, in, &all, k);
+    }
+    if (in->training)
+        back(c, in, joined);
+}

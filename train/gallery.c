@@ -1,0 +1,84 @@
+/* gallery.c - the embeddings of all ranks brought together and into the samples' order.
+ *
+ *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and dealt out to the arrays */
+#include "gallery.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mr_gallery_add(mr_buf *mine, const mr_gallery_sample *s, const float *const *rows, unsigned kinds, size_t embed)
+{
+    mr_buf_add(mine, s, sizeof *s);
+    for (unsigned k = 0; k < kinds; k++)
+        mr_buf_add(mine, rows[k], embed * sizeof **rows);
+}
+
+static int by_sample(const void *a, const void *b)
+{
+    mr_gallery_sample x, y;
+    memcpy(&x, *(const uint8_t *const *)a, sizeof x);
+    memcpy(&y, *(const uint8_t *const *)b, sizeof y);
+    return (x.sample > y.sample) - (x.sample < y.sample);
+}
+
+static bool reserve(mr_gallery *g, size_t count)
+{
+    g->samples = mr_alloc(count ? count : 1, sizeof *g->samples);
+    bool ok = g->samples != NULL;
+    for (unsigned k = 0; k < g->kinds && ok; k++) {
+        g->embeddings[k] = mr_alloc((count ? count : 1) * g->embed, sizeof **g->embeddings);
+        ok = g->embeddings[k] != NULL;
+    }
+    return ok;
+}
+
+static mr_status deal(const mr_buf *all, mr_gallery *g, mr_error *err)
+{
+    size_t row = g->embed * sizeof(float), record = sizeof(mr_gallery_sample) + g->kinds * row;
+    size_t count = all->len / record;
+    const uint8_t **order = mr_alloc(count ? count : 1, sizeof *order);
+    if (!order || !reserve(g, count)) {
+        free(order);
+        return mr_fail_memory(err, "gathering embeddings");
+    }
+    for (size_t i = 0; i < count; i++)
+        order[i] = all->data + i * record;
+    qsort(order, count, sizeof *order, by_sample);
+    for (size_t i = 0; i < count; i++) {
+        mr_gallery_sample *s = &g->samples[g->count];
+        memcpy(s, order[i], sizeof *s);
+        if (!(s->weight > 0))
+            continue;
+        for (unsigned k = 0; k < g->kinds; k++)
+            memcpy(g->embeddings[k] + g->count * g->embed, order[i] + sizeof *s + k * row, row);
+        g->count++;
+    }
+    free(order);
+    return MR_OK;
+}
+
+mr_status mr_gallery_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_gallery *out,
+                          mr_error *err)
+{
+    mr_gallery g = {.embed = embed, .kinds = kinds};
+    mr_buf all = {0};
+    mr_status status = mr_ranks_agree(ranks, mr_buf_status(mine, err, "gathering embeddings"), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(ranks, mine, &all, NULL, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, deal(&all, &g, err), err);
+    mr_buf_free(&all);
+    if (status == MR_OK)
+        *out = g;
+    else
+        mr_gallery_release(&g);
+    return status;
+}
+
+void mr_gallery_release(mr_gallery *g)
+{
+    free(g->samples);
+    for (unsigned k = 0; k < MR_EMBEDDINGS; k++)
+        free(g->embeddings[k]);
+    memset(g, 0, sizeof *g);
+}

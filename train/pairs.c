@@ -1,0 +1,125 @@
+/* pairs.c - what a run on pictures and their words has beside a run on labels. */
+#include "pairs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "captions.h"
+#include "dataset.h"
+#include "tokenizer.h"
+
+enum { LOOKED_AT = 16 };            /* samples that are asked for their columns */
+
+mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
+{
+    return (mr_transform){
+        .kind = MR_TRANSFORM_CENTER, .size = size, .resize = size, .bicubic = 1, .unrounded = 1,
+        .apply_orientation = apply_orientation,
+        .mean = {0.48145466F, 0.4578275F, 0.40821073F}, .std = {0.26862954F, 0.26130258F, 0.27577711F},
+    };
+}
+
+/* ---- the tokenizer ------------------------------------------------------------------------------------------------ */
+
+/* The folder of a file, or the folder itself, if a tokenizer lies in it. */
+static bool beside(const char *path, char *out, size_t room)
+{
+    static const char *const names[] = {"tokenizer.json", "vocab.json"};
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int len = folder ? (int)strlen(path) : slash ? (int)(slash - path) : 0;
+    for (size_t i = 0; *path && i < MR_COUNT(names); i++) {
+        int n = snprintf(out, room, "%.*s%s%s", len, path, len ? "/" : "", names[i]);
+        if (n > 0 && (size_t)n < room && access(out, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static mr_status keep(mr_pairs *p, mr_error *err)
+{
+    return mr_tokenizer_write(p->tokenizer, &p->file, err);
+}
+
+mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
+{
+    char found[4096];
+    const char *path = s->tokenizer;
+    if (!*path && !beside(s->config, found, sizeof found) && !beside(s->pretrained, found, sizeof found))
+        return mr_fail(err, MR_MISUSE, "%s: reads words, and no tokenizer lies beside --config or --pretrained; name one "
+                       "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)", s->model);
+    mr_status status = mr_tokenizer_open(*path ? path : found, &p->tokenizer, err);
+    return status == MR_OK ? keep(p, err) : status;
+}
+
+mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr_error *err)
+{
+    mr_status status = mr_tokenizer_parse(file->data, file->len, name, &p->tokenizer, err);
+    return status == MR_OK ? keep(p, err) : status;
+}
+
+/* ---- the column --------------------------------------------------------------------------------------------------- */
+
+static mr_status look(const mr_dataset *ds, const char *split, const char *column, mr_pairs *p, mr_buf *known,
+                      mr_error *err)
+{
+    uint64_t samples = mr_dataset_samples(ds, split);
+    mr_sample_view view = {0};
+    mr_status status = MR_OK;
+    for (uint64_t n = 0; n < samples && n < LOOKED_AT && !*p->column && status == MR_OK; n++) {
+        size_t count = 0;
+        status = mr_dataset_read_meta(ds, split, n, &view, err);
+        if (status == MR_OK && *column)
+            status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
+        if (status != MR_OK)
+            break;
+        mr_buf_clear(known);
+        const char *guess = mr_captions_guess(view.meta, view.meta_len, known);
+        if (*column ? count > 0 : guess != NULL)
+            snprintf(p->column, sizeof p->column, "%s", *column ? column : guess);
+    }
+    mr_sample_view_free(&view);
+    return status;
+}
+
+static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, mr_error *err)
+{
+    mr_buf known = {0};
+    if (strlen(column) >= sizeof p->column)
+        return mr_fail(err, MR_MISUSE, "--text-column: no column has a name that long");
+    mr_status status = look(ds, split, column, p, &known, err);
+    const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
+    if (status == MR_OK && !*p->column && *column)
+        status = mr_fail(err, MR_MISUSE, "--text-column %s: the first samples of %s have no words there; columns: %s",
+                         column, split, names);
+    else if (status == MR_OK && !*p->column)
+        status = mr_fail(err, MR_MISUSE, "the first samples of %s have neither image_description nor captions; choose by "
+                         "--text-column among these columns: %s", split, names);
+    mr_buf_free(&known);
+    return status;
+}
+
+mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
+                        bool expand, bool groups, mr_error *err)
+{
+    mr_status status = choose(p, ds, split, column, err);
+    if (status == MR_OK && expand)
+        status = mr_captions_expand(ds, split, p->column, &p->items, &p->item_count, &p->without, err);
+    if (status == MR_OK && expand && !p->item_count)
+        status = mr_fail(err, MR_MISUSE, "--expand-captions: no sample of %s has a caption", split);
+    p->text = (mr_feed_text){.tokenizer = p->tokenizer, .column = p->column, .most = tokens, .groups = groups,
+                             .expanded = p->items != NULL};
+    return status;
+}
+
+void mr_pairs_close(mr_pairs *p)
+{
+    mr_tokenizer_free(p->tokenizer);
+    mr_buf_free(&p->file);
+    free(p->items);
+    memset(p, 0, sizeof *p);
+}

@@ -1,0 +1,34 @@
+/* pairs.h - what a run on pictures and their words has beside a run on labels: tokenizer, column, the list of pairs.
+ * Invariant: it is known before anything large is taken, and a checkpoint keeps the tokenizer's own bytes, so that a
+ * run goes on, and is judged, without the files it was begun with. */
+#ifndef MR_PAIRS_H
+#define MR_PAIRS_H
+
+#include "feed.h"
+#include "settings.h"
+
+typedef struct mr_pairs {
+    mr_tokenizer *tokenizer;
+    mr_buf file;                    /* the tokenizer as a tokenizer.json */
+    char column[256];
+    uint64_t *items, item_count;    /* --expand-captions: a sample for each of its captions; NULL: not */
+    uint64_t without;               /* samples without one, then left out */
+    mr_feed_text text;              /* of the above */
+} mr_pairs;
+
+/* The tokenizer that the options name: --tokenizer, or what lies beside --config or in --pretrained.  MR_MISUSE: none. */
+mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err);
+/* The one that a checkpoint keeps. */
+mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr_error *err);
+
+/* Everything else: `column` "" is guessed from the split's first samples.  `tokens`: that a text may have.
+ * MR_MISUSE: there is no such column, the message names those there are. */
+mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
+                        bool expand, bool groups, mr_error *err);
+void mr_pairs_close(mr_pairs *p);   /* a zeroed one is fine */
+
+/* How such models see pictures, in training as in evaluation: short side to `size`, bicubic, in floats, the middle, as
+ * CLIP normalises.  Source: optimum-habana, run_bridgetower.py. */
+mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation);
+
+#endif

@@ -1,0 +1,22 @@
+/* predict.h - what the two ways of `millrace predict` share: by classes, and by pictures and words.
+ * Invariant: lines come in the order of the samples, on any number of ranks. */
+#ifndef MR_PREDICT_H
+#define MR_PREDICT_H
+
+#include "trained.h"
+
+typedef struct mr_predict_request {
+    mr_trained_request trained;
+    uint64_t top;
+    bool json;                      /* one object a line; else CSV */
+    bool words;                     /* pictures look for words; else words for pictures */
+    const char *embeddings;         /* .npz to write; NULL: none */
+} mr_predict_request;
+
+/* Text as a JSON string, or as a cell of CSV: RFC 4180, quoted where it holds a comma, a quote or a line end. */
+void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len);
+
+/* The whole of it, for a model of pictures and words.  Collective; rank 0 prints and writes. */
+mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error *err);
+
+#endif

@@ -1,0 +1,338 @@
+/* safetensors.c - opening a model's files, finding a tensor, and its elements as float32.
+ * Invariant: values are read by pread, not through the mapping: a file that is cut short meanwhile is an error in
+ * words, and ends the process only if a caller follows mr_tensor.bytes himself. */
+#include "safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "safetensors_parts.h"
+
+static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
+
+typedef struct file {
+    char *name;                     /* in messages */
+    int fd;
+    bool own;                       /* fd is ours to close */
+    uint8_t *map;
+    size_t size;
+} file;
+
+struct mr_safetensors {
+    file *files;
+    size_t file_count, file_room;
+    mr_tensor_item *items;          /* by name; `at` is the place in the file */
+    size_t count;
+};
+
+void mr_safetensors_free(mr_safetensors *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->file_count; i++) {
+        file *f = &s->files[i];
+        if (f->map)
+            munmap(f->map, f->size);
+        if (f->own)
+            close(f->fd);
+        free(f->name);
+    }
+    free(s->files);
+    free(s->items);
+    free(s);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+static mr_status map_file(file *f, uint64_t size, mr_error *err)
+{
+    if (size > SIZE_MAX)
+        return mr_fail(err, MR_SYSTEM, "%s: is too large for this machine's addresses", f->name);
+    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+    if (map == MAP_FAILED)
+        return mr_fail_errno(err, errno, "%s: cannot map", f->name);
+    f->map = map;
+    f->size = (size_t)size;
+    (void)madvise(map, f->size, MADV_SEQUENTIAL);
+    (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return MR_OK;
+}
+
+/* Reads and checks the header; *items get their places in the file, and in the mapping. */
+static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_t *count, mr_error *err)
+{
+    uint8_t head[8];
+    uint64_t len = 0;
+    struct stat st;
+    mr_buf text = {0};
+    if (fstat(f->fd, &st) != 0)
+        return mr_fail_errno(err, errno, "%s", f->name);
+    uint64_t size = (uint64_t)st.st_size;
+    if (size < sizeof head)
+        return mr_fail(err, MR_BAD_DATA, "%s: is no .safetensors file: it has less than 8 bytes", f->name);
+    mr_status status = mr_file_pread(f->fd, head, sizeof head, 0, f->name, err);
+    for (int i = 7; i >= 0; i--)
+        len = len << 8 | head[i];
+    if (status == MR_OK && (len > MR_TENSORS_HEADER || len > size - sizeof head))
+        status = mr_fail(err, MR_BAD_DATA, "%s: is no .safetensors file, or was cut short: its header would have %llu "
+                         "bytes", f->name, (unsigned long long)len);
+    if (status == MR_OK && !mr_buf_reserve(&text, (size_t)len))
+        status = mr_fail_memory(err, f->name);
+    if (status == MR_OK)
+        status = mr_file_pread(f->fd, text.data, (size_t)len, sizeof head, f->name, err);
+    if (status == MR_OK)
+        status = mr_tensors_header(text.data, (size_t)len, size - sizeof head - len, f->name, items, count, err);
+    mr_buf_free(&text);
+    if (status == MR_OK && (status = map_file(f, size, err)) != MR_OK) {
+        free(*items);
+        return status;
+    }
+    for (size_t i = 0; i < *count && status == MR_OK; i++) {
+        mr_tensor_item *item = &(*items)[i];
+        item->at += sizeof head + len;
+        item->file = number;
+        item->tensor.bytes = f->map + item->at;
+    }
+    return status;
+}
+
+/* One more file of the model; `fd` is closed with it, or now if that fails, if it is `own`. */
+static mr_status add_file(mr_safetensors *s, int fd, bool own, const char *name, mr_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy || !MR_GROW(s->files, s->file_count, s->file_room)) {
+        free(copy);
+        if (own)
+            close(fd);
+        return mr_fail_memory(err, name);
+    }
+    s->files[s->file_count++] = (file){.name = copy, .fd = fd, .own = own};
+    return MR_OK;
+}
+
+static mr_status add_path(mr_safetensors *s, const char *path, mr_error *err)
+{
+    int fd;
+    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
+    return status == MR_OK ? add_file(s, fd, true, path, err) : status;
+}
+
+/* ---- several ----------------------------------------------------------------------------------------------------- */
+
+static mr_status join(mr_buf *out, const char *dir, const char *name, mr_error *err)
+{
+    mr_buf_clear(out);
+    mr_buf_printf(out, "%s/%s", dir, name);
+    mr_buf_text(out);
+    return mr_buf_status(out, err, dir);
+}
+
+static bool is_named(const file *f, const char *name)
+{
+    const char *slash = strrchr(f->name, '/');
+    return strcmp(slash ? slash + 1 : f->name, name) == 0;
+}
+
+/* Opens each file that the map names, once. */
+static mr_status open_named(mr_safetensors *s, json_t *map, const char *index, const char *dir, mr_error *err)
+{
+    const char *key;
+    json_t *value;
+    mr_buf path = {0};
+    mr_status status = MR_OK;
+    json_object_foreach(map, key, value) {
+        const char *name = json_string_value(value);
+        size_t i = s->file_count;
+        while (i > 0 && !is_named(&s->files[i - 1], name))
+            i--;
+        if (i > 0)
+            continue;
+        if (s->file_count == MR_TENSORS_FILES)
+            status = mr_fail(err, MR_BAD_DATA, "%s: names more than %d files", index, MR_TENSORS_FILES);
+        if (status == MR_OK)
+            status = join(&path, dir, name, err);
+        if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0 && errno == ENOENT)
+            status = mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is in '%.255s', which is not there; get that file too",
+                             index, key, name);
+        if (status == MR_OK)
+            status = add_path(s, mr_buf_text(&path), err);
+        if (status != MR_OK)
+            break;
+    }
+    mr_buf_free(&path);
+    return status;
+}
+
+/* Takes over what the map says to be in this file; a second tensor of a name lies where the map does not say. */
+static void keep_named(mr_safetensors *s, const json_t *map, const mr_tensor_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *where = json_string_value(json_object_get(map, items[i].tensor.name));
+        if (where && is_named(&s->files[items[i].file], where))
+            s->items[s->count++] = items[i];
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const mr_tensor_item *x = a, *y = b;
+    return strcmp(x->tensor.name, y->tensor.name);
+}
+
+static mr_status check_all_there(const mr_safetensors *s, json_t *map, const char *index, mr_error *err)
+{
+    const char *key;
+    json_t *value;
+    if (s->count == json_object_size(map))
+        return MR_OK;
+    json_object_foreach(map, key, value)
+        if (!mr_safetensors_find(s, key))
+            return mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is not in '%.255s', where it is said to be", index, key,
+                           json_string_value(value));
+    return MR_OK;
+}
+
+static mr_status read_index(mr_safetensors *s, const char *index, mr_error *err)
+{
+    mr_buf text = {0};
+    char *dir = NULL, *name = NULL;
+    json_t *map = NULL;
+    mr_status status = mr_file_read_all(AT_FDCWD, index, MR_TENSORS_INDEX, &text, err);
+    if (status == MR_OK)
+        status = mr_tensors_index(text.data, text.len, index, &map, err);
+    mr_buf_free(&text);
+    if (status == MR_OK)
+        status = mr_path_split(index, &dir, &name, err);
+    if (status == MR_OK && !(s->items = mr_alloc(json_object_size(map), sizeof *s->items)))
+        status = mr_fail_memory(err, index);
+    if (status == MR_OK)
+        status = open_named(s, map, index, dir, err);
+    for (size_t i = 0; i < s->file_count && status == MR_OK; i++) {
+        mr_tensor_item *items = NULL;
+        size_t count = 0;
+        status = read_file(&s->files[i], i, &items, &count, err);
+        if (status != MR_OK)
+            break;
+        keep_named(s, map, items, count);
+        free(items);
+    }
+    if (s->count)
+        qsort(s->items, s->count, sizeof *s->items, by_name);
+    if (status == MR_OK)
+        status = check_all_there(s, map, index, err);
+    json_decref(map);
+    free(dir);
+    free(name);
+    return status;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t len = strlen(path), n = strlen(end);
+    return len >= n && strcmp(path + len - n, end) == 0;
+}
+
+static mr_status open_file(mr_safetensors *s, const char *path, mr_error *err)
+{
+    if (ends_with(path, ".index.json"))
+        return read_index(s, path, err);
+    mr_status status = add_path(s, path, err);
+    return status == MR_OK ? read_file(&s->files[0], 0, &s->items, &s->count, err) : status;
+}
+
+static mr_status open_dir(mr_safetensors *s, const char *dir, mr_error *err)
+{
+    mr_buf path = {0};
+    mr_status status = join(&path, dir, MODEL, err);
+    if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0)
+        status = join(&path, dir, INDEX, err);
+    if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0)
+        status = mr_fail(err, MR_BAD_DATA, "%s: has neither %s nor %s", dir, MODEL, INDEX);
+    if (status == MR_OK)
+        status = open_file(s, mr_buf_text(&path), err);
+    mr_buf_free(&path);
+    return status;
+}
+
+mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err)
+{
+    struct stat st;
+    mr_safetensors *s = mr_alloc(1, sizeof *s);
+    if (!s)
+        return mr_fail_memory(err, path);
+    bool dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    mr_status status = dir ? open_dir(s, path, err) : open_file(s, path, err);
+    if (status == MR_OK)
+        *out = s;
+    else
+        mr_safetensors_free(s);
+    return status;
+}
+
+mr_status mr_safetensors_open_fd(int fd, const char *name, mr_safetensors **out, mr_error *err)
+{
+    mr_safetensors *s = mr_alloc(1, sizeof *s);
+    mr_status status = s ? add_file(s, fd, false, name, err) : mr_fail_memory(err, name);
+    if (status == MR_OK)
+        status = read_file(&s->files[0], 0, &s->items, &s->count, err);
+    if (status == MR_OK)
+        *out = s;
+    else
+        mr_safetensors_free(s);
+    return status;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+size_t mr_safetensors_count(const mr_safetensors *s)
+{
+    return s->count;
+}
+
+const mr_tensor *mr_safetensors_at(const mr_safetensors *s, size_t i)
+{
+    return i < s->count ? &s->items[i].tensor : NULL;
+}
+
+static const mr_tensor_item *find(const mr_safetensors *s, const char *name)
+{
+    size_t from = 0, to = s->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = strcmp(name, s->items[middle].tensor.name);
+        if (order == 0)
+            return &s->items[middle];
+        if (order < 0)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return NULL;
+}
+
+const mr_tensor *mr_safetensors_find(const mr_safetensors *s, const char *name)
+{
+    const mr_tensor_item *item = find(s, name);
+    return item ? &item->tensor : NULL;
+}
+
+mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float *to, mr_error *err)
+{
+    const mr_tensor_item *item = find(s, t->name);
+    if (!item)
+        return mr_fail(err, MR_MISUSE, "'%s' is no tensor of these files", t->name);
+    const file *f = &s->files[item->file];
+    if (item->tensor.type == MR_TENSOR_OTHER)
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is of none of the types F32, F16 and BF16", f->name, t->name);
+    if (item->tensor.type != MR_TENSOR_F32)
+        return mr_tensors_widen(f->fd, f->name, item, to, err);
+    return item->len ? mr_file_pread(f->fd, to, (size_t)item->len, item->at, f->name, err) : MR_OK;
+}

@@ -1,0 +1,56 @@
+/* safetensors_widen.c - elements of two bytes, F16 and BF16, as float32.
+ * Invariant: every value of a narrow type is one of float32, so nothing is rounded; the bits go through integers, and a
+ * NaN stays the one that it was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "safetensors_parts.h"
+
+enum { SLICE = 128 * 1024 };        /* elements at a time */
+
+/* Without a branch.  Normal numbers move to the wider exponent; of the others the sum with 2^-14 has the digits where
+ * they belong, and taking that away again normalizes; infinities and NaNs keep theirs. */
+static uint32_t widen_half(uint16_t half)
+{
+    const uint32_t smallest = 113u << 23;       /* 2^-14 */
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7FFF) << 13;
+    uint32_t moved = rest + (112u << 23), small = rest + smallest;
+    float shifted, least;
+    memcpy(&shifted, &small, sizeof shifted);
+    memcpy(&least, &smallest, sizeof least);
+    shifted -= least;
+    memcpy(&small, &shifted, sizeof small);
+    uint32_t bits = rest < 1u << 23 ? small : moved;
+    bits |= rest >= 31u << 23 ? 0xFFu << 23 : 0;
+    return bits | sign;
+}
+
+static void widen(mr_tensor_type type, const uint16_t *from, size_t count, uint32_t *to)
+{
+    if (type == MR_TENSOR_F16)
+        for (size_t i = 0; i < count; i++)
+            to[i] = widen_half(from[i]);
+    else
+        for (size_t i = 0; i < count; i++)
+            to[i] = (uint32_t)from[i] << 16;
+}
+
+mr_status mr_tensors_widen(int fd, const char *name, const mr_tensor_item *item, float *to, mr_error *err)
+{
+    uint64_t left = item->tensor.count, at = item->at;
+    uint16_t *slice = mr_alloc(left < SLICE ? (size_t)left : SLICE, sizeof *slice);
+    uint32_t *bits = (uint32_t *)(void *)to;
+    mr_status status = slice ? MR_OK : mr_fail_memory(err, name);
+    while (left && status == MR_OK) {
+        size_t n = left < SLICE ? (size_t)left : SLICE;
+        status = mr_file_pread(fd, slice, n * sizeof *slice, at, name, err);
+        if (status == MR_OK)
+            widen(item->tensor.type, slice, n, bits);
+        bits += n;
+        at += n * sizeof *slice;
+        left -= n;
+    }
+    free(slice);
+    return status;
+}
