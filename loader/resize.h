@@ -37,8 +37,8 @@ mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr
 /* The same pixels normalised, channel planes of crop_height * crop_width: (pixel / 255 - mean) / std in float32, with
  * each of the three operations rounded, as torch does it; or that rounded to nearest-even bfloat16.  MR_MISUSE: a job
  * that does not fit together, a std of 0.
- * Unrounded: the pixels are resampled in float32 with the weights k[j], as torch's interpolate(antialias=True) does with
- * tensors (to 1e-6 of 0..1 or so: the order of its sums is its own); bicubic values may leave 0..1. */
+ * Unrounded: the pixels are resampled in float32 with the weights k[j], as torch's interpolate(antialias=True) does
+ * with tensors (to 3e-6 of 0..1 or so: it rounds its weights on the way); bicubic values may leave 0..1. */
 mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
                         mr_error *err);
 mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],

@@ -105,7 +105,8 @@ mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *j
             return MR_END;
         widen(j->rgb + in_stride * y, in_stride, wide);
         across(&u->columns, wide, line);
-        while (rows->start[first] + rows->count[first] <= y)    /* windows begin and end in the order of their outputs */
+        /* Windows begin and end in the order of their outputs. */
+        while (rows->start[first] + rows->count[first] <= y)
             first++;
         for (size_t o = first; o < rows->outputs && rows->start[o] <= y; o++)
             for (size_t c = 0; c < 3; c++)

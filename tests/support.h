@@ -64,6 +64,10 @@ typedef struct support_result {
 } support_result;
 
 support_result support_run(const char *const *argv, const support_limits *limits);      /* argv ends with NULL */
+/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/hub-venv, or the first of the
+ * path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped with a
+ * message; any other failure fails it with what the script said.  The caller frees the result. */
+support_result support_python(const char *script, const char *const *args, const support_limits *limits);
 /* The same under mpirun with this many ranks, output of rank 0 and complaints of OpenMPI together; skips the test with a
  * message where mpirun is not installed. */
 support_result support_mpirun(unsigned ranks, const char *const *argv);

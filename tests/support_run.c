@@ -276,3 +276,33 @@ support_result support_mpirun_in(unsigned ranks, const char *const *argv, const 
         full[n++] = *argv++;
     return support_run(full, limits);
 }
+
+support_result support_python(const char *script, const char *const *args, const support_limits *limits)
+{
+    enum { MOST = 16 };
+    const char *named = getenv("MILLRACE_PYTHON"), *made = MILLRACE_SOURCE_DIR "/build/hub-venv/bin/python";
+    const char *const choices[] = {named && *named ? named : NULL, access(made, X_OK) == 0 ? made : NULL, "python3"};
+    char *path = support_path("%s/tests/%s", MILLRACE_SOURCE_DIR, script);
+    const char *argv[MOST + 3] = {NULL, path};
+    for (size_t i = 0; args[i]; i++) {
+        assert_true(i < MOST);
+        argv[2 + i] = args[i];
+    }
+    support_result r = {.status = 77};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices && (r.status == 77 || r.status == 127); i++) {
+        if (!choices[i])
+            continue;
+        support_result_free(&r);
+        argv[0] = choices[i];
+        r = support_run(argv, limits);
+    }
+    free(path);
+    if (r.status == 77 || r.status == 127) {
+        print_message("skipped: no Python has what %s needs (MILLRACE_PYTHON, scripts/hub-venv)\n", script);
+        support_result_free(&r);
+        skip();
+    }
+    if (r.status != 0)
+        fail_msg("%s: %s%s", script, r.out, r.err);
+    return r;
+}

@@ -33,7 +33,7 @@ static void check_names_the_option(void **state)
     } bad[] = {{good, "--image-size 0"}, {good, "--patch 0"}, {good, "--hidden 0"}, {good, "--layers 129"},
                {good, "--cross-layers 4: give a number from 1 to 3"}, {good, "--heads 0"}, {good, "--mlp 0"},
                {good, "--embed 0"}, {good, "--vocab 3"}, {good, "--positions 3"},
-               {good, "--text-length 23: give a number from 2 to 22"}, {good, "--text-length 1"},
+               {good, "--max-text 23: give a number from 2 to 22"}, {good, "--max-text 1"},
                {good, "--image-size 27 is no multiple of --patch 8; the nearest is 24"}, {good, "--image-size 7"},
                {good, "--hidden 100 is no multiple of 64"}, {good, "nearest is 64"},
                {good, "--heads 3 do not share --hidden 64 evenly; the nearest is 2"}, {good, "nearest is 64"},

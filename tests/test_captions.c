@@ -66,7 +66,8 @@ static void test_forms(void **state)
     static const trial trials[] = {
         {"image_description", "{\"columns\":{\"image_description\":\"A dog in a bar.\"}}", "A dog in a bar."},
         {"text", "{\"columns\":{\"a\":[1,{\"text\":\"no\"}],\"text\":[\"b\",\"\",null,\"c\"],\"n\":-1e9}}", "b|c"},
-        {"captions", "{\"captions\":[{\"id\":3,\"caption\":\"two dogs\"},{\"caption\":\"\"},{\"caption\":\"a, \\\"b\\\"\"}]}",
+        {"captions", "{\"captions\":[{\"id\":3,\"caption\":\"two dogs\"},{\"caption\":\"\"},"
+                     "{\"caption\":\"a, \\\"b\\\"\"}]}",
          "two dogs|a, \"b\""},
         {"caption", "{\"captions\":[\"a daisy\"]}", "a daisy"},
         {"caption", "{\"captions\":[\"list\"],\"columns\":{\"caption\":\"column\"}}", "column"},
@@ -121,7 +122,8 @@ static void test_refusals(void **state)
 static void test_messages(void **state)
 {
     (void)state;
-    static const char meta[] = "{\"columns\":{\"title\":\"x\",\"n\":1,\"a\\nb\":[\"y\"],\"empty\":\"\"},\"captions\":[\"z\"]}";
+    static const char meta[] = "{\"columns\":{\"title\":\"x\",\"n\":1,\"a\\nb\":[\"y\"],\"empty\":\"\"},"
+                               "\"captions\":[\"z\"]}";
     mr_buf out = {0};
     mr_error err;
     assert_int_equal(mr_captions_get("txt", meta, sizeof meta - 1, 0, &out, &err), MR_BAD_SAMPLE);
@@ -140,7 +142,8 @@ static void expect_guess(const char *meta, const char *column, const char *names
     mr_buf known = {0};
     char *copy = copy_of(meta, strlen(meta));
     const char *got = mr_captions_guess(copy, strlen(meta), &known);
-    if ((got == NULL) != (column == NULL) || (got && strcmp(got, column) != 0) || strcmp(mr_buf_text(&known), names) != 0)
+    bool same = got && column ? strcmp(got, column) == 0 : got == column;
+    if (!same || strcmp(mr_buf_text(&known), names) != 0)
         fail_msg("%s: %s of \"%s\"", meta, got ? got : "none", mr_buf_text(&known));
     free(copy);
     mr_buf_free(&known);
@@ -214,10 +217,14 @@ static const char *const keys[] = {"columns", "captions", "caption", "t", "\xC3\
 
 static json_t *random_value(mr_random *r, int depth)
 {
-    static const char *const texts[] = {"", "a dog", "\xC3\xA4\"\\", "\xF0\x9F\x98\x80\n", "{\"captions\":[\"x\"]}", "]"};
+    static const char *const texts[] = {"", "a dog", "\xC3\xA4\"\\", "\xF0\x9F\x98\x80\n",
+                                        "{\"captions\":[\"x\"]}", "]"};
     uint64_t kind = mr_random_below(r, depth > 3 ? 4 : 7);
-    json_t *v = kind == 0 ? json_null() : kind == 1 ? json_integer(5) : kind == 5 ? json_object() : kind == 6 ? json_array()
-              : json_string(texts[mr_random_below(r, MR_COUNT(texts))]);
+    json_t *v = kind == 0   ? json_null()
+                : kind == 1 ? json_integer(5)
+                : kind == 5 ? json_object()
+                : kind == 6 ? json_array()
+                            : json_string(texts[mr_random_below(r, MR_COUNT(texts))]);
     for (uint64_t n = mr_random_below(r, 5); n > 0 && kind == 5; n--)
         json_object_set_new(v, keys[mr_random_below(r, MR_COUNT(keys))], random_value(r, depth + 1));
     for (uint64_t n = mr_random_below(r, 4); n > 0 && kind == 6; n--)
@@ -236,7 +243,8 @@ static void add_text(mr_buf *out, const json_t *v)
 static char *expected(const json_t *meta, const char *column)
 {
     mr_buf out = {0};
-    const json_t *v = json_object_get(json_object_get(meta, "columns"), column), *list = json_object_get(meta, "captions");
+    const json_t *v = json_object_get(json_object_get(meta, "columns"), column);
+    const json_t *list = json_object_get(meta, "captions");
     if (!v && strncmp(column, "caption", 7) == 0 && json_is_array(list))
         v = list;
     if (json_is_string(v))
@@ -282,8 +290,8 @@ static void test_against_a_parser(void **state)
 static void test_damage(void **state)
 {
     (void)state;
-    static const char meta[] = "{\"a\":{\"b\":[1,\"\\\"\"]},\"columns\":{\"t\":[\"x\\u00e4\",{\"caption\":\"y\\ud83d\\ude00\"}],"
-                               "\"u\":\"\\n\"},\"captions\":[{\"id\":1,\"caption\":\"z\"}]}";
+    static const char meta[] = "{\"a\":{\"b\":[1,\"\\\"\"]},\"columns\":{\"t\":[\"x\\u00e4\",{\"caption\":"
+                               "\"y\\ud83d\\ude00\"}],\"u\":\"\\n\"},\"captions\":[{\"id\":1,\"caption\":\"z\"}]}";
     size_t len = sizeof meta - 1;
     for (size_t cut = 0; cut < len; cut++) {
         char *got = all("t", meta, cut);
@@ -353,13 +361,14 @@ static void test_drawn(void **state)
         {"roboflow", "clip", "captions", "circle"},
     };
     for (size_t i = 0; i < MR_COUNT(layouts); i++) {
-        char *source = support_path("%s/%s", (char *)*state, layouts[i].layout), *ds = support_path("%s/%zu", (char *)*state, i);
+        char *source = support_path("%s/%s", (char *)*state, layouts[i].layout);
+        char *ds = support_path("%s/%zu", (char *)*state, i);
         if (layouts[i].variant)
             support_expect(0, "sample", "-q", source, "--layout", layouts[i].layout, "--variant", layouts[i].variant,
                            "--images", "40", "--size", "32:40", (char *)NULL);
         else
-            support_expect(0, "sample", "-q", source, "--layout", layouts[i].layout, "--images", "40", "--size", "32:40",
-                           (char *)NULL);
+            support_expect(0, "sample", "-q", source, "--layout", layouts[i].layout, "--images", "40", "--size",
+                           "32:40", (char *)NULL);
         support_expect(0, "ingest", source, ds, (char *)NULL);
         check_dataset(ds, layouts[i].column, layouts[i].word, false);
         free(source);

@@ -1,6 +1,6 @@
 /* test_feed.c - pairs of pictures and words on their way to a model.
- * Invariant tested: which caption, which tokens, which key and which group a sample gets depend on nothing of its batch,
- * its rank or the threads; padding reaches to the batch's longest text and no further. */
+ * Invariant tested: which caption, tokens, key and group a sample gets depend on nothing of its batch, its rank or the
+ * threads; padding reaches to the batch's longest text and no further. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,8 @@ enum { SAMPLES = 22, SIZE = 8 };
 /* Sample n has n % 4 + 1 captions, of some words; pictures repeat: n and n + 20 are equal, and so are all PNGs. */
 static void make_pairs(const char *dir, int without)
 {
-    static const char *const words[] = {"a dog", "two cats on a couch", "Ein B\xC3\xA4r", "it's 5 o'clock", "a <pad> b"};
+    static const char *const words[] = {"a dog", "two cats on a couch", "Ein B\xC3\xA4r", "it's 5 o'clock",
+                                        "a <pad> b"};
     made samples[SAMPLES];
     mr_buf more[SAMPLES] = {{0}};
     for (int n = 0; n < SAMPLES; n++) {
@@ -324,7 +325,8 @@ static void test_short_texts_and_no_groups(void **state)
     taken t = take_all(&p, 1, 0);
     assert_true(t.status == MR_END && t.count == 2 * SAMPLES);
     for (size_t i = 0; i < t.count; i++)
-        assert_true(t.items[i].count == 3 && t.items[i].ids[0] == 0 && t.items[i].ids[2] == 2 && t.items[i].group == -1);
+        assert_true(t.items[i].count == 3 && t.items[i].ids[0] == 0 && t.items[i].ids[2] == 2 &&
+                    t.items[i].group == -1);
     free(t.items);
     p.text.most = 1;
     mr_feed f = {0};

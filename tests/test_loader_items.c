@@ -1,5 +1,6 @@
 /* test_loader_items.c - a loader over a list of samples instead of the split.
- * Invariant tested: items are what is counted, ordered, resumed and keyed by; a list of all samples in order is no list. */
+ * Invariant tested: items are what is counted, ordered, resumed and keyed by; a list of all samples in order is as
+ * none. */
 #include <stdlib.h>
 #include <string.h>
 

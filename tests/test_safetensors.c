@@ -311,26 +311,10 @@ static void test_parts(void **state)
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
 
-/* With the Python of MILLRACE_PYTHON, of scripts/hub-venv, or the first of the path. */
 static void python(const char *mode, const char *a, const char *b)
 {
-    const char *named = getenv("MILLRACE_PYTHON"), *made = MILLRACE_SOURCE_DIR "/build/hub-venv/bin/python";
-    const char *const choices[] = {named && *named ? named : NULL, access(made, X_OK) == 0 ? made : NULL, "python3"};
-    int status = 77;
-    for (size_t i = 0; i < MR_COUNT(choices) && status == 77; i++) {
-        const char *argv[] = {choices[i], MILLRACE_SOURCE_DIR "/tests/safetensors_python.py", mode, a, b, NULL};
-        if (!choices[i])
-            continue;
-        support_result r = support_run(argv, NULL);
-        status = r.status;
-        if (status != 0 && status != 77)
-            fail_msg("safetensors_python.py: %s%s", r.out, r.err);
-        support_result_free(&r);
-    }
-    if (status == 77) {
-        print_message("skipped: no Python with the module safetensors (MILLRACE_PYTHON)\n");
-        skip();
-    }
+    support_result r = support_python("safetensors_python.py", (const char *[]){mode, a, b, NULL}, NULL);
+    support_result_free(&r);
 }
 
 /* Every tensor that DIR/PREFIXindex names, against DIR/PREFIXN.bin; how many there are. */

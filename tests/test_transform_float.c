@@ -64,7 +64,7 @@ static double resample(const double *in, size_t step, uint32_t n, uint32_t out_n
 /* Plane c of a job; heap. */
 static double *by_the_book(const mr_resize_job *j, size_t c)
 {
-    double *in = malloc((size_t)j->in_width * j->in_height * sizeof *in);
+    double *in = calloc((size_t)j->in_width * j->in_height, sizeof *in);
     double *rows = malloc((size_t)j->crop_width * j->in_height * sizeof *rows);
     double *out = malloc((size_t)j->crop_width * j->crop_height * sizeof *out);
     assert_true(in && rows && out);
@@ -73,8 +73,8 @@ static double *by_the_book(const mr_resize_job *j, size_t c)
     for (uint32_t x = 0; x < j->crop_width; x++) {
         uint32_t o = j->crop_left + (j->flip ? j->crop_width - 1 - x : x);
         for (uint32_t y = 0; y < j->in_height; y++)
-            rows[(size_t)y * j->crop_width + x] = resample(in + (size_t)y * j->in_width, 1, j->in_width, j->out_width, o,
-                                                           j->bicubic);
+            rows[(size_t)y * j->crop_width + x] =
+                resample(in + (size_t)y * j->in_width, 1, j->in_width, j->out_width, o, j->bicubic);
         for (uint32_t y = 0; y < j->crop_height; y++)
             out[(size_t)y * j->crop_width + x] = resample(rows + x, j->crop_width, j->in_height, j->out_height,
                                                           j->crop_top + y, j->bicubic);
@@ -132,7 +132,8 @@ static void any_job_equals_the_definition(void **state)
 static void parts_and_deliveries_agree(void **state)
 {
     (void)state;
-    static const float mean[3] = {0.48145466f, 0.4578275f, 0.40821073f}, std[3] = {0.26862954f, 0.26130258f, 0.27577711f};
+    static const float mean[3] = {0.48145466f, 0.4578275f, 0.40821073f};
+    static const float std[3] = {0.26862954f, 0.26130258f, 0.27577711f};
     mr_random r = support_random();
     mr_resizer *z = mr_resizer_new();
     for (int i = 0; i < 60; i++) {
@@ -204,7 +205,8 @@ static void every_kind_by_any_thread(void **state)
             assert_int_equal(one.status, MR_END);
             assert_same_seen(&one, 0, &many);
             for (size_t i = 0; i < one.count; i++) {
-                assert_true(one.items[i].sample == rounded.items[i].sample && one.items[i].facts == rounded.items[i].facts);
+                assert_int_equal(one.items[i].sample, rounded.items[i].sample);
+                assert_int_equal(one.items[i].facts, rounded.items[i].facts);
                 equal += one.items[i].bytes == rounded.items[i].bytes;
             }
             assert_true(equal < one.count / 4);         /* where no size changes there is nothing to round */

@@ -58,7 +58,7 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
         {"--embed", c->embed, 1, MAX_WIDTH},
         {"--vocab", c->vocab, MR_BT_FIRST + 2, MAX_WORDS},
         {"--positions", c->positions, MR_BT_FIRST + 2, MAX_WIDTH},
-        {"--text-length", c->text, 2, c->positions - MR_BT_FIRST},      /* <s> and </s> at least */
+        {"--max-text", c->text, 2, c->positions - MR_BT_FIRST},      /* <s> and </s> at least */
     };
     mr_status status = mr_range_check(ranges, MR_COUNT(ranges), err);
     if (status)

@@ -55,15 +55,15 @@ typedef struct mr_feed {
 /* What chance about an item is keyed by: its dropout, and of several captions the one that is drawn (key % count). */
 uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 
-/* `options`: of the loader; `text` NULL: labels are learned, else words, and labels are not looked at (they are all -1);
+/* `options`: of the loader; `text` NULL: labels are learned, else words, and labels are not looked at (all are -1);
  * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err);
 void mr_feed_close(mr_feed *f);     /* a zeroed one is fine */
 
 /* The next batch: f->batch says what is in it, *in what the model sees (count 0: this rank has none of it), *weight the
- * sum of its weights.  MR_END: the loader's last epoch is over.  MR_BAD_DATA: a sample without a label, or with one that
- * the dataset has no class for; with text, a sample without a caption.  A masked sample has the empty text. */
+ * sum of its weights.  MR_END: the loader's last epoch is over.  MR_BAD_DATA: a sample without a label, or with one
+ * that the dataset has no class for; with text, a sample without a caption.  A masked sample has the empty text. */
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err);
 
 #endif

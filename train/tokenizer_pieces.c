@@ -61,7 +61,7 @@ size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at
     uint8_t class = mr_classes_at(c, text + at, &n) & MR_CLASS;
     if (text[at] == ' ' && at + 1 < len) {      /* one blank goes with what follows */
         class = mr_classes_at(c, text + at + 1, &n) & MR_CLASS;
-        from = class == MR_SPACE ? at : at + 1;
+        from = at + 1;
     }
     size_t end = run_end(c, text, len, from, class, &last);
     /* White space before something else leaves its last character to that, unless it is all there is. */

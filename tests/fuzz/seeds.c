@@ -17,6 +17,7 @@
 
 #include "dataset_maker.h"
 #include "file.h"
+#include "jpeg_seek.h"
 #include "seeds.h"
 #include "source.h"
 #include "support.h"
@@ -69,6 +70,19 @@ static void seed_images(void)
     picture_free(&exif_be);
 }
 
+/* A picture and, behind its end, where it can be entered. */
+static void seed_with_entries(const char *name, picture p, unsigned every)
+{
+    mr_buf all = {0};
+    mr_jpeg_decoder *d = mr_jpeg_decoder_new();
+    mr_buf_add(&all, p.bytes, p.len);
+    if (d)
+        mr_jpeg_seek_make(d, p.bytes, p.len, every, &all);
+    seed("jpeg", name, all.data, all.len);
+    mr_jpeg_decoder_free(d);
+    mr_buf_free(&all);
+}
+
 /* What millrace's own JPEG decoder takes, and a progressive file, which it leaves. */
 static void seed_jpegs(void)
 {
@@ -88,7 +102,7 @@ static void seed_jpegs(void)
         for (unsigned k = 0; k < 2; k++) {
             char name[32];
             snprintf(name, sizeof name, "%s-%u.jpg", k ? "encoded" : "coded", i);
-            seed("jpeg", name, pictures[k].bytes, pictures[k].len);
+            seed_with_entries(name, pictures[k], i % 3);
             picture_free(&pictures[k]);
         }
     }
