@@ -6,67 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "optimizer.h"
 #include "safetensors.h"
-#include "support_npz.h"
+#include "support_parity.h"
 #include "support_pairs.h"
-
-/* ---- errors over tolerances ------------------------------------------------------------------------------------ */
-
-typedef struct worst {
-    const char *kind;
-    double error, tolerance;
-    char where[256];
-} worst;
-
-typedef struct table {
-    worst rows[24];
-    size_t count;
-} table;
-
-static void note(table *t, const char *kind, double error, double tolerance, const char *model, const char *where)
-{
-    size_t i = 0;
-    while (i < t->count && strcmp(t->rows[i].kind, kind) != 0)
-        i++;
-    assert_true(i < MR_COUNT(t->rows));
-    worst *w = &t->rows[i];
-    if (i == t->count || !(error / tolerance <= w->error / w->tolerance)) {
-        *w = (worst){.kind = kind, .error = error, .tolerance = tolerance};
-        snprintf(w->where, sizeof w->where, "%s %s", model, where);
-        t->count += i == t->count;
-    }
-    if (!(error <= tolerance))
-        fail_msg("%s, %s %s: off by %.3g, accepted %.3g", kind, model, where, error, tolerance);
-}
-
-static void print_table(const table *t)
-{
-    const char *verbose = getenv("MILLRACE_VERBOSE");
-    for (size_t i = 0; verbose && *verbose && i < t->count; i++)
-        print_message("%-28s %9.2e of %7.1e = %6.3f  %s\n", t->rows[i].kind, t->rows[i].error, t->rows[i].tolerance,
-                      t->rows[i].error / t->rows[i].tolerance, t->rows[i].where);
-}
-
-static double largest(const float *a, size_t count)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++)
-        most = fabs((double)a[i]) > most ? fabs((double)a[i]) : most;
-    return most;
-}
-
-/* NaN counts as infinite. */
-static double difference(const float *a, const float *b, size_t count)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++) {
-        double d = fabs((double)a[i] - (double)b[i]);
-        most = d <= most ? most : isnan(d) ? INFINITY : d;
-    }
-    return most;
-}
 
 /* ---- fixtures -------------------------------------------------------------------------------------------------- */
 
@@ -81,31 +24,12 @@ typedef struct fixture {
     const float *images;            /* [3, batch, 3, image, image] */
     int32_t *tokens;                /* [3, batch, text] */
     uint8_t *seen;
-    table *table;
+    parity_table *table;
 } fixture;
-
-static double number(const json_t *object, const char *key, int at)
-{
-    const json_t *value = json_object_get(object, key);
-    if (at >= 0)
-        value = json_array_get(value, (size_t)at);
-    if (!json_is_number(value))
-        fail_msg("the fixture has no number '%s'", key);
-    return json_number_value(value);
-}
-
-static char *part(const char *name, const char *what)
-{
-    char *sub = support_path("%s_%s", name, what), *path = support_parity(sub);
-    if (!path)
-        fail_msg("%s: its .json is there, but %s is not", name, sub);
-    free(sub);
-    return path;
-}
 
 static mr_safetensors *tensors(const char *name, const char *what)
 {
-    char *path = part(name, what);
+    char *path = parity_part(name, what);
     mr_safetensors *s = NULL;
     mr_error err;
     if (mr_safetensors_open(path, &s, &err))
@@ -128,9 +52,9 @@ static void read_config(fixture *f)
     if (mr_model_find("bridgetower", &f->config, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < MR_COUNT(sizes); i++)
-        *sizes[i].to = (uint32_t)number(c, sizes[i].key, -1);
-    f->config.norm_eps = number(json_object_get(f->facts, "hf_config"), "layer_norm_eps", -1);
-    f->batch = (size_t)number(c, "batch", -1);
+        *sizes[i].to = (uint32_t)parity_number(c, sizes[i].key, -1);
+    f->config.norm_eps = parity_number(json_object_get(f->facts, "hf_config"), "layer_norm_eps", -1);
+    f->batch = (size_t)parity_number(c, "batch", -1);
 }
 
 static void read_texts(fixture *f)
@@ -149,24 +73,18 @@ static void read_texts(fixture *f)
     }
 }
 
-static void fixture_open(fixture *f, const char *name, table *t)
+static void fixture_open(fixture *f, const char *name, parity_table *t)
 {
     uint64_t shape[MR_NPZ_DIMS];
-    json_error_t error;
     *f = (fixture){.table = t};
     if ((size_t)snprintf(f->name, sizeof f->name, "%s", name) >= sizeof f->name)
         fail_msg("%s: the name is too long", name);
-    char *sub = support_path("%s.json", name), *path = support_parity(sub);
-    f->facts = json_load_file(path, 0, &error);
-    if (!f->facts)
-        fail_msg("%s: %s", path, error.text);
-    free(path);
-    free(sub);
+    f->facts = parity_facts(name);
     read_config(f);
-    f->weights = part(name, "weights.safetensors");
+    f->weights = parity_part(name, "weights.safetensors");
     f->grad = tensors(name, "grad.safetensors");
     f->after = tensors(name, "after_adamw3.safetensors");
-    path = part(name, "io.npz");
+    char *path = parity_part(name, "io.npz");
     f->io = support_npz_open(path);
     free(path);
     f->images = support_npz_get(f->io, "pixel_values", MR_NPZ_F32, shape);
@@ -208,7 +126,7 @@ static support_pairs *model_of(const fixture *f, bool every_token)
     support_pairs *s = support_pairs_open(&c, f->batch, true, 2);
     if (c.card->load(&c, &s->model->params, f->weights, s->model->host, &said, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(s->model->params.elements, (uint64_t)number(f->facts, "n_params", -1));
+    assert_int_equal(s->model->params.elements, (uint64_t)parity_number(f->facts, "n_params", -1));
     mr_buf_free(&said);
     support_model_put(s->model);
     return s;
@@ -243,11 +161,11 @@ static bool has_key_bias(const mr_param *p, uint64_t *first, uint64_t *count)
 static double difference_but_keys(const mr_param *p, const float *a, const float *b, bool relative)
 {
     uint64_t first, count;
-    double most = largest(b, p->count), off;
+    double most = parity_largest(b, p->count), off;
     if (has_key_bias(p, &first, &count))
-        off = fmax(difference(a, b, first), difference(a + first + count, b + first + count, p->count - first - count));
+        off = fmax(parity_difference(a, b, first), parity_difference(a + first + count, b + first + count, p->count - first - count));
     else
-        off = difference(a, b, p->count);
+        off = parity_difference(a, b, p->count);
     return relative ? off / most : off;
 }
 
@@ -268,7 +186,7 @@ static void check_hidden(const fixture *f, const support_pairs *s)
         if (!got)
             fail_msg("%s: no activation %s", f->name, a->name);
         assert_int_equal(count, a->count);
-        note(f->table, "hidden states", difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count),
+        parity_note(f->table, "hidden states", parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count),
              3e-5, f->name, a->name);
         free(got);
         seen++;
@@ -298,7 +216,7 @@ static void check_similarities(const fixture *f, float *const e[3])
             double sum = 0;
             for (size_t c = 0; c < f->config.embed; c++)
                 sum += (double)a[c] * (double)b[c];
-            note(f->table, "similarities", fabs(sum * exp((double)log_scale) - (double)want[i]), 5e-5, f->name,
+            parity_note(f->table, "similarities", fabs(sum * exp((double)log_scale) - (double)want[i]), 5e-5, f->name,
                  kinds[k].name);
         }
     }
@@ -317,7 +235,7 @@ static void check_embeddings(const fixture *f, const support_pairs *s)
         e[i] = support_pairs_embeddings(s, i);
         assert_true(seen && count == all && shape[0] * shape[1] == all);
         assert_memory_equal(seen, e[i], all * sizeof *seen);
-        note(f->table, "embeddings", difference(e[i], want, all), 3e-6, f->name, names[i]);
+        parity_note(f->table, "embeddings", parity_difference(e[i], want, all), 3e-6, f->name, names[i]);
         free(seen);
     }
     check_similarities(f, e);
@@ -329,7 +247,7 @@ static void check_key_bias(const fixture *f, const mr_param *p, const float *g, 
 {
     uint64_t first, count;
     if (has_key_bias(p, &first, &count))
-        note(f->table, "gradient of key biases", largest(g + first, count), fmax(1e-5 * largest(query, queries), 1e-6),
+        parity_note(f->table, "gradient of key biases", parity_largest(g + first, count), fmax(1e-5 * parity_largest(query, queries), 1e-6),
              f->name, p->name);
 }
 
@@ -347,7 +265,7 @@ static void check_gradients(const fixture *f, const support_pairs *s)
         float *want = tensor_of(f->grad, p);
         uint64_t first, count;
         if (!has_key_bias(p, &first, &count) || count < p->count)
-            note(f->table, "gradients, of the largest", difference_but_keys(p, g + p->offset, want, true), 3e-5,
+            parity_note(f->table, "gradients, of the largest", difference_but_keys(p, g + p->offset, want, true), 3e-5,
                  f->name, p->name);
         if (count < p->count)       /* queries' biases stand in front of it, else two parameters before */
             check_key_bias(f, p, g + p->offset, want, first);
@@ -355,8 +273,8 @@ static void check_gradients(const fixture *f, const support_pairs *s)
             check_key_bias(f, p, g + p->offset, g + p[-2].offset, p[-2].count);
         free(want);
     }
-    double norm = number(f->facts, "grad_norm", 0);
-    note(f->table, "gradient norm, relative", fabs(sqrt(squares) - norm) / norm, 5e-6, f->name, "all");
+    double norm = parity_number(f->facts, "grad_norm", 0);
+    parity_note(f->table, "gradient norm, relative", fabs(sqrt(squares) - norm) / norm, 5e-6, f->name, "all");
     free(g);
 }
 
@@ -364,7 +282,7 @@ static void check_pass(const fixture *f, bool every_token)
 {
     support_pairs *s = model_of(f, every_token);
     double loss = step_of(f, s, 0);
-    note(f->table, "loss", fabs(loss - number(f->facts, "loss", 0)), 5e-6, f->name, "step 1");
+    parity_note(f->table, "loss", fabs(loss - parity_number(f->facts, "loss", 0)), 5e-6, f->name, "step 1");
     check_hidden(f, s);
     check_embeddings(f, s);
     check_gradients(f, s);
@@ -377,9 +295,9 @@ static void open_optimizer(const fixture *f, const support_pairs *s, mr_optimize
 {
     const json_t *facts = json_object_get(f->facts, "optimizer");
     const mr_optimizer_options o = {.kind = MR_ADAMW, .lr = {.base = 1, .decay = MR_DECAY_NONE},
-                                    .beta1 = number(facts, "betas", 0), .beta2 = number(facts, "betas", 1),
-                                    .eps = number(facts, "eps", -1), .clip = number(facts, "max_grad_norm", -1),
-                                    .weight_decay = number(facts, "weight_decay", -1)};
+                                    .beta1 = parity_number(facts, "betas", 0), .beta2 = parity_number(facts, "betas", 1),
+                                    .eps = parity_number(facts, "eps", -1), .clip = parity_number(facts, "max_grad_norm", -1),
+                                    .weight_decay = parity_number(facts, "weight_decay", -1)};
     mr_error err;
     if (mr_optimizer_open(&o, &s->model->params, s->model->device, out, &err))
         fail_msg("%s", err.text);
@@ -396,13 +314,13 @@ static void three_steps(const fixture *f, support_pairs *s)
         mr_update_facts update;
         mr_error err;
         snprintf(where, sizeof where, "step %d", step + 1);
-        note(f->table, "loss", fabs(step_of(f, s, step) - number(f->facts, "loss", step)), 5e-6, f->name, where);
-        optimizer.options.lr.base = number(facts, "lr", step);
+        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, "loss", step)), 5e-6, f->name, where);
+        optimizer.options.lr.base = parity_number(facts, "lr", step);
         if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->model->gradients,
                                 s->model->values, &update, &err))
             fail_msg("%s", err.text);
-        double norm = number(f->facts, "grad_norm", step);
-        note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
+        double norm = parity_number(f->facts, "grad_norm", step);
+        parity_note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
     }
     mr_optimizer_close(&optimizer);
 }
@@ -411,7 +329,7 @@ static void check_adamw(const fixture *f)
 {
     support_pairs *s = model_of(f, false);
     const json_t *facts = json_object_get(f->facts, "optimizer");
-    double rates = number(facts, "lr", 0) + number(facts, "lr", 1) + number(facts, "lr", 2);
+    double rates = parity_number(facts, "lr", 0) + parity_number(facts, "lr", 1) + parity_number(facts, "lr", 2);
     size_t elements = 0, off = 0;
     three_steps(f, s);
     float *values = support_model_values(s->model);
@@ -420,7 +338,7 @@ static void check_adamw(const fixture *f)
         float *want = tensor_of(f->after, p);
         uint64_t first, count;
         bool keys = has_key_bias(p, &first, &count);
-        note(f->table, "after 3 AdamW steps, all", difference_but_keys(p, values + p->offset, want, false), 2 * rates,
+        parity_note(f->table, "after 3 AdamW steps, all", difference_but_keys(p, values + p->offset, want, false), 2 * rates,
              f->name, p->name);
         for (uint64_t k = 0; k < p->count; k++) {
             if (keys && k >= first && k < first + count)
@@ -430,7 +348,7 @@ static void check_adamw(const fixture *f)
         }
         free(want);
     }
-    note(f->table, "after 3 AdamW steps, share", (double)off / (double)elements, 1e-3, f->name, "beyond 1e-6");
+    parity_note(f->table, "after 3 AdamW steps, share", (double)off / (double)elements, 1e-3, f->name, "beyond 1e-6");
     free(values);
     support_pairs_close(s);
 }
@@ -445,7 +363,7 @@ static void models_equal_the_reference(void **state)
 {
     char *folder = support_parity(".");
     struct dirent **entries = NULL;
-    table t = {0};
+    parity_table t = {0};
     (void)state;
     int count = folder ? scandir(folder, &entries, is_fixture, alphasort) : 0;
     free(folder);
@@ -464,7 +382,7 @@ static void models_equal_the_reference(void **state)
         free(entries[i]);
     }
     free(entries);
-    print_table(&t);
+    parity_print(&t);
 }
 
 int main(void)

@@ -6,66 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "optimizer.h"
 #include "support_model.h"
-#include "support_npz.h"
-
-/* ---- errors over tolerances ------------------------------------------------------------------------------------- */
-
-typedef struct worst {
-    const char *kind;
-    double error, tolerance;
-    char where[256];
-} worst;
-
-typedef struct table {
-    worst rows[24];
-    size_t count;
-} table;
-
-static void note(table *t, const char *kind, double error, double tolerance, const char *model, const char *where)
-{
-    size_t i = 0;
-    while (i < t->count && strcmp(t->rows[i].kind, kind) != 0)
-        i++;
-    assert_true(i < MR_COUNT(t->rows));
-    worst *w = &t->rows[i];
-    if (i == t->count || !(error / tolerance <= w->error / w->tolerance)) {
-        *w = (worst){.kind = kind, .error = error, .tolerance = tolerance};
-        snprintf(w->where, sizeof w->where, "%s %s", model, where);
-        t->count += i == t->count;
-    }
-    if (!(error <= tolerance))
-        fail_msg("%s, %s %s: off by %.3g, accepted %.3g", kind, model, where, error, tolerance);
-}
-
-static void print_table(const table *t)
-{
-    const char *verbose = getenv("MILLRACE_VERBOSE");
-    for (size_t i = 0; verbose && *verbose && i < t->count; i++)
-        print_message("%-28s %9.2e of %7.1e = %6.3f  %s\n", t->rows[i].kind, t->rows[i].error, t->rows[i].tolerance,
-                      t->rows[i].error / t->rows[i].tolerance, t->rows[i].where);
-}
-
-static double largest(const float *a, size_t count)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++)
-        most = fabs((double)a[i]) > most ? fabs((double)a[i]) : most;
-    return most;
-}
-
-/* NaN counts as infinite. */
-static double difference(const float *a, const float *b, size_t count)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++) {
-        double d = fabs((double)a[i] - b[i]);
-        most = d <= most ? most : isnan(d) ? INFINITY : d;
-    }
-    return most;
-}
+#include "support_parity.h"
 
 /* ---- fixtures --------------------------------------------------------------------------------------------------- */
 
@@ -77,26 +20,14 @@ typedef struct fixture {
     size_t batch;
     const float *images;            /* [3, batch, 3, image, image] */
     int32_t *labels;                /* [3, batch] */
-    table *table;
+    parity_table *table;
 } fixture;
-
-static double number(const json_t *object, const char *key, int at)
-{
-    const json_t *value = json_object_get(object, key);
-    if (at >= 0)
-        value = json_array_get(value, (size_t)at);
-    if (!json_is_number(value))
-        fail_msg("the fixture has no number '%s'", key);
-    return json_number_value(value);
-}
 
 static support_npz *part(const char *name, const char *what)
 {
-    char sub[128];
-    snprintf(sub, sizeof sub, "%s_%s.npz", name, what);
-    char *path = support_parity(sub);
-    if (!path)
-        fail_msg("%s: its .json is there, but %s is not", name, sub);
+    char sub[64];
+    snprintf(sub, sizeof sub, "%s.npz", what);
+    char *path = parity_part(name, sub);
     support_npz *z = support_npz_open(path);
     free(path);
     return z;
@@ -108,29 +39,23 @@ static void read_config(fixture *f)
     mr_error err;
     if (mr_model_find("vit", &f->config, &err))
         fail_msg("%s", err.text);
-    f->config.image = (uint32_t)number(c, "image", -1);
-    f->config.patch = (uint32_t)number(c, "patch", -1);
-    f->config.hidden = (uint32_t)number(c, "hidden", -1);
-    f->config.layers = (uint32_t)number(c, "layers", -1);
-    f->config.heads = (uint32_t)number(c, "heads", -1);
-    f->config.mlp = (uint32_t)number(c, "mlp", -1);
-    f->config.classes = (uint32_t)number(c, "classes", -1);
-    f->batch = (size_t)number(c, "batch", -1);
+    f->config.image = (uint32_t)parity_number(c, "image", -1);
+    f->config.patch = (uint32_t)parity_number(c, "patch", -1);
+    f->config.hidden = (uint32_t)parity_number(c, "hidden", -1);
+    f->config.layers = (uint32_t)parity_number(c, "layers", -1);
+    f->config.heads = (uint32_t)parity_number(c, "heads", -1);
+    f->config.mlp = (uint32_t)parity_number(c, "mlp", -1);
+    f->config.classes = (uint32_t)parity_number(c, "classes", -1);
+    f->batch = (size_t)parity_number(c, "batch", -1);
 }
 
-static void fixture_open(fixture *f, const char *name, table *t)
+static void fixture_open(fixture *f, const char *name, parity_table *t)
 {
     uint64_t shape[MR_NPZ_DIMS];
-    json_error_t error;
     *f = (fixture){.table = t};
     if ((size_t)snprintf(f->name, sizeof f->name, "%s", name) >= sizeof f->name)
         fail_msg("%s: the name is too long", name);
-    char *sub = support_path("%s.json", name), *path = support_parity(sub);
-    f->facts = json_load_file(path, 0, &error);
-    if (!f->facts)
-        fail_msg("%s: %s", path, error.text);
-    free(path);
-    free(sub);
+    f->facts = parity_facts(name);
     read_config(f);
     f->weights = part(name, "weights");
     f->io = part(name, "io");
@@ -219,7 +144,7 @@ static void check_activations(const fixture *f, const support_model *s)
         if (!got)
             fail_msg("%s: no activation %s", f->name, a->name);
         assert_int_equal(count, a->count);
-        note(f->table, "activations", difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count), 3e-5,
+        parity_note(f->table, "activations", parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count), 3e-5,
              f->name, a->name);
         free(got);
     }
@@ -237,16 +162,16 @@ static void check_gradients(const fixture *f, const support_model *s)
         const mr_param *p = &s->params.items[i];
         const float *want = array_of(f->grad, p);
         if (strstr(p->name, "/query/bias"))
-            query_bias = largest(want, p->count);
+            query_bias = parity_largest(want, p->count);
         if (is_key_bias(p->name))
-            note(f->table, "gradient of key biases", largest(g + p->offset, p->count),
+            parity_note(f->table, "gradient of key biases", parity_largest(g + p->offset, p->count),
                  fmax(1e-5 * query_bias, 1e-6), f->name, p->name);
         else
-            note(f->table, "gradients, of the largest",
-                 difference(g + p->offset, want, p->count) / largest(want, p->count), 3e-5, f->name, p->name);
+            parity_note(f->table, "gradients, of the largest",
+                 parity_difference(g + p->offset, want, p->count) / parity_largest(want, p->count), 3e-5, f->name, p->name);
     }
-    double norm = number(f->facts, "grad_norm_sgd", 0);
-    note(f->table, "gradient norm, relative", fabs(sqrt(squares) - norm) / norm, 5e-6, f->name, "all");
+    double norm = parity_number(f->facts, "grad_norm_sgd", 0);
+    parity_note(f->table, "gradient norm, relative", fabs(sqrt(squares) - norm) / norm, 5e-6, f->name, "all");
     free(g);
 }
 
@@ -258,8 +183,8 @@ static void check_pass(const fixture *f, bool every_token)
     float *logits = support_model_logits(s);
     const float *want = support_npz_get(f->io, "logits", MR_NPZ_F32, shape);
     assert_true(shape[0] == f->batch && shape[1] == f->config.classes);
-    note(f->table, "loss", fabs(loss - number(f->facts, "loss_sgd", 0)), 5e-6, f->name, "step 1");
-    note(f->table, "logits", difference(logits, want, f->batch * f->config.classes), 2e-5, f->name, "");
+    parity_note(f->table, "loss", fabs(loss - parity_number(f->facts, "loss_sgd", 0)), 5e-6, f->name, "step 1");
+    parity_note(f->table, "logits", parity_difference(logits, want, f->batch * f->config.classes), 2e-5, f->name, "");
     check_activations(f, s);
     check_gradients(f, s);
     free(logits);
@@ -273,15 +198,15 @@ static void open_optimizer(const fixture *f, const char *which, const support_mo
     const json_t *facts = json_object_get(f->facts, which);
     mr_optimizer_options o = {.lr = {.base = 1, .decay = MR_DECAY_NONE}};
     mr_error err;
-    o.weight_decay = number(facts, "weight_decay", -1);
-    o.clip = number(facts, "max_grad_norm", -1);
+    o.weight_decay = parity_number(facts, "weight_decay", -1);
+    o.clip = parity_number(facts, "max_grad_norm", -1);
     if (strcmp(which, "adamw") == 0) {
         o.kind = MR_ADAMW;
-        o.beta1 = number(facts, "betas", 0);
-        o.beta2 = number(facts, "betas", 1);
-        o.eps = number(facts, "eps", -1);
+        o.beta1 = parity_number(facts, "betas", 0);
+        o.beta2 = parity_number(facts, "betas", 1);
+        o.eps = parity_number(facts, "eps", -1);
     } else {
-        o.momentum = number(facts, "momentum", -1);
+        o.momentum = parity_number(facts, "momentum", -1);
     }
     if (mr_optimizer_open(&o, &s->params, s->device, out, &err))
         fail_msg("%s", err.text);
@@ -298,13 +223,13 @@ static void three_steps(const fixture *f, support_model *s, const char *which, c
         mr_update_facts update;
         mr_error err;
         snprintf(where, sizeof where, "%s step %d", losses, step + 1);
-        note(f->table, "loss", fabs(step_of(f, s, step) - number(f->facts, losses, step)), 5e-6, f->name, where);
-        optimizer.options.lr.base = number(facts, "lr", step);
+        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, losses, step)), 5e-6, f->name, where);
+        optimizer.options.lr.base = parity_number(facts, "lr", step);
         if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->gradients, s->values, &update,
                                 &err))
             fail_msg("%s", err.text);
-        double norm = number(f->facts, norms, step);
-        note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
+        double norm = parity_number(f->facts, norms, step);
+        parity_note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
     }
     mr_optimizer_close(&optimizer);
 }
@@ -316,7 +241,7 @@ static void check_sgd(const fixture *f)
     float *values = support_model_values(s);
     for (size_t i = 0; i < s->params.count; i++) {
         const mr_param *p = &s->params.items[i];
-        note(f->table, "after 3 SGD steps", difference(values + p->offset, array_of(f->sgd, p), p->count), 2e-6,
+        parity_note(f->table, "after 3 SGD steps", parity_difference(values + p->offset, array_of(f->sgd, p), p->count), 2e-6,
              f->name, p->name);
     }
     free(values);
@@ -327,7 +252,7 @@ static void check_adamw(const fixture *f)
 {
     support_model *s = model_of(f, false);
     const json_t *facts = json_object_get(f->facts, "adamw");
-    double rates = number(facts, "lr", 0) + number(facts, "lr", 1) + number(facts, "lr", 2);
+    double rates = parity_number(facts, "lr", 0) + parity_number(facts, "lr", 1) + parity_number(facts, "lr", 2);
     size_t elements = 0, off = 0;
     three_steps(f, s, "adamw", "loss_adamw", "grad_norm_adamw");
     float *values = support_model_values(s);
@@ -336,13 +261,13 @@ static void check_adamw(const fixture *f)
         const float *want = array_of(f->adamw, p);
         if (is_key_bias(p->name))
             continue;
-        note(f->table, "after 3 AdamW steps, all", difference(values + p->offset, want, p->count), 2 * rates, f->name,
+        parity_note(f->table, "after 3 AdamW steps, all", parity_difference(values + p->offset, want, p->count), 2 * rates, f->name,
              p->name);
         for (uint64_t k = 0; k < p->count; k++)
             off += !(fabs((double)values[p->offset + k] - want[k]) <= 1e-6);
         elements += p->count;
     }
-    note(f->table, "after 3 AdamW steps, share", (double)off / (double)elements, 1e-3, f->name, "beyond 1e-6");
+    parity_note(f->table, "after 3 AdamW steps, share", (double)off / (double)elements, 1e-3, f->name, "beyond 1e-6");
     free(values);
     support_model_close(s);
 }
@@ -373,7 +298,7 @@ static void check_zero_head(const fixture *f)
         const mr_param *p = mr_params_find(&s->params, names[i]);
         uint64_t shape[MR_NPZ_DIMS];
         const float *want = support_npz_get(f->io, arrays[i], MR_NPZ_F32, shape);
-        note(f->table, "head after 3 steps from zero", difference(values + p->offset, want, p->count), 2e-6, f->name,
+        parity_note(f->table, "head after 3 steps from zero", parity_difference(values + p->offset, want, p->count), 2e-6, f->name,
              names[i]);
     }
     mr_buf_free(&said);
@@ -394,7 +319,7 @@ static void models_equal_the_reference(void **state)
 {
     char *folder = support_parity(".");
     struct dirent **entries = NULL;
-    table t = {0};
+    parity_table t = {0};
     (void)state;
     int count = folder ? scandir(folder, &entries, is_fixture, alphasort) : 0;
     free(folder);
@@ -415,7 +340,7 @@ static void models_equal_the_reference(void **state)
         free(entries[i]);
     }
     free(entries);
-    print_table(&t);
+    parity_print(&t);
 }
 
 int main(void)

@@ -1,0 +1,34 @@
+/* support_parity.h - the fixtures of the parity folder, and how far from them a result may be.
+ * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not there. */
+#ifndef MR_SUPPORT_PARITY_H
+#define MR_SUPPORT_PARITY_H
+
+#include "json.h"
+#include "support_npz.h"
+
+/* The worst error of each kind over its tolerance. */
+typedef struct parity_worst {
+    const char *kind;
+    double error, tolerance;
+    char where[256];
+} parity_worst;
+
+typedef struct parity_table {
+    parity_worst rows[24];
+    size_t count;
+} parity_table;
+
+void parity_note(parity_table *t, const char *kind, double error, double tolerance, const char *model, const char *where);
+void parity_print(const parity_table *t);       /* with MILLRACE_VERBOSE */
+
+double parity_largest(const float *a, size_t count);
+double parity_difference(const float *a, const float *b, size_t count);     /* the largest; NaN counts as infinite */
+
+/* The path of NAME_WHAT, on the heap. */
+char *parity_part(const char *name, const char *what);
+/* NAME.json; the caller releases it. */
+json_t *parity_facts(const char *name);
+/* A member, or with at >= 0 its element. */
+double parity_number(const json_t *object, const char *key, int at);
+
+#endif
