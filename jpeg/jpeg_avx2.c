@@ -41,6 +41,17 @@ AVX2 static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count
     return mr_store_mcus(s, mcu, count, blocks, used);
 }
 
+AVX2 static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                           int16_t *const blocks[2], uint8_t *const used[2])
+{
+    return mr_two_mcus(s, mcu, count, blocks[0], blocks[1], used);
+}
+
+AVX2 static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
+{
+    return mr_two_mcus(s, mcu, count, NULL, NULL, NULL);
+}
+
 AVX2 static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 {
     return mr_skip_mcus(s, mcu, count);
@@ -192,6 +203,8 @@ static const mr_jpeg_kernels avx2 = {
     .unstuff = unstuff,
     .store = store,
     .skip = skip,
+    .store_two = store_two,
+    .skip_two = skip_two,
     .idct = mr_jpeg_idct_avx2,
     .across = across,
     .across_between = across_between,

@@ -113,63 +113,81 @@ MR_INLINE bool mr_ended(unsigned k)
     return k == 64 || (k >= MR_JPEG_END && k < MR_JPEG_END + 64);
 }
 
-/* An entry of the index; false: there is none.  `before` and `from`: what the stream and k were. */
-MR_INLINE bool mr_store_entry(mr_jpeg_stream *s, mr_jpeg_stream *before, const mr_jpeg_ac *t, unsigned *k,
-                              unsigned *from, int16_t *block)
+/* An entry of the index, *e; false: there is none. */
+MR_INLINE bool mr_store_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e, int16_t *block)
 {
-    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
     const uint8_t *zigzag = mr_jpeg_zigzag + *k;
-    *before = *s;
-    *from = *k;
-    if (MR_RARE(!(e & 63)))
+    *e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
+    if (MR_RARE(!(*e & 63)))
         return false;
-    block[zigzag[e >> 16 & 0xFF]] = (int16_t)(e >> 32);
-    block[zigzag[e >> 24 & 0xFF]] = (int16_t)(e >> 48);
-    mr_drop_entry(s, e);
-    *k += e >> 8 & 0xFF;
+    block[zigzag[*e >> 16 & 0xFF]] = (int16_t)(*e >> 32);
+    block[zigzag[*e >> 24 & 0xFF]] = (int16_t)(*e >> 48);
+    mr_drop_entry(s, *e);
+    *k += *e >> 8 & 0xFF;
     return true;
 }
 
-MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, mr_jpeg_stream *before, const mr_jpeg_ac *t, unsigned *k,
-                             unsigned *from)
+MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e)
 {
-    uint64_t e = t->skip[s->word >> (64 - MR_JPEG_BITS)];
-    *before = *s;
-    *from = *k;
-    if (MR_RARE(!(e & 63)))
+    *e = t->skip[s->word >> (64 - MR_JPEG_BITS)];
+    if (MR_RARE(!(*e & 63)))
         return false;
-    mr_drop_entry(s, e);
-    *k += (unsigned)(e >> 8);
+    mr_drop_entry(s, *e);
+    *k += (unsigned)(*e >> 8);
     return true;
 }
 
-/* The AC coefficients, or only the way past them if `block` is NULL; 0: cannot be taken, else the places used. */
-MR_INLINE unsigned mr_take_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, int16_t *block)
+MR_INLINE bool mr_take_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e, int16_t *block)
 {
-    mr_jpeg_stream before;
-    unsigned k = 1, from;
+    return block ? mr_store_entry(s, t, k, e, block) : mr_skip_entry(s, t, k, e);
+}
+
+/* The bits of the last entry are to be read again. */
+MR_INLINE void mr_put_back(mr_jpeg_stream *s, uint64_t e)
+{
+    unsigned bits = s->bits + (e & 63), bytes = (bits + 7) / 8;
+    s->next -= bytes;
+    s->word = 0;
+    s->bits = 0;
+    mr_refill(s);
+    mr_drop(s, bytes * 8 - bits);
+}
+
+/* Symbol by symbol up to the block's end. */
+MR_INLINE bool mr_take_rest(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, int16_t *block)
+{
     do {
         mr_refill(s);
-        bool known = block ? mr_store_entry(s, &before, t, &k, &from, block) : mr_skip_entry(s, &before, t, &k, &from);
+        if (!mr_take_ac(s, t, k, block))
+            return false;
+    } while (*k < 64);
+    return mr_ended(*k);
+}
+
+/* From place k on the AC coefficients, or only the way past them if `block` is NULL; 0: cannot be taken, else the
+ * places used.  With k at 64 or beyond `e` is the entry that led there. */
+MR_INLINE unsigned mr_take_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, uint64_t e, int16_t *block)
+{
+    while (k < 64) {
+        mr_refill(s);
+        bool known = mr_take_entry(s, t, &k, &e, block);
         if (known && k < 64)
-            known = block ? mr_store_entry(s, &before, t, &k, &from, block) : mr_skip_entry(s, &before, t, &k, &from);
+            known = mr_take_entry(s, t, &k, &e, block);
         if (known && k < 64 && block)
-            known = mr_store_entry(s, &before, t, &k, &from, block);
+            known = mr_take_entry(s, t, &k, &e, block);
         if (MR_RARE(!known)) {
             mr_refill(s);
             if (!mr_take_ac(s, t, &k, block))
                 return 0;
+            e = 0;
         }
-    } while (k < 64);
+    }
     if (MR_RARE(!mr_ended(k))) {        /* the last entry went beyond the block: only its first symbols are of it */
-        *s = before;
-        k = from;
-        do {
-            mr_refill(s);
-            if (!mr_take_ac(s, t, &k, block))
-                return 0;
-        } while (k < 64);
-        if (!mr_ended(k))
+        if (!(e & 63))
+            return 0;
+        mr_put_back(s, e);
+        k -= e >> 8 & 0xFF;
+        if (!mr_take_rest(s, t, &k, block))
             return 0;
     }
     return k == 64 ? 64 : k - MR_JPEG_END;
@@ -187,13 +205,75 @@ MR_INLINE bool mr_store_mcus(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, uns
             if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component))
                 return false;
             blocks[0] = (int16_t)s.dc[mcu->block[b].component];
-            unsigned places = mr_take_acs(&s, mcu->block[b].ac, blocks);
+            unsigned places = mr_take_acs(&s, mcu->block[b].ac, 1, 0, blocks);
             if (!places)
                 return false;
             *used++ = (uint8_t)places;
         }
     }
     *stream = s;
+    return true;
+}
+
+/* The AC coefficients of two blocks in step, or the way past them, as long as both go on: while one waits for its table
+ * the other works. */
+MR_INLINE bool mr_take_two(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_ac *t, int16_t *x, int16_t *y,
+                           uint8_t *used_a, uint8_t *used_b)
+{
+    unsigned j = 1, k = 1;
+    uint64_t e = 0, f = 0;
+    bool known;
+    do {
+        mr_refill(a);
+        mr_refill(b);
+        known = mr_take_entry(a, t, &j, &e, x);
+        known &= mr_take_entry(b, t, &k, &f, y);
+        if (known && (j | k) < 64) {
+            known = mr_take_entry(a, t, &j, &e, x);
+            known &= mr_take_entry(b, t, &k, &f, y);
+        }
+        if (known && (j | k) < 64 && x) {
+            known = mr_take_entry(a, t, &j, &e, x);
+            known &= mr_take_entry(b, t, &k, &f, y);
+        }
+    } while (known && (j | k) < 64);
+    unsigned m = mr_take_acs(a, t, j, e, x), n = mr_take_acs(b, t, k, f, y);
+    *used_a = (uint8_t)m;
+    *used_b = (uint8_t)n;
+    return m && n;
+}
+
+/* Without blocks: the way past them. */
+MR_INLINE bool mr_two_mcus(mr_jpeg_stream *const stream[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *x,
+                           int16_t *y, uint8_t *const used[2])
+{
+    mr_jpeg_stream a = *stream[0], b = *stream[1];
+    uint8_t any[2], *m = x ? used[0] : any, *n = x ? used[1] : any + 1;
+    for (; count; count--) {
+        for (unsigned i = 0; i < mcu->blocks; i++) {
+            unsigned component = mcu->block[i].component;
+            if (a.next > a.end + 8 || b.next > b.end + 8)
+                return false;
+            mr_refill(&a);
+            mr_refill(&b);
+            if (!mr_take_dc(&a, mcu->block[i].dc, component) || !mr_take_dc(&b, mcu->block[i].dc, component))
+                return false;
+            if (x) {
+                x[0] = (int16_t)a.dc[component];
+                y[0] = (int16_t)b.dc[component];
+            }
+            if (!mr_take_two(&a, &b, mcu->block[i].ac, x, y, m, n))
+                return false;
+            if (x) {
+                x += MR_JPEG_BLOCK;
+                y += MR_JPEG_BLOCK;
+                m++;
+                n++;
+            }
+        }
+    }
+    *stream[0] = a;
+    *stream[1] = b;
     return true;
 }
 
@@ -205,7 +285,8 @@ MR_INLINE bool mr_skip_mcus(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsi
             if (s.next > s.end + 8)
                 return false;
             mr_refill(&s);
-            if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component) || !mr_take_acs(&s, mcu->block[b].ac, NULL))
+            if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component) ||
+                !mr_take_acs(&s, mcu->block[b].ac, 1, 0, NULL))
                 return false;
         }
     }

@@ -7,11 +7,11 @@
 
 mr_jpeg_decoder *mr_jpeg_decoder_new(void)
 {
-    void *d = aligned_alloc(32, (sizeof(mr_jpeg_decoder) + 31) & ~(size_t)31);
+    mr_jpeg_decoder *d = aligned_alloc(32, (sizeof *d + 31) & ~(size_t)31);
     if (!d)
         return NULL;
-    memset(d, 0, sizeof(mr_jpeg_decoder));
-    ((mr_jpeg_decoder *)d)->kernels = mr_jpeg_kernels_best();
+    memset(d, 0, sizeof *d);
+    d->kernels = mr_jpeg_kernels_best();
     return d;
 }
 

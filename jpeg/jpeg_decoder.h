@@ -21,8 +21,9 @@ struct mr_jpeg_decoder {
     mr_jpeg_dc dc[MR_JPEG_TABLES];
     mr_jpeg_ac ac[MR_JPEG_TABLES];
     mr_jpeg_buffer bytes, samples, entries;
-    _Alignas(32) int16_t blocks[(MR_JPEG_CHUNK + 1) * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];  /* zero between two chunks */
-    uint8_t used[(MR_JPEG_CHUNK + 1) * MR_JPEG_BLOCKS];
+    /* Of two rows of MCUs at most; zero between two chunks. */
+    _Alignas(32) int16_t blocks[2][(MR_JPEG_CHUNK + 1) * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
+    uint8_t used[2][(MR_JPEG_CHUNK + 1) * MR_JPEG_BLOCKS];
 };
 
 void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need);         /* NULL: no memory */

@@ -21,7 +21,7 @@ typedef enum mr_jpeg_entry_kind {
 } mr_jpeg_entry_kind;
 
 typedef struct mr_jpeg_entry {
-    uint64_t at;                    /* bits from the scan's first byte on, of the file: stuffed bytes and markers count */
+    uint64_t at;                    /* bits of the file from the scan's begin on: stuffed bytes and markers count */
     int16_t dc[MR_JPEG_COMPONENTS]; /* predictors; of one that begins a segment: what they were before its marker */
     uint16_t kind;
 } mr_jpeg_entry;

@@ -47,6 +47,10 @@ typedef struct mr_jpeg_kernels {
      * zigzag places up to the last one.  False: the codes are not what libjpeg-turbo takes without a word. */
     bool (*store)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used);
     bool (*skip)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
+    /* The same with two streams at once, as many MCUs of each: quicker than one after the other. */
+    bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2],
+                      uint8_t *const used[2]);
+    bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
     /* Two blocks become 8 x 8 samples each and zeros again; `used` is the larger one of both. */
     void (*idct)(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride);
     /* Chroma twice as wide: out[2i], out[2i + 1] of row[i - 1], row[i], row[i + 1], for `count` i. */

@@ -18,6 +18,17 @@ static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
     return mr_jpeg_kernels_best()->skip(s, mcu, count);
 }
 
+static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2],
+                      uint8_t *const used[2])
+{
+    return mr_jpeg_kernels_best()->store_two(s, mcu, count, blocks, used);
+}
+
+static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
+{
+    return mr_jpeg_kernels_best()->skip_two(s, mcu, count);
+}
+
 static void idct(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride)
 {
     mr_jpeg_kernels_best()->idct(block, quant, used, out, stride);
@@ -75,8 +86,10 @@ static void no_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_
 mr_jpeg_decoder *mr_jpeg_partial_new(mr_jpeg_parts parts)
 {
     static const mr_jpeg_kernels sets[] = {
-        [MR_JPEG_PARTS_ENTROPY] = {unstuff, store, skip, clear, no_across, no_across_between, no_between, no_rgb},
-        [MR_JPEG_PARTS_SAMPLES] = {unstuff, store, skip, idct, no_across, no_across_between, no_between, no_rgb},
+        [MR_JPEG_PARTS_ENTROPY] = {unstuff, store, skip, store_two, skip_two, clear, no_across, no_across_between,
+                                   no_between, no_rgb},
+        [MR_JPEG_PARTS_SAMPLES] = {unstuff, store, skip, store_two, skip_two, idct, no_across, no_across_between,
+                                   no_between, no_rgb},
     };
     mr_jpeg_decoder *d = mr_jpeg_decoder_new();
     if (d && parts != MR_JPEG_PARTS_ALL)

@@ -33,6 +33,17 @@ static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int
     return mr_store_mcus(s, mcu, count, blocks, used);
 }
 
+static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                      int16_t *const blocks[2], uint8_t *const used[2])
+{
+    return mr_two_mcus(s, mcu, count, blocks[0], blocks[1], used);
+}
+
+static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
+{
+    return mr_two_mcus(s, mcu, count, NULL, NULL, NULL);
+}
+
 static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 {
     return mr_skip_mcus(s, mcu, count);
@@ -166,6 +177,8 @@ const mr_jpeg_kernels mr_jpeg_plain = {
     .unstuff = unstuff,
     .store = store,
     .skip = skip,
+    .store_two = store_two,
+    .skip_two = skip_two,
     .idct = idct,
     .across = across,
     .across_between = across_between,

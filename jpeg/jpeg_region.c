@@ -2,9 +2,12 @@
  * Invariant: entropy-coded data is read as far as libjpeg-turbo reads it for the region, and is found sound so far; or,
  * with entries, from one to the other around each row of the region, and each part ends where the other entry says.
  *
- *      rows of MCUs      skipped                                    never read               above the region's neighbours
- *                        skipped | stored, 4 at a time | skipped    e....|      |....e       in it: a ring of two rows
- *                        never read                                 never read               below
+ *      rows of MCUs      skipped                                    above the region's neighbours
+ *                        skipped | stored, 4 at a time | skipped    in it: a ring of two rows of MCUs a component
+ *                        never read                                 below
+ *
+ *      with entries      entry -> skipped | stored | skipped -> entry
+ *                        two rows in step, so a ring of four where chroma is blended with the row above; no row else
  *
  * Fancy upsampling of a pixel takes the chroma sample next to it, so the part that is stored reaches a pixel beyond the
  * region; at the picture's edge the last sample is repeated instead.  A row of pixels is made when its chroma rows are
@@ -25,9 +28,10 @@ typedef struct plane {                      /* a ring of rows of samples */
 typedef struct decoding {
     mr_jpeg_decoder *d;
     const mr_jpeg_job *job;
-    mr_jpeg_scan scan;
+    mr_jpeg_scan scan[2];                   /* the second one: of the row of MCUs below, see store_parts() */
     uint32_t wide, high;                    /* the picture in MCUs */
     uint32_t left, right, top, bottom;      /* MCUs that are stored, and the last row that is read is bottom - 1 */
+    uint32_t at_once;                       /* rows of MCUs: 1 or 2 */
     uint32_t before, behind;                /* MCUs of a row that are read on both sides of those */
     const mr_jpeg_entry *entries;           /* NULL: the scan is read from its begin */
     mr_jpeg_grid grid;                      /* of the entries */
@@ -53,6 +57,7 @@ static void bound(decoding *run)
     run->behind = run->wide - run->right;
     run->next_row = r->top;
     run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + beyond, t), run->high);
+    run->at_once = r->seek && !h->restart ? 2 : 1;
     if (r->seek)
         return;
     /* libjpeg-turbo makes both rows of a chroma row at once, and for the last two needs the next row of MCUs. */
@@ -64,13 +69,15 @@ static void bound(decoding *run)
 static bool make_room(decoding *run)
 {
     const mr_jpeg_header *h = &run->d->header;
+    /* Rows of MCUs in a ring: those that are made, and the one above if chroma is blended with it; a power of two. */
+    uint32_t ring = run->at_once == 2 && h->component[0].v == 2 ? 4 : 2;
     size_t need = 2 * LEAD, step[MR_JPEG_COMPONENTS] = {0};
     uint32_t across = (run->right - run->left) * 8u;
     for (unsigned i = 0; i < h->components; i++) {
         const mr_jpeg_component *c = &h->component[i];
         plane *p = &run->plane[i];
         p->stride = LEAD + (size_t)across * c->h + MR_JPEG_SLACK + 8;
-        p->mask = 16u * c->v - 1;
+        p->mask = 8u * c->v * ring - 1;
         p->width = mr_jpeg_up(h->width * c->h, h->component[0].h);
         p->height = mr_jpeg_up(h->height * c->v, h->component[0].v);
         p->from = run->left * 8u * c->h;
@@ -95,11 +102,13 @@ static uint8_t *row_of(const plane *p, uint32_t row)
     return p->rows + (row & p->mask) * p->stride;
 }
 
-/* `count` MCUs of the buffer, the first of them MCU x of row y of the picture.  Without a second block of a pair, what
- * is behind the last one is transformed to the slack of the rows. */
-static void transform(decoding *run, uint32_t x, uint32_t y, uint32_t count)
+/* `count` MCUs of a buffer, the first of them MCU x of row y of the picture.  Without a second block of a pair, what is
+ * behind the last one is transformed to the slack of the rows. */
+static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, uint32_t count)
 {
     mr_jpeg_decoder *d = run->d;
+    int16_t *blocks = d->blocks[buffer];
+    const uint8_t *counts = d->used[buffer];
     unsigned b = 0;
     for (unsigned i = 0; i < d->header.components; i++) {
         const mr_jpeg_component *c = &d->header.component[i];
@@ -109,10 +118,10 @@ static void transform(decoding *run, uint32_t x, uint32_t y, uint32_t count)
                 uint8_t *to = row_of(p, (y * c->v + v) * 8) + ((size_t)(x - run->left) * c->h + h) * 8;
                 for (uint32_t m = 0; m < count; m += 2, to += 16 * c->h) {
                     size_t first = m * d->mcu.blocks + b, second = first + d->mcu.blocks;
-                    unsigned used = d->used[first];
-                    if (m + 1 < count && d->used[second] > used)
-                        used = d->used[second];
-                    int16_t *const pair[2] = {d->blocks + first * MR_JPEG_BLOCK, d->blocks + second * MR_JPEG_BLOCK};
+                    unsigned used = counts[first];
+                    if (m + 1 < count && counts[second] > used)
+                        used = counts[second];
+                    int16_t *const pair[2] = {blocks + first * MR_JPEG_BLOCK, blocks + second * MR_JPEG_BLOCK};
                     uint8_t *const out[2] = {to, to + 8 * c->h};
                     d->kernels->idct(pair, d->header.quant[c->quant], used, out, p->stride);
                 }
@@ -193,22 +202,45 @@ static void make_rows(decoding *run, uint32_t y)
     }
 }
 
-static bool store_row(decoding *run, uint32_t y)
+static bool store(decoding *run, uint32_t rows, uint32_t count)
 {
     mr_jpeg_decoder *d = run->d;
-    if (!mr_jpeg_scan_skip(&run->scan, run->before))
+    mr_jpeg_scan *s = run->scan;
+    if (rows == 1)
+        return mr_jpeg_scan_store(s, count, d->blocks[0], d->used[0]);
+    mr_jpeg_stream *const streams[2] = {&s[0].stream, &s[1].stream};
+    int16_t *const blocks[2] = {d->blocks[0], d->blocks[1]};
+    uint8_t *const used[2] = {d->used[0], d->used[1]};
+    return d->kernels->store_two(streams, &d->mcu, count, blocks, used);
+}
+
+static bool skip(decoding *run, uint32_t rows, uint32_t count)
+{
+    mr_jpeg_scan *s = run->scan;
+    if (rows == 1)
+        return mr_jpeg_scan_skip(s, count);
+    mr_jpeg_stream *const streams[2] = {&s[0].stream, &s[1].stream};
+    return run->d->kernels->skip_two(streams, &run->d->mcu, count);
+}
+
+/* One row of MCUs or two, y and the next one, each from its own scan. */
+static bool store_rows(decoding *run, uint32_t y, uint32_t rows)
+{
+    mr_jpeg_decoder *d = run->d;
+    if (!skip(run, rows, run->before))
         return false;
     for (uint32_t x = run->left; x < run->right; x += CHUNK) {
         uint32_t count = mr_jpeg_least(CHUNK, run->right - x);
-        if (!mr_jpeg_scan_store(&run->scan, count, d->blocks, d->used)) {
+        if (!store(run, rows, count)) {
             memset(d->blocks, 0, sizeof d->blocks);
             return false;
         }
-        transform(run, x, y, count);
+        for (uint32_t i = 0; i < rows; i++)
+            transform(run, i, x, y + i, count);
     }
-    if (d->header.component[0].h == 2)
-        repeat_edges(run, y);
-    return mr_jpeg_scan_skip(&run->scan, run->behind);
+    for (uint32_t i = 0; d->header.component[0].h == 2 && i < rows; i++)
+        repeat_edges(run, y + i);
+    return skip(run, rows, run->behind);
 }
 
 /* ---- without and with entries ------------------------------------------------------------------------------------ */
@@ -216,18 +248,18 @@ static bool store_row(decoding *run, uint32_t y)
 static mr_jpeg_outcome from_the_begin(decoding *run)
 {
     const mr_jpeg_job *job = run->job;
-    if (!mr_jpeg_open_scan(run->d, &run->scan, job->bytes, job->len))
+    if (!mr_jpeg_open_scan(run->d, &run->scan[0], job->bytes, job->len))
         return MR_JPEG_LEFT;
-    mr_jpeg_scan_begin(&run->scan);
+    mr_jpeg_scan_begin(&run->scan[0]);
     for (uint32_t y = 0; y < run->bottom; y++) {
         if (job->stopped && job->stopped(job->ctx))
             return MR_JPEG_STOPPED;
-        if (y < run->top ? !mr_jpeg_scan_skip(&run->scan, run->wide) : !store_row(run, y))
+        if (y < run->top ? !mr_jpeg_scan_skip(&run->scan[0], run->wide) : !store_rows(run, y, 1))
             return MR_JPEG_LEFT;
         if (y >= run->top)
             make_rows(run, y);
     }
-    return mr_jpeg_scan_sound(&run->scan) ? MR_JPEG_DONE : MR_JPEG_LEFT;
+    return mr_jpeg_scan_sound(&run->scan[0]) ? MR_JPEG_DONE : MR_JPEG_LEFT;
 }
 
 /* Behind the last entry two bytes of the file are left for the end marker. */
@@ -247,17 +279,32 @@ static bool take_entries(decoding *run)
     return true;
 }
 
-static bool store_part(decoding *run, uint32_t y)
+/* From one entry to another around the region's part of each row. */
+static bool store_parts(decoding *run, uint32_t y, uint32_t rows)
 {
     const mr_jpeg_grid *g = &run->grid;
-    size_t row = (size_t)y * g->per_row, first = row + run->left / g->every;
-    const mr_jpeg_entry *from = &run->entries[first], *to = &run->entries[row + mr_jpeg_up(run->right, g->every)];
-    size_t bytes = (size_t)(to->at / 8 - from->at / 8) + 2;
-    run->scan.unstuffed = mr_jpeg_room(&run->d->bytes, bytes + MR_JPEG_BEHIND);
-    if (!run->scan.unstuffed)
+    const mr_jpeg_entry *from[2], *to[2];
+    size_t first = (size_t)y * g->per_row + run->left / g->every, need = 0, room[2];
+    for (uint32_t i = 0; i < rows; i++) {
+        from[i] = &run->entries[first + i * g->per_row];
+        to[i] = &run->entries[(size_t)(y + i) * g->per_row + mr_jpeg_up(run->right, g->every)];
+        room[i] = need;
+        need += (size_t)(to[i]->at / 8 - from[i]->at / 8) + 2 + MR_JPEG_BEHIND;
+    }
+    uint8_t *unstuffed = mr_jpeg_room(&run->d->bytes, need);
+    if (!unstuffed)
         return false;
-    mr_jpeg_scan_enter(&run->scan, run->d->header.scan, from, mr_jpeg_grid_mcu(g, first), to);
-    return store_row(run, y) && mr_jpeg_scan_arrived(&run->scan, to);
+    for (uint32_t i = 0; i < rows; i++) {
+        run->scan[i].unstuffed = unstuffed + room[i];
+        mr_jpeg_scan_enter(&run->scan[i], run->d->header.scan, from[i], mr_jpeg_grid_mcu(g, first + i * g->per_row),
+                           to[i]);
+    }
+    if (!store_rows(run, y, rows))
+        return false;
+    for (uint32_t i = 0; i < rows; i++)
+        if (!mr_jpeg_scan_arrived(&run->scan[i], to[i]))
+            return false;
+    return true;
 }
 
 static mr_jpeg_outcome from_entries(decoding *run)
@@ -266,14 +313,16 @@ static mr_jpeg_outcome from_entries(decoding *run)
     const mr_jpeg_job *job = run->job;
     if (!take_entries(run))
         return MR_JPEG_LEFT;
-    run->scan = (mr_jpeg_scan){.kernels = d->kernels, .mcu = &d->mcu, .bytes = job->bytes, .len = job->len,
-                               .restart = d->header.restart};
-    for (uint32_t y = run->top; y < run->bottom; y++) {
+    run->scan[0] = run->scan[1] = (mr_jpeg_scan){.kernels = d->kernels, .mcu = &d->mcu, .bytes = job->bytes,
+                                                 .len = job->len, .restart = d->header.restart};
+    for (uint32_t y = run->top, rows; y < run->bottom; y += rows) {
         if (job->stopped && job->stopped(job->ctx))
             return MR_JPEG_STOPPED;
-        if (!store_part(run, y))
+        rows = mr_jpeg_least(run->at_once, run->bottom - y);
+        if (!store_parts(run, y, rows))
             return MR_JPEG_LEFT;
-        make_rows(run, y);
+        for (uint32_t i = 0; i < rows; i++)
+            make_rows(run, y + i);
     }
     return MR_JPEG_DONE;
 }

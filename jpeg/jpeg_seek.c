@@ -68,11 +68,17 @@ mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size
 {
     passing p;
     size_t before = out->len;
-    if (!mr_jpeg_open(d, bytes, len) || !begin(&p, d, bytes, len))
+    if (!mr_jpeg_open(d, bytes, len))
         return MR_JPEG_LEFT;
     mr_jpeg_grid g = mr_jpeg_grid_make(&d->header, every);
-    mr_jpeg_entry *entries = g.count < len ? mr_jpeg_room(&d->entries, (g.count + 1) * sizeof *entries) : NULL;
-    if (!entries || !collect(&p, &g, entries))
+    if (g.count >= len)
+        return MR_JPEG_LEFT;
+    mr_jpeg_entry *entries = mr_jpeg_room(&d->entries, (g.count + 1) * sizeof *entries);
+    if (!entries || !begin(&p, d, bytes, len)) {
+        out->failed = true;         /* a lack of memory must not pass for a file without entries */
+        return MR_JPEG_LEFT;
+    }
+    if (!collect(&p, &g, entries))
         return MR_JPEG_LEFT;
     mr_jpeg_entries_pack(&g, entries, out);
     if (out->len - before <= len)

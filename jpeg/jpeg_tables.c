@@ -134,6 +134,12 @@ static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
     }
 }
 
+/* At most 64 places without an end of block: from any place of a block on, more could look like one. */
+static bool too_far(uint32_t places, uint32_t more)
+{
+    return more < MR_JPEG_END && places + more > 64;
+}
+
 /* As many symbols as there are in the index; of the last one the code is enough, its value is not looked at. */
 static uint16_t skip_of(const uint32_t *single, uint32_t i)
 {
@@ -142,13 +148,13 @@ static uint16_t skip_of(const uint32_t *single, uint32_t i)
         e = single[i << bits & (MR_JPEG_ENTRIES - 1)];
         uint32_t n = e & 63, code = passed(e);
         if (!n) {
-            if (code && bits + code <= MR_JPEG_BITS) {
+            if (code && bits + code <= MR_JPEG_BITS && !too_far(places, (e >> 16 & 0xFF) + 1)) {
                 bits += code + (e >> 24);
                 places += (e >> 16 & 0xFF) + 1;
             }
             break;
         }
-        if (bits + n > MR_JPEG_BITS)
+        if (bits + n > MR_JPEG_BITS || too_far(places, passed(e)))
             break;
         bits += n;
         places += passed(e);

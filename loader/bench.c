@@ -210,6 +210,8 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     mr_pixels_counts counts = mr_passes_counts(b->passes);
     out->own_jpegs = counts.own;
     out->seek_jpegs = counts.seek;
+    mr_shard_files_counts found = mr_shard_files_count(b->work.files);
+    out->seek_refused = found.refused + found.foreign;
     out->jpegs = counts.own + counts.libjpeg;
     out->turns = b->turn_count;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);

@@ -36,6 +36,7 @@ typedef struct mr_bench_result {
     double first_batch_ms;                  /* wall, from opening a loader to its first batch */
     uint64_t own_jpegs, jpegs;              /* decoded step by step: by millrace's own decoder, and all */
     uint64_t seek_jpegs;                    /* of its own: with a seek index */
+    uint64_t seek_refused;                  /* entries, and whole seek indexes, that could not be believed */
     mr_bench_stages stages;                 /* no pictures: another stage, or none that the decoder takes */
     uint64_t turns, images, mean_bytes;
     unsigned batch;

@@ -180,6 +180,7 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     add_real(doc, "resize_ms", r->resize_ms);
     if (r->jpegs) {
         json_object_set_new(doc, "own_jpeg_share", json_real((double)r->own_jpegs / (double)r->jpegs));
+        json_object_set_new(doc, "seek_refused", json_integer((json_int_t)r->seek_refused));
         json_object_set_new(doc, "seek_jpeg_share", json_real((double)r->seek_jpegs / (double)r->jpegs));
     }
     if (r->stages.pictures)
@@ -215,6 +216,11 @@ static void print_decoders(const mr_bench_result *r)
         printf("  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
                percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
                percent * (double)(r->jpegs - r->own_jpegs));
+    if (r->seek_refused)
+        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` mends it\n",
+               (unsigned long long)r->seek_refused);
+    else if (r->own_jpegs && !r->seek_jpegs)
+        printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
     if (s->pictures)
         printf("  own decoder, %llu pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
                "colour %.3f ms\n", (unsigned long long)s->pictures, s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
@@ -279,6 +285,7 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
         sum->own_jpegs += all[i].own_jpegs;
         sum->jpegs += all[i].jpegs;
         sum->seek_jpegs += all[i].seek_jpegs;
+        sum->seek_refused += all[i].seek_refused;
     }
 }
 

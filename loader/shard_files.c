@@ -219,12 +219,6 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     return mr_dataset_row(s->idx, s->shard, i, row, err);
 }
 
-static bool refuse(mr_shard_files *f)
-{
-    atomic_fetch_add_explicit(&f->refused, 1, memory_order_relaxed);
-    return false;
-}
-
 /* Under the lock, when rows are kept: who asked for many rows asks for many entries. */
 static void keep_table(mr_shard_files *f, mr_open_shard *s)
 {
@@ -240,8 +234,10 @@ static void keep_table(mr_shard_files *f, mr_open_shard *s)
     f->tables_bytes += bytes;
 }
 
-/* Where the entries of the shard's row i lie; false: it has none. */
-static bool find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64_t image_len, mr_seek_span *span)
+typedef enum place { NONE, WRONG, FOUND } place;
+
+/* Where the entries of the shard's row i lie, if it has some. */
+static place find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64_t image_len, mr_seek_span *span)
 {
     uint8_t read[2 * MR_SEEK_OFFSET] = {0};
     const uint8_t *pair = read;
@@ -253,10 +249,10 @@ static bool find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64
     pthread_mutex_unlock(&f->lock);
     if (pair == read && mr_file_pread(s->seek, read, sizeof read, MR_SEEK_HEADER + i * MR_SEEK_OFFSET, s->shard->name,
                                       NULL) != MR_OK)
-        return refuse(f);
+        return WRONG;
     if (mr_get64le(pair) == mr_get64le(pair + MR_SEEK_OFFSET))
-        return false;
-    return mr_seek_span_at(pair, s->seek_size, s->shard->samples, image_len, span) || refuse(f);
+        return NONE;
+    return mr_seek_span_at(pair, s->seek_size, s->shard->samples, image_len, span) ? FOUND : WRONG;
 }
 
 /* Check and entries in one read.  False: they cannot be believed. */
@@ -276,16 +272,16 @@ size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const 
 {
     mr_open_shard *s = &f->shards[shard - f->shards];
     mr_seek_span span;
-    if (s->seek < 0 || row->codec != MR_CODEC_JPEG || !find_entries(f, s, row->holder, row->image_len, &span))
+    if (s->seek < 0 || row->codec != MR_CODEC_JPEG)
         return 0;
-    if (at)
+    place where = find_entries(f, s, row->holder, row->image_len, &span);
+    if (where == FOUND && at)
         *at = span.offset + MR_SEEK_CHECK;
-    if (!out)
-        return span.len;
-    if (!read_entries(s, &span, row->image_hash, out))
-        return (size_t)refuse(f);
-    atomic_fetch_add_explicit(&f->found, 1, memory_order_relaxed);
-    return span.len;
+    if (where == NONE || !out)
+        return where == FOUND ? span.len : 0;
+    bool good = where == FOUND && read_entries(s, &span, row->image_hash, out);
+    atomic_fetch_add_explicit(good ? &f->found : &f->refused, 1, memory_order_relaxed);
+    return good ? span.len : 0;
 }
 
 mr_shard_files_counts mr_shard_files_count(mr_shard_files *f)

@@ -1,5 +1,5 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
- * Invariant: reads the manifest and the headers of seek indexes alone, indexes only for --classes; image bytes are never
+ * Invariant: reads the manifest and the headers of seek indexes, indexes only for --classes; image bytes are never
  * touched. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cmd_seek.h"
 #include "commands.h"
 #include "index.h"
 #include "manifest.h"
-#include "seek.h"
 #include "term.h"
 #include "text.h"
 
@@ -29,14 +29,6 @@ typedef struct census {
     uint64_t *counts;
     size_t width;
 } census;
-
-/* The seek indexes that are there; they are no part of the dataset. */
-typedef struct seeks {
-    size_t shards, found;
-    uint64_t bytes;
-    unsigned every;                 /* of the first */
-    bool mixed;                     /* others have another spacing */
-} seeks;
 
 static const struct argp_option options[] = {
     {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
@@ -102,25 +94,6 @@ static mr_status count_all(const char *dir, const mr_manifest *m, census *c, mr_
     return status;
 }
 
-static void find_seeks(const char *dir, const mr_manifest *m, seeks *out)
-{
-    uint64_t bytes;
-    unsigned every;
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < m->split_count; i++)
-        for (size_t k = 0; k < m->splits[i].shard_count; k++) {
-            out->shards++;
-            if (dirfd < 0 || !mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every))
-                continue;
-            out->mixed |= out->found && every != out->every;
-            out->every = out->found ? out->every : every;
-            out->bytes += bytes;
-            out->found++;
-        }
-    if (dirfd >= 0)
-        close(dirfd);
-}
-
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t file_bytes(const mr_split *s)
@@ -174,15 +147,8 @@ static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
     json_object_set_new(doc, "class_counts", all);
 }
 
-static json_t *seeks_json(const seeks *found)
-{
-    if (!found->found)
-        return json_null();
-    return json_pack("{s:I,s:I,s:o}", "shards", (json_int_t)found->found, "bytes", (json_int_t)found->bytes, "every",
-                     found->mixed ? json_null() : json_integer((json_int_t)found->every));
-}
-
-static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, const seeks *found, mr_error *err)
+static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, const cmd_seek_found *found,
+                            mr_error *err)
 {
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
@@ -192,7 +158,7 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const cens
     json_object_set_new(doc, "options", m->options ? json_incref(m->options) : json_object());
     if (c->counts)
         add_counts(m, c, doc);
-    json_object_set_new(doc, "seek_index", seeks_json(found));
+    json_object_set_new(doc, "seek_index", cmd_seek_found_json(found));
     mr_status status = mr_json_print(doc, err);
     json_decref(doc);
     return status;
@@ -309,24 +275,18 @@ static void print_options(const mr_manifest *m)
         printf("\n");
 }
 
-static void print_seeks(const seeks *found)
+static void print_seeks(const cmd_seek_found *found)
 {
-    char bytes[32];
+    mr_buf words = {0};
     if (!found->found)
         return;
-    printf("  seek     %s", mr_text_bytes(found->bytes, bytes));
-    if (found->found < found->shards)
-        printf(", for %zu of %zu shards", found->found, found->shards);
-    if (found->mixed)
-        printf(", of mixed spacings");
-    else if (found->every)
-        printf(", an entry every %u MCUs", found->every);
-    else
-        printf(", an entry a row of MCUs");
-    printf(" (no part of the digest)\n");
+    cmd_seek_found_words(found, &words);
+    printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
+    mr_buf_free(&words);
 }
 
-static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c, const seeks *found)
+static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c,
+                        const cmd_seek_found *found)
 {
     bool variant = m->variant && *m->variant;
     printf("%s%s%s: %s%s%s%s, format %d\n", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN), m->layout,
@@ -352,7 +312,7 @@ int cmd_inspect(int argc, char **argv)
     request q = {0};
     mr_manifest *m = NULL;
     census c = {0};
-    seeks found = {0};
+    cmd_seek_found found = {0};
     uint8_t digest[32];
     char hex[65];
     mr_error err = {0};
@@ -360,9 +320,10 @@ int cmd_inspect(int argc, char **argv)
     mr_status status = mr_manifest_open(q.dir, &m, digest, &err);
     if (status == MR_OK && q.classes)
         status = count_all(q.dir, m, &c, &err);
+    if (status == MR_OK)
+        status = cmd_seek_find(q.dir, m, &found, &err);
     if (status == MR_OK) {
         mr_hex(digest, sizeof digest, hex);
-        find_seeks(q.dir, m, &found);
         if (q.json)
             status = print_json(m, hex, &c, &found, &err);
         else

@@ -136,6 +136,53 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
         mr_buf_printf(out, "; %.2f ms CPU a JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
 }
 
+/* ---- what is there (for inspect) ----------------------------------------------------------------------------------- */
+
+mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
+{
+    uint64_t bytes;
+    unsigned every;
+    mr_status status = MR_OK;
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return mr_fail_errno(err, errno, "%s: cannot open", dir);
+    for (size_t i = 0; status != MR_SYSTEM && i < m->split_count; i++)
+        for (size_t k = 0; status != MR_SYSTEM && k < m->splits[i].shard_count; k++) {
+            status = mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every, err);
+            out->shards++;
+            if (status != MR_OK)
+                continue;
+            out->mixed |= out->found && every != out->every;
+            out->every = out->found ? out->every : every;
+            out->bytes += bytes;
+            out->found++;
+        }
+    close(dirfd);
+    return status == MR_SYSTEM ? status : MR_OK;
+}
+
+json_t *cmd_seek_found_json(const cmd_seek_found *found)
+{
+    if (!found->found)
+        return json_null();
+    return json_pack("{s:I,s:I,s:o}", "shards", (json_int_t)found->found, "bytes", (json_int_t)found->bytes, "every",
+                     found->mixed ? json_null() : json_integer((json_int_t)found->every));
+}
+
+void cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out)
+{
+    char bytes[32];
+    mr_buf_add_text(out, mr_text_bytes(found->bytes, bytes));
+    if (found->found < found->shards)
+        mr_buf_printf(out, ", for %zu of %zu shards", found->found, found->shards);
+    if (found->mixed)
+        mr_buf_add_text(out, ", of mixed spacings");
+    else if (found->every)
+        mr_buf_printf(out, ", an entry every %u MCUs", found->every);
+    else
+        mr_buf_add_text(out, ", an entry a row of MCUs");
+}
+
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static mr_status print_json(const request *q, const cmd_seek_sums *s, mr_error *err)

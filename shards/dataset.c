@@ -60,23 +60,8 @@ mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, cons
 
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err)
 {
-    char name[MR_SEEK_NAME];
-    uint8_t packed[MR_SEEK_HEADER];
     mr_seek_header header;
-    snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
-    errno = 0;
-    mr_status status = mr_file_open(ds->dir, name, true, fd, size, err);
-    if (status == MR_SYSTEM && errno == ENOENT)
-        return MR_END;
-    if (status != MR_OK)
-        return status;
-    status = *size < sizeof packed ? mr_fail(err, MR_BAD_DATA, "%s: ends inside its header", name)
-                                   : mr_file_pread(*fd, packed, sizeof packed, 0, name, err);
-    if (status == MR_OK)
-        status = mr_seek_check_header(packed, *size, shard, &header, err);
-    if (status != MR_OK)
-        close(*fd);
-    return status;
+    return mr_seek_open(ds->dir, shard, fd, size, &header, err);
 }
 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)

@@ -1,5 +1,5 @@
 /* seek.h - NAME.seek beside a shard: where the scans of its JPEGs can be entered, so that a crop decodes its own rows.
- * Invariant: a seek file is derived: without it, or with one that is damaged, out of date or another shard's, every pixel
+ * Invariant: a seek file is derived: without it, or with one that is damaged, out of date or another shard's, each pixel
  * is the same; the manifest does not know it, so adding or dropping it changes no digest.  Only who forges its hashes,
  * too, could change a pixel, as who forges a shard's could: `verify --decode` makes it again and tells.
  *
@@ -64,6 +64,10 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
 mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *shard, const mr_row *rows,
                         mr_seek_header *out, mr_error *err);
 
+/* Opens NAME.seek and takes its header.  MR_END: there is none; MR_BAD_DATA: none of this shard; MR_SYSTEM: errno is what
+ * the system said. */
+mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size, mr_seek_header *header, mr_error *err);
+
 /* The most that a seek file of the shard can have. */
 uint64_t mr_seek_bytes_most(const mr_shard *shard);
 
@@ -97,7 +101,7 @@ mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, c
 /* Removes the seek files of these shards; *dropped: how many there were. */
 mr_status mr_seek_drop(int dirfd, const mr_shard *const *shards, size_t count, size_t *dropped, mr_error *err);
 
-/* Size and spacing of a shard's seek file by its header alone; false: none, or none of this shard. */
-bool mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every);
+/* Size and spacing of a shard's seek file by its header alone.  MR_END: there is none; MR_BAD_DATA: none of this shard. */
+mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every, mr_error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * Invariant: an offset is used only after it was found inside the file and in order with its neighbour. */
 #include "seek.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,22 +135,37 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
     return MR_OK;
 }
 
-bool mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every)
+mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size, mr_seek_header *header, mr_error *err)
 {
     char name[MR_SEEK_NAME];
-    uint8_t packed[MR_SEEK_HEADER];
-    mr_seek_header header;
-    uint64_t size;
-    int fd;
+    uint8_t packed[MR_SEEK_HEADER] = {0};
+    int opened;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
-    if (mr_file_open(dirfd, name, true, &fd, &size, NULL) != MR_OK)
-        return false;
-    bool good = size >= sizeof packed && mr_file_pread(fd, packed, sizeof packed, 0, name, NULL) == MR_OK &&
-                mr_seek_check_header(packed, size, shard, &header, NULL) == MR_OK;
+    errno = 0;
+    mr_status status = mr_file_open(dirfd, name, true, &opened, size, err);
+    if (status == MR_SYSTEM && errno == ENOENT)
+        return MR_END;
+    if (status != MR_OK)
+        return status;
+    if (*size >= sizeof packed)
+        status = mr_file_pread(opened, packed, sizeof packed, 0, name, err);
+    if (status == MR_OK)
+        status = mr_seek_check_header(packed, *size, shard, header, err);
+    if (status == MR_OK)
+        *fd = opened;
+    else
+        close(opened);
+    return status;
+}
+
+mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every, mr_error *err)
+{
+    mr_seek_header header;
+    int fd;
+    mr_status status = mr_seek_open(dirfd, shard, &fd, bytes, &header, err);
+    if (status != MR_OK)
+        return status;
     close(fd);
-    if (good) {
-        *bytes = size;
-        *every = header.every;
-    }
-    return good;
+    *every = header.every;
+    return MR_OK;
 }

@@ -54,7 +54,7 @@ static mr_status read_index(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
     char name[MR_SEEK_NAME];
-    uint8_t digest[16];
+    uint8_t digest[16] = {0};
     mr_buf bytes = {0};
     snprintf(name, sizeof name, "%s.idx", shard->name);
     mr_status status = mr_file_read_all(job->dirfd, name, shard->idx.bytes, &bytes, err);
@@ -81,7 +81,7 @@ static void count_images(mr_seek_job *job)
 /* Whether the file that is there is what would be made, as far as its hashes tell. */
 static mr_status look_at_old(mr_seek_job *job, const char *name, bool *good, mr_error *err)
 {
-    mr_seek_header header;
+    mr_seek_header header = {.rows = 0};
     mr_buf bytes = {0};
     mr_error why;
     *good = false;
@@ -184,13 +184,13 @@ static mr_status add_row(mr_seek_job *job, mr_seek_hands *h, mr_buf *out, uint64
 
 static mr_status add_rows(mr_seek_job *job, mr_seek_hands *h, size_t chunk, tally *t, mr_error *err)
 {
-    uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, end = first + MR_SEEK_CHUNK;
+    uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, behind = first + MR_SEEK_CHUNK;
     mr_status status = MR_OK;
     if (!h->decoder)
         h->decoder = mr_jpeg_decoder_new();
     if (!h->decoder)
         return mr_fail_memory(err, "making a seek index");
-    for (uint64_t i = first; status == MR_OK && i < end && i < job->shard->samples; i++)
+    for (uint64_t i = first; status == MR_OK && i < behind && i < job->shard->samples; i++)
         if (job->rows[i].holder == i && job->rows[i].codec == MR_CODEC_JPEG)
             status = add_row(job, h, &job->chunks[chunk], i, t, err);
     return status;

@@ -72,7 +72,7 @@ static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
 {
     char name[MR_SEEK_NAME];
-    mr_error why;
+    mr_error why = {.status = MR_OK};
     uint64_t size = 0;
     int fd;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);

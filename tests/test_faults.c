@@ -37,6 +37,7 @@ static const scene scenes[] = {
     {"verify", NULL, "verify ../data --deep --decode --json", "", NOTHING, false},
     {"replay", NULL, "replay ../data --global-batch 4 --quiet --json", "", NOTHING, false},
     {"reindex", "cp -r ../data out && rm out/train-00000.idx", "reindex out", "", DATASET, false},
+    {"seek", "cp -r ../data out && rm out/train-00000.seek", "seek out --threads 1", "", DATASET, false},
     {"export", NULL, "export ../data out --quiet", " --force", TREE, false},
     {"export-tar", NULL, "export ../data out.tar --to tar --quiet", " --force", NOTHING, false},
     {"inspect", NULL, "inspect ../data --json", "", NOTHING, true},

@@ -81,8 +81,9 @@ static void streams_that_no_encoder_makes(void **state)
     for (size_t i = 0; i < JPEG_SAMPLINGS; i++) {
         for (unsigned n = 0; n < 90; n++) {
             jpeg_coded k = {.width = 5 + (unsigned)mr_random_below(&rnd, 70),
-                            .height = 1 + (unsigned)mr_random_below(&rnd, 70), .components = jpeg_samplings[i].components,
-                            .h = jpeg_samplings[i].h, .v = jpeg_samplings[i].v, .ladder = 1 + n % 8,
+                            .height = 1 + (unsigned)mr_random_below(&rnd, 70),
+                            .components = jpeg_samplings[i].components, .h = jpeg_samplings[i].h,
+                            .v = jpeg_samplings[i].v, .ladder = 1 + n % 8,
                             .restart = n % 2 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 9),
                             .dc_bits = n % 5 ? most : 5, .ac_bits = 1 + (unsigned)mr_random_below(&rnd, most),
                             .density = (unsigned)mr_random_below(&rnd, 101)};

@@ -1,4 +1,4 @@
-/* test_jpeg_check.c - whether a JPEG's scan is sound, said by millrace's own decoder: never more than libjpeg-turbo says. */
+/* test_jpeg_check.c - whether a JPEG's scan is sound, by millrace's own decoder: never where libjpeg-turbo warns. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +53,8 @@ static void sound_pictures_are_found_so(void **state)
 static void the_end_is_looked_at(void **state)
 {
     static const struct { const char *bytes; size_t len; } between[] = {
-        {"\0", 1}, {"abc", 3}, {"\xff", 1}, {"\xff\xff\xff", 3}, {"\xff\xd0", 2}, {"\xff\xfe\0\4hi", 6}, {"\xff\xd8", 2},
-        {"\xff\xda\0\2", 4}, {"abcdefghijklmnopqrstuvwxyz", 26}, {"\xff\0\xff\0", 4},
+        {"\0", 1}, {"abc", 3}, {"\xff", 1}, {"\xff\xff\xff", 3}, {"\xff\xd0", 2}, {"\xff\xfe\0\4hi", 6},
+        {"\xff\xd8", 2}, {"\xff\xda\0\2", 4}, {"abcdefghijklmnopqrstuvwxyz", 26}, {"\xff\0\xff\0", 4},
     };
     mr_random rnd = support_random();
     pair d = pair_open();

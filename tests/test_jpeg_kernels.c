@@ -33,6 +33,46 @@ static void bytes_of_a_scan(void **state)
     }
 }
 
+static void put_bits(uint8_t *out, size_t *at, const char *bits)
+{
+    for (; *bits; bits++, (*at)++)
+        out[*at / 8] |= (uint8_t)((*bits == '1') << (7 - *at % 8));
+}
+
+/* Three runs of 16, one of 15 and again one of 16 in seven bits, at place 52 of a block: they pass its end by so much
+ * that the sum could be taken for an end of block. */
+static void blocks_that_overflow(void **state)
+{
+    static const uint8_t dc_codes[17] = {1}, ac_codes[20] = {1, 1, 1, 1, [16] = 0xF0, 0xE1, 0x01, 0x00};
+    static mr_jpeg_dc dc;
+    static mr_jpeg_ac ac;
+    const mr_jpeg_kernels *sets[] = {&mr_jpeg_plain, mr_jpeg_kernels_best()};
+    (void)state;
+    assert_true(mr_jpeg_dc_make(&dc, dc_codes) && mr_jpeg_ac_make(&ac, ac_codes));
+    const mr_jpeg_mcu mcu = {.blocks = 1, .block = {{&dc, &ac, 0}}};
+    for (int good = 0; good < 2; good++) {
+        uint8_t bytes[64 + MR_JPEG_BEHIND] = {0}, used[2][1];
+        size_t bits = 0;
+        put_bits(bytes, &bits, "0");
+        for (int i = 0; i < 3; i++)
+            put_bits(bytes, &bits, "11011101101");      /* an entry of the index: 17 places */
+        put_bits(bytes, &bits, good ? "1110" : "00010101110");
+        for (int i = 0; i < 2; i++) {
+            _Alignas(32) int16_t blocks[2][MR_JPEG_BLOCK] = {{0}};
+            const mr_jpeg_stream begin = {.end = bytes + 64, .next = bytes};
+            mr_jpeg_stream a = begin, b = begin, c = begin, d = begin, *two[2] = {&a, &b};
+            assert_int_equal((sets[i]->skip)(&c, &mcu, 1), good);
+            assert_int_equal(sets[i]->store(&d, &mcu, 1, blocks[0], used[0]), good);
+            assert_int_equal(sets[i]->skip_two(two, &mcu, 1), good);
+            a = b = begin;
+            memset(blocks, 0, sizeof blocks);
+            assert_int_equal(sets[i]->store_two(two, &mcu, 1, (int16_t *const[]){blocks[0], blocks[1]},
+                                                (uint8_t *const[]){used[0], used[1]}), good);
+            assert_true(!good || (used[0][0] == 52 && used[1][0] == 52));
+        }
+    }
+}
+
 /* From blocks with one coefficient to full ones, from small numbers to those that overflow. */
 static void inverse_dct(void **state)
 {
@@ -120,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_of_a_scan),
+        cmocka_unit_test(blocks_that_overflow),
         cmocka_unit_test(inverse_dct),
         cmocka_unit_test(upsampling_and_colour),
         cmocka_unit_test(every_chroma),

@@ -69,8 +69,8 @@ static void same_region(const ways *w, picture p, const mr_image_facts *f, mr_re
         if (region(w->d[i], p, f, r, seek->data, seek->len, &got) != MR_JPEG_DONE)
             fail_msg("way %d, every %u: left", i, every);
         if (memcmp(want, got, (size_t)r.width * r.height * 3))
-            fail_msg("way %d, every %u: region %u x %u at %u, %u of %u x %u differs", i, every, r.width, r.height, r.left,
-                     r.top, f->width, f->height);
+            fail_msg("way %d, every %u: region %u x %u at %u, %u of %u x %u differs", i, every, r.width, r.height,
+                     r.left, r.top, f->width, f->height);
         free(got);
     }
     free(want);
@@ -127,6 +127,35 @@ static void streams_that_no_encoder_makes(void **state)
     for (unsigned i = 0; i < 400; i++)
         assert_true(check(&rnd, &w, jpeg_draw(&rnd, i), 3) > 0);
     ways_close(&w);
+}
+
+static void real_files(void **state)
+{
+    mr_random rnd = support_random();
+    ways w = ways_open();
+    char *dir = support_data("images"), *list = dir ? support_list(dir) : NULL, *next = list, *name;
+    unsigned files = 0, made = 0;
+    (void)state;
+    while (next && (name = strsep(&next, "\n")) && *name && files < 150) {
+        size_t len;
+        char *path = support_path("%s/%s", dir, name);
+        uint8_t *bytes = support_size(path) < 300 << 10 ? support_read(path, &len) : NULL;
+        mr_image_facts f;
+        if (bytes && mr_image_examine(bytes, len, NULL, &f, NULL) == MR_OK && f.codec == MR_CODEC_JPEG &&
+            mr_jpeg_check(w.d[0], bytes, len, 1000000) == MR_JPEG_DONE) {
+            made += check(&rnd, &w, picture_copy(bytes, len), 3);
+            files++;
+        }
+        free(bytes);
+        free(path);
+    }
+    print_message("%u files, entries %u times\n", files, made);
+    free(list);
+    free(dir);
+    ways_close(&w);
+    if (!files)
+        skip();
+    assert_true(made > files * 3);
 }
 
 static void entries_are_few_bytes(void **state)
@@ -266,10 +295,16 @@ static void one_wrong_entry_is_found(void **state)
         mr_jpeg_entries_pack(&g, entries, &bad);
         uint32_t mcu = mr_jpeg_grid_mcu(&g, n), side = 8;
         mr_region all = {0, 0, f.width, f.height};
-        mr_region at = {mcu % g.wide * side * k.h + 2, mcu / g.wide * side * k.v + 2, 1, 1};    /* no neighbour's */
+        /* A pixel of the MCU behind the entry, and one of the MCU before it; no neighbour's. */
+        mr_region at = {mcu % g.wide * side * k.h + 2, mcu / g.wide * side * k.v + 2, 1, 1};
+        mr_region before = {(mcu - 1) % g.wide * side * k.h + 2, (mcu - 1) / g.wide * side * k.v + 2, 1, 1};
         uint8_t *rgb;
+        if (before.left >= f.width)
+            before.left = f.width - 1;
         for (int way = 0; way < WAYS; way++) {
             assert_int_equal(region(w.d[way], p, &f, at, bad.data, bad.len, &rgb), MR_JPEG_LEFT);
+            free(rgb);
+            assert_int_equal(region(w.d[way], p, &f, before, bad.data, bad.len, &rgb), MR_JPEG_LEFT);
             free(rgb);
             if (mcu % g.wide)       /* others are not begun or ended at by a region of whole rows */
                 same_region(&w, p, &f, all, &bad, 4);
@@ -287,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pictures_of_every_size_and_sampling),
         cmocka_unit_test(streams_that_no_encoder_makes),
+        cmocka_unit_test(real_files),
         cmocka_unit_test(entries_are_few_bytes),
         cmocka_unit_test(others_have_no_entries),
         cmocka_unit_test(damaged_entries_are_read_within_bounds),

@@ -255,7 +255,7 @@ static void test_ingest(void **state)
     char *partial = support_path("%s.partial", two), *half = support_path("%s/train-00000.seek.tmp", partial);
     char *stale = support_path("%s/train-00000.seek", partial);
     support_expect(0, "sample", source, "-q", "--layout=imagenette", "--images=90", "--size=40:120", (char *)NULL);
-    support_expect(0, "ingest", source, one, "-q", "--shard-size=100KiB", (char *)NULL);
+    support_expect(0, "ingest", source, one, "-q", "--shard-size=100KiB", "--no-seek-index", (char *)NULL);
     support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=8", (char *)NULL);
     support_expect(0, "seek", "-q", "--every=8", one, (char *)NULL);
     uint64_t want = support_dataset_hash(one);
@@ -273,8 +273,9 @@ static void test_ingest(void **state)
     support_result_free(&r);
     assert_true(support_dataset_hash(two) == want);
     support_expect(0, "seek", "-q", "--drop", one, (char *)NULL);
-    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL);
+    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL);     /* every 16 */
     assert_true(support_dataset_hash(two) != want);
+    expect_words(0, "0 seek indexes made", "seek", NULL, two);
     support_expect(0, "seek", "-q", "--drop", two, (char *)NULL);
     assert_true(support_tree_hash(two) == support_tree_hash(one));
     free(source);
@@ -283,6 +284,27 @@ static void test_ingest(void **state)
     free(partial);
     free(half);
     free(stale);
+}
+
+/* Bench says who decoded. */
+static void test_bench(void **state)
+{
+    const char *dir = *state;
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    expect_words(0, "no seek index", "bench", "--seconds=0.01", dir);
+    support_expect(0, "seek", "-q", dir, (char *)NULL);
+    support_result r = support_millrace("bench", "--json", "--seconds=0.01", "--threads=2", "--size=32", dir, (char *)NULL);
+    support_assert_status(&r, 0);
+    char *share = strstr(r.out, "\"seek_jpeg_share\": 0.8"), *all = strstr(r.out, "\"own_jpeg_share\": 0.8");
+    if (!share || !all || !strstr(r.out, "\"entropy_ms\": ") || strstr(r.out, "\"with_seek\": 0"))
+        fail_msg("%s", r.out);      /* 36 of 42 JPEGs */
+    support_result_free(&r);
+    for (unsigned i = 0; i < 3; i++) {
+        char *path = seek_path(dir, i);
+        support_write_text(path, "no seek index");
+        free(path);
+    }
+    expect_words(0, "damaged or of other shards", "bench", "--seconds=0.01", dir);
 }
 
 static void test_wrong_use(void **state)
@@ -306,7 +328,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_made_and_dropped), IN_TMPDIR(test_json), IN_TMPDIR(test_same_for_all),
         IN_TMPDIR(test_shared_images), IN_TMPDIR(test_verify_finds_damage), IN_TMPDIR(test_verify_finds_forgery),
-        IN_TMPDIR(test_damaged_shard), IN_TMPDIR(test_ingest), IN_TMPDIR(test_wrong_use),
+        IN_TMPDIR(test_damaged_shard), IN_TMPDIR(test_ingest), IN_TMPDIR(test_bench),
+        IN_TMPDIR(test_wrong_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,27 @@ static void test_is_used(void **state)
     assert_int_equal(u.pixels.own, JPEGS);
 }
 
+/* A sample without an image of its own has the entries of the one that stores it. */
+static void test_shared_images(void **state)
+{
+    const char *dir = *state;
+    picture p[2] = {make_jpeg((jpeg_kind){.width = 90, .height = 70, .components = 3}),
+                    make_jpeg((jpeg_kind){.width = 50, .height = 80, .components = 3})};
+    made samples[SAMPLES];
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = (made){.source = "x.jpg", .image = p[i % 2], .shares = i % PER_SHARD > 1,
+                            .image_of = i / PER_SHARD * PER_SHARD + i % 2};
+    dataset_make(dir, &(made_split){.name = "train", .samples = samples, .count = SAMPLES, .per_shard = PER_SHARD}, 1);
+    seen_list want = run(dir, MR_DELIVER_U8_NHWC, true, 0);
+    support_expect(0, "seek", "-q", "--every=1", dir, (char *)NULL);
+    expect_same(&want, dir);
+    used u = use(dir, false);
+    assert_true(u.files.found == SAMPLES && u.pixels.seek == SAMPLES && u.files.refused == 0);
+    seen_free(&want);
+    picture_free(&p[0]);
+    picture_free(&p[1]);
+}
+
 /* Everything that may lie where a seek index is expected. */
 static void test_wrong_files(void **state)
 {
@@ -270,7 +291,8 @@ static void test_few_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_same_with_and_without), IN_TMPDIR(test_is_used), IN_TMPDIR(test_wrong_files),
+        IN_TMPDIR(test_same_with_and_without), IN_TMPDIR(test_is_used), IN_TMPDIR(test_shared_images),
+        IN_TMPDIR(test_wrong_files),
         IN_TMPDIR(test_damaged_bytes), IN_TMPDIR(test_lies), IN_TMPDIR(test_few_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
