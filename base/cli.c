@@ -65,8 +65,14 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     snprintf(name, sizeof name, "millrace %s", argv[0]);
     char *first = argv[0];
     argv[0] = name;
-    argp_parse(argp, argc, argv, 0, NULL, input);
+    error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
     argv[0] = first;
+    if (failed) {                       /* misuse has ended the program by now: this is the system's failure */
+        mr_error err;
+        mr_fail_errno(&err, failed, "reading the command line");
+        mr_term_error(&err);
+        exit(mr_exit_code(err.status));
+    }
 }
 
 _Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...)
