@@ -2,32 +2,46 @@
  * Invariant: steps run when they are asked for, one answer a line, so that a peer can take turns with it.
  *
  *      train_bench [--model ViT-B_16] [--image 224] [--batch 8] [--classes 1000] [--threads 0] [--dropout 0]
- *                  [--steps N]
+ *                  [--config FILE] [--weights FILE] [--text 64] [--tokens 40] [--forward] [--steps N]
  *
- * It says {"device": ...} when it is ready.  Then a line with a number N on standard input makes N steps, and the
- * answer is {"seconds": [wall time of each], "cpu_seconds": of all, "loss": of the last}.  --steps N: N steps at once,
- * and no input is read. */
+ * It says {"device": ..., "bytes": resident before anything was opened, ...} when it is ready.  Then a line with a
+ * number N on standard input makes N steps, and the answer is {"seconds": [wall time of each], "cpu_seconds": of all,
+ * "loss": of the last, "peak_bytes": most that was resident}.  --steps N: N steps at once, and no input is read.
+ * --forward: a step is a forward pass of a model that was opened without a way back.
+ *
+ * --config: BridgeTower by the hub's config.json, with AdamW; --weights: its start values.  Text number b of a batch
+ * has --tokens tokens, less b modulo 8; pixels and tokens follow from their places alone (scattered()), so that a peer
+ * can make the same batch.  Dropout is the file's; --dropout sets both of its rates. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "optimizer.h"
 #include "model.h"
 #include "random.h"
 
+enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 };    /* ids of RoBERTa's tokens; words follow */
+enum { FIRST_PLACE = 2 };                           /* row of the table of positions */
+
 typedef struct bench {
     mr_model_config config;
     mr_device_options device_options;
-    size_t batch;
+    size_t batch, length;
     uint64_t steps, update;
+    const char *weights_file;
+    double dropout;                 /* below 0: the model's own */
+    bool forward;
+    uint64_t start_bytes;
     mr_device *device;
     mr_params params;
     mr_model *model;
     mr_optimizer optimizer;
     float *values, *gradients, *images;
-    int32_t *labels;
+    int32_t *labels, *tokens, *places;
+    uint8_t *seen;
     uint64_t *keys;
     double loss;
 } bench;
@@ -45,6 +59,12 @@ static double seconds_of(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static uint64_t peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
+}
+
 static void *on_device(bench *b, size_t bytes)
 {
     void *memory;
@@ -54,31 +74,96 @@ static void *on_device(bench *b, size_t bytes)
     return memory;
 }
 
-static void open_bench(bench *b)
+/* ---- batches ---------------------------------------------------------------------------------------------------- */
+
+/* Knuth's multiplicative hash (The Art of Computer Programming 3, 6.4); its upper bits are good. */
+static uint32_t scattered(size_t i)
 {
-    const mr_optimizer_options options = {.kind = MR_SGD, .lr = {.base = 1e-3, .decay = MR_DECAY_NONE}, .momentum = 0.9,
-                                          .clip = 1};
-    mr_error err;
-    if (mr_device_open("cpu", &b->device_options, &b->device, &err) ||
-        b->config.card->params(&b->config, &b->params, &err) ||
-        b->config.card->open(&b->config, &b->params, b->device, b->batch, true, &b->model, &err) ||
-        mr_optimizer_open(&options, &b->params, b->device, &b->optimizer, &err))
-        stop(err.text);
-    size_t pixels = b->batch * 3 * b->config.image * b->config.image;
-    b->values = on_device(b, b->params.total * sizeof *b->values);
-    b->gradients = on_device(b, b->params.total * sizeof *b->gradients);
-    b->images = on_device(b, pixels * sizeof *b->images);
-    b->labels = on_device(b, b->batch * sizeof *b->labels);
-    b->keys = on_device(b, b->batch * sizeof *b->keys);
+    return (uint32_t)i * UINT32_C(2654435761);
+}
+
+static void fill_labels(bench *b, size_t pixels)
+{
     mr_random r;
     mr_random_seed(&r, 1);
-    b->config.card->start(&b->config, &b->params, 1, b->values);
+    b->labels = on_device(b, b->batch * sizeof *b->labels);
     for (size_t i = 0; i < pixels; i++)
         b->images[i] = (float)mr_random_real(&r, -1, 1);
     for (size_t i = 0; i < b->batch; i++) {
         b->labels[i] = (int32_t)mr_random_below(&r, b->config.classes);
         b->keys[i] = mr_random_u64(&r);
     }
+}
+
+static void fill_text(bench *b, size_t sample)
+{
+    size_t tokens = b->length - sample % 8;
+    for (size_t i = 0; i < b->length; i++) {
+        size_t at = sample * b->length + i;
+        uint32_t word = WORDS + (scattered(at) >> 4) % (b->config.vocab - WORDS);
+        b->seen[at] = i < tokens;
+        b->places[at] = i < tokens ? FIRST_PLACE + (int32_t)i : PAD;
+        b->tokens[at] = i >= tokens ? PAD : i + 1 == tokens ? END : i ? (int32_t)word : BEGIN;
+    }
+}
+
+static void fill_pairs(bench *b, size_t pixels)
+{
+    size_t rows = b->batch * b->length;
+    b->tokens = on_device(b, rows * sizeof *b->tokens);
+    b->places = on_device(b, rows * sizeof *b->places);
+    b->seen = on_device(b, rows * sizeof *b->seen);
+    for (size_t i = 0; i < pixels; i++)
+        b->images[i] = (float)(scattered(i) >> 8) / (1 << 23) - 1;
+    for (size_t i = 0; i < b->batch; i++) {
+        b->keys[i] = scattered(i + 1);
+        fill_text(b, i);
+    }
+}
+
+static void fill_batch(bench *b)
+{
+    size_t pixels = b->batch * 3 * b->config.image * b->config.image;
+    b->images = on_device(b, pixels * sizeof *b->images);
+    b->keys = on_device(b, b->batch * sizeof *b->keys);
+    if (b->config.card->text)
+        fill_pairs(b, pixels);
+    else
+        fill_labels(b, pixels);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void start_values(bench *b)
+{
+    mr_buf said = {0};
+    mr_error err;
+    b->values = on_device(b, b->params.total * sizeof *b->values);
+    if (!b->weights_file)
+        b->config.card->start(&b->config, &b->params, 1, b->values);
+    else if (b->config.card->load(&b->config, &b->params, b->weights_file, b->values, &said, &err))
+        stop(err.text);
+    mr_buf_free(&said);
+}
+
+static void open_bench(bench *b)
+{
+    const mr_schedule_lr lr = {.base = b->config.card->text ? 1e-5 : 1e-3, .decay = MR_DECAY_NONE};
+    const mr_optimizer_options sgd = {.kind = MR_SGD, .lr = lr, .momentum = 0.9, .clip = 1};
+    const mr_optimizer_options adamw = {.kind = MR_ADAMW, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                                        .weight_decay = 0.01, .clip = 1};
+    mr_error err;
+    if (mr_device_open("cpu", &b->device_options, &b->device, &err) ||
+        b->config.card->params(&b->config, &b->params, &err) ||
+        b->config.card->open(&b->config, &b->params, b->device, b->batch, !b->forward, &b->model, &err))
+        stop(err.text);
+    fill_batch(b);
+    start_values(b);
+    if (b->forward)
+        return;
+    if (mr_optimizer_open(b->config.card->text ? &adamw : &sgd, &b->params, b->device, &b->optimizer, &err))
+        stop(err.text);
+    b->gradients = on_device(b, b->params.total * sizeof *b->gradients);
 }
 
 static void close_bench(bench *b)
@@ -89,22 +174,38 @@ static void close_bench(bench *b)
     mr_device_close(b->device);
 }
 
+static void introduce(const bench *b)
+{
+    mr_model_costs costs;
+    b->config.card->costs(&b->config, b->batch, !b->forward, &costs);
+    printf("{\"device\": \"%s\", \"bytes\": %llu, \"parameters\": %llu, \"activation_bytes\": %llu}\n",
+           b->device->card->describe(b->device), (unsigned long long)b->start_bytes,
+           (unsigned long long)costs.parameters, (unsigned long long)costs.activation_bytes);
+    fflush(stdout);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
 static void step(bench *b)
 {
-    const mr_model_input in = {.count = b->batch, .training = true, .images = b->images, .labels = b->labels,
-                               .keys = b->keys};
+    const mr_model_input in = {.count = b->batch, .training = !b->forward, .images = b->images, .labels = b->labels,
+                               .keys = b->keys, .tokens = b->tokens, .places = b->places, .seen = b->seen,
+                               .length = b->length};
     const mr_model_card *card = b->config.card;
     mr_model_output out;
     mr_error err;
     card->forward(b->model, b->values, &in, &out);
-    b->device->card->zero(b->device, b->gradients, b->params.total * sizeof *b->gradients);
-    card->backward(b->model, b->values, b->gradients, NULL, NULL);
-    if (mr_optimizer_update(&b->optimizer, ++b->update, (double)b->batch, b->gradients, b->values, NULL, &err) ||
-        b->device->card->wait(b->device, &err))
+    if (!b->forward) {
+        b->device->card->zero(b->device, b->gradients, b->params.total * sizeof *b->gradients);
+        card->backward(b->model, b->values, b->gradients, NULL, NULL);
+        if (mr_optimizer_update(&b->optimizer, ++b->update, (double)b->batch, b->gradients, b->values, NULL, &err))
+            stop(err.text);
+    }
+    if (b->device->card->wait(b->device, &err))
         stop(err.text);
     b->loss = 0;
     for (size_t i = 0; i < b->batch; i++)
-        b->loss += out.losses[i] / (double)b->batch;
+        b->loss += (double)out.losses[i] / (double)b->batch;
 }
 
 static void answer(bench *b, uint64_t steps)
@@ -116,8 +217,38 @@ static void answer(bench *b, uint64_t steps)
         step(b);
         printf("%s%.6f", i ? ", " : "", seconds_of(CLOCK_MONOTONIC) - begin);
     }
-    printf("], \"cpu_seconds\": %.6f, \"loss\": %.6f}\n", seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, b->loss);
+    printf("], \"cpu_seconds\": %.6f, \"loss\": %.6f, \"peak_bytes\": %llu}\n",
+           seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu, b->loss, (unsigned long long)peak_bytes());
     fflush(stdout);
+}
+
+static void find_model(bench *b, const char *word)
+{
+    mr_error err;
+    if (mr_model_find(word, &b->config, &err))
+        stop(err.text);
+}
+
+static void read_config(bench *b, const char *path)
+{
+    mr_error err;
+    find_model(b, "bridgetower");
+    if (b->config.card->configure(path, &b->config, &err))
+        stop(err.text);
+}
+
+/* What was said of the model, whichever came first. */
+static void settle(bench *b, uint32_t image, uint32_t text)
+{
+    mr_model_config *c = &b->config;
+    c->image = image ? image : c->image;
+    c->dropout = b->dropout >= 0 ? b->dropout : c->dropout;
+    if (!c->card->text)
+        return;
+    c->attention_dropout = b->dropout >= 0 ? b->dropout : c->attention_dropout;
+    c->text = text;
+    if (b->length < 10 || b->length > text)
+        stop("--tokens: give a number from 10 to that of --text");
 }
 
 static void read_options(bench *b, int argc, char **argv)
@@ -126,39 +257,42 @@ static void read_options(bench *b, int argc, char **argv)
         {"model", required_argument, NULL, 'm'},   {"image", required_argument, NULL, 'i'},
         {"batch", required_argument, NULL, 'b'},   {"classes", required_argument, NULL, 'c'},
         {"threads", required_argument, NULL, 't'}, {"dropout", required_argument, NULL, 'd'},
-        {"steps", required_argument, NULL, 's'},   {0},
+        {"config", required_argument, NULL, 'C'},  {"weights", required_argument, NULL, 'w'},
+        {"text", required_argument, NULL, 'x'},    {"tokens", required_argument, NULL, 'n'},
+        {"forward", no_argument, NULL, 'f'},       {"steps", required_argument, NULL, 's'},
+        {0},
     };
-    uint32_t image = 0;
-    mr_error err;
-    if (mr_model_find("ViT-B_16", &b->config, &err))
-        stop(err.text);
+    uint32_t image = 0, text = 64;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         unsigned long n = optarg ? strtoul(optarg, NULL, 10) : 0;
         switch (o) {
-        case 'm':
-            if (mr_model_find(optarg, &b->config, &err))
-                stop(err.text);
-            break;
+        case 'm': find_model(b, optarg); break;
         case 'i': image = (uint32_t)n; break;
         case 'b': b->batch = n; break;
         case 'c': b->config.classes = (uint32_t)n; break;
         case 't': b->device_options.threads = (unsigned)n; break;
-        case 'd': b->config.dropout = strtod(optarg, NULL); break;
+        case 'd': b->dropout = strtod(optarg, NULL); break;
+        case 'C': read_config(b, optarg); break;
+        case 'w': b->weights_file = optarg; break;
+        case 'x': text = (uint32_t)n; break;
+        case 'n': b->length = n; break;
+        case 'f': b->forward = true; break;
         case 's': b->steps = n; break;
         default: stop("its head says how it is used");
         }
     }
-    b->config.image = image ? image : b->config.image;
+    settle(b, image, text);
 }
 
 int main(int argc, char **argv)
 {
-    bench b = {.batch = 8, .config = {.classes = 1000}};
+    bench b = {.batch = 8, .length = 40, .dropout = -1, .start_bytes = peak_bytes()};
     char line[64];
+    find_model(&b, "ViT-B_16");
+    b.config.classes = 1000;
     read_options(&b, argc, argv);
     open_bench(&b);
-    printf("{\"device\": \"%s\"}\n", b.device->card->describe(b.device));
-    fflush(stdout);
+    introduce(&b);
     if (b.steps)
         answer(&b, b.steps);
     while (!b.steps && fgets(line, sizeof line, stdin))
