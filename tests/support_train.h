@@ -1,5 +1,6 @@
 /* support_train.h - small training runs through the program, and what they left.
- * Invariant: every run uses one tiny drawn dataset and a tiny model, so that a run takes a second. */
+ * Invariant: every run uses one tiny drawn dataset and a tiny model, so that a run takes a second.  Of an option that is
+ * given again the last one counts, so that a test can change any of them. */
 #ifndef MR_SUPPORT_TRAIN_H
 #define MR_SUPPORT_TRAIN_H
 
@@ -15,6 +16,22 @@ support_result train_run(const char *dir, unsigned ranks, const char *arg, ...) 
 /* The same, with this exit status expected (both outputs are shown otherwise). */
 void train_expect(int status, const char *dir, unsigned ranks, const char *arg, ...) __attribute__((sentinel));
 
+/* DIR/data with pictures and words (train 96, val 6 and test 2 samples; cartoons come several times in train) and
+ * DIR/tok.json, learned from it. */
+void train_make_pairs(const char *dir);
+/* The same of COCO, five captions a picture: train 50 pairs of 11 samples, val 4 of 5 with captions. */
+void train_make_captions(const char *dir);
+/* `millrace train data` with a tiny BridgeTower, batches of 8, no dropout, no evaluations before the end. */
+support_result train_pairs_run(const char *dir, unsigned ranks, const char *arg, ...) __attribute__((sentinel));
+void train_pairs_expect(int status, const char *dir, unsigned ranks, const char *arg, ...) __attribute__((sentinel));
+/* `millrace ARG ...` in DIR, under mpirun if ranks > 0, that has to end with this status; the caller frees. */
+support_result train_command(int status, const char *dir, unsigned ranks, const char *arg, ...)
+    __attribute__((sentinel));
+/* "DIR/NAME" for the rest of a block. */
+#define TRAIN_PATH(variable, dir, name) \
+    char *variable __attribute__((cleanup(train_path_free))) = support_path("%s/%s", (const char *)(dir), name)
+void train_path_free(char **path);
+
 /* The lines of a --log file that have this member, in order: an array of objects. */
 json_t *train_log(const char *path, const char *member);
 /* Largest difference between two runs' members; fails if they have not the same number of lines. */
@@ -22,5 +39,7 @@ double train_log_distance(const char *a, const char *b, const char *member);
 
 /* Largest difference between two checkpoints' weights. */
 double train_weights_distance(const char *a, const char *b);
+/* The same of two .safetensors, or of the tensors whose names begin with `prefix`; *count of them (may be NULL). */
+double train_tensors_distance(const char *a, const char *b, const char *prefix, size_t *count);
 
 #endif

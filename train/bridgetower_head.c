@@ -27,7 +27,7 @@ static void pool(mr_bt *m)
         const mr_gemm g = {.a_type = c->compute, .b_type = MR_F32, .c_type = c->compute, .m = m->in.count,
                            .n = c->hidden, .k = c->hidden, .a = m->first[side], .b = m->values + l->kernel,
                            .transpose_b = true, .ldc = 2 * (size_t)c->hidden, .bias = m->values + l->bias,
-                           .c = (uint8_t *)m->pooler + side * c->hidden * mr_bt_type_size(c->compute)};
+                           .c = (uint8_t *)m->pooler + side * c->hidden * mr_type_size(c->compute)};
         mr_bt_first_rows(m, last->norm.y, last->self.attention.queries, m->first[side], 1, false);
         m->device->card->gemm(m->device, &g);
     }
@@ -84,7 +84,7 @@ void mr_bt_head_forward(mr_bt *m)
 static void spread(mr_bt *m, unsigned side, const void *d_first, void *d)
 {
     const mr_model_config *c = &m->config;
-    m->device->card->zero(m->device, d, mr_bt_rows(m, side) * c->hidden * mr_bt_type_size(c->compute));
+    m->device->card->zero(m->device, d, mr_bt_rows(m, side) * c->hidden * mr_type_size(c->compute));
     if (d_first)
         mr_bt_first_rows(m, d_first, 1, d, m->tokens[side], false);
 }
@@ -94,7 +94,7 @@ static void pool_back(mr_bt *m, unsigned side)
     const mr_model_config *c = &m->config;
     bool first_only = m->cross[side][c->cross_layers - 1].first_only;
     const mr_rows half = {.type = c->compute, .rows = m->in.count, .width = c->hidden,
-                          .from = (uint8_t *)m->d_pooled + side * c->hidden * mr_bt_type_size(c->compute),
+                          .from = (uint8_t *)m->d_pooled + side * c->hidden * mr_type_size(c->compute),
                           .from_stride = 2 * (size_t)c->hidden, .to = m->d_few[0]};
     m->device->card->rows(m->device, &half);
     mr_bt_dense_back(m, &m->layout.pooler[side], m->in.count, m->first[side], m->d_few[0],

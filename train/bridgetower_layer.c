@@ -105,7 +105,7 @@ static void attend_back(mr_bt *m, const mr_bt_attention *at, const mr_bt_attende
     const mr_attention *shape = &k->attention;
     size_t asking = m->in.count * shape->queries, answering = m->in.count * shape->keys;
     size_t most = m->config.text > m->tokens[MR_BT_IMAGE] ? m->config.text : m->tokens[MR_BT_IMAGE];
-    size_t one = m->batch * most * m->config.hidden * mr_bt_type_size(m->config.compute);
+    size_t one = m->batch * most * m->config.hidden * mr_type_size(m->config.compute);
     uint8_t *d_out = m->d_wide, *d_q = d_out + one, *d_k = d_q + one, *d_v = d_k + one;
     const mr_attention_back back = {.forward = shape, .d_out = d_out, .d_q = d_q, .d_k = d_k, .d_v = d_v};
     mr_bt_norm_back(m, &at->norm, &k->norm, asking, *d, NULL, m->d_spare[side]);

@@ -18,6 +18,7 @@
 
 #include "bridgetower_parts.h"
 #include "contrast.h"
+#include "memory_plan.h"
 
 typedef struct mr_bt_normed {       /* a norm: what went in, what came out */
     void *total, *y;                /* [rows, hidden] */
@@ -106,7 +107,6 @@ void mr_bt_unmake(mr_bt *m);
 mr_status mr_bt_plan_attention(const mr_bt *m, mr_device *d, mr_bt_saved *out, mr_error *err);
 /* Sets all pointers into m->memory; with memory NULL it only counts m->bytes.  False: more bytes than addresses. */
 bool mr_bt_plan(mr_bt *m, const mr_bt_saved *saved);
-size_t mr_bt_type_size(mr_type type);
 /* Attention without pointers, for m->tokens: of a layer, of a block. */
 mr_attention mr_bt_layer_attention(const mr_bt *m, size_t count, unsigned side, unsigned from, bool first_only);
 mr_attention mr_bt_block_attention(const mr_bt *m, size_t count);

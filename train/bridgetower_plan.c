@@ -9,31 +9,6 @@
 
 #include "bridgetower_pass.h"
 
-enum { ALIGN = 256 };               /* as in vit_plan.c */
-
-typedef struct piece {
-    uint8_t *base;                  /* NULL: only counted */
-    size_t used;
-    bool overflow;
-} piece;
-
-static void *take(piece *p, size_t rows, size_t width, size_t size)
-{
-    size_t bytes, at = p->used;
-    if (__builtin_mul_overflow(rows, width, &bytes) || __builtin_mul_overflow(bytes, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGN - 1, &bytes) ||
-        __builtin_add_overflow(p->used, bytes / ALIGN * ALIGN, &p->used)) {
-        p->overflow = true;
-        return NULL;
-    }
-    return p->base && bytes >= ALIGN ? p->base + at : NULL;
-}
-
-size_t mr_bt_type_size(mr_type type)
-{
-    return type == MR_BF16 ? 2 : sizeof(float);
-}
-
 /* ---- attention ------------------------------------------------------------------------------------------------ */
 
 static mr_attention attention_of(mr_type type, size_t count, size_t hidden, size_t heads, size_t queries, size_t keys)
@@ -90,56 +65,56 @@ mr_status mr_bt_plan_attention(const mr_bt *m, mr_device *d, mr_bt_saved *out, m
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
 /* A total or a y that is given stands elsewhere. */
-static void plan_normed(const mr_bt *m, piece *p, mr_bt_normed *k, size_t rows, bool has_total, bool has_y)
+static void plan_normed(const mr_bt *m, mr_memory_plan *p, mr_bt_normed *k, size_t rows, bool has_total, bool has_y)
 {
-    size_t size = mr_bt_type_size(m->config.compute);
-    k->total = has_total ? k->total : take(p, rows, m->config.hidden, size);
-    k->y = has_y ? k->y : take(p, rows, m->config.hidden, size);
-    k->mean = take(p, rows, 1, sizeof(float));
-    k->rstd = take(p, rows, 1, sizeof(float));
+    size_t size = mr_type_size(m->config.compute);
+    k->total = has_total ? k->total : mr_memory_take(p, rows, m->config.hidden, size);
+    k->y = has_y ? k->y : mr_memory_take(p, rows, m->config.hidden, size);
+    k->mean = mr_memory_take(p, rows, 1, sizeof(float));
+    k->rstd = mr_memory_take(p, rows, 1, sizeof(float));
 }
 
-static void plan_attended(const mr_bt *m, piece *p, mr_bt_attended *k, const mr_bt_kept_layer *layer, unsigned from,
+static void plan_attended(const mr_bt *m, mr_memory_plan *p, mr_bt_attended *k, const mr_bt_kept_layer *layer, unsigned from,
                           const mr_bt_saved *saved)
 {
-    size_t size = mr_bt_type_size(m->config.compute), hidden = m->config.hidden;
+    size_t size = mr_type_size(m->config.compute), hidden = m->config.hidden;
     k->attention = mr_bt_layer_attention(m, m->batch, layer->side, from, layer->first_only);
     size_t asking = m->batch * k->attention.queries, answering = m->batch * k->attention.keys;
-    k->q = take(p, asking, hidden, size);
-    k->k = take(p, answering, hidden, size);
-    k->v = take(p, answering, hidden, size);
-    k->out = take(p, asking, hidden, size);
-    k->attention.saved = take(p, saved->cross[layer->side][from][layer->first_only], 1, 1);
+    k->q = mr_memory_take(p, asking, hidden, size);
+    k->k = mr_memory_take(p, answering, hidden, size);
+    k->v = mr_memory_take(p, answering, hidden, size);
+    k->out = mr_memory_take(p, asking, hidden, size);
+    k->attention.saved = mr_memory_take(p, saved->cross[layer->side][from][layer->first_only], 1, 1);
     plan_normed(m, p, &k->norm, asking, false, false);
 }
 
 /* A layer writes norm.y last of all, when nobody reads its x any more, which may be the same memory. */
-static void plan_layer(const mr_bt *m, piece *p, mr_bt_kept_layer *k, bool crosses, bool keeps, bool has_y,
+static void plan_layer(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_layer *k, bool crosses, bool keeps, bool has_y,
                        const mr_bt_saved *saved)
 {
-    size_t size = mr_bt_type_size(m->config.compute), rows = m->batch * (k->first_only ? 1 : m->tokens[k->side]);
-    k->first = k->first_only ? take(p, rows, m->config.hidden, size) : NULL;
+    size_t size = mr_type_size(m->config.compute), rows = m->batch * (k->first_only ? 1 : m->tokens[k->side]);
+    k->first = k->first_only ? mr_memory_take(p, rows, m->config.hidden, size) : NULL;
     plan_attended(m, p, &k->self, k, k->side, saved);
     if (crosses)
         plan_attended(m, p, &k->cross, k, !k->side, saved);
-    k->wide = take(p, rows, m->config.mlp, size);
-    k->active = keeps ? take(p, rows, m->config.mlp, size) : k->wide;
+    k->wide = mr_memory_take(p, rows, m->config.mlp, size);
+    k->active = keeps ? mr_memory_take(p, rows, m->config.mlp, size) : k->wide;
     plan_normed(m, p, &k->norm, rows, false, has_y);
 }
 
 /* norm1.total is written, for the next block, while norm2.total is read: they stand apart. */
-static void plan_block(const mr_bt *m, piece *p, mr_bt_kept_block *k, const mr_bt_saved *saved)
+static void plan_block(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_block *k, const mr_bt_saved *saved)
 {
-    size_t size = mr_bt_type_size(m->config.compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
+    size_t size = mr_type_size(m->config.compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
     size_t hidden = m->config.hidden;
     *k = (mr_bt_kept_block){.attention = mr_bt_block_attention(m, m->batch)};
     plan_normed(m, p, &k->norm1, rows, false, false);
-    k->qkv = take(p, rows, 3 * hidden, size);
-    k->out = take(p, rows, hidden, size);
-    k->attention.saved = take(p, saved->vision, 1, 1);
+    k->qkv = mr_memory_take(p, rows, 3 * hidden, size);
+    k->out = mr_memory_take(p, rows, hidden, size);
+    k->attention.saved = mr_memory_take(p, saved->vision, 1, 1);
     plan_normed(m, p, &k->norm2, rows, false, false);
-    k->wide = take(p, rows, 4 * hidden, size);
-    k->active = m->keeps[MR_BT_IMAGE] ? take(p, rows, 4 * hidden, size) : k->wide;
+    k->wide = mr_memory_take(p, rows, 4 * hidden, size);
+    k->active = m->keeps[MR_BT_IMAGE] ? mr_memory_take(p, rows, 4 * hidden, size) : k->wide;
 }
 
 /* ---- towers --------------------------------------------------------------------------------------------------- */
@@ -149,13 +124,13 @@ typedef struct part {
     size_t start, end;
 } part;
 
-static void end_part(piece *p, part *at, bool keeps)
+static void end_part(mr_memory_plan *p, part *at, bool keeps)
 {
     at->end = p->used > at->end ? p->used : at->end;
     p->used = keeps ? p->used : at->start;
 }
 
-static void plan_text(mr_bt *m, piece *p, const mr_bt_saved *saved)
+static void plan_text(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
 {
     const mr_model_config *c = &m->config;
     size_t rows = m->batch * m->tokens[MR_BT_TEXT];
@@ -164,7 +139,7 @@ static void plan_text(mr_bt *m, piece *p, const mr_bt_saved *saved)
     for (size_t i = 0; i < c->layers; i++) {
         bool read = m->training && !keeps && i + 1 >= m->split;     /* a transform learns from it */
         m->text[i] = (mr_bt_kept_layer){.side = MR_BT_TEXT, .site = 1 + MR_BT_SITES * (uint32_t)i};
-        m->text[i].norm.y = read ? take(p, rows, c->hidden, mr_bt_type_size(c->compute)) : NULL;
+        m->text[i].norm.y = read ? mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute)) : NULL;
     }
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
@@ -174,13 +149,13 @@ static void plan_text(mr_bt *m, piece *p, const mr_bt_saved *saved)
     p->used = at.end;
 }
 
-static void plan_vision(mr_bt *m, piece *p, const mr_bt_saved *saved)
+static void plan_vision(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
 {
     const mr_model_config *c = &m->config;
-    size_t size = mr_bt_type_size(c->compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
-    m->pixels = take(p, rows - m->batch, (size_t)3 * c->patch * c->patch, size);
+    size_t size = mr_type_size(c->compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
+    m->pixels = mr_memory_take(p, rows - m->batch, (size_t)3 * c->patch * c->patch, size);
     plan_normed(m, p, &m->pre, rows, false, true);
-    m->last_total = take(p, rows, c->hidden, size);
+    m->last_total = mr_memory_take(p, rows, c->hidden, size);
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
         plan_block(m, p, &m->vision[i], saved);
@@ -190,7 +165,7 @@ static void plan_vision(mr_bt *m, piece *p, const mr_bt_saved *saved)
     p->used = at.end;
 }
 
-static void plan_bridge(mr_bt *m, piece *p, unsigned side, size_t j)
+static void plan_bridge(mr_bt *m, mr_memory_plan *p, unsigned side, size_t j)
 {
     mr_bt_bridge *b = &m->bridge[side][j];
     size_t rows = m->batch * m->tokens[side], next = m->split + j;
@@ -203,7 +178,7 @@ static void plan_bridge(mr_bt *m, piece *p, unsigned side, size_t j)
 }
 
 /* Bridges stand first: they are written while the cross layers before them are read. */
-static void plan_cross(mr_bt *m, piece *p, const mr_bt_saved *saved)
+static void plan_cross(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
 {
     const mr_model_config *c = &m->config;
     part at = {.start = p->used};
@@ -223,44 +198,44 @@ static void plan_cross(mr_bt *m, piece *p, const mr_bt_saved *saved)
 
 /* ---- the rest ------------------------------------------------------------------------------------------------- */
 
-static void plan_heads(mr_bt *m, piece *p)
+static void plan_heads(mr_bt *m, mr_memory_plan *p)
 {
     const mr_model_config *c = &m->config;
-    size_t size = mr_bt_type_size(c->compute);
+    size_t size = mr_type_size(c->compute);
     for (unsigned side = 0; side < 2; side++) {
-        m->first[side] = take(p, m->batch, c->hidden, size);
-        m->head_x[side] = take(p, m->batch, c->hidden, size);
+        m->first[side] = mr_memory_take(p, m->batch, c->hidden, size);
+        m->head_x[side] = mr_memory_take(p, m->batch, c->hidden, size);
     }
-    m->pooler = take(p, m->batch, 2 * (size_t)c->hidden, size);
-    m->pooled = take(p, m->batch, 2 * (size_t)c->hidden, size);
+    m->pooler = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
+    m->pooled = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
     for (unsigned i = 0; i < 3; i++)
-        m->head_y[i] = take(p, m->batch, c->embed, sizeof(float));
+        m->head_y[i] = mr_memory_take(p, m->batch, c->embed, sizeof(float));
 }
 
-static void plan_back(mr_bt *m, piece *p, size_t most)
+static void plan_back(mr_bt *m, mr_memory_plan *p, size_t most)
 {
     const mr_model_config *c = &m->config;
-    size_t size = mr_bt_type_size(c->compute), wide = 4 * (size_t)c->hidden;
-    m->d_wide = take(p, most, c->mlp > wide ? c->mlp : wide, size);
+    size_t size = mr_type_size(c->compute), wide = 4 * (size_t)c->hidden;
+    m->d_wide = mr_memory_take(p, most, c->mlp > wide ? c->mlp : wide, size);
     for (unsigned side = 0; side < 2; side++) {
         size_t rows = m->batch * m->tokens[side];
-        m->d_stream[side] = m->learns[side] ? take(p, rows, c->hidden, size) : NULL;
-        m->d_cross[side] = take(p, rows, c->hidden, size);
-        m->d_spare[side] = take(p, rows, c->hidden, size);
-        m->d_other[side] = take(p, rows, c->hidden, size);
-        m->d_head_x[side] = take(p, m->batch, c->hidden, size);
-        m->d_few[side] = take(p, m->batch, c->hidden, size);
+        m->d_stream[side] = m->learns[side] ? mr_memory_take(p, rows, c->hidden, size) : NULL;
+        m->d_cross[side] = mr_memory_take(p, rows, c->hidden, size);
+        m->d_spare[side] = mr_memory_take(p, rows, c->hidden, size);
+        m->d_other[side] = mr_memory_take(p, rows, c->hidden, size);
+        m->d_head_x[side] = mr_memory_take(p, m->batch, c->hidden, size);
+        m->d_few[side] = mr_memory_take(p, m->batch, c->hidden, size);
     }
-    m->d_pooled = take(p, m->batch, 2 * (size_t)c->hidden, size);
+    m->d_pooled = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
     for (unsigned i = 0; i < 3; i++)
-        m->d_head_y[i] = take(p, m->batch, c->embed, size);
-    m->d_scale = take(p, 1, 1, sizeof(float));
+        m->d_head_y[i] = mr_memory_take(p, m->batch, c->embed, size);
+    m->d_scale = mr_memory_take(p, 1, 1, sizeof(float));
 }
 
 bool mr_bt_plan(mr_bt *m, const mr_bt_saved *saved)
 {
     const mr_model_config *c = &m->config;
-    piece p = {.base = m->memory};
+    mr_memory_plan p = {.base = m->memory};
     size_t most = c->text > m->tokens[MR_BT_IMAGE] ? c->text : m->tokens[MR_BT_IMAGE];
     m->tokens[MR_BT_TEXT] = c->text;
     if (__builtin_mul_overflow(m->batch, most, &most))
@@ -269,7 +244,7 @@ bool mr_bt_plan(mr_bt *m, const mr_bt_saved *saved)
     plan_vision(m, &p, saved);
     plan_cross(m, &p, saved);
     plan_heads(m, &p);
-    m->branch = take(&p, most, c->hidden, mr_bt_type_size(c->compute));
+    m->branch = mr_memory_take(&p, most, c->hidden, mr_type_size(c->compute));
     if (m->training)
         plan_back(m, &p, most);
     m->bytes = p.used;

@@ -69,7 +69,7 @@ static void norm_stream(mr_bt *m, size_t i)
 /* q, k and v of a row stand side by side. */
 static void attend(mr_bt *m, mr_bt_kept_block *k)
 {
-    size_t one = m->config.hidden * mr_bt_type_size(m->config.compute);
+    size_t one = m->config.hidden * mr_type_size(m->config.compute);
     mr_attention shape = mr_bt_block_attention(m, m->in.count);
     shape.q = k->qkv;
     shape.k = (uint8_t *)k->qkv + one;
@@ -103,7 +103,7 @@ void mr_bt_vision_back(mr_bt *m, size_t i)
     const mr_device_card *card = m->device->card;
     const mr_bt_block *at = &m->layout.vision[i];
     const mr_bt_kept_block *k = &m->vision[i];
-    size_t rows = mr_bt_rows(m, MR_BT_IMAGE), one = m->config.hidden * mr_bt_type_size(m->config.compute);
+    size_t rows = mr_bt_rows(m, MR_BT_IMAGE), one = m->config.hidden * mr_type_size(m->config.compute);
     void *d = m->d_stream[MR_BT_IMAGE];
     uint8_t *d_qkv = m->d_wide;
     const mr_attention_back back = {.forward = &k->attention, .d_out = m->branch, .d_q = d_qkv, .d_k = d_qkv + one,

@@ -41,7 +41,7 @@ static const char help[] =
     "Prints for each sample of a split its number, source path, label and the classes that a trained model finds "
     "likeliest, with probabilities.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet "
     "by name, in whatever order the dataset has them.  A model of pictures and words finds for each sample's words the "
-    "nearest pictures of the split."
+    "nearest pictures of the split; samples without words are left out."
     "\vExamples:\n"
     "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
     "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n"
@@ -64,6 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             mr_cli_misuse(state, "--format %s: use csv or json", arg);
         break;
     case OPT_FIND:
+        q->asked.find = true;
         q->asked.words = strcmp(arg, "words") == 0;
         if (!q->asked.words && strcmp(arg, "images") != 0)
             mr_cli_misuse(state, "--find %s: use images or words", arg);
@@ -184,8 +185,9 @@ static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
     q->model = t;
-    if (q->asked.embeddings || q->asked.words)
-        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words", t->path);
+    if (q->asked.embeddings || q->asked.find)
+        return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
+                       t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
     if (!q->order)
         return mr_fail_memory(err, "predicting");

@@ -35,10 +35,11 @@ typedef struct prediction {
 static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_error *err)
 {
     const mr_pairs *pairs = &p->t->pairs;
-    uint64_t sample = p->gallery.samples[row].sample;
+    const mr_gallery_sample *s = &p->gallery.samples[row];
+    uint64_t key = mr_feed_key(0, 0, s->item);      /* as evaluation draws, whose seed is 0 */
     mr_meta_facts facts;
     size_t count = 0;
-    mr_status status = mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, sample, view, err);
+    mr_status status = mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, s->sample, view, err);
     p->at[row][0] = p->names.len;
     if (status == MR_OK)
         status = mr_meta_scan(view->meta, view->meta_len, &facts, &p->names, err);
@@ -46,8 +47,7 @@ static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_er
     if (status == MR_OK)
         status = mr_captions_count(pairs->column, view->meta, view->meta_len, &count, err);
     if (status == MR_OK && count)
-        status = mr_captions_get(pairs->column, view->meta, view->meta_len, (size_t)(mr_feed_key(0, 0, sample) % count), &p->names,
-                                 err);
+        status = mr_captions_get(pairs->column, view->meta, view->meta_len, (size_t)(key % count), &p->names, err);
     p->at[row][2] = p->names.len;
     return status;
 }

@@ -14,8 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_plan.h"
+
 enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 };        /* the sides, PICTURE and BOTH, are what columns are of */
-enum { ALIGN = 256 };               /* as in vit_plan.c */
+
+enum { NUMBER = 4 };                 /* bytes: of a float, of an int32_t */
 
 static const float eps = 1e-12F;    /* of torch's normalize() */
 
@@ -31,7 +34,7 @@ struct mr_contrast {
     size_t batch, embed, columns;   /* columns: world * batch */
     unsigned world;
     bool training, overflow;
-    uint64_t bytes;
+    size_t bytes;
     void *memory;                   /* what follows, on the device */
     float *y[KINDS], *lengths[KINDS], *losses;
     float *products, *logits;       /* [batch, columns]; the products give way to gradients */
@@ -52,40 +55,29 @@ typedef struct columns {            /* what the rows of this rank are held again
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
-/* 4 bytes a number; NULL while only counted. */
-static void *take(mr_contrast *c, size_t rows, size_t width)
-{
-    uint64_t bytes, at = c->bytes;
-    if (__builtin_mul_overflow(rows, width, &bytes) || __builtin_mul_overflow(bytes, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, ALIGN - 1, &bytes) ||
-        __builtin_add_overflow(c->bytes, bytes / ALIGN * ALIGN, &c->bytes)) {
-        c->overflow = true;
-        return NULL;
-    }
-    return c->memory ? (uint8_t *)c->memory + at : NULL;
-}
-
 /* The same walk counts the bytes and hands out the pointers. */
 static void plan(mr_contrast *c)
 {
-    c->bytes = 0;
+    mr_memory_plan p = {.base = c->memory};
     c->overflow = __builtin_mul_overflow(c->batch, (size_t)c->world, &c->columns);
     for (int i = 0; i < KINDS; i++) {
-        c->y[i] = take(c, c->batch, c->embed);
-        c->lengths[i] = take(c, c->batch, 1);
+        c->y[i] = mr_memory_take(&p, c->batch, c->embed, NUMBER);
+        c->lengths[i] = mr_memory_take(&p, c->batch, 1, NUMBER);
     }
-    c->losses = take(c, c->batch, 1);
-    c->products = take(c, c->batch, c->columns);
-    c->logits = take(c, c->batch, c->columns);
-    c->labels = take(c, c->columns, 1);
+    c->losses = mr_memory_take(&p, c->batch, 1, NUMBER);
+    c->products = mr_memory_take(&p, c->batch, c->columns, NUMBER);
+    c->logits = mr_memory_take(&p, c->batch, c->columns, NUMBER);
+    c->labels = mr_memory_take(&p, c->columns, 1, NUMBER);
     for (int i = 0; c->training && i < SIDES; i++) {
-        c->d_y[i] = take(c, c->batch, c->embed);
-        c->d_side[i] = take(c, c->columns, c->embed);
+        c->d_y[i] = mr_memory_take(&p, c->batch, c->embed, NUMBER);
+        c->d_side[i] = mr_memory_take(&p, c->columns, c->embed, NUMBER);
     }
     for (int i = 0; c->world > 1 && i < SIDES; i++)
-        c->joined[i] = take(c, c->columns, c->embed);
-    c->weights = c->world > 1 ? take(c, c->columns, 1) : NULL;
-    c->groups = c->world > 1 ? take(c, c->columns, 1) : NULL;
+        c->joined[i] = mr_memory_take(&p, c->columns, c->embed, NUMBER);
+    c->weights = c->world > 1 ? mr_memory_take(&p, c->columns, 1, NUMBER) : NULL;
+    c->groups = c->world > 1 ? mr_memory_take(&p, c->columns, 1, NUMBER) : NULL;
+    c->overflow = c->overflow || p.overflow;
+    c->bytes = p.used;
 }
 
 size_t mr_contrast_row(size_t embed)
@@ -118,11 +110,11 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
     *c = (mr_contrast){.device = d, .batch = batch, .embed = embed, .world = world, .training = training};
     plan(c);
     mr_status status = MR_OK;
-    if (c->overflow || c->columns > INT32_MAX || c->bytes > SIZE_MAX)
+    if (c->overflow || c->columns > INT32_MAX)
         status = mr_fail(err, MR_MISUSE, "the contrastive head for %zu samples of %u ranks, %zu numbers each: no "
                          "memory is that large; use a smaller batch", batch, world, embed);
     if (status == MR_OK)
-        status = d->card->alloc(d, (size_t)c->bytes, &c->memory, err);
+        status = d->card->alloc(d, c->bytes, &c->memory, err);
     if (status == MR_OK) {
         plan(c);
         c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);

@@ -28,7 +28,7 @@ typedef struct evaluation {
     int32_t *best;
     float *embeddings[MR_EMBEDDINGS];       /* [batch, embed], host */
     mr_buf mine, told;
-    uint64_t steps;
+    uint64_t steps, samples;        /* to be judged */
 } evaluation;
 
 static bool reserve(evaluation *v)
@@ -59,7 +59,10 @@ static mr_status begin(evaluation *v, mr_error *err)
     o.world = mr_ranks_world(e->ranks);
     o.global_batch = (uint64_t)e->batch * o.world;
     o.shuffle = MR_SHUFFLE_NONE;
-    o.tail = MR_TAIL_PARTIAL;
+    v->samples = o.items ? o.item_count : mr_dataset_samples(e->ds, o.split);
+    /* A batch's negatives are its own, so that a short end is not to be shared out: it is cut as if there was one rank,
+     * and what then stands behind the last sample is passed over. */
+    o.tail = e->config->card->text && o.world > 1 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
     o.epochs = 1;
     o.with_meta = e->tell != NULL;
     if (!reserve(v))
@@ -95,11 +98,21 @@ static void keep_pair(evaluation *v, size_t i, size_t length)
     const uint8_t *seen = v->feed.host.seen + i * length;
     while (tokens < length && seen[tokens])
         tokens++;
-    mr_gallery_sample s = {.sample = f->sample, .image = f->hash, .loss = v->losses[i], .weight = f->weight};
+    mr_gallery_sample s = {.sample = f->sample, .item = f->item, .image = f->hash, .loss = v->losses[i],
+                           .weight = f->weight};
     s.text = XXH3_64bits(v->feed.host.tokens + i * length, tokens * sizeof *v->feed.host.tokens);
     for (unsigned k = 0; k < v->kinds; k++)
         rows[k] = v->embeddings[k] + i * embed;
     mr_gallery_add(&v->mine, &s, rows, v->kinds, embed);
+}
+
+/* How many of this rank's samples in this batch are no padding; those stand in front. */
+static size_t unpadded(const evaluation *v, size_t count)
+{
+    uint64_t world = mr_ranks_world(v->e->ranks), rank = mr_ranks_rank(v->e->ranks);
+    uint64_t first = (v->feed.batch->step * world + rank) * v->e->batch;
+    uint64_t rest = first < v->samples ? v->samples - first : 0;
+    return rest < count ? (size_t)rest : count;
 }
 
 static mr_status judge_pairs(evaluation *v, const mr_model_input *in, const mr_model_output *out, mr_error *err)
@@ -121,6 +134,8 @@ static mr_status judge(evaluation *v, const float *values, mr_error *err)
     mr_model_output out;
     double weight;
     mr_status status = mr_feed_next(&v->feed, &in, &weight, err);
+    if (status == MR_OK && v->pairs)
+        in.count = unpadded(v, in.count);
     if (status != MR_OK || in.count == 0)
         return status;
     v->e->config->card->forward(v->e->model, values, &in, &out);

@@ -1,7 +1,7 @@
 /* evaluation.h - a whole split judged by all ranks together, every sample once.
  * Invariant: the result does not depend on the number of ranks: samples are judged one by one and added up in their
  * order, in double.  Only the loss of a model of pictures and words depends on the batches, which hold its negatives
- * (as in the reference): it is that of batches of `batch` samples. */
+ * (as in the reference): it is that of batches of `batch` samples, cut as if there was one rank. */
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
@@ -25,7 +25,7 @@ typedef struct mr_evaluator {
     const mr_model_config *config;
     mr_model *model;
     size_t batch;                   /* samples a rank and step; the model was planned for as many */
-    mr_loader_options loader;       /* split, threads, prefetch, transform, on_bad ...; the rest is set here */
+    mr_loader_options loader;       /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
     const int32_t *classes;         /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
     const mr_feed_text *text;       /* of a model of pictures and words */
     mr_gallery *gallery;            /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */

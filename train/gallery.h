@@ -9,7 +9,7 @@
 enum { MR_OF_TEXT = 0, MR_OF_IMAGE, MR_OF_BOTH, MR_EMBEDDINGS };
 
 typedef struct mr_gallery_sample {  /* travels between ranks as it is */
-    uint64_t sample;                /* number in the split */
+    uint64_t sample, item;          /* number in the split, and in the list that was judged (chance is keyed by it) */
     uint64_t image, text;           /* XXH3-64 of the picture's bytes, and of the text's tokens */
     float loss, weight;
 } mr_gallery_sample;

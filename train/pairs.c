@@ -116,10 +116,53 @@ mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, co
     return status;
 }
 
+/* ---- what is judged ----------------------------------------------------------------------------------------------- */
+
+/* A sample whose meta cannot be read counts as one with words. */
+static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
+                           bool *has, mr_error *err)
+{
+    size_t count = 0;
+    mr_error why;
+    mr_status status = mr_dataset_read_meta(ds, split, n, view, &why);
+    if (status == MR_OK)
+        status = mr_captions_count(p->column, view->meta, view->meta_len, &count, &why);
+    *has = status != MR_OK || count > 0;
+    if (status == MR_OK || status == MR_BAD_DATA || status == MR_BAD_SAMPLE)
+        return MR_OK;
+    if (err)
+        *err = why;
+    return status;
+}
+
+mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err)
+{
+    uint64_t samples = mr_dataset_samples(ds, split), *list = mr_alloc(samples ? samples : 1, sizeof *list), count = 0;
+    mr_sample_view view = {0};
+    mr_status status = list ? MR_OK : mr_fail_memory(err, "listing captions");
+    for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
+        bool has = false;
+        status = has_words(p, ds, split, n, &view, &has, err);
+        if (has)
+            list[count++] = n;
+    }
+    mr_sample_view_free(&view);
+    if (status == MR_OK && samples && !count)
+        status = mr_fail(err, MR_MISUSE, "split \"%s\": no sample has words in \"%s\"; name another split, or another "
+                         "--text-column", split, p->column);
+    free(p->judged);
+    p->judged = status == MR_OK && count < samples ? list : NULL;
+    p->judged_count = p->judged ? count : 0;
+    if (!p->judged)
+        free(list);
+    return status;
+}
+
 void mr_pairs_close(mr_pairs *p)
 {
     mr_tokenizer_free(p->tokenizer);
     mr_buf_free(&p->file);
     free(p->items);
+    free(p->judged);
     memset(p, 0, sizeof *p);
 }

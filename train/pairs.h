@@ -13,6 +13,7 @@ typedef struct mr_pairs {
     char column[256];
     uint64_t *items, item_count;    /* --expand-captions: a sample for each of its captions; NULL: not */
     uint64_t without;               /* samples without one, then left out */
+    uint64_t *judged, judged_count; /* mr_pairs_judge(): samples of the split to judge by; NULL: all of them */
     mr_feed_text text;              /* of the above */
 } mr_pairs;
 
@@ -25,6 +26,9 @@ mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr
  * MR_MISUSE: there is no such column, the message names those there are. */
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
                         bool expand, bool groups, mr_error *err);
+/* Finds what of a split can be judged: samples without words are no pairs, and left out.  Damaged ones are for the
+ * loader to find.  MR_MISUSE: none has words. */
+mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err);
 void mr_pairs_close(mr_pairs *p);   /* a zeroed one is fine */
 
 /* How such models see pictures, in training as in evaluation: short side to `size`, bicubic, in floats, the middle, as

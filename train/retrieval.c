@@ -94,8 +94,10 @@ static size_t others_in_front(const mr_gallery *g, size_t r, const float *scores
 static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_gallery *g, unsigned from, unsigned to,
                              uint64_t found[MR_RECALLS], mr_error *err)
 {
-    uint64_t world = mr_ranks_world(ranks), rank = mr_ranks_rank(ranks);
-    size_t begin = (size_t)(g->count * rank / world), end = (size_t)(g->count * (rank + 1) / world);
+    /* Whole blocks are shared out: in which block a row is compared may show in the last bit of its scores. */
+    uint64_t world = mr_ranks_world(ranks), rank = mr_ranks_rank(ranks), blocks = (g->count + BLOCK - 1) / BLOCK;
+    size_t begin = (size_t)(blocks * rank / world) * BLOCK, end = (size_t)(blocks * (rank + 1) / world) * BLOCK;
+    end = end < g->count ? end : g->count;
     search s;
     mr_status status = open_search(d, g, to, &s, err);
     if (status != MR_OK)

@@ -75,7 +75,7 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
     if (status == MR_OK)
         status = mr_pairs_open(&t->pairs, t->ds, split, q->text_column ? q->text_column : column ? column : "",
                                t->checkpoint.model.text, false, false, err);
-    return status;
+    return status == MR_OK ? mr_pairs_judge(&t->pairs, t->ds, split, err) : status;
 }
 
 static mr_status map_classes(const mr_trained_request *q, mr_trained *t, mr_error *err)
@@ -166,7 +166,8 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
     t->evaluator = (mr_evaluator){
         .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
         .batch = q->batch, .classes = t->classes, .text = &t->pairs.text,
-        .loader = {.split = split, .threads = threads, .transform = transform,
+        .loader = {.split = split, .items = t->pairs.judged, .item_count = t->pairs.judged_count, .threads = threads,
+                   .transform = transform,
                    .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad,
                    .max_pixels = q->max_pixels},
     };

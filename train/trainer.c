@@ -39,22 +39,26 @@ static mr_status peers_status(const mr_trainer *t, mr_error *err)
     return t->peers.status;
 }
 
-static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, mr_error *err)
+/* The next micro-batch.  With other ranks' negatives all go on or none does: `before` is what went wrong on this rank
+ * since they agreed last, of which the others, who would wait for its negatives, know nothing. */
+static mr_status next(mr_trainer *t, mr_status before, mr_model_input *in, double *weight, mr_error *err)
 {
-    double weight;
+    mr_status status = before == MR_OK ? mr_feed_next(&t->feed, in, weight, err) : before;
+    return t->peers.all ? mr_ranks_agree(t->ranks, status, err) : status;
+}
+
+static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, double weight, mr_error *err)
+{
     mr_model_output out;
-    mr_status status = mr_feed_next(&t->feed, in, &weight, err);
     bool gather = t->peers.all != NULL;
-    if (gather)                         /* a rank that fails must not leave the others waiting for its negatives */
-        status = mr_ranks_agree(t->ranks, status, err);
-    if (status == MR_OK && in->count == 0 && gather)
+    if (in->count == 0 && gather)
         mr_peers_idle(&t->peers, true);
-    if (status != MR_OK || in->count == 0)
-        return status == MR_OK ? peers_status(t, err) : status;
+    if (in->count == 0)
+        return peers_status(t, err);
     in->training = true;
     in->peers = gather ? &t->peers : NULL;
     t->config.card->forward(t->model, t->values, in, &out);
-    status = peers_status(t, err);
+    mr_status status = peers_status(t, err);
     if (status != MR_OK)
         return status;
     t->device->card->download(t->device, u->losses, out.losses, in->count * sizeof *u->losses);
@@ -80,13 +84,17 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     if (status != MR_OK && err)
         *err = u->words;
     t->device->card->zero(t->device, gradients, t->params.total * sizeof *gradients);
-    for (uint64_t micro = 1; status == MR_OK; micro++) {
-        status = forward(t, u, &in, err);
-        bool last = micro == t->settings->grad_accum ||
-                    (status == MR_OK && t->feed.batch->step + 1 == t->steps);      /* an update ends with its epoch */
-        if (status != MR_OK || last)
+    for (uint64_t micro = 1; ; micro++) {
+        double weight = 0;
+        status = next(t, status, &in, &weight, err);
+        if (status != MR_OK)
             break;
-        if (in.count)
+        status = forward(t, u, &in, weight, err);
+        bool last = micro == t->settings->grad_accum ||
+                    t->feed.batch->step + 1 == t->steps;        /* an update ends with its epoch */
+        if (last || (status != MR_OK && !t->peers.all))
+            break;
+        if (status == MR_OK && in.count)
             t->config.card->backward(t->model, t->values, gradients, NULL, NULL);
     }
     u->numbers[STOP] = signalled;
@@ -123,13 +131,15 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     mr_evaluator e = {
         .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
-        .loader = {.split = t->eval_split, .threads = t->threads, .prefetch = (unsigned)s->prefetch,
+        .loader = {.split = t->eval_split, .items = t->pairs.judged, .item_count = t->pairs.judged_count,
+                   .threads = t->threads, .prefetch = (unsigned)s->prefetch,
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
                    .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad,
                    .max_pixels = s->max_pixels},
         .text = &t->pairs.text,
     };
     mr_evaluation result;
+    e.loader.transform.libjpeg = s->decoder[0] == 'l';
     mr_status status = mr_evaluate(&e, t->values, &result, err);
     if (status != MR_OK)
         return status;
@@ -256,7 +266,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         mr_loader_spent spent = mr_loader_time(t->feed.loader);
         double work = spent.reading + spent.decoding;
         mr_journal_end last = {
-            .dataset = t->settings->dataset, .pairs = t->config.card->text, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+            .dataset = t->settings->dataset, .pairs = t->config.card->text,
+            .best_accuracy = t->best_accuracy, .best_update = t->best_update,
             .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
         };
         status = mr_journal_finish(t->journal, &last, err);

@@ -47,6 +47,8 @@ typedef struct mr_trainer {
 
 /* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
+/* Its part for the model: config, tokenizer, params. */
+mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
 /* Model, values, optimizer, exchange, loader.  Collective. */
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 /* Runs to the end, to --stop-after or to the first SIGINT or SIGTERM (*stopped: which).  Collective. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "contrast.h"
@@ -30,20 +31,28 @@ static mr_status restore(mr_trainer *t, mr_error *err)
     return status;
 }
 
+/* Said before a second's work on start values.  Weights as the hub keeps them may be a folder. */
+static mr_status look_at_pretrained(const mr_trainer *t, mr_error *err)
+{
+    const char *path = t->settings->pretrained;
+    struct stat st;
+    int fd = -1;
+    if (t->config.card->describe && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return MR_OK;
+    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 static mr_status begin_values(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     const mr_device_card *card = t->device->card;
     size_t bytes = t->params.total * sizeof(float);
-    int fd = -1;
-    mr_status status = MR_OK;
-    if (*s->pretrained && !t->restored)         /* is said before a second's work on start values */
-        status = mr_file_open(AT_FDCWD, s->pretrained, true, &fd, NULL, err);
-    if (status != MR_OK)
-        return status;
-    if (fd >= 0)
-        close(fd);
-    status = card->alloc(t->device, bytes, (void **)&t->values, err);
+    mr_status status = *s->pretrained && !t->restored ? look_at_pretrained(t, err) : MR_OK;
+    if (status == MR_OK)
+        status = card->alloc(t->device, bytes, (void **)&t->values, err);
     if (status != MR_OK || t->restored)
         return status;
     float *start = card->host_memory ? t->values : mr_alloc(t->params.total, sizeof *start);

@@ -10,12 +10,11 @@
 #include "pool.h"
 #include "schedule.h"
 #include "text.h"
-#include "tokenizer.h"
 #include "trainer.h"
 
 typedef unsigned long long ull;
 
-enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500, DEFAULT_IMAGE = 224 };
+enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500 };
 
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 {
@@ -73,6 +72,12 @@ static mr_status resume(mr_trainer *t, mr_error *err)
     return mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
 }
 
+/* The samples that a loss is held against: what is learned depends on it. */
+static uint64_t negatives(const mr_trainer *t)
+{
+    return t->settings->batch * (t->settings->gather_negatives ? mr_ranks_world(t->ranks) : 1);
+}
+
 static mr_status same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err)
 {
     const json_t *facts = t->restored->facts;
@@ -81,6 +86,11 @@ static mr_status same_run(const mr_trainer *t, uint64_t global, const char *dige
     if (kept != global)
         return mr_fail(err, MR_MISUSE, "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples an "
                        "update; choose --batch and --grad-accum so that the product is that again", (ull)global, (ull)kept);
+    const json_t *among = json_object_get(facts, "negatives");
+    if (among && t->restored->model.card->text && (uint64_t)json_integer_value(among) != negatives(t))
+        return mr_fail(err, MR_MISUSE, "%s is %llu, and the negatives of this run are those of %llu samples; choose "
+                       "that, and --grad-accum to fit", t->settings->gather_negatives ? "--batch x ranks" : "--batch",
+                       (ull)negatives(t), (ull)json_integer_value(among));
     if (!dataset || strcmp(dataset, digest) != 0)
         return mr_fail(err, MR_MISUSE, "%s: is not the dataset this run was begun with (digest %.16s..., then %.16s...)",
                        t->settings->dataset, digest, dataset ? dataset : "unknown");
@@ -113,99 +123,6 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     return MR_OK;
 }
 
-/* What the options say of the model's sizes, over what its name or its file says. */
-static mr_status override(const mr_settings *s, mr_model_config *c, mr_error *err)
-{
-    const struct {
-        uint64_t asked;
-        uint32_t *field;
-    } sizes[] = {{s->image_size, &c->image}, {s->patch, &c->patch}, {s->hidden, &c->hidden}, {s->layers, &c->layers},
-                 {s->heads, &c->heads}, {s->mlp, &c->mlp}, {s->cross_layers, &c->cross_layers}, {s->embed, &c->embed}};
-    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
-        if (sizes[i].asked > 1 << 20)
-            return mr_fail(err, MR_MISUSE, "a model's size of %llu is beyond reason", (ull)sizes[i].asked);
-        if (sizes[i].asked)
-            *sizes[i].field = (uint32_t)sizes[i].asked;
-    }
-    if (!c->card->text && (s->cross_layers || s->embed || *s->config || *s->tokenizer || *s->text_column))
-        return mr_fail(err, MR_MISUSE, "--model %s: learns from labels alone; --cross-layers, --embed, --config, --tokenizer "
-                       "and --text-column are for bridgetower", s->model);
-    return MR_OK;
-}
-
-/* A shape of one's own has the vocabulary of its tokenizer, and positions for its texts. */
-static mr_status fit_words(mr_trainer *t, mr_model_config *c, mr_error *err)
-{
-    const mr_settings *s = t->settings;
-    uint32_t vocab = t->pairs.tokenizer ? mr_tokenizer_size(t->pairs.tokenizer) : c->vocab;
-    if (s->max_text < 2 || s->max_text > 1 << 16)
-        return mr_fail(err, MR_MISUSE, "--max-text %llu: expected 2 to 65536", (ull)s->max_text);
-    c->text = (uint32_t)s->max_text;
-    c->vocab = c->vocab ? c->vocab : vocab;
-    c->positions = c->positions ? c->positions : c->text + 2;
-    c->embed = c->embed ? c->embed : c->hidden;
-    c->norm_eps = c->norm_eps > 0 ? c->norm_eps : 1e-5;
-    c->logit_scale = c->logit_scale > 0 ? c->logit_scale : 2.6592;      /* of the hub's large configuration */
-    if (vocab > c->vocab)
-        return mr_fail(err, MR_MISUSE, "--tokenizer: has %u tokens, and the model a vocabulary of %u; take the tokenizer "
-                       "that the model was made with", vocab, c->vocab);
-    c->frozen = strcmp(s->freeze, "images") == 0 ? MR_FROZEN_IMAGES : strcmp(s->freeze, "text") == 0 ? MR_FROZEN_TEXT
-                : s->freeze[0] == 'b' ? MR_FROZEN_IMAGES | MR_FROZEN_TEXT : 0;
-    return MR_OK;
-}
-
-/* The course of the reference's run_bridgetower.py, where the user names no other. */
-static mr_status suit_words(mr_settings *s, mr_model_config *c, mr_error *err)
-{
-    static const char *const course[][2] = {
-        {"optimizer", "adamw"}, {"adam-eps", "1e-6"}, {"lr", "1e-5"}, {"decay", "linear"}, {"warmup", "0"},
-    };
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(course) && status == MR_OK; i++)
-        status = mr_settings_suit(s, course[i][0], course[i][1], err);
-    if (s->given.dropout || !*s->config)
-        c->dropout = c->attention_dropout = s->dropout;
-    s->dropout = c->dropout;
-    return status;
-}
-
-static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
-{
-    mr_settings *s = t->settings;
-    mr_status status = mr_model_find(s->model, c, err);
-    if (status == MR_OK && *s->config && c->card->configure)
-        status = c->card->configure(s->config, c, err);
-    if (status == MR_OK)
-        status = override(s, c, err);
-    if (status != MR_OK)
-        return status;
-    c->dropout = c->card->text ? c->dropout : s->dropout;
-    if (!c->card->text) {
-        c->image = c->image ? c->image : DEFAULT_IMAGE;
-        c->classes = (uint32_t)t->manifest->class_count;
-        return MR_OK;
-    }
-    if (!(s->plan && c->vocab && !*s->tokenizer))       /* a plan needs no more than the vocabulary's size */
-        status = mr_pairs_tokenizer(s, &t->pairs, err);
-    if (status == MR_OK)
-        status = fit_words(t, c, err);
-    return status == MR_OK ? suit_words(s, c, err) : status;
-}
-
-static mr_status shape(mr_trainer *t, mr_error *err)
-{
-    mr_status status = MR_OK;
-    if (!t->restored)
-        status = new_shape(t, &t->config, err);
-    else
-        t->config = t->restored->model;
-    if (status == MR_OK && t->restored && t->config.card->text)
-        status = mr_pairs_restore(&t->restored->tokenizer, t->settings->output, &t->pairs, err);
-    if (status == MR_OK)
-        status = t->config.card->check(&t->config, err);
-    return status == MR_OK ? t->config.card->params(&t->config, &t->params, err) : status;
-}
-
 static mr_status words(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -216,7 +133,13 @@ static mr_status words(mr_trainer *t, mr_error *err)
     if (status == MR_OK)
         mr_buf_printf(&t->said, "Words from %s, up to %u tokens of each\n", t->pairs.column, t->config.text);
     if (status == MR_OK && t->pairs.without)
-        mr_buf_printf(&t->said, "%llu samples without a caption are left out\n", (ull)t->pairs.without);
+        mr_buf_printf(&t->said, "%llu sample%s without a caption %s left out\n", (ull)t->pairs.without,
+                      t->pairs.without == 1 ? "" : "s", t->pairs.without == 1 ? "is" : "are");
+    if (status == MR_OK && t->eval_split)
+        status = mr_pairs_judge(&t->pairs, t->ds, t->eval_split, err);
+    if (status == MR_OK && t->pairs.judged)
+        mr_buf_printf(&t->said, "%s is judged by %llu of its samples, the others have no caption\n", t->eval_split,
+                      (ull)t->pairs.judged_count);
     return status;
 }
 
@@ -292,7 +215,8 @@ static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr
                          (json_int_t)mr_ranks_world(t->ranks));
     bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
     if (ok && t->config.card->text)
-        ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0;
+        ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0 &&
+             json_object_set_new(t->facts, "negatives", json_integer((json_int_t)negatives(t))) == 0;
     return ok ? MR_OK : mr_fail_memory(err, "describing the run");
 }
 
@@ -327,7 +251,7 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     uint64_t global = settings->batch * settings->grad_accum * mr_ranks_world(ranks);
     status = t->restored ? same_run(t, global, digest, err) : MR_OK;
     if (status == MR_OK)
-        status = shape(t, err);
+        status = mr_trainer_shape(t, err);
     if (status == MR_OK)
         status = find_splits(t, &train, err);
     if (status == MR_OK)

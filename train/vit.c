@@ -145,7 +145,7 @@ static void classify_back(mr_vit *m, const float *values, float *gradients)
     card->norm_back(m->device, &norm);
     if (kept < m->tokens)
         return;
-    card->zero(m->device, m->d_stream, count * m->tokens * c->hidden * mr_vit_type_size(c->compute));
+    card->zero(m->device, m->d_stream, count * m->tokens * c->hidden * mr_type_size(c->compute));
     card->rows(m->device, &first);
 }
 

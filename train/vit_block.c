@@ -159,7 +159,7 @@ static void attend_back(mr_vit *m, const float *values, float *gradients, size_t
     mr_vit_block *b = &m->blocks[i];
     const mr_vit_places *at = &m->layout.blocks[i];
     size_t rows = m->in.count * m->tokens, few = m->in.count * b->kept;
-    size_t one = m->batch * m->tokens * m->config.hidden * mr_vit_type_size(m->config.compute);
+    size_t one = m->batch * m->tokens * m->config.hidden * mr_type_size(m->config.compute);
     uint8_t *d_q = m->d_wide, *d_k = d_q + one, *d_v = d_k + one;
     const mr_attention_back back = {.forward = &b->attention, .d_out = m->branch, .d_q = d_q, .d_k = d_k, .d_v = d_v};
     mr_vit_dense_back(m, values, gradients, &at->out, few, b->attended, d, m->branch, false);

@@ -10,6 +10,7 @@
 #ifndef MR_VIT_PARTS_H
 #define MR_VIT_PARTS_H
 
+#include "memory_plan.h"
 #include "vit.h"
 
 /* Offsets in the flat buffers. */
@@ -89,8 +90,6 @@ typedef struct mr_vit {
 /* Sets all pointers of the model into m->memory; with memory NULL it only counts m->bytes.  saved_all, saved_first:
  * bytes that attention keeps where it has all queries, and one a sample.  False: more bytes than there are addresses. */
 bool mr_vit_plan(mr_vit *m, size_t saved_all, size_t saved_first);
-/* Bytes of one activation. */
-size_t mr_vit_type_size(mr_type type);
 /* The shape of block i's attention for `count` samples, without pointers. */
 mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count);
 

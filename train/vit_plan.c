@@ -6,31 +6,6 @@
  */
 #include "vit_parts.h"
 
-enum { ALIGN = 256 };               /* what accelerators like; more than any vector needs */
-
-typedef struct piece {
-    uint8_t *base;                  /* NULL: only counted */
-    size_t used;
-    bool overflow;
-} piece;
-
-static void *take(piece *p, size_t rows, size_t width, size_t size)
-{
-    size_t bytes, at = p->used;
-    if (__builtin_mul_overflow(rows, width, &bytes) || __builtin_mul_overflow(bytes, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGN - 1, &bytes) ||
-        __builtin_add_overflow(p->used, bytes / ALIGN * ALIGN, &p->used)) {
-        p->overflow = true;
-        return NULL;
-    }
-    return p->base && bytes >= ALIGN ? p->base + at : NULL;
-}
-
-size_t mr_vit_type_size(mr_type type)
-{
-    return type == MR_BF16 ? 2 : sizeof(float);
-}
-
 mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
 {
     const mr_model_config *c = &m->config;
@@ -41,31 +16,31 @@ mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
                           .scale = (float)(1 / __builtin_sqrt((double)head_dim))};
 }
 
-static void plan_block(mr_vit *m, piece *p, size_t i, size_t saved)
+static void plan_block(mr_vit *m, mr_memory_plan *p, size_t i, size_t saved)
 {
     const mr_model_config *c = &m->config;
     mr_vit_block *b = &m->blocks[i];
-    size_t size = mr_vit_type_size(c->compute), rows = m->batch * m->tokens;
+    size_t size = mr_type_size(c->compute), rows = m->batch * m->tokens;
     *b = (mr_vit_block){.attention = mr_vit_attention(m, i, m->batch)};
     b->kept = b->attention.queries;
     size_t few = m->batch * b->kept;
-    b->total_a = take(p, rows, c->hidden, size);
-    b->y_a = take(p, rows, c->hidden, size);
-    b->mean_a = take(p, rows, 1, sizeof(float));
-    b->rstd_a = take(p, rows, 1, sizeof(float));
-    b->seen_total = b->kept < m->tokens ? take(p, few, c->hidden, size) : b->total_a;
-    b->seen_y = b->kept < m->tokens ? take(p, few, c->hidden, size) : b->y_a;
-    b->q = take(p, few, c->hidden, size);
-    b->k = take(p, rows, c->hidden, size);
-    b->v = take(p, rows, c->hidden, size);
-    b->attended = take(p, few, c->hidden, size);
-    b->total_b = take(p, few, c->hidden, size);
-    b->y_b = take(p, few, c->hidden, size);
-    b->wide = take(p, few, c->mlp, size);
-    b->active = m->training ? take(p, few, c->mlp, size) : b->wide;
-    b->mean_b = take(p, few, 1, sizeof(float));
-    b->rstd_b = take(p, few, 1, sizeof(float));
-    b->attention.saved = take(p, saved, 1, 1);
+    b->total_a = mr_memory_take(p, rows, c->hidden, size);
+    b->y_a = mr_memory_take(p, rows, c->hidden, size);
+    b->mean_a = mr_memory_take(p, rows, 1, sizeof(float));
+    b->rstd_a = mr_memory_take(p, rows, 1, sizeof(float));
+    b->seen_total = b->kept < m->tokens ? mr_memory_take(p, few, c->hidden, size) : b->total_a;
+    b->seen_y = b->kept < m->tokens ? mr_memory_take(p, few, c->hidden, size) : b->y_a;
+    b->q = mr_memory_take(p, few, c->hidden, size);
+    b->k = mr_memory_take(p, rows, c->hidden, size);
+    b->v = mr_memory_take(p, rows, c->hidden, size);
+    b->attended = mr_memory_take(p, few, c->hidden, size);
+    b->total_b = mr_memory_take(p, few, c->hidden, size);
+    b->y_b = mr_memory_take(p, few, c->hidden, size);
+    b->wide = mr_memory_take(p, few, c->mlp, size);
+    b->active = m->training ? mr_memory_take(p, few, c->mlp, size) : b->wide;
+    b->mean_b = mr_memory_take(p, few, 1, sizeof(float));
+    b->rstd_b = mr_memory_take(p, few, 1, sizeof(float));
+    b->attention.saved = mr_memory_take(p, saved, 1, 1);
     b->attention.q = b->q;
     b->attention.k = b->k;
     b->attention.v = b->v;
@@ -74,7 +49,7 @@ static void plan_block(mr_vit *m, piece *p, size_t i, size_t saved)
 
 /* Without a way back every block may overwrite the one before: that one's total_b is read only while the four that
  * stand first in a block are written, and these have the same place in every block. */
-static void plan_blocks(mr_vit *m, piece *p, size_t saved_all, size_t saved_first)
+static void plan_blocks(mr_vit *m, mr_memory_plan *p, size_t saved_all, size_t saved_first)
 {
     size_t start = p->used, end = start;
     for (size_t i = 0; i < m->config.layers; i++) {
@@ -90,30 +65,30 @@ static void plan_blocks(mr_vit *m, piece *p, size_t saved_all, size_t saved_firs
 bool mr_vit_plan(mr_vit *m, size_t saved_all, size_t saved_first)
 {
     const mr_model_config *c = &m->config;
-    piece p = {.base = m->memory};
+    mr_memory_plan p = {.base = m->memory};
     m->grid = c->image / c->patch;
     m->tokens = 1 + m->grid * m->grid;
-    size_t size = mr_vit_type_size(c->compute), rows, last;
+    size_t size = mr_type_size(c->compute), rows, last;
     if (__builtin_mul_overflow(m->batch, m->tokens, &rows))
         return false;
     last = c->every_token ? rows : m->batch;
     size_t wide = c->mlp > 3 * (size_t)c->hidden ? c->mlp : 3 * (size_t)c->hidden;
-    m->pixels = take(&p, rows - m->batch, (size_t)c->patch * c->patch * 3, size);
+    m->pixels = mr_memory_take(&p, rows - m->batch, (size_t)c->patch * c->patch * 3, size);
     plan_blocks(m, &p, saved_all, saved_first);
-    m->branch = take(&p, rows, c->hidden, size);
-    m->last_total = take(&p, last, c->hidden, size);
-    m->cls_total = take(&p, m->batch, c->hidden, size);
-    m->encoded = take(&p, m->batch, c->hidden, size);
-    m->mean = take(&p, m->batch, 1, sizeof(float));
-    m->rstd = take(&p, m->batch, 1, sizeof(float));
-    m->logits = take(&p, m->batch, c->classes, sizeof(float));
-    m->losses = take(&p, m->batch, 1, sizeof(float));
-    m->best = take(&p, m->batch, 1, sizeof(int32_t));
+    m->branch = mr_memory_take(&p, rows, c->hidden, size);
+    m->last_total = mr_memory_take(&p, last, c->hidden, size);
+    m->cls_total = mr_memory_take(&p, m->batch, c->hidden, size);
+    m->encoded = mr_memory_take(&p, m->batch, c->hidden, size);
+    m->mean = mr_memory_take(&p, m->batch, 1, sizeof(float));
+    m->rstd = mr_memory_take(&p, m->batch, 1, sizeof(float));
+    m->logits = mr_memory_take(&p, m->batch, c->classes, sizeof(float));
+    m->losses = mr_memory_take(&p, m->batch, 1, sizeof(float));
+    m->best = mr_memory_take(&p, m->batch, 1, sizeof(int32_t));
     if (m->training) {
-        m->d_logits = take(&p, m->batch, c->classes, size);
-        m->d_stream = take(&p, rows, c->hidden, size);
-        m->d_few = take(&p, m->batch, c->hidden, size);
-        m->d_wide = take(&p, rows, wide, size);
+        m->d_logits = mr_memory_take(&p, m->batch, c->classes, size);
+        m->d_stream = mr_memory_take(&p, rows, c->hidden, size);
+        m->d_few = mr_memory_take(&p, m->batch, c->hidden, size);
+        m->d_wide = mr_memory_take(&p, rows, wide, size);
     }
     m->bytes = p.used;
     return !p.overflow;
