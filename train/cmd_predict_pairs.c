@@ -102,6 +102,11 @@ static void add_line(prediction *p, size_t row, const mr_match *matches)
     mr_buf_add_text(&p->out, json ? "]}\n" : "\n");
 }
 
+static size_t at_a_time(size_t left)
+{
+    return left < ROWS ? left : ROWS;
+}
+
 static mr_status print_rows(prediction *p, mr_error *err)
 {
     unsigned from = p->q->words ? MR_OF_IMAGE : MR_OF_TEXT, to = p->q->words ? MR_OF_TEXT : MR_OF_IMAGE;
@@ -109,7 +114,7 @@ static mr_status print_rows(prediction *p, mr_error *err)
     mr_status status = MR_OK;
     print_head(p);
     for (size_t first = 0; first < count && status == MR_OK; first += ROWS) {
-        size_t rows = count - first < ROWS ? count - first : ROWS;
+        size_t rows = at_a_time(count - first);
         status = mr_matches_find(p->t->device, &p->gallery, from, to, first, rows, p->top, p->matches, err);
         mr_buf_clear(&p->out);
         for (size_t i = 0; i < rows && status == MR_OK; i++)

@@ -176,14 +176,19 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 {
     if (!j)
         return MR_OK;
-    const mr_scalar scalars[] = {{e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
-                                 {"test/loss", (float)e->loss}};
+    const double *there = e->recall.text_to_image, *back = e->recall.image_to_text;
+    const mr_scalar scalars[] = {
+        {"test/loss", (float)e->loss}, {e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
+        {"test/text_to_image_recall_at_1", (float)there[0]}, {"test/text_to_image_recall_at_5", (float)there[1]},
+        {"test/text_to_image_recall_at_10", (float)there[2]}, {"test/image_to_text_recall_at_1", (float)back[0]},
+        {"test/image_to_text_recall_at_5", (float)back[1]}, {"test/image_to_text_recall_at_10", (float)back[2]},
+    };
     j->evaluation = *e;
     j->evaluating += e->seconds;
     mr_line_evaluation_json(&j->text, e);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
-        status = add_events(j, e->update, scalars, MR_COUNT(scalars), err);
+        status = add_events(j, e->update, scalars, e->pairs ? MR_COUNT(scalars) : 2, err);
     mr_line_validation(&j->text, e);
     mr_buf_add_text(&j->text, "\n");
     print_text(j);

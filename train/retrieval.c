@@ -10,6 +10,11 @@ enum { BLOCK = 128 };
 
 const unsigned mr_recall_at[MR_RECALLS] = {1, 5, 10};
 
+static size_t at_a_time(size_t left)
+{
+    return left < BLOCK ? left : BLOCK;
+}
+
 typedef struct search {
     mr_device *device;
     const mr_gallery *gallery;
@@ -103,7 +108,7 @@ static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_gallery *g,
     if (status != MR_OK)
         return status;
     for (size_t first = begin; first < end && status == MR_OK; first += BLOCK) {
-        size_t rows = end - first < BLOCK ? end - first : BLOCK;
+        size_t rows = at_a_time(end - first);
         status = score(&s, from, first, rows, err);
         for (size_t i = 0; i < rows && status == MR_OK; i++) {
             size_t others = others_in_front(g, first + i, s.scores + i * g->count);
@@ -171,7 +176,7 @@ mr_status mr_matches_find(mr_device *d, const mr_gallery *g, unsigned from, unsi
     if (status != MR_OK)
         return status;
     for (size_t i = 0; i < count && status == MR_OK; i += BLOCK) {
-        size_t rows = count - i < BLOCK ? count - i : BLOCK;
+        size_t rows = at_a_time(count - i);
         status = score(&s, from, first + i, rows, err);
         for (size_t r = 0; r < rows && status == MR_OK; r++)
             pick(s.scores + r * g->count, g->count, top, out + (i + r) * top);
