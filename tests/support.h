@@ -68,6 +68,8 @@ support_result support_run(const char *const *argv, const support_limits *limits
  * path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped with a
  * message; any other failure fails it with what the script said.  The caller frees the result. */
 support_result support_python(const char *script, const char *const *args, const support_limits *limits);
+/* For those who hold memory: false, with the message, where the other would skip. */
+bool support_python_ran(const char *script, const char *const *args, const support_limits *limits);
 /* The same under mpirun with this many ranks, output of rank 0 and complaints of OpenMPI together; skips the test with a
  * message where mpirun is not installed. */
 support_result support_mpirun(unsigned ranks, const char *const *argv);

@@ -277,7 +277,7 @@ support_result support_mpirun_in(unsigned ranks, const char *const *argv, const 
     return support_run(full, limits);
 }
 
-support_result support_python(const char *script, const char *const *args, const support_limits *limits)
+static support_result ask_python(const char *script, const char *const *args, const support_limits *limits)
 {
     enum { MOST = 16 };
     const char *named = getenv("MILLRACE_PYTHON"), *made = MILLRACE_SOURCE_DIR "/build/hub-venv/bin/python";
@@ -299,10 +299,27 @@ support_result support_python(const char *script, const char *const *args, const
     free(path);
     if (r.status == 77 || r.status == 127) {
         print_message("skipped: no Python has what %s needs (MILLRACE_PYTHON, scripts/hub-venv)\n", script);
+        r.status = 77;
+    } else if (r.status != 0) {
+        fail_msg("%s: %s%s", script, r.out, r.err);
+    }
+    return r;
+}
+
+support_result support_python(const char *script, const char *const *args, const support_limits *limits)
+{
+    support_result r = ask_python(script, args, limits);
+    if (r.status == 77) {
         support_result_free(&r);
         skip();
     }
-    if (r.status != 0)
-        fail_msg("%s: %s%s", script, r.out, r.err);
     return r;
+}
+
+bool support_python_ran(const char *script, const char *const *args, const support_limits *limits)
+{
+    support_result r = ask_python(script, args, limits);
+    bool ran = r.status == 0;
+    support_result_free(&r);
+    return ran;
 }

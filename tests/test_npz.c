@@ -212,10 +212,9 @@ static void test_misuse(void **state)
 
 /* ---- numpy ------------------------------------------------------------------------------------------------------- */
 
-static void numpy(const char *mode, const char *a, const char *b)
+static bool numpy(const char *mode, const char *a, const char *b)
 {
-    support_result r = support_python("npz_numpy.py", (const char *[]){mode, a, b, NULL}, NULL);
-    support_result_free(&r);
+    return support_python_ran("npz_numpy.py", (const char *[]){mode, a, b, NULL}, NULL);
 }
 
 /* One line of an index: "NAME DESCR 2x3". */
@@ -245,10 +244,10 @@ static void test_ours_read_by_numpy(void **state)
     }
     write_all(path, arrays, COUNT);
     assert_int_equal(mkdir(unpacked, 0755), 0);
-    numpy("unpack", path, unpacked);
+    bool ran = numpy("unpack", path, unpacked);
     char *index_path = support_path("%s/index", unpacked);
-    char *index = (char *)support_read(index_path, NULL), *rest = index;
-    for (size_t i = 0; i < COUNT; i++) {
+    char *index = ran ? (char *)support_read(index_path, NULL) : NULL, *rest = index;
+    for (size_t i = 0; ran && i < COUNT; i++) {
         char *raw_path = support_path("%s/%zu.bin", unpacked, i);
         size_t len;
         uint8_t *raw = support_read(raw_path, &len);
@@ -258,19 +257,23 @@ static void test_ours_read_by_numpy(void **state)
         assert_memory_equal(raw, arrays[i].bytes, len);
         free(raw);
         free(raw_path);
-        free(arrays[i].bytes);
     }
+    for (size_t i = 0; i < COUNT; i++)
+        free(arrays[i].bytes);
     free(index);
     free(index_path);
     free(unpacked);
     free(path);
+    if (!ran)
+        skip();
 }
 
 static void test_numpys_read_by_us(void **state)
 {
     static const char *const kinds[] = {"stored", "deflated", "piped"};
     char *dir = *state;
-    numpy("pack", dir, NULL);
+    if (!numpy("pack", dir, NULL))
+        skip();
     for (size_t k = 0; k < MR_COUNT(kinds); k++) {
         char *path = support_path("%s/%s.npz", dir, kinds[k]), *index_path = support_path("%s/index", dir);
         char *index = (char *)support_read(index_path, NULL), *rest = index, *line;

@@ -311,10 +311,9 @@ static void test_parts(void **state)
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
 
-static void python(const char *mode, const char *a, const char *b)
+static bool python(const char *mode, const char *a, const char *b)
 {
-    support_result r = support_python("safetensors_python.py", (const char *[]){mode, a, b, NULL}, NULL);
-    support_result_free(&r);
+    return support_python_ran("safetensors_python.py", (const char *[]){mode, a, b, NULL}, NULL);
 }
 
 /* Every tensor that DIR/PREFIXindex names, against DIR/PREFIXN.bin; how many there are. */
@@ -360,9 +359,10 @@ static void test_ours_read_by_python(void **state)
     char *again = support_path("%s/again.safetensors", unpacked);
     write_tensors(path, tensors, MR_COUNT(tensors));
     assert_int_equal(mkdir(unpacked, 0755), 0);
-    python("unpack", path, unpacked);
-    support_assert_same_file(path, again);
-    for (size_t i = 0; i < MR_COUNT(tensors); i++) {
+    bool ran = python("unpack", path, unpacked);
+    if (ran)
+        support_assert_same_file(path, again);
+    for (size_t i = 0; ran && i < MR_COUNT(tensors); i++) {
         static const size_t counts[] = {12, 5, 2, 0, 1};
         char *raw_path = support_path("%s/%zu.bin", unpacked, i);
         size_t len;
@@ -375,6 +375,8 @@ static void test_ours_read_by_python(void **state)
     free(again);
     free(unpacked);
     free(path);
+    if (!ran)
+        skip();
 }
 
 static void test_pythons_read_by_us(void **state)
@@ -385,7 +387,8 @@ static void test_pythons_read_by_us(void **state)
     } cases[] = {{"whole.safetensors", "whole-", 6, 1}, {"brain.safetensors", "brain-", 1, 0},
                  {"parts", "parts-", 6, 0}};
     char *dir = *state;
-    python("pack", dir, NULL);
+    if (!python("pack", dir, NULL))
+        skip();
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         char *path = support_path("%s/%s", dir, cases[i].file);
         mr_safetensors *s = open_tensors(path);

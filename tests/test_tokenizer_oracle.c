@@ -42,16 +42,16 @@ static void write_learned(const char *path)
     free(text);
 }
 
-static void ask(void)
+static bool ask(void)
 {
     const char *texts = getenv("MILLRACE_TOKENIZERS_TEXTS"), *seed = getenv("MILLRACE_TEST_SEED");
     char *learned = support_path("%s/learned.json", dir), *roberta = support_parity("tokenizer");
     const char *args[] = {dir, texts ? texts : "4000", seed ? seed : "1", learned, roberta, NULL};
     write_learned(learned);
-    support_result r = support_python("tokenizer_oracle.py", args, &(support_limits){.seconds = 280});
-    support_result_free(&r);
+    bool ran = support_python_ran("tokenizer_oracle.py", args, &(support_limits){.seconds = 280});
     free(learned);
     free(roberta);
+    return ran;
 }
 
 static void check_classes(void)
@@ -121,7 +121,8 @@ static void test_oracle(void **state)
 {
     (void)state;
     size_t texts = 0, files = 0;
-    ask();
+    if (!ask())
+        skip();
     check_classes();
     for (unsigned i = 0; i < 20; i++) {
         char *cases = support_path("%s/%u.cases", dir, i), *path = support_path("%s/%u.path", dir, i);
