@@ -222,7 +222,7 @@ static mr_status read_index(mr_safetensors *s, const char *index, mr_error *err)
         keep_named(s, map, items, count);
         free(items);
     }
-    if (s->count)
+    if (status == MR_OK && s->count)
         qsort(s->items, s->count, sizeof *s->items, by_name);
     if (status == MR_OK)
         status = check_all_there(s, map, index, err);
