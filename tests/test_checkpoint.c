@@ -228,6 +228,17 @@ static pid_t dead_process(void)
     return pid;
 }
 
+/* One that has ended, and whose number is still taken because nobody has asked for it. */
+static pid_t zombie_process(void)
+{
+    siginfo_t how;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    waitid(P_PID, (id_t)pid, &how, WEXITED | WNOWAIT);
+    return pid;
+}
+
 /* A process that lives, and holds the lock of `dir` if there is one; ends with its pipe. */
 static pid_t living_process(const char *dir, int *end)
 {
@@ -265,11 +276,12 @@ static void make_left(const char *out, const char *what, long pid)
 static void test_sweep(void **state)
 {
     char *out = support_path("%s/run", (char *)*state);
-    pid_t dead = dead_process();
+    pid_t dead = dead_process(), zombie = zombie_process();
     int end;
     put_step(out, 100, 0, -1, 0);
     pid_t living = living_process(out, &end);
     make_left(out, "00000200.tmp", dead);
+    make_left(out, "00000400.tmp", zombie);
     make_left(out, "00000300.tmp", (long)getpid());     /* of an earlier process of this number */
     make_left(out, "00000100.gone", dead);
     make_left(out, "00000100.old", dead);       /* the new one is in its place */
@@ -285,6 +297,7 @@ static void test_sweep(void **state)
     expect_names(out, want);
     close(end);
     waitpid(living, NULL, 0);
+    waitpid(zombie, NULL, 0);
     put_step(out, 120, 0, -1, 0);
     free(want);
     want = support_path(".step-00000200.other-%ld .step-200.tmp-%ld results.json step-00000100 step-00000110 "

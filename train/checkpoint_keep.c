@@ -137,11 +137,27 @@ void mr_step_remove(int dirfd, const mr_step *step)
         mr_dir_remove(dirfd, name, NULL);       /* what stays is swept next time */
 }
 
+/* A killed process keeps its number until its parent has asked for it, which may be long: such a one writes no more. */
+static bool is_dead(uint64_t pid)
+{
+    char path[64], stat[512];
+    if (kill((pid_t)pid, 0) != 0)
+        return errno == ESRCH;
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, stat, sizeof stat - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    stat[n > 0 ? n : 0] = '\0';
+    const char *state = strrchr(stat, ')');             /* "7 (name) Z ..." */
+    return state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X');
+}
+
 /* The lock may be unknown to a network's file system: then the number alone has to say it.  A number that was given to
  * another process since only keeps a directory a little longer. */
 static bool owner_gone(int dirfd, const char *name, uint64_t pid)
 {
-    if (pid != (uint64_t)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH))
+    if (pid != (uint64_t)getpid() && !is_dead(pid))
         return false;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
