@@ -2,6 +2,7 @@
 #include "support_model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 mr_device *support_device(unsigned threads)
 {
@@ -135,4 +136,27 @@ float *support_model_look(const support_model *s, const char *name, size_t *coun
 {
     const void *at = s->config.card->look(s->model, name, count);
     return at ? fetch(s, at, *count) : NULL;
+}
+
+void support_model_refusals(const mr_model_config *config, const mr_model_config *other)
+{
+    enum { BATCH = 4 };
+    mr_model_config bf16 = *config;
+    mr_device *d = support_device(1);
+    mr_params p = {0};
+    mr_model *m = NULL;
+    mr_error err;
+    assert_int_equal(config->card->params(config, &p, &err), MR_OK);
+    assert_int_equal(config->card->open(other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
+    assert_int_equal(config->card->open(config, &p, d, 0, true, &m, &err), MR_MISUSE);
+    assert_int_equal(config->card->open(config, &p, d, SIZE_MAX / 64, true, &m, &err), MR_MISUSE);
+    if (!(d->card->types & 1U << MR_BF16)) {
+        bf16.compute = MR_BF16;
+        assert_int_equal(config->card->open(&bf16, &p, d, BATCH, true, &m, &err), MR_MISUSE);
+        assert_non_null(strstr(err.text, "bf16"));
+    }
+    assert_null(m);
+    config->card->close(NULL);
+    mr_params_release(&p);
+    mr_device_close(d);
 }

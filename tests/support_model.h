@@ -50,4 +50,8 @@ float *support_model_values(const support_model *s);
 float *support_model_logits(const support_model *s);
 float *support_model_look(const support_model *s, const char *name, size_t *count);    /* NULL: not kept */
 
+/* open() takes no batch of 0, none that no memory holds, no type that the device cannot compute, no parameters but its
+ * own: those of `other` are of another shape. */
+void support_model_refusals(const mr_model_config *config, const mr_model_config *other);
+
 #endif

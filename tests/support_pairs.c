@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridgetower_parts.h"
+
 enum { PAD = 1 };                   /* the row of positions that padding has */
 
 static void *on_device(support_pairs *s, size_t count, size_t size)
@@ -106,6 +108,22 @@ double support_pairs_forward(support_pairs *s, const support_pairs_input *in)
     return sum_losses(m);
 }
 
+float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in)
+{
+    support_model_zero(s->model);
+    support_pairs_forward(s, in);
+    support_model_back(s->model, NULL, NULL);
+    return support_model_gradients(s->model);
+}
+
+mr_model_config support_pairs_small(void)
+{
+    return (mr_model_config){.card = &mr_model_bridgetower, .name = "bridgetower", .image = 12, .patch = 4,
+                             .hidden = 64, .layers = 3, .heads = 4, .mlp = 24, .dropout = 0.1, .cross_layers = 2,
+                             .vocab = 19, .positions = 12, .embed = 10, .text = 7, .attention_dropout = 0.1,
+                             .norm_eps = 1e-5, .logit_scale = 1};
+}
+
 float *support_pairs_embeddings(const support_pairs *s, int which)
 {
     const support_model *m = s->model;
@@ -184,4 +202,20 @@ support_pairs_input support_pairs_of(const support_pairs_batch *b, size_t first,
                                  .images = b->images + first * b->pixels, .tokens = b->tokens + first * b->text,
                                  .seen = b->seen + first * b->text, .weights = b->weights + first,
                                  .keys = b->keys + first, .groups = b->groups + first};
+}
+
+mr_model_config support_pairs_shape(void)
+{
+    return (mr_model_config){.name = "bridgetower", .image = 16, .patch = 8, .hidden = 64, .layers = 3, .heads = 4,
+                             .mlp = 48, .dropout = 0.1, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 20,
+                             .text = 22, .attention_dropout = 0.1, .norm_eps = 1e-5, .logit_scale = 2.6592};
+}
+
+mr_params support_pairs_params(const mr_model_config *c)
+{
+    mr_params p = {0};
+    mr_error err;
+    if (mr_bt_params(c, &p, &err))
+        fail_msg("%s", err.text);
+    return p;
 }

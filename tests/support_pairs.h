@@ -27,10 +27,14 @@ typedef struct support_pairs_input {
     struct mr_peers *peers;
 } support_pairs_input;
 
+/* The smallest shape that has everything, with dropout. */
+mr_model_config support_pairs_small(void);
 /* The sum of losses, in double. */
 double support_pairs_forward(support_pairs *s, const support_pairs_input *in);
 float *support_pairs_embeddings(const support_pairs *s, int which);     /* on the heap: 0 text, 1 picture, 2 both */
 
+/* Of one pass there and back, on the heap. */
+float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in);
 /* A model with drawn values as large as trained ones, nothing zero. */
 support_pairs *support_pairs_model(const mr_model_config *config, size_t batch, bool training, unsigned threads);
 
@@ -49,5 +53,9 @@ support_pairs_batch support_pairs_draw(const mr_model_config *config, size_t spa
 void support_pairs_batch_free(support_pairs_batch *b);
 /* Pairs [first, first + count) for training, with all there is. */
 support_pairs_input support_pairs_of(const support_pairs_batch *b, size_t first, size_t count);
+
+/* Numbers alone: a shape without a card, and its parameters; the caller releases them. */
+mr_model_config support_pairs_shape(void);
+mr_params support_pairs_params(const mr_model_config *config);
 
 #endif

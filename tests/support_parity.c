@@ -1,6 +1,7 @@
 /* support_parity.c - the fixtures of the parity folder, and how far from them a result may be. */
 #include "support_parity.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,4 +77,28 @@ json_t *parity_facts(const char *name)
     free(path);
     free(sub);
     return facts;
+}
+
+void parity_each(const char *prefix, void (*check)(const char *name, parity_table *t))
+{
+    char *folder = support_parity(".");
+    struct dirent **entries = NULL;
+    parity_table t = {0};
+    int count = folder ? scandir(folder, &entries, NULL, alphasort) : 0, met = 0;
+    free(folder);
+    for (int i = 0; i < count; i++) {
+        char *name = entries[i]->d_name, *end = strrchr(name, '.');
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && end && strcmp(end, ".json") == 0) {
+            *end = '\0';
+            check(name, &t);
+            met++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    if (!met) {
+        print_message("skipped: no parity fixtures %s*.json (MILLRACE_PARITY)\n", prefix);
+        skip();
+    }
+    parity_print(&t);
 }

@@ -31,4 +31,8 @@ json_t *parity_facts(const char *name);
 /* A member, or with at >= 0 its element. */
 double parity_number(const json_t *object, const char *key, int at);
 
+/* Hands each fixture PREFIX*.json to `check` by its name, in order, then prints the table; skips the test where there is
+ * none. */
+void parity_each(const char *prefix, void (*check)(const char *name, parity_table *t));
+
 #endif

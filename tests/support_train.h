@@ -27,9 +27,10 @@ void train_pairs_expect(int status, const char *dir, unsigned ranks, const char 
 /* `millrace ARG ...` in DIR, under mpirun if ranks > 0, that has to end with this status; the caller frees. */
 support_result train_command(int status, const char *dir, unsigned ranks, const char *arg, ...)
     __attribute__((sentinel));
-/* "DIR/NAME" for the rest of a block. */
+/* "DIR/NAME" for the rest of a block.  Runs of a test program write into one folder, `dir`; each has names of its own. */
 #define TRAIN_PATH(variable, dir, name) \
     char *variable __attribute__((cleanup(train_path_free))) = support_path("%s/%s", (const char *)(dir), name)
+#define IN(variable, name) TRAIN_PATH(variable, dir, name)
 void train_path_free(char **path);
 
 /* The lines of a --log file that have this member, in order: an array of objects. */

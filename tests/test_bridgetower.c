@@ -10,10 +10,11 @@ enum { BATCH = SUPPORT_PAIRS };
 
 static mr_model_config small(double dropout, double attention_dropout, bool every_token)
 {
-    return (mr_model_config){.card = &mr_model_bridgetower, .name = "bridgetower", .image = 12, .patch = 4,
-                             .hidden = 64, .layers = 3, .heads = 4, .mlp = 24, .dropout = dropout,
-                             .every_token = every_token, .cross_layers = 2, .vocab = 19, .positions = 12, .embed = 10,
-                             .text = 7, .attention_dropout = attention_dropout, .norm_eps = 1e-5, .logit_scale = 1};
+    mr_model_config c = support_pairs_small();
+    c.dropout = dropout;
+    c.attention_dropout = attention_dropout;
+    c.every_token = every_token;
+    return c;
 }
 
 static void forward_back(support_pairs *s, const support_pairs_input *in)

@@ -10,22 +10,6 @@
 
 enum { BATCH = SUPPORT_PAIRS };
 
-static mr_model_config small(void)
-{
-    return (mr_model_config){.card = &mr_model_bridgetower, .name = "bridgetower", .image = 12, .patch = 4,
-                             .hidden = 64, .layers = 3, .heads = 4, .mlp = 24, .dropout = 0.1, .cross_layers = 2,
-                             .vocab = 19, .positions = 12, .embed = 10, .text = 7, .attention_dropout = 0.1,
-                             .norm_eps = 1e-5, .logit_scale = 1};
-}
-
-static float *gradients_of(support_pairs *s, const support_pairs_input *in)
-{
-    support_model_zero(s->model);
-    support_pairs_forward(s, in);
-    support_model_back(s->model, NULL, NULL);
-    return support_model_gradients(s->model);
-}
-
 /* ---- dropout --------------------------------------------------------------------------------------------------- */
 
 /* A device that notes what is dropped where, and counts what is asked for. */
@@ -84,7 +68,7 @@ static void listen(mr_device *d)
 /* The text's embedding; probabilities, output and MLP of each text layer; a second attention in cross layers. */
 static void every_place_drops_with_chance_of_its_own(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_small();
     c.dropout = 0.25;
     c.attention_dropout = 0.5;
     support_pairs *s = support_pairs_model(&c, BATCH, true, 2);
@@ -147,7 +131,7 @@ static void *run_member(void *arg)
 
 static void ranks_are_one_batch(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_small();
     support_pairs *whole = support_pairs_model(&c, BATCH, true, 1);
     support_pairs_batch b = support_pairs_draw(&c, 1);
     const support_pairs_input in = support_pairs_of(&b, 0, BATCH);
@@ -169,7 +153,7 @@ static void ranks_are_one_batch(void **state)
     }
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    float *g = gradients_of(whole, &in);
+    float *g = support_pairs_gradients(whole, &in);
     assert_true(fabs(members[0].loss + members[1].loss - support_pairs_forward(whole, &in)) < 1e-5);
     double most = 0, off = 0;
     for (uint64_t k = 0; k < whole->model->params.total; k++) {
@@ -195,7 +179,7 @@ static void ranks_are_one_batch(void **state)
 /* A device may need more for a shorter text than for a longer one. */
 static void long_texts_may_be_shorter(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_small();
     (void)state;
     c.layers = c.cross_layers = 1;
     c.text = 300;
@@ -205,7 +189,7 @@ static void long_texts_may_be_shorter(void **state)
     support_pairs_input in = support_pairs_of(&b, 0, 2);
     for (size_t length = 300; length > 0; length = length == 300 ? 256 : length == 256 ? 1 : 0) {
         in.length = length;
-        float *g = gradients_of(s, &in);
+        float *g = support_pairs_gradients(s, &in);
         for (uint64_t i = 0; i < s->model->params.total; i++)
             assert_true(isfinite(g[i]));
         free(g);

@@ -4,28 +4,13 @@
 
 #include "bridgetower_parts.h"
 #include "support_npz.h"
-
-static mr_model_config small(void)
-{
-    return (mr_model_config){.name = "bridgetower", .image = 16, .patch = 8, .hidden = 64, .layers = 3, .heads = 4,
-                             .mlp = 48, .dropout = 0.1, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 20,
-                             .text = 22, .attention_dropout = 0.1, .norm_eps = 1e-5, .logit_scale = 2.6592};
-}
-
-static mr_params params_of(const mr_model_config *c)
-{
-    mr_params p = {0};
-    mr_error err;
-    if (mr_bt_params(c, &p, &err))
-        fail_msg("%s", err.text);
-    return p;
-}
+#include "support_pairs.h"
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static void large_is_the_hubs(void **state)
 {
-    mr_params p = params_of(&mr_bt_presets[0]);
+    mr_params p = support_pairs_params(&mr_bt_presets[0]);
     size_t longest = 0;
     (void)state;
     /* 866,612,737 in 1,038 of transformers' model, whose text_model.pooler is a dense layer of 1024 x 1024. */
@@ -68,7 +53,7 @@ static void names_are_the_hubs(void **state)
         print_message("skipped: no reference/bridgetower_large_params.tsv beside the parity folder\n");
         skip();
     }
-    mr_params p = params_of(&mr_bt_presets[0]);
+    mr_params p = support_pairs_params(&mr_bt_presets[0]);
     char *text = (char *)support_read(path, NULL), *at = text, *line;
     size_t met = 0;
     while ((line = strsep(&at, "\n")))
@@ -80,7 +65,7 @@ static void names_are_the_hubs(void **state)
     free(path);
 }
 
-/* The parameters of each part in their order, "weight [a, b]" without the part's own name; small() has H 64, M 48. */
+/* The parameters of each part in their order, "weight [a, b]" without the part's own name; support_pairs_shape() has H 64, M 48. */
 #define NORM(name) name ".weight [64]", name ".bias [64]"
 #define DENSE(name, out, in) name ".weight [" out ", " in "]", name ".bias [" out "]"
 #define ATTENTION(name)                                                                                            \
@@ -129,8 +114,8 @@ static const struct part {
 
 static void parameters_stand_in_order(void **state)
 {
-    mr_model_config c = small();
-    mr_params p = params_of(&c);
+    mr_model_config c = support_pairs_shape();
+    mr_params p = support_pairs_params(&c);
     size_t i = 0;
     uint64_t offset = 0;
     (void)state;
@@ -217,7 +202,7 @@ static void block_at(const mr_params *p, const mr_bt_block *b, uint32_t i)
 
 static void layout_leads_to_them(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_shape();
     mr_params p = {0};
     mr_bt_layout l = {0};
     mr_error err;
@@ -262,11 +247,11 @@ static void layout_leads_to_them(void **state)
 /* transformers' rule: neither biases nor norms; and nothing that is frozen. */
 static void decay_spares_biases_and_norms(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_shape();
     (void)state;
     for (unsigned frozen = 0; frozen < 4; frozen++) {
         c.frozen = frozen;
-        mr_params p = params_of(&c);
+        mr_params p = support_pairs_params(&c);
         size_t decaying = 0;
         for (size_t i = 0; i < p.count; i++) {
             const char *name = p.items[i].name;

@@ -1,7 +1,6 @@
 /* test_bridgetower_parity.c - BridgeTower gives what the reference implementation gave: hidden states, embeddings,
  * losses, every gradient and three updates.  Fixtures: every bt_*.json of the parity folder, shapes as it says,
  * tolerances as its README says.  MILLRACE_VERBOSE=1 prints the worst error of each kind over its tolerance. */
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,36 +352,20 @@ static void check_adamw(const fixture *f)
     support_pairs_close(s);
 }
 
-static int is_fixture(const struct dirent *e)
+static void check_model(const char *name, parity_table *t)
 {
-    size_t n = strlen(e->d_name);
-    return strncmp(e->d_name, "bt_", 3) == 0 && n > 5 && strcmp(e->d_name + n - 5, ".json") == 0;
+    fixture f;
+    fixture_open(&f, name, t);
+    check_pass(&f, true);
+    check_pass(&f, false);
+    check_adamw(&f);
+    fixture_close(&f);
 }
 
 static void models_equal_the_reference(void **state)
 {
-    char *folder = support_parity(".");
-    struct dirent **entries = NULL;
-    parity_table t = {0};
     (void)state;
-    int count = folder ? scandir(folder, &entries, is_fixture, alphasort) : 0;
-    free(folder);
-    if (count <= 0) {
-        print_message("skipped: no parity fixtures bt_*.json (MILLRACE_PARITY)\n");
-        skip();
-    }
-    for (int i = 0; i < count; i++) {
-        fixture f;
-        entries[i]->d_name[strlen(entries[i]->d_name) - 5] = '\0';
-        fixture_open(&f, entries[i]->d_name, &t);
-        check_pass(&f, true);
-        check_pass(&f, false);
-        check_adamw(&f);
-        fixture_close(&f);
-        free(entries[i]);
-    }
-    free(entries);
-    parity_print(&t);
+    parity_each("bt_", check_model);
 }
 
 int main(void)

@@ -8,22 +8,6 @@
 
 enum { BATCH = SUPPORT_PAIRS };
 
-static mr_model_config small(void)
-{
-    return (mr_model_config){.card = &mr_model_bridgetower, .name = "bridgetower", .image = 12, .patch = 4,
-                             .hidden = 64, .layers = 3, .heads = 4, .mlp = 24, .dropout = 0.1, .cross_layers = 2,
-                             .vocab = 19, .positions = 12, .embed = 10, .text = 7, .attention_dropout = 0.1,
-                             .norm_eps = 1e-5, .logit_scale = 1};
-}
-
-static float *gradients_of(support_pairs *s, const support_pairs_input *in)
-{
-    support_model_zero(s->model);
-    support_pairs_forward(s, in);
-    support_model_back(s->model, NULL, NULL);
-    return support_model_gradients(s->model);
-}
-
 static bool all_zero(const float *a, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -52,7 +36,7 @@ static double cross_entropy(const float *a, const float *b, size_t width, const 
 
 static void losses_are_as_defined(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_small();
     support_pairs *s = support_pairs_model(&c, BATCH, true, 2);
     support_pairs_batch b = support_pairs_draw(&c, 1);
     float losses[BATCH], *e[3];
@@ -98,7 +82,7 @@ static bool is_frozen(const mr_param *p, unsigned frozen)
 static void frozen_towers_do_not_learn(void **state)
 {
     const unsigned kinds[] = {0, MR_FROZEN_IMAGES, MR_FROZEN_TEXT, MR_FROZEN_IMAGES | MR_FROZEN_TEXT};
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_small();
     support_pairs_batch b = support_pairs_draw(&c, 1);
     const support_pairs_input in = support_pairs_of(&b, 0, BATCH);
     float *all = NULL;
@@ -108,7 +92,7 @@ static void frozen_towers_do_not_learn(void **state)
         c.every_token = kind & 1;
         c.attention_dropout = 0;        /* its chance is another where only first tokens ask */
         support_pairs *s = support_pairs_model(&c, BATCH, true, 2);
-        float *g = gradients_of(s, &in);
+        float *g = support_pairs_gradients(s, &in);
         for (size_t i = 0; i < s->model->params.count; i++) {
             const mr_param *p = &s->model->params.items[i];
             if (is_frozen(p, c.frozen) != all_zero(g + p->offset, p->count))
@@ -135,7 +119,7 @@ static uint64_t bytes_of(const mr_model_config *c, size_t batch, bool training)
 
 static void memory_is_what_is_kept(void **state)
 {
-    mr_model_config c = small(), images = c, both = c;
+    mr_model_config c = support_pairs_small(), images = c, both = c;
     (void)state;
     images.frozen = MR_FROZEN_IMAGES;
     both.frozen = MR_FROZEN_IMAGES | MR_FROZEN_TEXT;
@@ -175,7 +159,7 @@ static void ready_tells_the_truth(void **state)
 {
     (void)state;
     for (unsigned frozen = 0; frozen < 4; frozen++) {
-        mr_model_config c = small();
+        mr_model_config c = support_pairs_small();
         c.layers = 4;
         c.cross_layers = 3;
         c.frozen = frozen;
@@ -213,7 +197,7 @@ static void looks_at_what_is_kept(void **state)
 {
     static const char *const none[] = {"text_4", "image_4", "cross_text_2", "text_", "text_0x", "text_-1", "cross_", "",
                                        "cross_image_99999999999999999999", "other_embeds"};
-    mr_model_config c = small(), every = c;
+    mr_model_config c = support_pairs_small(), every = c;
     every.every_token = true;
     support_pairs *s = support_pairs_model(&c, BATCH, true, 2), *lean = support_pairs_model(&c, BATCH, false, 2);
     support_pairs *all = support_pairs_model(&every, BATCH, false, 2);
@@ -246,27 +230,10 @@ static void looks_at_what_is_kept(void **state)
 
 static void open_refuses(void **state)
 {
-    mr_model_config c = small(), other = c;
-    mr_device *d = support_device(1);
-    mr_params p = {0};
-    mr_model *m = NULL;
-    mr_error err;
+    mr_model_config c = support_pairs_small(), other = c;
     (void)state;
-    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
     other.hidden = 128;
-    assert_int_equal(c.card->open(&other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
-    assert_int_equal(c.card->open(&c, &p, d, 0, true, &m, &err), MR_MISUSE);
-    assert_int_equal(c.card->open(&c, &p, d, SIZE_MAX / 64, true, &m, &err), MR_MISUSE);
-    if (!(d->card->types & 1U << MR_BF16)) {
-        other = c;
-        other.compute = MR_BF16;
-        assert_int_equal(c.card->open(&other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
-        assert_non_null(strstr(err.text, "bf16"));
-    }
-    assert_null(m);
-    c.card->close(NULL);
-    mr_params_release(&p);
-    mr_device_close(d);
+    support_model_refusals(&c, &other);
 }
 
 int main(void)

@@ -4,29 +4,13 @@
 #include <string.h>
 
 #include "bridgetower_parts.h"
-#include "support.h"
-
-static mr_model_config small(void)
-{
-    return (mr_model_config){.name = "bridgetower", .image = 16, .patch = 8, .hidden = 64, .layers = 3, .heads = 4,
-                             .mlp = 48, .dropout = 0.1, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 20,
-                             .text = 22, .attention_dropout = 0.1, .norm_eps = 1e-5, .logit_scale = 2.6592};
-}
-
-static mr_params params_of(const mr_model_config *c)
-{
-    mr_params p = {0};
-    mr_error err;
-    if (mr_bt_params(c, &p, &err))
-        fail_msg("%s", err.text);
-    return p;
-}
+#include "support_pairs.h"
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
 static void check_names_the_option(void **state)
 {
-    const mr_model_config good = small();
+    const mr_model_config good = support_pairs_shape();
     struct {
         mr_model_config c;
         const char *word;
@@ -61,15 +45,15 @@ static void check_names_the_option(void **state)
 /* The most layers that are taken are listed in the blink of an eye, and widths beyond memory are refused. */
 static void extremes_are_bearable(void **state)
 {
-    mr_model_config c = small();
+    mr_model_config c = support_pairs_shape();
     mr_error err;
     (void)state;
     c.layers = c.cross_layers = 128;
-    mr_params p = params_of(&c);
+    mr_params p = support_pairs_params(&c);
     assert_int_equal(p.count, 32 + 128 * (16 + 12 + 52) + 127 * 4);
     mr_params_release(&p);
     c.cross_layers = 1;
-    p = params_of(&c);
+    p = support_pairs_params(&c);
     mr_params_release(&p);
     c.hidden = 1 << 20, c.heads = 1, c.mlp = 1 << 20, c.vocab = 1 << 24, c.layers = 128;
     mr_status status = mr_bt_params(&c, &p, &err);      /* 2^59 elements, if the machine can name so many */
@@ -101,9 +85,9 @@ static void costs_are_the_measured(void **state)
         assert_int_equal(costs.parameters, 865563137);
         assert_int_equal(costs.activation_bytes, mr_bt_activation_bytes(&c, 4, true));
     }
-    c = small();
+    c = support_pairs_shape();
     for (c.cross_layers = 1; c.cross_layers <= 3; c.cross_layers++) {
-        mr_params p = params_of(&c);
+        mr_params p = support_pairs_params(&c);
         mr_bt_costs(&c, 1, false, &costs);
         assert_int_equal(costs.parameters, p.elements);
         mr_params_release(&p);
@@ -158,8 +142,8 @@ static const float *drawn(const mr_param *p, const float *values, uint64_t *coun
 
 static void starts_as_it_says(void **state)
 {
-    mr_model_config c = small();
-    mr_params p = params_of(&c);
+    mr_model_config c = support_pairs_shape();
+    mr_params p = support_pairs_params(&c);
     float *a = mr_alloc(p.total, sizeof *a), *b = mr_alloc(p.total, sizeof *b);
     uint64_t end = 0;
     (void)state;

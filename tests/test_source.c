@@ -320,12 +320,12 @@ static void test_children_of_a_tree(void **state)
     fixture *f = *state;
     static const char *const files[] = {"a", "a-b/x", "d/e/f", "d/e/g", "d/h", "d.txt"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *path = support_path("%s/root/%s", f->dir, files[i]);
+        char *path = support_path("%s/tree/%s", f->dir, files[i]);
         support_write_text(path, "x");
         free(path);
     }
     open_one(f, "%s", f->dir);
-    mr_tree t = mr_tree_at(f->source, "root/", 5);
+    mr_tree t = mr_tree_at(f->source, "tree/", 5);
     char names[200] = "";
     mr_child c = {0};
     while (mr_tree_next(&t, "", 0, &c))

@@ -14,25 +14,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-static char *in(const char *dir, const char *name)
-{
-    return support_path("%s/%s", dir, name);
-}
-
-/* Runs of these tests write into one folder; each has names of its own. */
-#define IN(variable, name) char *variable __attribute__((cleanup(release))) = in(dir, name)
-
-static void release(char **text)
-{
-    free(*text);
-}
-
 /* ---- one run ------------------------------------------------------------------------------------------------------ */
 
 static void a_run_leaves_what_the_help_says(void **state)
@@ -380,5 +361,5 @@ int main(void)
         cmocka_unit_test(eval_and_predict_agree_with_training),
         cmocka_unit_test(classes_meet_by_name),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

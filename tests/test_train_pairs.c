@@ -14,15 +14,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-/* Runs of these tests write into one folder; each has names of its own. */
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
-
 static double number(const json_t *line, const char *member)
 {
     const json_t *value = json_object_get(line, member);
@@ -293,5 +284,5 @@ int main(void)
         cmocka_unit_test(a_checkpoint_is_pretrained_weights),
         cmocka_unit_test(the_decoder_changes_nothing),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -13,14 +13,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
-
 static void expect_end_of_all(support_result r, int status, const char *words)
 {
     assert_false(r.timed_out);
@@ -69,5 +61,5 @@ int main(void)
         cmocka_unit_test(a_bad_sample_ends_all_ranks),
         cmocka_unit_test(a_log_that_is_full_ends_all_ranks),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -23,13 +23,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
 #define MUST(call)                                                                                                     \
     do {                                                                                                               \
         if ((call) != MR_OK)                                                                                           \
@@ -143,5 +136,5 @@ int main(void)
         cmocka_unit_test(transformers_gives_the_same_embeddings),
         cmocka_unit_test(weights_in_parts_are_read),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

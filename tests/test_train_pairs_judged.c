@@ -22,14 +22,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
-
 /* ---- eval --------------------------------------------------------------------------------------------------------- */
 
 static json_t *judged(const char *dir, unsigned ranks, const char *data, const char *split, const char *batch)
@@ -329,5 +321,5 @@ int main(void)
         cmocka_unit_test(numpy_reads_the_embeddings),
         cmocka_unit_test(a_model_of_classes_finds_no_words),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -15,14 +15,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
-
 /* ---- negatives of all ranks --------------------------------------------------------------------------------------- */
 
 /* Weights are compared after SGD: AdamW makes a whole step of a gradient of next to nothing, which is rounding. */
@@ -116,5 +108,5 @@ int main(void)
         cmocka_unit_test(another_world_goes_on),
         cmocka_unit_test(the_same_world_gives_the_same_bits),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -19,14 +19,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    support_tmpdir_remove(*state);
-    return 0;
-}
-
-#define IN(variable, name) TRAIN_PATH(variable, dir, name)
-
 /* ---- captions ----------------------------------------------------------------------------------------------------- */
 
 /* Largest difference between the losses of three epochs and that of the first. */
@@ -231,5 +223,5 @@ int main(void)
         cmocka_unit_test(labels_are_not_needed),
         cmocka_unit_test(damaged_checkpoints_are_named),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

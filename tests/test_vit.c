@@ -399,26 +399,9 @@ static void looks_at_what_is_kept(void **state)
 static void open_refuses(void **state)
 {
     mr_model_config c = small(0, false), other = c;
-    mr_device *d = support_device(1);
-    mr_params p = {0};
-    mr_model *m = NULL;
-    mr_error err;
     (void)state;
-    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
     other.hidden = 48;
-    assert_int_equal(c.card->open(&other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
-    assert_int_equal(c.card->open(&c, &p, d, 0, true, &m, &err), MR_MISUSE);
-    assert_int_equal(c.card->open(&c, &p, d, SIZE_MAX / 64, true, &m, &err), MR_MISUSE);
-    if (!(d->card->types & 1U << MR_BF16)) {
-        other = c;
-        other.compute = MR_BF16;
-        assert_int_equal(c.card->open(&other, &p, d, BATCH, true, &m, &err), MR_MISUSE);
-        assert_non_null(strstr(err.text, "bf16"));
-    }
-    assert_null(m);
-    c.card->close(NULL);
-    mr_params_release(&p);
-    mr_device_close(d);
+    support_model_refusals(&c, &other);
 }
 
 int main(void)

@@ -55,3 +55,16 @@ mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
     return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; there are '%s', '%s' and others like it", word,
                    models[0]->name, models[0]->presets[0].name);
 }
+
+mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err)
+{
+    mr_status status = c->card->check(c, err);
+    if (status != MR_OK)
+        return status;
+    if (!batch)
+        return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
+    if (!(d->card->types & 1U << c->compute))
+        return mr_fail(err, MR_MISUSE, "--device %s cannot compute in %s", d->card->name,
+                       c->compute == MR_BF16 ? "bf16" : "float32");
+    return MR_OK;
+}

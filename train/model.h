@@ -113,4 +113,7 @@ MR_MODELS(X)
  * nearest word. */
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);
 
+/* What open() of every model looks at first: the card's check(), a batch, a type that the device computes.  MR_MISUSE. */
+mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err);
+
 #endif

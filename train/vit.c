@@ -42,14 +42,9 @@ static mr_status open_model(const mr_model_config *c, const mr_params *p, mr_dev
                             mr_model **out, mr_error *err)
 {
     mr_params params = {0};
-    mr_status status = mr_vit_check(c, err);
+    mr_status status = mr_model_fits(c, d, batch, err);
     if (status)
         return status;
-    if (!batch)
-        return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
-    if (!(d->card->types & 1U << c->compute))
-        return mr_fail(err, MR_MISUSE, "--device %s cannot compute in %s", d->card->name,
-                       c->compute == MR_BF16 ? "bf16" : "float32");
     mr_vit *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "opening a model");
