@@ -5,7 +5,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "jpeg_blocks.h"
+#define MR_JPEG_CMOV
+#include "jpeg_lanes.h"
 
 #define AVX2 __attribute__((target("avx2,bmi,bmi2")))
 
@@ -36,25 +37,25 @@ AVX2 static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *ou
     return (mr_jpeg_unstuffed){i + rest.taken, o + rest.given};
 }
 
-AVX2 static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used)
+AVX2 static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
 {
-    return mr_store_mcus(s, mcu, count, blocks, used);
+    return mr_store_one(s, mcu, count, blocks);
 }
 
 AVX2 static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
-                           int16_t *const blocks[2], uint8_t *const used[2])
+                           int16_t *const blocks[2])
 {
-    return mr_two_mcus(s, mcu, count, blocks[0], blocks[1], used);
+    return mr_store_two(s, mcu, count, blocks);
 }
 
 AVX2 static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
 {
-    return mr_two_mcus(s, mcu, count, NULL, NULL, NULL);
+    return mr_skip_two(s, mcu, count);
 }
 
 AVX2 static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 {
-    return mr_skip_mcus(s, mcu, count);
+    return mr_skip_one(s, mcu, count);
 }
 
 /* ---- fancy upsampling -------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
-/* jpeg_blocks.h - private to the sets of kernels: entropy-coded blocks, compiled for each set's processor.
- * Invariant: at most one block is decoded beyond the segment's end before that is seen; MR_JPEG_BEHIND covers it.
+/* jpeg_blocks.h - private to the sets of kernels: symbols, and the way past blocks that nobody looks at; compiled for
+ * each set's processor.
+ * Invariant: at most one block is passed beyond the segment's end before that is seen; MR_JPEG_BEHIND covers it.
  *
- * A refill leaves at least 56 bits: more than three entries of the index, or two skips of at most 26, or a symbol that
- * is in none (16 + 15).  Whether more bits were taken than there were is asked when all is done: it cannot mend
- * itself. */
+ * A refill leaves at least 56 bits: more than two skips of at most 26, or a symbol that is in no index (16 + 15).
+ * Whether more bits were taken than there were is asked when all is done: it cannot mend itself. */
 #ifndef MR_JPEG_BLOCKS_H
 #define MR_JPEG_BLOCKS_H
 
@@ -16,14 +16,19 @@
 
 enum { MR_JPEG_DC_MOST = 32767 };           /* libjpeg-turbo keeps 16 bits of it */
 
+MR_INLINE uint64_t mr_load64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
 MR_INLINE void mr_refill(mr_jpeg_stream *s)
 {
-    uint64_t more;
-    memcpy(&more, s->next, sizeof more);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    more = __builtin_bswap64(more);
-#endif
-    s->word |= more >> s->bits;
+    s->word |= mr_load64(s->next) >> s->bits;
     s->next += (63 - s->bits) >> 3;
     s->bits |= 56;
 }
@@ -42,12 +47,16 @@ MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
     s->bits -= (uint8_t)e;
 }
 
-/* The number that the next `size` bits stand for; size 1 to 15. */
+/* The number that the first `size` bits stand for; size 1 to 15. */
+MR_INLINE int mr_value_of(uint64_t word, unsigned size)
+{
+    int v = (int)(word >> (64 - size));
+    return word >> 63 ? v : v - (1 << size) + 1;
+}
+
 MR_INLINE int mr_take_value(mr_jpeg_stream *s, unsigned size)
 {
-    int v = (int)(s->word >> 1 >> (63 - size));
-    if (v < 1 << (size - 1))
-        v -= (1 << size) - 1;
+    int v = mr_value_of(s->word, size);
     mr_drop(s, size);
     return v;
 }
@@ -61,10 +70,15 @@ static __attribute__((noinline, pure)) unsigned mr_find_symbol(const mr_jpeg_cod
     return 0;
 }
 
+MR_INLINE bool mr_dc_fits(int dc)
+{
+    return dc <= MR_JPEG_DC_MOST && dc >= -MR_JPEG_DC_MOST;
+}
+
 /* Takes at most 31 bits. */
 MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned component)
 {
-    uint32_t e = t->single[s->word >> (64 - MR_JPEG_BITS)];
+    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
     int difference = 0;
     if (MR_RARE(!(e & 63))) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48)), size = found >> 8;
@@ -75,17 +89,17 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
             difference = mr_take_value(s, size);
     } else {
         mr_drop(s, e & 63);
-        difference = (int16_t)(e >> 16);
+        difference = (int16_t)(e >> 32);
     }
     s->dc[component] += difference;
-    return s->dc[component] <= MR_JPEG_DC_MOST && s->dc[component] >= -MR_JPEG_DC_MOST;
+    return mr_dc_fits(s->dc[component]);
 }
 
 /* One AC symbol, the slow way; `block` may be NULL.  Takes at most 31 bits. */
 MR_INLINE bool mr_take_ac(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, int16_t *block)
 {
     uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
-    unsigned n = e >> 8 & 0xFF, run = e >> 16 & 0xFF, size = e >> 24 & 0xFF;
+    unsigned n = e >> 32 & 0xFF, run = e >> 40 & 0xFF, size = e >> 48 & 0xFF;
     if (e & 63 || !n) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48));
         if (!found)
@@ -114,19 +128,6 @@ MR_INLINE bool mr_ended(unsigned k)
 }
 
 /* An entry of the index, *e; false: there is none. */
-MR_INLINE bool mr_store_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e, int16_t *block)
-{
-    const uint8_t *zigzag = mr_jpeg_zigzag + *k;
-    *e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
-    if (MR_RARE(!(*e & 63)))
-        return false;
-    block[zigzag[*e >> 16 & 0xFF]] = (int16_t)(*e >> 32);
-    block[zigzag[*e >> 24 & 0xFF]] = (int16_t)(*e >> 48);
-    mr_drop_entry(s, *e);
-    *k += *e >> 8 & 0xFF;
-    return true;
-}
-
 MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e)
 {
     *e = t->skip[s->word >> (64 - MR_JPEG_BITS)];
@@ -135,11 +136,6 @@ MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k
     mr_drop_entry(s, *e);
     *k += (unsigned)(*e >> 8);
     return true;
-}
-
-MR_INLINE bool mr_take_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, uint64_t *e, int16_t *block)
-{
-    return block ? mr_store_entry(s, t, k, e, block) : mr_skip_entry(s, t, k, e);
 }
 
 /* The bits of the last entry are to be read again. */
@@ -154,71 +150,41 @@ MR_INLINE void mr_put_back(mr_jpeg_stream *s, uint64_t e)
 }
 
 /* Symbol by symbol up to the block's end. */
-MR_INLINE bool mr_take_rest(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, int16_t *block)
+MR_INLINE bool mr_skip_rest(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k)
 {
     do {
         mr_refill(s);
-        if (!mr_take_ac(s, t, k, block))
+        if (!mr_take_ac(s, t, &k, NULL))
             return false;
-    } while (*k < 64);
-    return mr_ended(*k);
+    } while (k < 64);
+    return mr_ended(k);
 }
 
-/* From place k on the AC coefficients, or only the way past them if `block` is NULL; 0: cannot be taken, else the
- * places used.  With k at 64 or beyond `e` is the entry that led there. */
-MR_INLINE unsigned mr_take_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, uint64_t e, int16_t *block)
+/* From place k on the way past the AC coefficients.  With k at 64 or beyond `e` is the entry that led there. */
+MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, uint64_t e)
 {
     while (k < 64) {
         mr_refill(s);
-        bool known = mr_take_entry(s, t, &k, &e, block);
+        bool known = mr_skip_entry(s, t, &k, &e);
         if (known && k < 64)
-            known = mr_take_entry(s, t, &k, &e, block);
-        if (known && k < 64 && block)
-            known = mr_take_entry(s, t, &k, &e, block);
+            known = mr_skip_entry(s, t, &k, &e);
         if (MR_RARE(!known)) {
             mr_refill(s);
-            if (!mr_take_ac(s, t, &k, block))
-                return 0;
+            if (!mr_take_ac(s, t, &k, NULL))
+                return false;
             e = 0;
         }
     }
-    if (MR_RARE(!mr_ended(k))) {        /* the last entry went beyond the block: only its first symbols are of it */
-        if (!(e & 63))
-            return 0;
-        mr_put_back(s, e);
-        k -= e >> 8 & 0xFF;
-        if (!mr_take_rest(s, t, &k, block))
-            return 0;
-    }
-    return k == 64 ? 64 : k - MR_JPEG_END;
+    if (!MR_RARE(!mr_ended(k)))
+        return true;
+    if (!(e & 63))                      /* else the last entry went beyond the block: only its first symbols are of it */
+        return false;
+    mr_put_back(s, e);
+    return mr_skip_rest(s, t, k - (unsigned)(e >> 8 & 0xFF));
 }
 
-MR_INLINE bool mr_store_mcus(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks,
-                             uint8_t *used)
-{
-    mr_jpeg_stream s = *stream;
-    for (; count; count--) {
-        for (unsigned b = 0; b < mcu->blocks; b++, blocks += MR_JPEG_BLOCK) {
-            if (s.next > s.end + 8)
-                return false;
-            mr_refill(&s);
-            if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component))
-                return false;
-            blocks[0] = (int16_t)s.dc[mcu->block[b].component];
-            unsigned places = mr_take_acs(&s, mcu->block[b].ac, 1, 0, blocks);
-            if (!places)
-                return false;
-            *used++ = (uint8_t)places;
-        }
-    }
-    *stream = s;
-    return true;
-}
-
-/* The AC coefficients of two blocks in step, or the way past them, as long as both go on: while one waits for its table
- * the other works. */
-MR_INLINE bool mr_take_two(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_ac *t, int16_t *x, int16_t *y,
-                           uint8_t *used_a, uint8_t *used_b)
+/* The same of two blocks in step, as long as both go on: while one waits for its table the other works. */
+MR_INLINE bool mr_skip_both(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_ac *t)
 {
     unsigned j = 1, k = 1;
     uint64_t e = 0, f = 0;
@@ -226,58 +192,17 @@ MR_INLINE bool mr_take_two(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_a
     do {
         mr_refill(a);
         mr_refill(b);
-        known = mr_take_entry(a, t, &j, &e, x);
-        known &= mr_take_entry(b, t, &k, &f, y);
+        known = mr_skip_entry(a, t, &j, &e);
+        known &= mr_skip_entry(b, t, &k, &f);
         if (known && (j | k) < 64) {
-            known = mr_take_entry(a, t, &j, &e, x);
-            known &= mr_take_entry(b, t, &k, &f, y);
-        }
-        if (known && (j | k) < 64 && x) {
-            known = mr_take_entry(a, t, &j, &e, x);
-            known &= mr_take_entry(b, t, &k, &f, y);
+            known = mr_skip_entry(a, t, &j, &e);
+            known &= mr_skip_entry(b, t, &k, &f);
         }
     } while (known && (j | k) < 64);
-    unsigned m = mr_take_acs(a, t, j, e, x), n = mr_take_acs(b, t, k, f, y);
-    *used_a = (uint8_t)m;
-    *used_b = (uint8_t)n;
-    return m && n;
+    return mr_skip_acs(a, t, j, e) && mr_skip_acs(b, t, k, f);
 }
 
-/* Without blocks: the way past them. */
-MR_INLINE bool mr_two_mcus(mr_jpeg_stream *const stream[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *x,
-                           int16_t *y, uint8_t *const used[2])
-{
-    mr_jpeg_stream a = *stream[0], b = *stream[1];
-    uint8_t any[2], *m = x ? used[0] : any, *n = x ? used[1] : any + 1;
-    for (; count; count--) {
-        for (unsigned i = 0; i < mcu->blocks; i++) {
-            unsigned component = mcu->block[i].component;
-            if (a.next > a.end + 8 || b.next > b.end + 8)
-                return false;
-            mr_refill(&a);
-            mr_refill(&b);
-            if (!mr_take_dc(&a, mcu->block[i].dc, component) || !mr_take_dc(&b, mcu->block[i].dc, component))
-                return false;
-            if (x) {
-                x[0] = (int16_t)a.dc[component];
-                y[0] = (int16_t)b.dc[component];
-            }
-            if (!mr_take_two(&a, &b, mcu->block[i].ac, x, y, m, n))
-                return false;
-            if (x) {
-                x += MR_JPEG_BLOCK;
-                y += MR_JPEG_BLOCK;
-                m++;
-                n++;
-            }
-        }
-    }
-    *stream[0] = a;
-    *stream[1] = b;
-    return true;
-}
-
-MR_INLINE bool mr_skip_mcus(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsigned count)
+MR_INLINE bool mr_skip_one(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsigned count)
 {
     mr_jpeg_stream s = *stream;
     for (; count; count--) {
@@ -286,11 +211,31 @@ MR_INLINE bool mr_skip_mcus(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsi
                 return false;
             mr_refill(&s);
             if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component) ||
-                !mr_take_acs(&s, mcu->block[b].ac, 1, 0, NULL))
+                !mr_skip_acs(&s, mcu->block[b].ac, 1, 0))
                 return false;
         }
     }
     *stream = s;
+    return true;
+}
+
+MR_INLINE bool mr_skip_two(mr_jpeg_stream *const stream[2], const mr_jpeg_mcu *mcu, unsigned count)
+{
+    mr_jpeg_stream a = *stream[0], b = *stream[1];
+    for (; count; count--) {
+        for (unsigned i = 0; i < mcu->blocks; i++) {
+            unsigned component = mcu->block[i].component;
+            if (a.next > a.end + 8 || b.next > b.end + 8)
+                return false;
+            mr_refill(&a);
+            mr_refill(&b);
+            if (!mr_take_dc(&a, mcu->block[i].dc, component) || !mr_take_dc(&b, mcu->block[i].dc, component) ||
+                !mr_skip_both(&a, &b, mcu->block[i].ac))
+                return false;
+        }
+    }
+    *stream[0] = a;
+    *stream[1] = b;
     return true;
 }
 

@@ -52,6 +52,18 @@ uint32_t mr_jpeg_high(const mr_jpeg_header *h)
     return mr_jpeg_up(h->height, 8u * h->component[0].v);
 }
 
+void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component)
+{
+    mr_jpeg_node *n = &mcu->node[2 * mcu->blocks];
+    mcu->block[mcu->blocks].dc = dc;
+    mcu->block[mcu->blocks].ac = ac;
+    mcu->block[mcu->blocks].component = component;
+    n[0] = (mr_jpeg_node){.table = dc->pair, .next = n + 1, .first = mr_jpeg_zigzag};
+    n[1] = (mr_jpeg_node){.table = ac->pair, .next = mcu->node, .step = MR_JPEG_BLOCK, .first = mr_jpeg_zigzag + 1};
+    if (mcu->blocks++)
+        n[-1].next = n;
+}
+
 static bool make_tables(mr_jpeg_decoder *d)
 {
     const mr_jpeg_header *h = &d->header;
@@ -62,11 +74,8 @@ static bool make_tables(mr_jpeg_decoder *d)
         if (!mr_jpeg_dc_make(&d->dc[c->dc], h->huffman[0][c->dc]) ||
             !mr_jpeg_ac_make(&d->ac[c->ac], h->huffman[1][c->ac]))
             return false;
-        for (int b = 0; b < c->h * c->v; b++, mcu->blocks++) {
-            mcu->block[mcu->blocks].dc = &d->dc[c->dc];
-            mcu->block[mcu->blocks].ac = &d->ac[c->ac];
-            mcu->block[mcu->blocks].component = i;
-        }
+        for (int b = 0; b < c->h * c->v; b++)
+            mr_jpeg_mcu_add(mcu, &d->dc[c->dc], &d->ac[c->ac], i);
     }
     return true;
 }

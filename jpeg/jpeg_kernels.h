@@ -14,7 +14,8 @@
 enum {
     MR_JPEG_SLACK = 64,
     MR_JPEG_BEHIND = 320,           /* zeros behind unstuffed bytes: more than a block of the longest codes is */
-    MR_JPEG_BLOCK = 80,             /* int16 of a block: 64, the spare place, 32-byte alignment */
+    MR_JPEG_BLOCK = 80,             /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
+    MR_JPEG_USED = 79,
     MR_JPEG_BLOCKS = 6,             /* of an MCU */
 };
 
@@ -27,6 +28,14 @@ typedef struct mr_jpeg_stream {
     int dc[MR_JPEG_COMPONENTS];     /* predictors */
 } mr_jpeg_stream;
 
+/* Of whose table the next symbols are. */
+typedef struct mr_jpeg_node {
+    const uint64_t *table;          /* pairs */
+    const struct mr_jpeg_node *next;
+    size_t step;                    /* int16 from the node's block to that of the next node; 0: it is a DC node */
+    const uint8_t *first;           /* zigzag place that the node begins with */
+} mr_jpeg_node;
+
 typedef struct mr_jpeg_mcu {        /* what an MCU is made of */
     unsigned blocks;
     struct {
@@ -34,7 +43,11 @@ typedef struct mr_jpeg_mcu {        /* what an MCU is made of */
         const mr_jpeg_ac *ac;
         unsigned component;
     } block[MR_JPEG_BLOCKS];
+    mr_jpeg_node node[2 * MR_JPEG_BLOCKS];      /* block i: DC 2i, AC 2i + 1; a ring */
 } mr_jpeg_mcu;
+
+/* One more block, at most MR_JPEG_BLOCKS; `mcu`, which was zero, stays where it is, as its nodes point at one another. */
+void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component);
 
 typedef struct mr_jpeg_unstuffed {
     size_t taken, given;            /* bytes read, up to a marker; bytes written */
@@ -43,13 +56,12 @@ typedef struct mr_jpeg_unstuffed {
 typedef struct mr_jpeg_kernels {
     /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
     mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
-    /* Decodes `count` MCUs: blocks of MR_JPEG_BLOCK that were zero get coefficients row by row, `used` the number of
-     * zigzag places up to the last one.  False: the codes are not what libjpeg-turbo takes without a word. */
-    bool (*store)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used);
+    /* Decodes `count` MCUs: blocks of MR_JPEG_BLOCK that were zero get coefficients row by row, and at MR_JPEG_USED the
+     * number of zigzag places up to the last one.  False: the codes are not what libjpeg-turbo takes without a word. */
+    bool (*store)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks);
     bool (*skip)(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
     /* The same with two streams at once, as many MCUs of each: quicker than one after the other. */
-    bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2],
-                      uint8_t *const used[2]);
+    bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2]);
     bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
     /* Two blocks become 8 x 8 samples each and zeros again; `used` is the larger one of both. */
     void (*idct)(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride);

@@ -30,8 +30,9 @@ typedef struct mr_jpeg_header {
     size_t scan;                                /* where the entropy-coded bytes begin */
 } mr_jpeg_header;
 
-/* Where coefficient k of the zigzag lies in a block; behind the 64 come entries that point at a spare place, 64. */
-enum { MR_JPEG_ZIGZAG = 128 };
+/* Where coefficient k of the zigzag lies in a block; behind the 64 come entries that point at a spare place, 64.  The
+ * last byte of an entry's address is k. */
+enum { MR_JPEG_ZIGZAG = 256 };
 extern const uint8_t mr_jpeg_zigzag[MR_JPEG_ZIGZAG] __attribute__((visibility("hidden")));     /* near, so quick */
 
 /* False: left to libjpeg-turbo.  The tables point into `bytes`. */

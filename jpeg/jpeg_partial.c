@@ -8,9 +8,9 @@ static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *out)
     return mr_jpeg_kernels_best()->unstuff(in, len, out);
 }
 
-static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used)
+static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
 {
-    return mr_jpeg_kernels_best()->store(s, mcu, count, blocks, used);
+    return mr_jpeg_kernels_best()->store(s, mcu, count, blocks);
 }
 
 static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
@@ -18,10 +18,9 @@ static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
     return mr_jpeg_kernels_best()->skip(s, mcu, count);
 }
 
-static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2],
-                      uint8_t *const used[2])
+static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2])
 {
-    return mr_jpeg_kernels_best()->store_two(s, mcu, count, blocks, used);
+    return mr_jpeg_kernels_best()->store_two(s, mcu, count, blocks);
 }
 
 static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)

@@ -7,7 +7,7 @@
  * Source: jidctint.c, jdsample.c, jdcolor.c and their SIMD twins as restated in the comments. */
 #include <stddef.h>
 
-#include "jpeg_blocks.h"
+#include "jpeg_lanes.h"
 
 /* ---- entropy-coded bytes ----------------------------------------------------------------------------------------- */
 
@@ -28,25 +28,25 @@ static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *out)
     return done;
 }
 
-static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks, uint8_t *used)
+static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
 {
-    return mr_store_mcus(s, mcu, count, blocks, used);
+    return mr_store_one(s, mcu, count, blocks);
 }
 
 static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
-                      int16_t *const blocks[2], uint8_t *const used[2])
+                      int16_t *const blocks[2])
 {
-    return mr_two_mcus(s, mcu, count, blocks[0], blocks[1], used);
+    return mr_store_two(s, mcu, count, blocks);
 }
 
 static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count)
 {
-    return mr_two_mcus(s, mcu, count, NULL, NULL, NULL);
+    return mr_skip_two(s, mcu, count);
 }
 
 static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 {
-    return mr_skip_mcus(s, mcu, count);
+    return mr_skip_one(s, mcu, count);
 }
 
 /* ---- inverse DCT: ISLOW ------------------------------------------------------------------------------------------ */

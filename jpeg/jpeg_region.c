@@ -108,7 +108,6 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
 {
     mr_jpeg_decoder *d = run->d;
     int16_t *blocks = d->blocks[buffer];
-    const uint8_t *counts = d->used[buffer];
     unsigned b = 0;
     for (unsigned i = 0; i < d->header.components; i++) {
         const mr_jpeg_component *c = &d->header.component[i];
@@ -118,12 +117,12 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
                 uint8_t *to = row_of(p, (y * c->v + v) * 8) + ((size_t)(x - run->left) * c->h + h) * 8;
                 for (uint32_t m = 0; m < count; m += 2, to += 16 * c->h) {
                     size_t first = m * d->mcu.blocks + b, second = first + d->mcu.blocks;
-                    unsigned used = counts[first];
-                    if (m + 1 < count && counts[second] > used)
-                        used = counts[second];
                     int16_t *const pair[2] = {blocks + first * MR_JPEG_BLOCK, blocks + second * MR_JPEG_BLOCK};
+                    int used = pair[0][MR_JPEG_USED];
+                    if (m + 1 < count && pair[1][MR_JPEG_USED] > used)
+                        used = pair[1][MR_JPEG_USED];
                     uint8_t *const out[2] = {to, to + 8 * c->h};
-                    d->kernels->idct(pair, d->header.quant[c->quant], used, out, p->stride);
+                    d->kernels->idct(pair, d->header.quant[c->quant], (unsigned)used, out, p->stride);
                 }
             }
         }
@@ -207,11 +206,10 @@ static bool store(decoding *run, uint32_t rows, uint32_t count)
     mr_jpeg_decoder *d = run->d;
     mr_jpeg_scan *s = run->scan;
     if (rows == 1)
-        return mr_jpeg_scan_store(s, count, d->blocks[0], d->used[0]);
+        return mr_jpeg_scan_store(s, count, d->blocks[0]);
     mr_jpeg_stream *const streams[2] = {&s[0].stream, &s[1].stream};
     int16_t *const blocks[2] = {d->blocks[0], d->blocks[1]};
-    uint8_t *const used[2] = {d->used[0], d->used[1]};
-    return d->kernels->store_two(streams, &d->mcu, count, blocks, used);
+    return d->kernels->store_two(streams, &d->mcu, count, blocks);
 }
 
 static bool skip(decoding *run, uint32_t rows, uint32_t count)

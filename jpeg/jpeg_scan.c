@@ -120,14 +120,13 @@ bool mr_jpeg_scan_skip(mr_jpeg_scan *s, uint32_t mcus)
     return true;
 }
 
-bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks, uint8_t *used)
+bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks)
 {
     while (mcus) {
         uint32_t some = begin_some(s, mcus);
-        if (!some || !s->kernels->store(&s->stream, s->mcu, some, blocks, used))
+        if (!some || !s->kernels->store(&s->stream, s->mcu, some, blocks))
             return false;
         blocks += (size_t)some * s->mcu->blocks * MR_JPEG_BLOCK;
-        used += some * s->mcu->blocks;
         mcus -= some;
     }
     return true;

@@ -31,9 +31,9 @@ typedef struct mr_jpeg_scan {
 void mr_jpeg_scan_begin(mr_jpeg_scan *s);
 /* Opens the part from one entry to a later one; `mcu` is the number of the first, `scan` where the scan begins. */
 void mr_jpeg_scan_enter(mr_jpeg_scan *s, size_t scan, const mr_jpeg_entry *from, uint32_t mcu, const mr_jpeg_entry *to);
-/* False: not sound.  What `blocks` and `used` then hold is of no meaning; else as mr_jpeg_kernels.store says. */
+/* False: not sound.  What `blocks` then hold is of no meaning; else as mr_jpeg_kernels.store says. */
 bool mr_jpeg_scan_skip(mr_jpeg_scan *s, uint32_t mcus);
-bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks, uint8_t *used);
+bool mr_jpeg_scan_store(mr_jpeg_scan *s, uint32_t mcus, int16_t *blocks);
 bool mr_jpeg_scan_sound(const mr_jpeg_scan *s);
 /* Goes on behind the marker, if one is due now.  False: it is not there. */
 bool mr_jpeg_scan_pass_marker(mr_jpeg_scan *s);

@@ -7,6 +7,10 @@
 
 enum { ALL_BITS = 16 };
 
+/* One symbol of the first MR_JPEG_BITS bits:
+ *
+ *      length 0-5 | advance 8-15 | value 16-31         or, too long:  0 | code's length 8-15 | run 16-23 | bits 24-31  */
+
 static unsigned total(const uint8_t *counts)
 {
     unsigned n = 0;
@@ -79,27 +83,11 @@ static void spread_all(uint32_t *single, const mr_jpeg_codes *c, const uint8_t *
     for (unsigned n = 1; n <= MR_JPEG_BITS; n++, code <<= 1) {
         for (unsigned i = 0; i < counts[n - 1]; i++, symbol++, code++) {
             unsigned run = ac ? *symbol >> 4 : 0, size = ac ? *symbol & 15 : *symbol;
-            spread(single, code, n, run, size, ac ? advance_of(run, size) : 0);
+            spread(single, code, n, run, size, ac ? advance_of(run, size) : MR_JPEG_END);
         }
     }
     code >>= 1;                     /* in MR_JPEG_BITS again: from here on codes are longer, or there are none */
     memset(single + code, 0, (MR_JPEG_ENTRIES - code) * sizeof *single);
-}
-
-bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
-{
-    if (t->made && same(&t->codes, t->counts, counts))
-        return true;
-    t->made = false;
-    if (!number(&t->codes, counts))
-        return false;
-    for (unsigned i = 0; i < total(counts); i++)
-        if (t->codes.values[i] > 15)
-            return false;
-    spread_all(t->single, &t->codes, counts, false);
-    memcpy(t->counts, counts, 16);
-    t->made = true;
-    return true;
 }
 
 static uint32_t length_of(uint32_t e)
@@ -119,18 +107,34 @@ static uint32_t at(uint32_t e)
     return p <= 16 && e >> 16 ? p - 1 : 0;
 }
 
+/* What is too long. */
+static uint64_t long_ac(uint32_t e)
+{
+    return MR_JPEG_LONG << 8 | (uint64_t)(e >> 8) << 32 | (uint64_t)((e >> 16 & 0xFF) + 1) << 56;
+}
+
+static uint64_t long_dc(uint32_t e)
+{
+    return (MR_JPEG_LONG + 1) << 8 | (uint64_t)(e >> 8) << 32 | (uint64_t)MR_JPEG_END << 56;
+}
+
+static uint64_t alone(uint32_t e)
+{
+    return length_of(e) | passed(e) << 8 | at(e) << 16 | at(e) << 24 | (uint64_t)(e >> 16) << 32 |
+           (uint64_t)(e >> 16) << 48;
+}
+
 static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
 {
     for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++) {
         uint32_t a = single[i], n = a & 63, b = n && passed(a) <= 16 ? single[i << n & (MR_JPEG_ENTRIES - 1)] : 0;
         if (!n)
-            t->pair[i] = a;
+            t->pair[i] = long_ac(a);
         else if (length_of(b) && n + length_of(b) <= MR_JPEG_BITS)
             t->pair[i] = (n + length_of(b)) | (passed(a) + passed(b)) << 8 | at(a) << 16 | (passed(a) + at(b)) << 24 |
                          (uint64_t)(a >> 16) << 32 | (uint64_t)(b >> 16) << 48;
         else
-            t->pair[i] = n | passed(a) << 8 | at(a) << 16 | at(a) << 24 | (uint64_t)(a >> 16) << 32 |
-                         (uint64_t)(a >> 16) << 48;
+            t->pair[i] = alone(a);
     }
 }
 
@@ -166,6 +170,25 @@ static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
 {
     for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++)
         t->skip[i] = skip_of(single, i);
+}
+
+bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
+{
+    uint32_t single[MR_JPEG_ENTRIES];
+    if (t->made && same(&t->codes, t->counts, counts))
+        return true;
+    t->made = false;
+    if (!number(&t->codes, counts))
+        return false;
+    for (unsigned i = 0; i < total(counts); i++)
+        if (t->codes.values[i] > 15)
+            return false;
+    spread_all(single, &t->codes, counts, false);
+    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++)
+        t->pair[i] = length_of(single[i]) ? alone(single[i]) : long_dc(single[i]);
+    memcpy(t->counts, counts, 16);
+    t->made = true;
+    return true;
 }
 
 bool mr_jpeg_ac_make(mr_jpeg_ac *t, const uint8_t *counts)

@@ -3,24 +3,29 @@
  *
  * The next MR_JPEG_BITS bits of the stream are an index into
  *
- *      single   one symbol      length 0-5 | advance 8-15 | value 16-31
  *      pair     up to two       length 0-5 | advance 8-15 | at 16-23 | at 24-31 | value 32-47 | value 48-63
  *      skip     all             length 0-5 | advance 8-15                     for blocks that nobody looks at: of the
  *                                                                             last value no more than its length counts
  *
  * length: bits of the codes and the values behind them.  advance: zigzag places passed; an end of block counts as
  * MR_JPEG_END more.  at: from the place before the entry to the coefficient.  An entry with one coefficient or none has
- * stores that do no harm.  Length 0: the code or its value is longer than the index; then in
+ * stores that do no harm.  Length 0: the code or its value is longer than the index; then
  *
- *      single, pair    code's length 8-15 (0: search) | run 16-23 | bits of the value 24-31
- */
+ *      pair     length 0-5 | LONG 8-15 | code's length 32-39 (0: search) | at 40-47 | value's bits 48-55 | advance 56-63
+ *
+ * and MR_JPEG_LONG behind whatever place has bit 6 and is not 64, as no end of a block is. */
 #ifndef MR_JPEG_TABLES_H
 #define MR_JPEG_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MR_JPEG_BITS = 11, MR_JPEG_ENTRIES = 1 << MR_JPEG_BITS, MR_JPEG_END = 128 };      /* END + 64 + 32 < 256 */
+enum {
+    MR_JPEG_BITS = 11,
+    MR_JPEG_ENTRIES = 1 << MR_JPEG_BITS,
+    MR_JPEG_END = 128,                  /* END + 64 + 32 < 256 */
+    MR_JPEG_LONG = 64,                  /* LONG + 1 for DC, which has place 0 */
+};
 
 typedef struct mr_jpeg_codes {          /* canonical: codes of one length are neighbours, shorter ones are smaller */
     uint32_t limit[17];                 /* 16 bits of stream below it begin with a code of at most that length */
@@ -30,7 +35,7 @@ typedef struct mr_jpeg_codes {          /* canonical: codes of one length are ne
 
 typedef struct mr_jpeg_dc {
     mr_jpeg_codes codes;
-    uint32_t single[MR_JPEG_ENTRIES];
+    uint64_t pair[MR_JPEG_ENTRIES];     /* of one symbol each */
     uint8_t counts[16];                 /* what it was made of */
     bool made;
 } mr_jpeg_dc;

@@ -49,9 +49,10 @@ static void blocks_that_overflow(void **state)
     const mr_jpeg_kernels *sets[] = {&mr_jpeg_plain, mr_jpeg_kernels_best()};
     (void)state;
     assert_true(mr_jpeg_dc_make(&dc, dc_codes) && mr_jpeg_ac_make(&ac, ac_codes));
-    const mr_jpeg_mcu mcu = {.blocks = 1, .block = {{&dc, &ac, 0}}};
+    mr_jpeg_mcu mcu = {0};
+    mr_jpeg_mcu_add(&mcu, &dc, &ac, 0);
     for (int good = 0; good < 2; good++) {
-        uint8_t bytes[64 + MR_JPEG_BEHIND] = {0}, used[2][1];
+        uint8_t bytes[64 + MR_JPEG_BEHIND] = {0};
         size_t bits = 0;
         put_bits(bytes, &bits, "0");
         for (int i = 0; i < 3; i++)
@@ -62,15 +63,154 @@ static void blocks_that_overflow(void **state)
             const mr_jpeg_stream begin = {.end = bytes + 64, .next = bytes};
             mr_jpeg_stream a = begin, b = begin, c = begin, d = begin, *two[2] = {&a, &b};
             assert_int_equal((sets[i]->skip)(&c, &mcu, 1), good);
-            assert_int_equal(sets[i]->store(&d, &mcu, 1, blocks[0], used[0]), good);
+            assert_int_equal(sets[i]->store(&d, &mcu, 1, blocks[0]), good);
             assert_int_equal(sets[i]->skip_two(two, &mcu, 1), good);
             a = b = begin;
             memset(blocks, 0, sizeof blocks);
-            assert_int_equal(sets[i]->store_two(two, &mcu, 1, (int16_t *const[]){blocks[0], blocks[1]},
-                                                (uint8_t *const[]){used[0], used[1]}), good);
-            assert_true(!good || (used[0][0] == 52 && used[1][0] == 52));
+            assert_int_equal(sets[i]->store_two(two, &mcu, 1, (int16_t *const[]){blocks[0], blocks[1]}), good);
+            assert_true(!good || (blocks[0][MR_JPEG_USED] == 52 && blocks[1][MR_JPEG_USED] == 52));
         }
     }
+}
+
+/* A random complete set of codes but for the one of all ones: leaves of a tree that are split at random. */
+static void draw_codes(mr_random *rnd, uint8_t counts[16 + 256], size_t most, bool ac)
+{
+    unsigned depth[257] = {0};
+    size_t leaves = 1, wanted = 2 + mr_random_below(rnd, most - 1), deepest = 0;
+    while (leaves < wanted + 1) {
+        size_t i = mr_random_below(rnd, leaves);
+        if (depth[i] < 16)
+            depth[leaves++] = ++depth[i];
+    }
+    memset(counts, 0, 16);
+    for (size_t i = 0; i < leaves; i++) {
+        counts[depth[i] - 1]++;
+        deepest = depth[i] > depth[deepest] ? i : deepest;
+    }
+    counts[depth[deepest] - 1]--;
+    for (size_t i = 0; i < wanted; i++)         /* short values are common in pictures, and long ones are tried, too */
+        counts[16 + i] = ac ? (uint8_t)(mr_random_below(rnd, 16) << 4 | mr_random_below(rnd, i % 2 ? 16 : 4))
+                            : (uint8_t)mr_random_below(rnd, 12);
+    if (ac)
+        counts[16 + mr_random_below(rnd, wanted)] = 0;
+}
+
+typedef struct bit_writer {
+    uint8_t *out;
+    size_t at, end;                 /* bits */
+} bit_writer;
+
+static void put(bit_writer *w, uint32_t v, unsigned bits)
+{
+    while (bits-- && w->at < w->end) {
+        w->out[w->at / 8] |= (uint8_t)((v >> bits & 1) << (7 - w->at % 8));
+        w->at++;
+    }
+}
+
+/* A random symbol and as many random bits as its size says; the symbol. */
+static unsigned put_symbol(mr_random *rnd, bit_writer *w, const uint8_t *counts, unsigned most_run)
+{
+    unsigned total = 0, code = 0, place = 0, wanted, symbol;
+    for (int n = 0; n < 16; n++)
+        total += counts[n];
+    do
+        wanted = (unsigned)mr_random_below(rnd, total);
+    while ((symbol = counts[16 + wanted]) && symbol >> 4 > most_run);
+    for (unsigned n = 1; n <= 16; n++, code <<= 1)
+        for (unsigned i = 0; i < counts[n - 1]; i++, code++)
+            if (place++ == wanted)
+                put(w, code, n);
+    put(w, (uint32_t)mr_random_below(rnd, 1u << (symbol & 15)), symbol & 15);
+    return symbol;
+}
+
+static void put_block(mr_random *rnd, bit_writer *w, const uint8_t *dc, const uint8_t *ac)
+{
+    put_symbol(rnd, w, dc, 15);
+    for (unsigned k = 1; k < 64;) {
+        unsigned symbol = put_symbol(rnd, w, ac, 63 - k);
+        k += symbol & 15 || symbol == 0xF0 ? (symbol >> 4) + 1 : 64;
+    }
+}
+
+/* Bits of the segment that were not taken; what was taken behind its end counts as a failure. */
+static int64_t left_of(const mr_jpeg_stream *s, bool taken)
+{
+    int64_t bits = (int64_t)(s->end - s->next) * 8 + s->bits;
+    return taken && bits >= 0 ? bits : -1;
+}
+
+/* Random symbols of random tables, and often damage: whatever the bits stand for, all ways say the same. */
+static void blocks_of_any_kind(void **state)
+{
+    enum { MCUS = 24, BYTES = 1 << 16, BLOCKS = MCUS * MR_JPEG_BLOCKS };
+    mr_random rnd = support_random();
+    static _Alignas(32) int16_t blocks[4][BLOCKS * MR_JPEG_BLOCK];
+    static uint8_t bytes[2][BYTES + MR_JPEG_BEHIND];
+    static mr_jpeg_dc dc[2];
+    static mr_jpeg_ac ac[2];
+    const mr_jpeg_kernels *best = mr_jpeg_kernels_best();
+    unsigned good = 0, bad = 0;
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        uint8_t dcs[2][16 + 256], acs[2][16 + 256];
+        mr_jpeg_mcu mcu = {0};
+        for (int t = 0; t < 2; t++) {
+            draw_codes(&rnd, dcs[t], 12, false);
+            draw_codes(&rnd, acs[t], 200, true);
+            assert_true(mr_jpeg_dc_make(&dc[t], dcs[t]) && mr_jpeg_ac_make(&ac[t], acs[t]));
+        }
+        for (uint64_t b = 1 + mr_random_below(&rnd, MR_JPEG_BLOCKS); b; b--)
+            mr_jpeg_mcu_add(&mcu, &dc[b % 2], &ac[b / 2 % 2], (unsigned)b % MR_JPEG_COMPONENTS);
+        unsigned count = 1 + (unsigned)mr_random_below(&rnd, MCUS);
+        size_t len = (size_t)count * mcu.blocks * MR_JPEG_BLOCK * sizeof blocks[0][0];
+        mr_jpeg_stream begin[2], a[2], b[2], skipped;
+        for (int t = 0; t < 2; t++) {
+            bit_writer w = {.out = bytes[t], .end = BYTES * 8};
+            memset(bytes[t], 0, sizeof bytes[t]);
+            for (unsigned n = 0; n < count * mcu.blocks; n++)
+                put_block(&rnd, &w, dcs[mcu.block[n % mcu.blocks].dc - dc], acs[mcu.block[n % mcu.blocks].ac - ac]);
+            size_t given = (w.at + 7) / 8;
+            if (i % 3 == 1)
+                bytes[t][mr_random_below(&rnd, given)] ^= (uint8_t)(1 << mr_random_below(&rnd, 8));
+            if (i % 3 == 2)
+                given = mr_random_below(&rnd, given);
+            memset(bytes[t] + given, 0, MR_JPEG_BEHIND);
+            begin[t] = a[t] = b[t] = (mr_jpeg_stream){.end = bytes[t] + given, .next = bytes[t]};
+        }
+        memset(blocks, 0, sizeof blocks);
+        int64_t left[2];
+        for (int t = 0; t < 2; t++) {
+            bool taken = mr_jpeg_plain.store(&a[t], &mcu, count, blocks[t]);
+            left[t] = left_of(&a[t], taken);
+            taken = best->store(&b[t], &mcu, count, blocks[2 + t]);
+            assert_int_equal(left_of(&b[t], taken), left[t]);
+            skipped = begin[t];
+            taken = (best->skip)(&skipped, &mcu, count);
+            assert_int_equal(left_of(&skipped, taken), left[t]);
+            if (left[t] < 0)
+                continue;
+            assert_memory_equal(blocks[t], blocks[2 + t], len);
+            assert_memory_equal(a[t].dc, b[t].dc, sizeof a[t].dc);
+            assert_memory_equal(a[t].dc, skipped.dc, sizeof a[t].dc);
+        }
+        memset(blocks[2], 0, sizeof blocks[2]);
+        memset(blocks[3], 0, sizeof blocks[3]);
+        b[0] = begin[0];
+        b[1] = begin[1];
+        mr_jpeg_stream *const two[2] = {&b[0], &b[1]};
+        bool both = best->store_two(two, &mcu, count, (int16_t *const[]){blocks[2], blocks[3]});
+        both = left_of(two[0], both) >= 0 && left_of(two[1], both) >= 0;
+        assert_int_equal(both, left[0] >= 0 && left[1] >= 0);
+        for (int t = 0; both && t < 2; t++) {
+            assert_memory_equal(blocks[t], blocks[2 + t], len);
+            assert_int_equal(left_of(&b[t], true), left[t]);
+        }
+        *(both ? &good : &bad) += 1;
+    }
+    assert_true(good > 100 && bad > 100);
 }
 
 /* From blocks with one coefficient to full ones, from small numbers to those that overflow. */
@@ -161,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_of_a_scan),
         cmocka_unit_test(blocks_that_overflow),
+        cmocka_unit_test(blocks_of_any_kind),
         cmocka_unit_test(inverse_dct),
         cmocka_unit_test(upsampling_and_colour),
         cmocka_unit_test(every_chroma),

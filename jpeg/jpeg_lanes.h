@@ -1,0 +1,224 @@
+/* jpeg_lanes.h - private to the sets of kernels: MCUs become coefficients, of one stream or of two in step.
+ * Invariant: a lane never passes the end of what it was asked for, and reads at most 16 bytes behind the segment.
+ *
+ *      nodes of an MCU    DC 0 -> AC 0 -> DC 1 -> AC 1 -> ... -> DC 0 of the next one
+ *
+ * Each look into the table of the lane's node stores up to two coefficients.  Where a block ends nobody can foresee, and
+ * a branch that is guessed wrong costs more than three looks; so the lane goes on to the next node without one: the place
+ * it has reached chooses between the node and its successor.  DC coefficients are stored as differences and summed
+ * up behind.  Only what is in no table, or goes beyond a block, is taken symbol by symbol. */
+#ifndef MR_JPEG_LANES_H
+#define MR_JPEG_LANES_H
+
+#include "jpeg_blocks.h"
+
+#ifdef __OPTIMIZE__                 /* gcc warns of it where it does not */
+#define MR_UNROLL _Pragma("GCC unroll 5")
+#else
+#define MR_UNROLL
+#endif
+
+enum {
+    MR_LOOKS = 5,                   /* of MR_JPEG_BITS: what a refill is good for, at least 57 bits */
+    MR_PASSED = 3,                  /* blocks that so many looks end, at most */
+};
+
+typedef struct mr_lane {
+    uint64_t word;                  /* the next bits of the stream, from the top */
+    uint64_t at;                    /* bits taken since `from` */
+    const uint64_t *table;          /* of the node */
+    const mr_jpeg_node *node;
+    int16_t *out;                   /* the block */
+    const uint8_t *z;               /* the zigzag place that comes next, in mr_jpeg_zigzag; 0 in a DC node */
+    const uint8_t *from, *end;      /* of the segment */
+} mr_lane;
+
+MR_INLINE mr_lane mr_lane_begin(const mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, int16_t *out)
+{
+    unsigned bytes = (s->bits + 7) / 8;     /* that the next bits are in */
+    return (mr_lane){.from = s->next - bytes, .at = 8 * bytes - s->bits, .end = s->end, .node = mcu->node,
+                     .table = mcu->node->table, .out = out, .z = mr_jpeg_zigzag};
+}
+
+/* The stream where the lane is, to be refilled. */
+MR_INLINE void mr_lane_leave(const mr_lane *l, mr_jpeg_stream *s)
+{
+    s->next = l->from + l->at / 8;
+    s->word = 0;
+    s->bits = 0;
+    mr_refill(s);
+    mr_drop(s, l->at % 8);
+}
+
+/* False: far behind the end. */
+MR_INLINE bool mr_lane_refill(mr_lane *l)
+{
+    const uint8_t *next = l->from + l->at / 8;
+    l->word = mr_load64(next) << l->at % 8;
+    return next <= l->end + 8;
+}
+
+/* The table of places is aligned, so that an address in it says the place. */
+MR_INLINE unsigned mr_place(const uint8_t *z)
+{
+    return (uint8_t)(uintptr_t)z;
+}
+
+/* From place 64 on: to the next node.  As conditional moves; compilers would rather branch. */
+MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
+{
+    const mr_jpeg_node *next = l->node->next;
+    int16_t *out = l->out + l->node->step;
+    l->out[MR_JPEG_USED] = (int16_t)mr_place(z);
+#ifdef MR_JPEG_CMOV
+    __asm__("cmpb $64, %b[z]\n\tcmovae %[first], %[z]\n\tcmovae %[table], %[to_table]\n\t"
+            "cmovae %[next], %[to_next]\n\tcmovae %[out], %[to_out]"
+            : [z] "+r"(z), [to_table] "+r"(l->table), [to_next] "+r"(l->node), [to_out] "+r"(l->out)
+            : [first] "rm"(next->first), [table] "rm"(next->table), [next] "rm"(next), [out] "rm"(out)
+            : "cc");
+    l->z = z;
+#else
+    bool ended = mr_place(z) >= 64;
+    l->z = ended ? next->first : z;
+    l->table = ended ? next->table : l->table;
+    l->node = ended ? next : l->node;
+    l->out = ended ? out : l->out;
+#endif
+}
+
+/* One look.  False: nothing is taken; mr_lane_step() has to. */
+MR_INLINE bool mr_lane_look(mr_lane *l)
+{
+    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
+    const uint8_t *z = l->z + (e >> 8 & 0xFF);
+    if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
+        return false;
+    l->out[l->z[e >> 16 & 0xFF]] = (int16_t)(e >> 32);
+    l->out[l->z[e >> 24 & 0xFF]] = (int16_t)(e >> 48);
+    l->word <<= e & 63;
+    l->at += (uint8_t)e;
+    mr_lane_pass(l, z);
+    return true;
+}
+
+/* One symbol, whatever it is.  False: not sound. */
+static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_mcu *mcu)
+{
+    size_t block = (size_t)(l->node - mcu->node) / 2;
+    mr_jpeg_stream s = {.end = l->end};
+    unsigned k = mr_place(l->z);
+    mr_lane_leave(l, &s);
+    if (l->node->step == 0) {
+        if (!mr_take_dc(&s, mcu->block[block].dc, 0))
+            return false;
+        l->out[0] = (int16_t)s.dc[0];
+        k = MR_JPEG_END;
+    } else if (!mr_take_ac(&s, mcu->block[block].ac, &k, l->out) || (k >= 64 && !mr_ended(k))) {
+        return false;
+    }
+    l->at = (uint64_t)(s.next - l->from) * 8 - s.bits;
+    mr_lane_pass(l, mr_jpeg_zigzag + k);
+    return true;
+}
+
+/* What a look does not take: most often a symbol whose code is in the table but whose value is too long for it. */
+MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
+{
+    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
+    unsigned code = e >> 32 & 0xFF, size = e >> 48 & 0xFF;
+    const uint8_t *z = l->z + (e >> 56);
+    if (MR_RARE(e & 63) || MR_RARE(!code) || MR_RARE((mr_place(z) & 64) && mr_place(z) != 64)) {
+        mr_lane copy = *l;          /* a lane whose address is known to others is kept in memory, not in registers */
+        bool sound = mr_lane_symbol(&copy, mcu);
+        *l = copy;
+        return sound;
+    }
+    mr_lane_refill(l);
+    l->out[l->z[e >> 40 & 0xFF]] = (int16_t)mr_value_of(l->word << code, size);
+    l->at += code + size;
+    mr_lane_pass(l, z);
+    return true;
+}
+
+/* Up to `stop`, where a block begins.  False: not sound. */
+MR_INLINE bool mr_lane_run(mr_lane *l, const mr_jpeg_mcu *mcu, const int16_t *stop)
+{
+    while (stop - l->out > MR_PASSED * MR_JPEG_BLOCK) {
+        if (MR_RARE(!mr_lane_refill(l)))
+            return false;
+        bool found = true;
+        MR_UNROLL
+        for (int i = 0; i < MR_LOOKS && found; i++)
+            found = mr_lane_look(l);
+        if (MR_RARE(!found) && !mr_lane_step(l, mcu))
+            return false;
+    }
+    while (l->out != stop) {
+        if (MR_RARE(!mr_lane_refill(l)) || (MR_RARE(!mr_lane_look(l)) && !mr_lane_step(l, mcu)))
+            return false;
+    }
+    return true;
+}
+
+/* Two lanes in step: while one waits for its table the other works. */
+MR_INLINE bool mr_lanes_run(mr_lane *a, mr_lane *b, const mr_jpeg_mcu *mcu, const int16_t *stop_a,
+                            const int16_t *stop_b)
+{
+    while (stop_a - a->out > MR_PASSED * MR_JPEG_BLOCK && stop_b - b->out > MR_PASSED * MR_JPEG_BLOCK) {
+        if (MR_RARE(!mr_lane_refill(a)) || MR_RARE(!mr_lane_refill(b)))
+            return false;
+        MR_UNROLL
+        for (int i = 0; i < MR_LOOKS; i++) {
+            if (MR_RARE(!mr_lane_look(a))) {
+                if (!mr_lane_step(a, mcu))
+                    return false;
+                break;
+            }
+            if (MR_RARE(!mr_lane_look(b))) {
+                if (!mr_lane_step(b, mcu))
+                    return false;
+                break;
+            }
+        }
+    }
+    return mr_lane_run(a, mcu, stop_a) && mr_lane_run(b, mcu, stop_b);
+}
+
+/* Differences become DC coefficients. */
+MR_INLINE bool mr_sum_dc(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
+{
+    for (; count; count--) {
+        for (unsigned b = 0; b < mcu->blocks; b++, blocks += MR_JPEG_BLOCK) {
+            int *dc = &s->dc[mcu->block[b].component];
+            *dc += blocks[0];
+            if (!mr_dc_fits(*dc))
+                return false;
+            blocks[0] = (int16_t)*dc;
+            blocks[MR_JPEG_USED] &= MR_JPEG_END - 1;
+        }
+    }
+    return true;
+}
+
+MR_INLINE bool mr_store_one(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks)
+{
+    mr_lane l = mr_lane_begin(s, mcu, blocks);
+    if (!mr_lane_run(&l, mcu, blocks + (size_t)count * mcu->blocks * MR_JPEG_BLOCK))
+        return false;
+    mr_lane_leave(&l, s);
+    return mr_sum_dc(s, mcu, count, blocks);
+}
+
+MR_INLINE bool mr_store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                            int16_t *const blocks[2])
+{
+    mr_lane a = mr_lane_begin(s[0], mcu, blocks[0]), b = mr_lane_begin(s[1], mcu, blocks[1]);
+    size_t len = (size_t)count * mcu->blocks * MR_JPEG_BLOCK;
+    if (!mr_lanes_run(&a, &b, mcu, blocks[0] + len, blocks[1] + len))
+        return false;
+    mr_lane_leave(&a, s[0]);
+    mr_lane_leave(&b, s[1]);
+    return mr_sum_dc(s[0], mcu, count, blocks[0]) && mr_sum_dc(s[1], mcu, count, blocks[1]);
+}
+
+#endif
