@@ -56,8 +56,8 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
         {"--heads", c->heads, 1, MAX_WIDTH},
         {"--mlp", c->mlp, 1, MAX_WIDTH},
         {"--embed", c->embed, 1, MAX_WIDTH},
-        {"--vocab", c->vocab, MR_BT_FIRST + 2, MAX_WORDS},
-        {"--positions", c->positions, MR_BT_FIRST + 2, MAX_WIDTH},
+        {"vocab_size", c->vocab, MR_BT_FIRST + 2, MAX_WORDS},
+        {"max_position_embeddings", c->positions, MR_BT_FIRST + 2, MAX_WIDTH},
         {"--max-text", c->text, 2, c->positions - MR_BT_FIRST},      /* <s> and </s> at least */
     };
     mr_status status = mr_range_check(ranges, MR_COUNT(ranges), err);

@@ -1,9 +1,11 @@
-/* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors. */
+/* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors,
+ * OUT/config. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bridgetower_parts.h"
 #include "checkpoint_parts.h"
 #include "safetensors.h"
 #include "seeds.h"
@@ -107,9 +109,26 @@ static void seed_safetensors(const char *tmp)
     seed("safetensors", "index", index, strlen(index));
 }
 
+static void seed_config(void)
+{
+    static const char bare[] = "{\"contrastive_hidden_size\":8,\"logit_scale_init_value\":2.5,\"text_config\":null}";
+    mr_model_config tiny = {.image = 16, .patch = 8, .hidden = 64, .layers = 2, .heads = 2, .mlp = 32,
+                            .cross_layers = 1, .vocab = 100, .positions = 20, .embed = 8, .text = 16,
+                            .norm_eps = 1e-5, .logit_scale = 2.5};
+    const mr_model_config *configs[] = {&tiny, &mr_bt_presets[0]};
+    for (size_t i = 0; i < MR_COUNT(configs); i++) {
+        mr_buf text = {0};
+        assert_int_equal(mr_bt_describe(configs[i], &text, NULL), MR_OK);
+        seed("config", i ? "preset" : "tiny", text.data, text.len);
+        mr_buf_free(&text);
+    }
+    seed("config", "bare", bare, strlen(bare));
+}
+
 void seed_train(const char *tmp)
 {
     seed_npz(tmp);
     seed_checkpoint();
     seed_safetensors(tmp);
+    seed_config();
 }
