@@ -38,10 +38,8 @@ typedef struct stages {
 
 static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
 {
-    uint8_t orientation = s->work->o.transform.apply_orientation ? r->row.orientation : 1;
     mr_view v = mr_work_view(s->work, r->epoch, r->sample, &r->row);
-    mr_region seen = {v.left, v.top, v.width, v.height};
-    mr_region stored = mr_orient_region(orientation, r->row.width, r->row.height, &seen);
+    mr_region stored = mr_work_region(s->work, &r->row, &v);
     return (mr_jpeg_job){
         .len = r->row.image_len, .width = r->row.width, .height = r->row.height, .left = stored.left, .top = stored.top,
         .crop_width = stored.width, .crop_height = stored.height, .seek_len = s->hands.seek_len,

@@ -3,8 +3,9 @@
  *
  *      input rows --across--> ring of rows, crop_width pixels each --down--> one row --> uint8, or three planes
  *
- * Only the kept part is computed: its columns, and the input rows that it needs.  Mirroring costs nothing: the columns'
- * coefficients are in reversed order.  A pass that changes no size is a copy, which is what skipping it means. */
+ * Only the kept part is computed: its columns, and the input rows that it needs; more need not be there, and rows and
+ * columns count from the first that is.  Mirroring costs nothing: the columns' coefficients are in reversed order.  A
+ * pass that changes no size is a copy, which is what skipping it means. */
 #include "resize.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@ struct mr_resizer {
 typedef struct resizing {
     mr_resizer *r;
     const mr_resize_job *job;
+    mr_resize_side across, down;
     size_t in_stride, row_bytes, slot_bytes, slots;
     bool direct;                                /* no pass across: rows are taken from the input */
     uint8_t *ring, *line, *copies;
@@ -72,9 +74,45 @@ void mr_resizer_free(mr_resizer *r)
     free(r);
 }
 
+/* ---- what a job asks for ---------------------------------------------------------------------------------------- */
+
+static mr_resize_span held_of(mr_resize_span span, uint32_t in)
+{
+    return span.from || span.count ? span : (mr_resize_span){0, in};
+}
+
+mr_resize_side mr_resize_across(const mr_resize_job *j)
+{
+    return (mr_resize_side){.in = j->in_width, .out = j->out_width, .first = j->crop_left, .count = j->crop_width,
+                            .held = held_of(j->columns, j->in_width), .bicubic = j->bicubic, .mirrored = j->flip};
+}
+
+mr_resize_side mr_resize_down(const mr_resize_job *j)
+{
+    return (mr_resize_side){.in = j->in_height, .out = j->out_height, .first = j->crop_top, .count = j->crop_height,
+                            .held = held_of(j->rows, j->in_height), .bicubic = j->bicubic};
+}
+
+void mr_resize_needs(const mr_resize_job *job, mr_resize_span *columns, mr_resize_span *rows)
+{
+    const mr_resize_side across = mr_resize_across(job), down = mr_resize_down(job);
+    *columns = mr_resize_side_needs(&across);
+    *rows = mr_resize_side_needs(&down);
+}
+
 static bool fits(uint32_t out, uint32_t from, uint32_t count)
 {
     return count && from < out && count <= out - from;
+}
+
+static mr_status check_held(const mr_resize_side *s, mr_error *err)
+{
+    mr_resize_span held = s->held, need = mr_resize_side_needs(s);
+    if (fits(s->in, held.from, held.count) && need.from >= held.from &&
+        need.count <= held.count - (need.from - held.from))
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "resizing %u pixels at %u of %u where %u at %u are needed", held.count, held.from,
+                   s->in, need.count, need.from);
 }
 
 static mr_status check(const mr_resize_job *j, mr_error *err)
@@ -86,8 +124,12 @@ static mr_status check(const mr_resize_job *j, mr_error *err)
     if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
         return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside",
                        j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);
-    return MR_OK;
+    const mr_resize_side across = mr_resize_across(j), down = mr_resize_down(j);
+    mr_status s = check_held(&across, err);
+    return s == MR_OK ? check_held(&down, err) : s;
 }
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static bool make_room(resizing *run)
 {
@@ -125,17 +167,17 @@ static uint8_t *slot(const resizing *run, uint32_t row)
 static const uint8_t *input_row(const resizing *run, uint32_t row, uint32_t place)
 {
     const uint8_t *from = run->job->rgb + run->in_stride * row;
-    if (run->in_stride * (run->job->in_height - row - 1) >= MR_RESIZE_SLACK)
+    if (run->in_stride * (run->down.held.count - row - 1) >= MR_RESIZE_SLACK)
         return from;
     return memcpy(run->copies + (run->in_stride + MR_RESIZE_SLACK) * place, from, run->in_stride);
 }
 
-/* The next rows into the ring, four at a time; at the picture's end the last one again. */
+/* The next rows into the ring, four at a time; at the end of the input the last one again. */
 static void advance(resizing *run)
 {
     const uint8_t *rows[ABREAST];
     uint8_t *out[ABREAST];
-    uint32_t end = run->job->in_height, i;
+    uint32_t end = run->down.held.count, i;
     assert(run->ready < end);
     for (i = 0; i < ABREAST && run->ready + i < end; i++) {
         rows[i] = input_row(run, run->ready + i, i);
@@ -151,13 +193,14 @@ static void advance(resizing *run)
 
 static void gather_taps(resizing *run, uint32_t start)
 {
-    const mr_resize_job *j = run->job;
+    const uint8_t *first = run->job->rgb + (size_t)(run->across.first - run->across.held.from) * 3;    /* if direct */
     size_t taps = run->r->rows.pairs * 2;
+    uint32_t end = run->down.held.count;
     for (size_t t = 0; t < taps; t++) {
-        uint32_t row = start + (uint32_t)t < j->in_height ? start + (uint32_t)t : j->in_height - 1;
+        uint32_t row = start + (uint32_t)t < end ? start + (uint32_t)t : end - 1;
         while (!run->direct && run->ready <= row)
             advance(run);
-        run->r->taps[t] = run->direct ? j->rgb + run->in_stride * row + (size_t)j->crop_left * 3 : slot(run, row);
+        run->r->taps[t] = run->direct ? first + run->in_stride * row : slot(run, row);
     }
 }
 
@@ -184,14 +227,14 @@ static mr_status resize(resizing *run, mr_error *err)
 {
     const mr_resize_job *j = run->job;
     mr_resizer *r = run->r;
-    run->in_stride = (size_t)j->in_width * 3;
+    run->across = mr_resize_across(j);
+    run->down = mr_resize_down(j);
+    run->in_stride = (size_t)run->across.held.count * 3;
     run->row_bytes = (size_t)j->crop_width * 3;
     run->direct = j->in_width == j->out_width && !j->flip;
-    mr_status s = mr_resize_axis_set(&r->rows, j->in_height, j->out_height, j->crop_top, j->crop_height, j->bicubic,
-                                     false, err);
+    mr_status s = mr_resize_axis_set(&r->rows, &run->down, err);
     if (s == MR_OK && !run->direct)
-        s = mr_resize_axis_set(&r->columns, j->in_width, j->out_width, j->crop_left, j->crop_width, j->bicubic,
-                               j->flip, err);
+        s = mr_resize_axis_set(&r->columns, &run->across, err);
     if (s != MR_OK)
         return s;
     if (!make_room(run))

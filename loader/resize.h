@@ -21,9 +21,14 @@ void mr_resizer_plain(mr_resizer *r);
 /* From now on a job ends with MR_END between two output rows once *stop is true; `stop` must outlive the resizer. */
 void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop);
 
+typedef struct mr_resize_span {
+    uint32_t from, count;
+} mr_resize_span;
+
 typedef struct mr_resize_job {
-    const uint8_t *rgb;                     /* packed, in_width * 3 bytes a row */
-    uint32_t in_width, in_height;
+    const uint8_t *rgb;                     /* packed, columns.count * 3 bytes a row */
+    uint32_t in_width, in_height;           /* of the whole picture that is resized ... */
+    mr_resize_span columns, rows;           /* ... and what of it is in `rgb`: mr_resize_needs or more; zeros: all */
     uint32_t out_width, out_height;         /* of the whole resized picture */
     uint32_t crop_left, crop_top;           /* the part of it that is kept ... */
     uint32_t crop_width, crop_height;       /* ... only this is computed; inside the resized picture */
@@ -31,6 +36,10 @@ typedef struct mr_resize_job {
     bool bicubic;
     bool unrounded;                         /* floats only: neither rounded to bytes between the passes nor clamped */
 } mr_resize_job;
+
+/* The columns and rows of the input that the kept part is made of, which `columns` and `rows` must hold.  Those of the
+ * job are not looked at; the rest of it must fit together. */
+void mr_resize_needs(const mr_resize_job *job, mr_resize_span *columns, mr_resize_span *rows);
 
 /* uint8 NHWC: crop_width * 3 bytes a row into `out`. */
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err);

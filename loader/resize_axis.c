@@ -36,11 +36,25 @@ static window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t o)
     return in == out ? (window){o + 0.5, 1.0, o, 1} : (window){centre, 1.0 / fs, low, high - low};
 }
 
-static uint32_t most_taps(uint32_t in, uint32_t out, uint32_t first, uint32_t count, bool bicubic)
+/* Of the side's output i, in the order in which they are delivered. */
+static window window_at(const mr_resize_side *s, uint32_t i)
+{
+    return window_of(s->in, s->out, s->bicubic, s->first + (s->mirrored ? s->count - 1 - i : i));
+}
+
+/* Windows begin and end in the order of their outputs. */
+mr_resize_span mr_resize_side_needs(const mr_resize_side *s)
+{
+    window first = window_of(s->in, s->out, s->bicubic, s->first);
+    window last = window_of(s->in, s->out, s->bicubic, s->first + s->count - 1);
+    return (mr_resize_span){first.low, last.low + last.taps - first.low};
+}
+
+static uint32_t most_taps(const mr_resize_side *s)
 {
     uint32_t taps = 1;
-    for (uint32_t i = 0; i < count && in != out; i++) {
-        window w = window_of(in, out, bicubic, first + i);
+    for (uint32_t i = 0; i < s->count && s->in != s->out; i++) {
+        window w = window_at(s, i);
         taps = w.taps > taps ? w.taps : taps;
     }
     return taps;
@@ -74,7 +88,7 @@ static double share_of(const window *w, bool bicubic, double sum, uint32_t tap)
     return sum != 0.0 ? v / sum : v;
 }
 
-/* Taps are moved right by `lead`, behind coefficients of 0, so that a window at the far end stays inside the input. */
+/* Taps are moved right by `lead`, behind coefficients of 0: no window reaches out of what is held. */
 static void put_window(const window *w, bool bicubic, uint32_t lead, int16_t *k)
 {
     double sum = sum_of(w, bicubic);
@@ -103,22 +117,20 @@ static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
     return true;
 }
 
-mr_status mr_resize_axis_set(mr_resize_axis *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
-                             bool bicubic, bool mirrored, mr_error *err)
+mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *s, mr_error *err)
 {
-    uint32_t taps = most_taps(in, out, first, count, bicubic);
+    uint32_t taps = most_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
-    if (!make_room(axis, count, pairs))
+    if (!make_room(axis, s->count, pairs))
         return mr_fail_memory(err, "resizing a picture");
-    axis->outputs = count;
+    axis->outputs = s->count;
     axis->pairs = pairs;
-    uint32_t last = in > 2 * pairs ? in - (uint32_t)(2 * pairs) : 0;    /* where a window may start */
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t o = first + (mirrored ? count - 1 - i : i);
-        window w = window_of(in, out, bicubic, o);
-        uint32_t lead = w.low > last ? w.low - last : 0;
-        axis->start[i] = w.low - lead;
-        put_window(&w, bicubic, lead, axis->k + i * pairs * 4);
+    uint32_t last = held > 2 * pairs ? held - (uint32_t)(2 * pairs) : 0;    /* where a window may start */
+    for (uint32_t i = 0; i < s->count; i++) {
+        window w = window_at(s, i);
+        uint32_t low = w.low - s->held.from, lead = low > last ? low - last : 0;
+        axis->start[i] = low - lead;
+        put_window(&w, s->bicubic, lead, axis->k + i * pairs * 4);
     }
     return MR_OK;
 }
@@ -151,21 +163,20 @@ static bool make_float_room(mr_resize_floats *axis, size_t outputs, size_t taps)
     return axis->start && axis->count && axis->k;
 }
 
-mr_status mr_resize_floats_set(mr_resize_floats *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
-                               bool bicubic, bool mirrored, mr_error *err)
+mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *s, mr_error *err)
 {
-    uint32_t taps = most_taps(in, out, first, count, bicubic);
-    if (!make_float_room(axis, count, taps))
+    uint32_t taps = most_taps(s);
+    if (!make_float_room(axis, s->count, taps))
         return mr_fail_memory(err, "resizing a picture");
-    axis->outputs = count;
+    axis->outputs = s->count;
     axis->taps = taps;
-    for (uint32_t i = 0; i < count; i++) {
-        window w = window_of(in, out, bicubic, first + (mirrored ? count - 1 - i : i));
-        double sum = sum_of(&w, bicubic);
-        axis->start[i] = w.low;
+    for (uint32_t i = 0; i < s->count; i++) {
+        window w = window_at(s, i);
+        double sum = sum_of(&w, s->bicubic);
+        axis->start[i] = w.low - s->held.from;
         axis->count[i] = w.taps;
         for (uint32_t t = 0; t < w.taps; t++)
-            axis->k[(size_t)i * taps + t] = (float)share_of(&w, bicubic, sum, t);
+            axis->k[(size_t)i * taps + t] = (float)share_of(&w, s->bicubic, sum, t);
     }
     return MR_OK;
 }

@@ -20,9 +20,9 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 enum { LANES = 4 };
 
-static bool make_room(mr_resize_unrounded *u, const mr_resize_job *j)
+static bool make_room(mr_resize_unrounded *u, size_t in_stride, const mr_resize_job *j)
 {
-    size_t need = (size_t)j->in_width * 3 + LANES + (size_t)j->crop_width * 3;
+    size_t need = in_stride + LANES + (size_t)j->crop_width * 3;
     if (need > u->memory_room) {
         free(u->memory);
         u->memory = mr_alloc(need, sizeof *u->memory);
@@ -84,18 +84,17 @@ static void add_row(float k, const float *row, size_t len, float *out)
 mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *j, const _Atomic bool *stop,
                                   float *values, mr_error *err)
 {
+    const mr_resize_side columns_side = mr_resize_across(j), rows_side = mr_resize_down(j);
     size_t width = j->crop_width, plane = width * j->crop_height, first = 0;
-    mr_status s = mr_resize_floats_set(&u->columns, j->in_width, j->out_width, j->crop_left, j->crop_width, j->bicubic,
-                                       j->flip, err);
+    size_t in_stride = (size_t)columns_side.held.count * 3;
+    mr_status s = mr_resize_floats_set(&u->columns, &columns_side, err);
     if (s == MR_OK)
-        s = mr_resize_floats_set(&u->rows, j->in_height, j->out_height, j->crop_top, j->crop_height, j->bicubic, false,
-                                 err);
+        s = mr_resize_floats_set(&u->rows, &rows_side, err);
     if (s != MR_OK)
         return s;
-    if (!make_room(u, j))
+    if (!make_room(u, in_stride, j))
         return mr_fail_memory(err, "resizing a picture");
     const mr_resize_floats *rows = &u->rows;
-    size_t in_stride = (size_t)j->in_width * 3;
     float *wide = u->memory, *line = wide + in_stride + LANES;
     uint32_t end = rows->start[rows->outputs - 1] + rows->count[rows->outputs - 1];
     memset(values, 0, 3 * plane * sizeof *values);

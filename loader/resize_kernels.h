@@ -21,8 +21,8 @@ enum {
 };
 
 typedef struct mr_resize_axis {
-    uint32_t *start;                /* first input of each output; start + taps never reaches past the input ... */
-    int16_t *k;                     /* ... except where the input is shorter than 2 * pairs */
+    uint32_t *start;                /* first input of each output; start + taps never reaches past what is held ... */
+    int16_t *k;                     /* ... except where that is less than 2 * pairs */
     size_t outputs, pairs;
     size_t start_room, k_room;      /* of the allocations */
 } mr_resize_axis;
@@ -68,12 +68,21 @@ extern const mr_resize_kernels mr_resize_plain;
 /* The best that this machine runs. */
 const mr_resize_kernels *mr_resize_kernels_best(void);
 
-/* Outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. MR_SYSTEM: no memory. */
-mr_status mr_resize_axis_set(mr_resize_axis *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
-                             bool bicubic, bool mirrored, mr_error *err);
+/* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */
+typedef struct mr_resize_side {
+    uint32_t in, out, first, count;
+    mr_resize_span held;            /* the inputs that there are; not empty */
+    bool bicubic, mirrored;
+} mr_resize_side;
+
+mr_resize_side mr_resize_across(const mr_resize_job *job);
+mr_resize_side mr_resize_down(const mr_resize_job *job);
+mr_resize_span mr_resize_side_needs(const mr_resize_side *side);
+
+/* `start` counts from the first input that is held.  MR_SYSTEM: no memory. */
+mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err);
 void mr_resize_axis_free(mr_resize_axis *axis);
-mr_status mr_resize_floats_set(mr_resize_floats *axis, uint32_t in, uint32_t out, uint32_t first, uint32_t count,
-                               bool bicubic, bool mirrored, mr_error *err);
+mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *side, mr_error *err);
 void mr_resize_floats_free(mr_resize_floats *axis);
 
 /* resize_float.c: a job without rounding.  `values` gets the planes as they are before normalising. */

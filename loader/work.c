@@ -242,6 +242,26 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     return 0;
 }
 
+/* Without its pixels. */
+static mr_resize_job job_of(const mr_work *w, const mr_view *v)
+{
+    const mr_transform *t = &w->o.transform;
+    mr_resize_job job = {
+        .in_width = v->width, .in_height = v->height, .out_width = v->out_width, .out_height = v->out_height,
+        .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
+        .flip = v->flip, .bicubic = t->bicubic != 0, .unrounded = t->unrounded != 0,
+    };
+    mr_resize_needs(&job, &job.columns, &job.rows);
+    return job;
+}
+
+mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
+{
+    const mr_resize_job job = job_of(w, v);
+    const mr_region seen = {v->left + job.columns.from, v->top + job.rows.from, job.columns.count, job.rows.count};
+    return mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
+}
+
 mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err)
 {
@@ -249,8 +269,7 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
                                  MR_FLAG_ARITHMETIC;
     mr_image_facts facts = {row->width, row->height, row->codec, row->orientation, row->components, row->bits,
                             row->flags & image_flags};
-    mr_region seen = {v->left, v->top, v->width, v->height};
-    mr_region stored = mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
+    const mr_region stored = mr_work_region(w, row, v);
     mr_error why;
     const uint8_t *pixels = NULL;
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
@@ -272,12 +291,8 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
 mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
 {
     const mr_transform *t = &w->o.transform;
-    mr_resize_job job = {
-        .rgb = rgb, .in_width = v->width, .in_height = v->height,
-        .out_width = v->out_width, .out_height = v->out_height,
-        .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
-        .flip = v->flip, .bicubic = t->bicubic != 0, .unrounded = t->unrounded != 0,
-    };
+    mr_resize_job job = job_of(w, v);
+    job.rgb = rgb;
     switch (w->o.deliver) {
     case MR_DELIVER_U8_NHWC: return mr_resize_u8(h->resizer, &job, out, err);
     case MR_DELIVER_F32_NCHW: return mr_resize_f32(h->resizer, &job, t->mean, t->std, out, err);

@@ -60,7 +60,9 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o);
 /* Reads into hands->bytes; and hands->seek, which holds for the one decode that follows. */
 mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err);
 void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row);    /* the second half of it */
-/* What was fetched: the region that the view needs, turned if it is to be; lent by the hands. */
+/* The stored pixels that the view needs: those of its box that have a weight in what is kept after resizing. */
+mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
+/* What was fetched: that region, turned if it is to be; lent by the hands. */
 mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
 mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
