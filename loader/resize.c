@@ -51,9 +51,9 @@ mr_resizer *mr_resizer_new(void)
     return r;
 }
 
-void mr_resizer_plain(mr_resizer *r)
+void mr_resizer_use(mr_resizer *r, const mr_resize_kernels *kernels)
 {
-    r->kernels = &mr_resize_plain;
+    r->kernels = kernels;
 }
 
 void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop)

@@ -198,23 +198,18 @@ AVX2 static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t
     mr_resize_plain.spread_bf16(n, rgb + whole * 3, pixels - whole, out + whole, plane);
 }
 
-static const mr_resize_kernels avx2 = {
+static bool runs(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+const mr_resize_kernels mr_resize_avx2 = {
+    .name = "avx2",
+    .runs = runs,
     .across = across,
     .down = down,
     .spread_f32 = spread_f32,
     .spread_bf16 = spread_bf16,
 };
-
-const mr_resize_kernels *mr_resize_kernels_best(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : &mr_resize_plain;
-}
-
-#else
-
-const mr_resize_kernels *mr_resize_kernels_best(void)
-{
-    return &mr_resize_plain;
-}
 
 #endif

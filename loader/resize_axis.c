@@ -17,9 +17,9 @@ static double cubic(double x)           /* Keys, a = -1/2 */
 {
     const double a = -0.5;
     x = fabs(x);
-    if (x < 1.0)
-        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-    return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+    double inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1, outer = (((x - 5) * x + 8) * x - 4) * a;
+    outer = x < 2.0 ? outer : 0.0;      /* both, as a processor does not foresee which */
+    return x < 1.0 ? inner : outer;
 }
 
 typedef struct window {
@@ -27,17 +27,19 @@ typedef struct window {
     uint32_t low, taps;
 } window;
 
-/* A pass that changes no size copies: one tap, whose weight is 1. */
-static window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t o)
+/* A pass that changes no size copies: one tap, whose weight is 1.  Inline, with the divisions first: loops make them
+ * once. */
+static inline window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t o)
 {
-    double scale = (double)in / out, fs = scale < 1.0 ? 1.0 : scale, support = (bicubic ? 2.0 : 1.0) * fs;
-    double centre = (o + 0.5) * scale, from = centre - support + 0.5, to = centre + support + 0.5;
+    double scale = (double)in / out, fs = scale < 1.0 ? 1.0 : scale, step = 1.0 / fs;
+    double support = (bicubic ? 2.0 : 1.0) * fs, centre = (o + 0.5) * scale;
+    double from = centre - support + 0.5, to = centre + support + 0.5;
     uint32_t low = from < 1.0 ? 0 : (uint32_t)from, high = to < in ? (uint32_t)to : in;
-    return in == out ? (window){o + 0.5, 1.0, o, 1} : (window){centre, 1.0 / fs, low, high - low};
+    return in == out ? (window){o + 0.5, 1.0, o, 1} : (window){centre, step, low, high - low};
 }
 
 /* Of the side's output i, in the order in which they are delivered. */
-static window window_at(const mr_resize_side *s, uint32_t i)
+static inline window window_at(const mr_resize_side *s, uint32_t i)
 {
     return window_of(s->in, s->out, s->bicubic, s->first + (s->mirrored ? s->count - 1 - i : i));
 }
@@ -62,7 +64,7 @@ static uint32_t most_taps(const mr_resize_side *s)
 
 static int32_t fixed(double k)
 {
-    return (int32_t)(k * (1 << MR_RESIZE_BITS) + (k < 0 ? -0.5 : 0.5));
+    return (int32_t)(k * (1 << MR_RESIZE_BITS) + copysign(0.5, k));
 }
 
 static void put_tap(int16_t *k, uint32_t tap, int32_t v)
@@ -73,23 +75,28 @@ static void put_tap(int16_t *k, uint32_t tap, int32_t v)
     k[2] = (int16_t)((v - low) / (1 << MR_RESIZE_SPLIT));
 }
 
-/* The weights of a window, which add up to 1. */
-static double sum_of(const window *w, bool bicubic)
+static inline double weight_of(const window *w, bool bicubic, uint32_t tap)
 {
-    double (*weight)(double) = bicubic ? cubic : triangle, sum = 0.0;
-    for (uint32_t j = 0; j < w->taps; j++)
-        sum += weight((j + w->low - w->centre + 0.5) * w->step);
-    return sum;
+    double x = (tap + w->low - w->centre + 0.5) * w->step;
+    return bicubic ? cubic(x) : triangle(x);
 }
 
-static double share_of(const window *w, bool bicubic, double sum, uint32_t tap)
+/* What a window's weights add up to, by which they are divided; 1 where that is 0. */
+static inline double sum_of(const window *w, bool bicubic)
 {
-    double v = (bicubic ? cubic : triangle)((tap + w->low - w->centre + 0.5) * w->step);
-    return sum != 0.0 ? v / sum : v;
+    double sum = 0.0;
+    for (uint32_t j = 0; j < w->taps; j++)
+        sum += weight_of(w, bicubic, j);
+    return sum != 0.0 ? sum : 1.0;
+}
+
+static inline double share_of(const window *w, bool bicubic, double sum, uint32_t tap)
+{
+    return weight_of(w, bicubic, tap) / sum;
 }
 
 /* Taps are moved right by `lead`, behind coefficients of 0: no window reaches out of what is held. */
-static void put_window(const window *w, bool bicubic, uint32_t lead, int16_t *k)
+static inline void put_window(const window *w, bool bicubic, uint32_t lead, int16_t *k)
 {
     double sum = sum_of(w, bicubic);
     for (uint32_t j = 0; j < w->taps; j++)
@@ -117,8 +124,9 @@ static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
     return true;
 }
 
-mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *s, mr_error *err)
+mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err)
 {
+    const mr_resize_side kept = *side, *s = &kept;                          /* which no store below can change */
     uint32_t taps = most_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
     if (!make_room(axis, s->count, pairs))

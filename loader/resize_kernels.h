@@ -1,4 +1,4 @@
-/* resize_kernels.h - private to resize*.c: coefficients of an axis, and the inner loops in plain C and in AVX2.
+/* resize_kernels.h - private to resize*.c: coefficients of an axis, and sets of inner loops.
  * Invariant: every set of kernels gives the same bytes; sums are exact in 32 bits, so their order does not matter.
  *
  * Coefficients lie in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
@@ -54,7 +54,9 @@ uint16_t mr_resize_bf16_of(float v);        /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 
-typedef struct mr_resize_kernels {
+struct mr_resize_kernels {
+    const char *name;
+    bool (*runs)(void);             /* on this machine */
     /* Four input rows (NULL-free; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
     void (*across)(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4]);
     /* 2 * pairs rows of `len` bytes become one. */
@@ -62,11 +64,12 @@ typedef struct mr_resize_kernels {
     /* A row of RGB pixels becomes a row in each of three planes. */
     void (*spread_f32)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane);
     void (*spread_bf16)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
-} mr_resize_kernels;
+};
 
 extern const mr_resize_kernels mr_resize_plain;
-/* The best that this machine runs. */
-const mr_resize_kernels *mr_resize_kernels_best(void);
+extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512;           /* x86-64 only */
+extern const mr_resize_kernels *const mr_resize_kernel_sets[];              /* best first; NULL behind the last */
+const mr_resize_kernels *mr_resize_kernels_best(void);                      /* of those that this machine runs */
 
 /* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */
 typedef struct mr_resize_side {

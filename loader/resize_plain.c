@@ -59,7 +59,14 @@ static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixe
             out[c * plane + x] = n->bf16[c][rgb[c]];
 }
 
+static bool runs(void)
+{
+    return true;
+}
+
 const mr_resize_kernels mr_resize_plain = {
+    .name = "plain",
+    .runs = runs,
     .across = across,
     .down = down,
     .spread_f32 = spread_f32,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resize.h"
 #include "support_npz.h"
+#include "support_resize.h"
 
 static uint8_t *noise(mr_random *r, size_t pixels)      /* no byte longer: a sanitizer sees reads behind it */
 {
@@ -19,10 +19,11 @@ static uint8_t *noise(mr_random *r, size_t pixels)      /* no byte longer: a san
 static uint8_t *resized(mr_resizer *r, const mr_resize_job *j)
 {
     mr_error err;
-    uint8_t *out = malloc((size_t)j->crop_width * j->crop_height * 3);
-    assert_non_null(out);
+    size_t len = (size_t)j->crop_width * j->crop_height * 3;
+    uint8_t *out = support_guarded(len);
     if (mr_resize_u8(r, j, out, &err) != MR_OK)
         fail_msg("%s", err.text);
+    support_check_guard(out, len);
     return out;
 }
 
@@ -112,30 +113,40 @@ static mr_resize_job draw(mr_random *r, uint32_t most)
     return j;
 }
 
+static void the_best_set_is_the_first_that_runs(void **state)
+{
+    support_resizers all = support_resizers_new();
+    (void)state;
+    assert_true(all.count > 0);
+    for (size_t i = 0; i < all.count; i++)
+        print_message("inner loops: %s\n", all.set[i]->name);
+    assert_ptr_equal(all.set[0], mr_resize_kernels_best());
+    assert_ptr_equal(all.set[all.count - 1], &mr_resize_plain);
+    support_resizers_free(&all);
+}
+
 static void any_job_equals_the_definition(void **state)
 {
     mr_random r = support_random();
-    mr_resizer *fast = mr_resizer_new(), *plain = mr_resizer_new();
+    support_resizers all = support_resizers_new();
     (void)state;
-    assert_true(fast && plain);
-    mr_resizer_plain(plain);
     for (int i = 0; i < 600; i++) {
         mr_resize_job j = draw(&r, i % 50 ? 70 : 900);
         uint8_t *in = noise(&r, (size_t)j.in_width * j.in_height);
         j.rgb = in;
-        uint8_t *want = by_the_book(&j), *a = resized(fast, &j), *b = resized(plain, &j);
-        size_t n = (size_t)j.crop_width * j.crop_height * 3;
-        if (memcmp(want, a, n) || memcmp(want, b, n))
-            fail_msg("%u x %u to %u x %u, kept %u x %u at %u, %u, flip %d, bicubic %d: %s differs", j.in_width,
-                     j.in_height, j.out_width, j.out_height, j.crop_width, j.crop_height, j.crop_left, j.crop_top,
-                     j.flip, j.bicubic, memcmp(want, b, n) ? "plain" : "fast");
+        uint8_t *want = by_the_book(&j);
+        for (size_t k = 0; k < all.count; k++) {
+            uint8_t *got = resized(all.of[k], &j);
+            if (memcmp(want, got, (size_t)j.crop_width * j.crop_height * 3))
+                fail_msg("%u x %u to %u x %u, kept %u x %u at %u, %u, flip %d, bicubic %d: %s differs", j.in_width,
+                         j.in_height, j.out_width, j.out_height, j.crop_width, j.crop_height, j.crop_left, j.crop_top,
+                         j.flip, j.bicubic, all.set[k]->name);
+            free(got);
+        }
         free(want);
-        free(a);
-        free(b);
         free(in);
     }
-    mr_resizer_free(fast);
-    mr_resizer_free(plain);
+    support_resizers_free(&all);
 }
 
 static uint16_t rounded(float v)        /* to 8 significant bits, ties to even */
@@ -149,52 +160,52 @@ static uint16_t rounded(float v)        /* to 8 significant bits, ties to even *
     return (uint16_t)(bits >> 16);
 }
 
+static void check_planes(mr_resizer *z, const char *set, const mr_resize_job *j, const float mean[3],
+                         const float std[3])
+{
+    size_t n = (size_t)j->crop_width * j->crop_height;
+    uint8_t *want = resized(z, j);
+    float *f = support_guarded(n * 3 * sizeof *f);
+    uint16_t *b = support_guarded(n * 3 * sizeof *b);
+    mr_error err;
+    assert_int_equal(mr_resize_f32(z, j, mean, std, f, &err), MR_OK);
+    assert_int_equal(mr_resize_bf16(z, j, mean, std, b, &err), MR_OK);
+    support_check_guard(f, n * 3 * sizeof *f);
+    support_check_guard(b, n * 3 * sizeof *b);
+    for (size_t k = 0; k < n * 3; k++) {
+        size_t c = k / n;
+        volatile float unit = (float)want[k % n * 3 + c] / 255.0f, centred = unit - mean[c], v = centred / std[c];
+        if (f[k] != v || b[k] != rounded(v))
+            fail_msg("%s: pixel %zu of %zu, channel %zu: %.9g and 0x%04x instead of %.9g", set, k % n, n, c,
+                     (double)f[k], b[k], (double)v);
+    }
+    free(f);
+    free(b);
+    free(want);
+}
+
 static void normalised_planes_hold_the_same_pixels(void **state)
 {
-    /* the last: numbers so small that multiplying by 1 / std would not give the same */
-    static const float means[3][3] = {{0.5f, 0.5f, 0.5f}, {0.48145466f, 0.4578275f, 0.40821073f}, {0, 0, 0}};
-    static const float stds[3][3] = {{0.5f, 0.5f, 0.5f}, {0.26862954f, 0.26130258f, 0.27577711f}, {3e38f, 2.9e38f, 1}};
+    /* the third: numbers so small that multiplying by 1 / std would not give the same; the last: ties */
+    static const float means[4][3] = {{0.5f, 0.5f, 0.5f}, {0.48145466f, 0.4578275f, 0.40821073f}, {0, 0, 0}, {0, 0, 0}};
+    static const float stds[4][3] = {{0.5f, 0.5f, 0.5f}, {0.26862954f, 0.26130258f, 0.27577711f}, {3e38f, 2.9e38f, 1},
+                                     {1 / 382.5f, 1 / 637.5f, 1 / 892.5f}};
     mr_random r = support_random();
-    mr_resizer *z = mr_resizer_new();
-    mr_error err;
+    support_resizers all = support_resizers_new();
     (void)state;
-    assert_non_null(z);
     for (int i = 0; i < 240; i++) {
         mr_resize_job j = draw(&r, 60);
         if (i % 8 == 0)                                    /* all 256 values in each channel, untouched */
             j = whole(NULL, 256, 3, 256, 3);
-        if (i % 3 == 0)
-            mr_resizer_plain(z);
-        size_t n = (size_t)j.crop_width * j.crop_height;
         uint8_t *in = noise(&r, (size_t)j.in_width * j.in_height);
         for (size_t k = 0; i % 8 == 0 && k < 256 * 3 * 3; k++)
             in[k] = (uint8_t)(k / 3);
         j.rgb = in;
-        const float *mean = means[i / 2 % 3], *std = stds[i / 2 % 3];
-        uint8_t *want = resized(z, &j);
-        float *f = malloc(n * 3 * sizeof *f);
-        uint16_t *b = malloc(n * 3 * sizeof *b);
-        assert_true(f && b);
-        assert_int_equal(mr_resize_f32(z, &j, mean, std, f, &err), MR_OK);
-        assert_int_equal(mr_resize_bf16(z, &j, mean, std, b, &err), MR_OK);
-        for (size_t k = 0; k < n * 3; k++) {
-            size_t c = k / n;
-            volatile float unit = (float)want[k % n * 3 + c] / 255.0f, centred = unit - mean[c], v = centred / std[c];
-            if (f[k] != v || b[k] != rounded(v))
-                fail_msg("pixel %zu of %zu, channel %zu: %.9g and 0x%04x instead of %.9g", k % n, n, c, (double)f[k],
-                         b[k], (double)v);
-        }
-        free(f);
-        free(b);
-        free(want);
+        for (size_t k = 0; k < all.count; k++)
+            check_planes(all.of[k], all.set[k]->name, &j, means[i / 8 % 4], stds[i / 8 % 4]);
         free(in);
-        if (i % 3 == 0) {
-            mr_resizer_free(z);
-            z = mr_resizer_new();
-            assert_non_null(z);
-        }
     }
-    mr_resizer_free(z);
+    support_resizers_free(&all);
 }
 
 static void extreme_shapes(void **state)
@@ -202,21 +213,24 @@ static void extreme_shapes(void **state)
     static const uint32_t sides[][4] = {{65500, 1, 1, 1}, {1, 65500, 3, 7}, {1, 1, 500, 400}, {4000, 3, 3, 4000},
                                         {2, 2, 1, 1}, {9000, 2, 224, 2}};
     mr_random r = support_random();
-    mr_resizer *z = mr_resizer_new();
+    support_resizers all = support_resizers_new();
     (void)state;
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         uint8_t *in = noise(&r, (size_t)sides[i][0] * sides[i][1]);
         mr_resize_job j = whole(in, sides[i][0], sides[i][1], sides[i][2], sides[i][3]);
         for (int bicubic = 0; bicubic < 2; bicubic++) {
             j.bicubic = bicubic;
-            uint8_t *want = by_the_book(&j), *got = resized(z, &j);
-            assert_memory_equal(want, got, (size_t)sides[i][2] * sides[i][3] * 3);
+            uint8_t *want = by_the_book(&j);
+            for (size_t k = 0; k < all.count; k++) {
+                uint8_t *got = resized(all.of[k], &j);
+                assert_memory_equal(want, got, (size_t)sides[i][2] * sides[i][3] * 3);
+                free(got);
+            }
             free(want);
-            free(got);
         }
         free(in);
     }
-    mr_resizer_free(z);
+    support_resizers_free(&all);
 }
 
 static void refuses_what_does_not_fit(void **state)
@@ -280,23 +294,21 @@ static void equals_pillows_fixtures(void **state)
         skip();
     }
     support_npz *npz = support_npz_open(path);
-    for (int plain = 0; plain < 2; plain++) {
-        mr_resizer *z = mr_resizer_new();
-        if (plain)
-            mr_resizer_plain(z);
+    support_resizers all = support_resizers_new();
+    for (size_t k = 0; k < all.count; k++) {
         for (int i = 0; i < 3; i++) {
             char name[64];
             for (int s = 0; s < 4; s++) {
                 snprintf(name, sizeof name, "bilinear_%d_%s", i, sizes[i][s]);
-                check_fixture(z, npz, i, name, NULL);
+                check_fixture(all.of[k], npz, i, name, NULL);
                 snprintf(name, sizeof name, "bicubic_%d_%s", i, sizes[i][s]);
-                check_fixture(z, npz, i, name, NULL);
+                check_fixture(all.of[k], npz, i, name, NULL);
             }
             snprintf(name, sizeof name, "crop_bilinear_%d_32x32", i);
-            check_fixture(z, npz, i, name, boxes[i]);
+            check_fixture(all.of[k], npz, i, name, boxes[i]);
         }
-        mr_resizer_free(z);
     }
+    support_resizers_free(&all);
     support_npz_close(npz);
     free(path);
 }
@@ -304,6 +316,7 @@ static void equals_pillows_fixtures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_set_is_the_first_that_runs),
         cmocka_unit_test(any_job_equals_the_definition),
         cmocka_unit_test(normalised_planes_hold_the_same_pixels),
         cmocka_unit_test(extreme_shapes),

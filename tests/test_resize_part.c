@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "resize.h"
-#include "support.h"
+#include "support_resize.h"
 
 static const float mean[3] = {0.48145466f, 0.4578275f, 0.40821073f}, std[3] = {0.26862954f, 0.26130258f, 0.27577711f};
 
@@ -118,45 +117,42 @@ static void stretch(mr_random *r, mr_resize_job *j)
 }
 
 /* New ones have no room left from larger jobs: a sanitizer sees what reaches out of the next one's. */
-static void renew(mr_resizer *sets[2])
+static void renew(support_resizers *all)
 {
-    for (int i = 0; i < 2; i++) {
-        mr_resizer_free(sets[i]);
-        sets[i] = mr_resizer_new();
-        assert_non_null(sets[i]);
-    }
-    mr_resizer_plain(sets[1]);
+    support_resizers_free(all);
+    *all = support_resizers_new();
 }
 
 static void a_part_gives_what_the_whole_gives(void **state)
 {
     mr_random r = support_random();
-    mr_resizer *sets[2] = {NULL, NULL};
+    support_resizers sets = {.count = 0};
     (void)state;
     for (int i = 0; i < 1200; i++) {
         mr_resize_job all = draw(&r, 90);
         if (i % 5 == 0) {
             stretch(&r, &all);
-            renew(sets);
+            renew(&sets);
         }
         size_t pixels = (size_t)all.in_width * all.in_height;
         uint8_t *rgb = take(pixels * 3);
         mr_random_bytes(&r, rgb, pixels * 3);
         all.rgb = rgb;
         mr_resize_job part = part_of(&r, &all);
-        for (int k = 0; k < 2 * WAYS; k++) {
-            way to = (way)(k / 2);
-            void *got = resized(sets[k % 2], &part, to), *want = resized(sets[k % 2], &all, to);
+        for (int k = 0; k < (int)sets.count * WAYS; k++) {
+            way to = (way)(k % WAYS);
+            mr_resizer *z = sets.of[k / WAYS];
+            void *got = resized(z, &part, to), *want = resized(z, &all, to);
             if (memcmp(want, got, bytes_of(&all, to)) != 0)
-                fail_job(&part, "way %d, plain %d: the part gives other pixels than the whole", (int)to, k % 2);
+                fail_job(&part, "way %d, %s: the part gives other pixels than the whole", (int)to,
+                         sets.set[k / WAYS]->name);
             free(want);
             free(got);
         }
         free((uint8_t *)(uintptr_t)part.rgb);
         free(rgb);
     }
-    mr_resizer_free(sets[0]);
-    mr_resizer_free(sets[1]);
+    support_resizers_free(&sets);
 }
 
 /* ---- no more than is needed -------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include "jpeg_seek.h"
 #include "pixels.h"
 #include "random.h"
-#include "resize.h"
+#include "resize_kernels.h"
 
 enum { SIZE = 224, SPACINGS = 5 };
 
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     mr_error err;
     if (argc < 3 || !s || !l || !maker || !fast || !plain || !files)
         return 2;
-    mr_resizer_plain(plain);
+    mr_resizer_use(plain, &mr_resize_plain);
     mr_pixels_scratch_libjpeg(l);
     for (int i = 0; i < SPACINGS; i++)
         if (!(e[i] = mr_pixels_scratch_new()))
