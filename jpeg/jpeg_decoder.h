@@ -7,7 +7,7 @@
 #include "jpeg_region.h"
 #include "jpeg_scan.h"
 
-enum { MR_JPEG_CHUNK = 16};         /* MCUs that are stored before they are transformed */
+enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 };     /* MCUs that are stored before they are transformed */
 
 typedef struct mr_jpeg_buffer {     /* only grows; what was in it is lost then */
     void *data;
@@ -22,7 +22,7 @@ struct mr_jpeg_decoder {
     mr_jpeg_ac ac[MR_JPEG_TABLES];
     mr_jpeg_buffer bytes, samples, entries;
     /* Of two rows of MCUs at most; zero between two chunks. */
-    _Alignas(32) int16_t blocks[2][(MR_JPEG_CHUNK + 1) * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
+    _Alignas(32) int16_t blocks[2][MR_JPEG_CHUNK * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
 };
 
 void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need);         /* NULL: no memory */

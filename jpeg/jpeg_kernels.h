@@ -4,7 +4,7 @@
  *      scan --unstuff--> bytes --store--> coefficients --idct--> samples --across, between--> chroma --rgb--> pixels
  *                              --skip-->  only the place in the stream and the DC predictors
  *
- * Rows of samples may be read, and rows of upsampled chroma written, MR_JPEG_SLACK bytes behind their end. */
+ * Rows of samples and of upsampled chroma may be read and written MR_JPEG_SLACK bytes behind their end. */
 #ifndef MR_JPEG_KERNELS_H
 #define MR_JPEG_KERNELS_H
 
@@ -17,6 +17,7 @@ enum {
     MR_JPEG_BLOCK = 80,             /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
     MR_JPEG_USED = 79,
     MR_JPEG_BLOCKS = 6,             /* of an MCU */
+    MR_JPEG_BESIDE = 32,            /* blocks that are transformed in one call, at most */
 };
 
 /* Where the decoder is in the unstuffed bytes of a segment: `word` holds the next `bits` bits at its top. */
@@ -54,6 +55,8 @@ typedef struct mr_jpeg_unstuffed {
 } mr_jpeg_unstuffed;
 
 typedef struct mr_jpeg_kernels {
+    const char *name;               /* "plain", "avx2", "avx512" */
+    bool (*runs)(void);             /* on this machine */
     /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
     mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
     /* Decodes `count` MCUs: blocks of MR_JPEG_BLOCK that were zero get coefficients row by row, and at MR_JPEG_USED the
@@ -63,8 +66,9 @@ typedef struct mr_jpeg_kernels {
     /* The same with two streams at once, as many MCUs of each: quicker than one after the other. */
     bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2]);
     bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
-    /* Two blocks become 8 x 8 samples each and zeros again; `used` is the larger one of both. */
-    void (*idct)(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride);
+    /* `count` blocks as store() leaves them, MR_JPEG_BESIDE at most, become 8 x 8 samples each, block i at out + 8 i, and
+     * zeros again. */
+    void (*idct)(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride);
     /* Chroma twice as wide: out[2i], out[2i + 1] of row[i - 1], row[i], row[i + 1], for `count` i. */
     void (*across)(const uint8_t *row, size_t count, uint8_t *out);
     /* The same between two rows, `near` counting three times. */
@@ -77,9 +81,17 @@ typedef struct mr_jpeg_kernels {
 
 extern const mr_jpeg_kernels mr_jpeg_plain;
 #if defined(__x86_64__)
-void mr_jpeg_idct_avx2(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2],
-                       size_t stride);
+extern const mr_jpeg_kernels mr_jpeg_avx2, mr_jpeg_avx512;
+/* Those of mr_jpeg_avx2 that mr_jpeg_avx512 has, too. */
+mr_jpeg_unstuffed mr_jpeg_avx2_unstuff(const uint8_t *in, size_t len, uint8_t *out);
+bool mr_jpeg_avx2_store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int16_t *blocks);
+bool mr_jpeg_avx2_skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count);
+bool mr_jpeg_avx2_store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
+                            int16_t *const blocks[2]);
+bool mr_jpeg_avx2_skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
 #endif
+/* Every set, the best one first and NULL behind the last one; not all of them run on this machine. */
+extern const mr_jpeg_kernels *const mr_jpeg_kernels_all[];
 /* The best that this machine runs. */
 const mr_jpeg_kernels *mr_jpeg_kernels_best(void);
 

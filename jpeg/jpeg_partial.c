@@ -3,6 +3,11 @@
 
 #include "jpeg_decoder.h"
 
+static bool runs(void)
+{
+    return true;
+}
+
 static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *out)
 {
     return mr_jpeg_kernels_best()->unstuff(in, len, out);
@@ -28,22 +33,21 @@ static bool skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigne
     return mr_jpeg_kernels_best()->skip_two(s, mcu, count);
 }
 
-static void idct(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride)
+static void idct(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)
 {
-    mr_jpeg_kernels_best()->idct(block, quant, used, out, stride);
+    mr_jpeg_kernels_best()->idct(block, count, quant, out, stride);
 }
 
 /* Stores, not memset(): gcc makes `rep stosq` of that, which takes longer than the IDCT. */
 typedef int16_t eight __attribute__((vector_size(16)));
 
 /* What an IDCT leaves behind: the next blocks are stored into zeros. */
-static void clear(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride)
+static void clear(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)
 {
     (void)quant;
-    (void)used;
     (void)out;
     (void)stride;
-    for (int i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < count; i++) {
         eight *b = (eight *)(void *)block[i];
         b[0] = b[1] = b[2] = b[3] = b[4] = b[5] = b[6] = b[7] = b[8] = (eight){0};
     }
@@ -85,10 +89,10 @@ static void no_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_
 mr_jpeg_decoder *mr_jpeg_partial_new(mr_jpeg_parts parts)
 {
     static const mr_jpeg_kernels sets[] = {
-        [MR_JPEG_PARTS_ENTROPY] = {unstuff, store, skip, store_two, skip_two, clear, no_across, no_across_between,
-                                   no_between, no_rgb},
-        [MR_JPEG_PARTS_SAMPLES] = {unstuff, store, skip, store_two, skip_two, idct, no_across, no_across_between,
-                                   no_between, no_rgb},
+        [MR_JPEG_PARTS_ENTROPY] = {"entropy", runs, unstuff, store, skip, store_two, skip_two, clear, no_across,
+                                   no_across_between, no_between, no_rgb},
+        [MR_JPEG_PARTS_SAMPLES] = {"samples", runs, unstuff, store, skip, store_two, skip_two, idct, no_across,
+                                   no_across_between, no_between, no_rgb},
     };
     mr_jpeg_decoder *d = mr_jpeg_decoder_new();
     if (d && parts != MR_JPEG_PARTS_ALL)

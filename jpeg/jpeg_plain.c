@@ -120,11 +120,10 @@ static void idct_one(int16_t *block, const int16_t *quant, uint8_t *out, size_t 
     memset(block, 0, 64 * sizeof *block);
 }
 
-static void idct(int16_t *const block[2], const int16_t quant[64], unsigned used, uint8_t *const out[2], size_t stride)
+static void idct(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)
 {
-    (void)used;
-    for (size_t i = 0; i < 2; i++)
-        idct_one(block[i], quant, out[i], stride);
+    for (unsigned i = 0; i < count; i++)
+        idct_one(block[i], quant, out + 8 * (size_t)i, stride);
 }
 
 /* ---- fancy upsampling -------------------------------------------------------------------------------------------- */
@@ -173,7 +172,14 @@ static void rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t c
     }
 }
 
+static bool runs(void)
+{
+    return true;
+}
+
 const mr_jpeg_kernels mr_jpeg_plain = {
+    .name = "plain",
+    .runs = runs,
     .unstuff = unstuff,
     .store = store,
     .skip = skip,

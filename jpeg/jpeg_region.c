@@ -102,29 +102,22 @@ static uint8_t *row_of(const plane *p, uint32_t row)
     return p->rows + (row & p->mask) * p->stride;
 }
 
-/* `count` MCUs of a buffer, the first of them MCU x of row y of the picture.  Without a second block of a pair, what is
- * behind the last one is transformed to the slack of the rows. */
+/* `count` MCUs of a buffer, the first of them MCU x of row y of the picture: all blocks of a row of blocks at once. */
 static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, uint32_t count)
 {
     mr_jpeg_decoder *d = run->d;
-    int16_t *blocks = d->blocks[buffer];
     unsigned b = 0;
     for (unsigned i = 0; i < d->header.components; i++) {
         const mr_jpeg_component *c = &d->header.component[i];
         const plane *p = &run->plane[i];
-        for (unsigned v = 0; v < c->v; v++) {
-            for (unsigned h = 0; h < c->h; h++, b++) {
-                uint8_t *to = row_of(p, (y * c->v + v) * 8) + ((size_t)(x - run->left) * c->h + h) * 8;
-                for (uint32_t m = 0; m < count; m += 2, to += 16 * c->h) {
-                    size_t first = m * d->mcu.blocks + b, second = first + d->mcu.blocks;
-                    int16_t *const pair[2] = {blocks + first * MR_JPEG_BLOCK, blocks + second * MR_JPEG_BLOCK};
-                    int used = pair[0][MR_JPEG_USED];
-                    if (m + 1 < count && pair[1][MR_JPEG_USED] > used)
-                        used = pair[1][MR_JPEG_USED];
-                    uint8_t *const out[2] = {to, to + 8 * c->h};
-                    d->kernels->idct(pair, d->header.quant[c->quant], (unsigned)used, out, p->stride);
-                }
-            }
+        for (unsigned v = 0; v < c->v; v++, b += c->h) {
+            int16_t *block[MR_JPEG_BESIDE], *first = d->blocks[buffer] + b * MR_JPEG_BLOCK;
+            unsigned n = 0;
+            for (uint32_t m = 0; m < count; m++, first += d->mcu.blocks * MR_JPEG_BLOCK)
+                for (unsigned h = 0; h < c->h; h++)
+                    block[n++] = first + h * MR_JPEG_BLOCK;
+            uint8_t *to = row_of(p, (y * c->v + v) * 8) + (size_t)(x - run->left) * c->h * 8;
+            d->kernels->idct(block, n, d->header.quant[c->quant], to, p->stride);
         }
     }
 }
