@@ -138,38 +138,32 @@ static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
     }
 }
 
-/* At most 64 places without an end of block: from any place of a block on, more could look like one. */
-static bool too_far(uint32_t places, uint32_t more)
+/* Of the first symbol in `bits` bits, `e`, and those in the bits behind it: `behind` has the entry of each number of so
+ * few bits at 1 << their count.  Of the last symbol the code is enough, its value is not looked at. */
+static uint16_t skip_of(uint32_t e, unsigned bits, uint32_t i, const uint16_t *behind)
 {
-    return more < MR_JPEG_END && places + more > 64;
-}
-
-/* As many symbols as there are in the index; of the last one the code is enough, its value is not looked at. */
-static uint16_t skip_of(const uint32_t *single, uint32_t i)
-{
-    uint32_t bits = 0, places = 0, e;
-    do {
-        e = single[i << bits & (MR_JPEG_ENTRIES - 1)];
-        uint32_t n = e & 63, code = passed(e);
-        if (!n) {
-            if (code && bits + code <= MR_JPEG_BITS && !too_far(places, (e >> 16 & 0xFF) + 1)) {
-                bits += code + (e >> 24);
-                places += (e >> 16 & 0xFF) + 1;
-            }
-            break;
-        }
-        if (bits + n > MR_JPEG_BITS || too_far(places, passed(e)))
-            break;
-        bits += n;
-        places += passed(e);
-    } while (places < 64 && bits < MR_JPEG_BITS);
-    return (uint16_t)(bits | places << 8);
+    uint32_t n = length_of(e), places = passed(e);
+    if (!n) {
+        uint32_t code = e >> 8 & 0xFF, run = e >> 16 & 0xFF, size = e >> 24;
+        return code && code <= bits ? (uint16_t)((code + size) | (run + 1) << 8) : 0;
+    }
+    if (n > bits)
+        return 0;
+    uint32_t rest = 1u << (bits - n), more = places < MR_JPEG_END ? behind[rest + (i & (rest - 1))] : 0;
+    /* At most 64 places without the end of block: from any place of a block on, more could look like one. */
+    if (places + (more >> 8 & (MR_JPEG_END - 1)) > 64 && places < MR_JPEG_END)
+        more = 0;
+    return (uint16_t)((n | places << 8) + more);
 }
 
 static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
 {
-    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++)
-        t->skip[i] = skip_of(single, i);
+    uint16_t behind[MR_JPEG_ENTRIES] = {0};
+    for (unsigned bits = 1; bits <= MR_JPEG_BITS; bits++) {
+        uint16_t *out = bits < MR_JPEG_BITS ? behind + (1u << bits) : t->skip;
+        for (uint32_t i = 0; i < 1u << bits; i++)
+            out[i] = skip_of(single[i << (MR_JPEG_BITS - bits)], bits, i, behind);
+    }
 }
 
 bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
