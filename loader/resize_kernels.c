@@ -1,8 +1,8 @@
 /* resize_kernels.c - which sets of inner loops there are, and which one this machine gets.
- * Invariant: plain C is among them and runs everywhere. */
+ * Invariant: plain C, which runs everywhere, is the last one. */
 #include "resize_kernels.h"
 
-const mr_resize_kernels *const mr_resize_kernel_sets[] = {
+const mr_resize_kernels *const mr_resize_kernels_all[] = {
 #if defined(__x86_64__)
     &mr_resize_avx512,
     &mr_resize_avx2,
@@ -13,8 +13,8 @@ const mr_resize_kernels *const mr_resize_kernel_sets[] = {
 
 const mr_resize_kernels *mr_resize_kernels_best(void)
 {
-    size_t i = 0;
-    while (!mr_resize_kernel_sets[i]->runs())
-        i++;
-    return mr_resize_kernel_sets[i];
+    const mr_resize_kernels *const *k = mr_resize_kernels_all;
+    while (k[1] && !(*k)->runs())
+        k++;
+    return *k;
 }

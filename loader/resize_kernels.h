@@ -68,7 +68,7 @@ struct mr_resize_kernels {
 
 extern const mr_resize_kernels mr_resize_plain;
 extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512;           /* x86-64 only */
-extern const mr_resize_kernels *const mr_resize_kernel_sets[];              /* best first; NULL behind the last */
+extern const mr_resize_kernels *const mr_resize_kernels_all[];              /* best first; NULL behind the last */
 const mr_resize_kernels *mr_resize_kernels_best(void);                      /* of those that this machine runs */
 
 /* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */

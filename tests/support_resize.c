@@ -9,14 +9,14 @@ enum { GUARD = 64, UNTOUCHED = 0xa5 };
 support_resizers support_resizers_new(void)
 {
     support_resizers all = {.count = 0};
-    for (size_t i = 0; mr_resize_kernel_sets[i]; i++) {
-        if (!mr_resize_kernel_sets[i]->runs())
+    for (size_t i = 0; mr_resize_kernels_all[i]; i++) {
+        if (!mr_resize_kernels_all[i]->runs())
             continue;
         assert_true(all.count < SUPPORT_MOST_SETS);
         mr_resizer *z = mr_resizer_new();
         assert_non_null(z);
-        mr_resizer_use(z, mr_resize_kernel_sets[i]);
-        all.set[all.count] = mr_resize_kernel_sets[i];
+        mr_resizer_use(z, mr_resize_kernels_all[i]);
+        all.set[all.count] = mr_resize_kernels_all[i];
         all.of[all.count++] = z;
     }
     return all;
