@@ -171,10 +171,14 @@ AVX2 static inline __m256 eight(const uint8_t *rgb, size_t c, const constants *k
 AVX2 static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane)
 {
     size_t whole = n->quick ? pixels & ~(size_t)7 : 0;
+    bool past = mr_resize_past_caches(out, pixels * sizeof *out, plane * sizeof *out);
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
-        for (size_t x = 0; x < whole; x += 8)
-            _mm256_storeu_ps(out + c * plane + x, eight(rgb + x * 3, c, &k));
+        float *row = out + c * plane;
+        for (size_t x = 0; past && x < whole; x += 8)
+            _mm256_stream_ps(row + x, eight(rgb + x * 3, c, &k));
+        for (size_t x = 0; !past && x < whole; x += 8)
+            _mm256_storeu_ps(row + x, eight(rgb + x * 3, c, &k));
     }
     mr_resize_plain.spread_f32(n, rgb + whole * 3, pixels - whole, out + whole, plane);
 }
@@ -190,12 +194,21 @@ AVX2 static inline __m128i halves(__m256 v)
 AVX2 static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane)
 {
     size_t whole = n->quick ? pixels & ~(size_t)7 : 0;
+    bool past = mr_resize_past_caches(out, pixels * sizeof *out, plane * sizeof *out);
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
-        for (size_t x = 0; x < whole; x += 8)
-            _mm_storeu_si128((__m128i *)(out + c * plane + x), halves(eight(rgb + x * 3, c, &k)));
+        uint16_t *row = out + c * plane;
+        for (size_t x = 0; past && x < whole; x += 8)
+            _mm_stream_si128((void *)(row + x), halves(eight(rgb + x * 3, c, &k)));
+        for (size_t x = 0; !past && x < whole; x += 8)
+            _mm_storeu_si128((void *)(row + x), halves(eight(rgb + x * 3, c, &k)));
     }
     mr_resize_plain.spread_bf16(n, rgb + whole * 3, pixels - whole, out + whole, plane);
+}
+
+static void finish(void)
+{
+    _mm_sfence();
 }
 
 static bool runs(void)
@@ -210,6 +223,7 @@ const mr_resize_kernels mr_resize_avx2 = {
     .down = down,
     .spread_f32 = spread_f32,
     .spread_bf16 = spread_bf16,
+    .finish = finish,
 };
 
 #endif

@@ -281,10 +281,14 @@ AVX512 static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_
         mr_resize_plain.spread_f32(n, rgb, pixels, out, plane);
         return;
     }
+    bool past = mr_resize_past_caches(out, pixels * sizeof *out, plane * sizeof *out);
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
-        for (size_t x = 0; x < pixels; x += 16)
-            _mm512_mask_storeu_ps(out + c * plane + x, first_of(pixels - x), sixteen(rgb + x * 3, &k));
+        float *row = out + c * plane;
+        for (size_t x = 0; past && x < pixels; x += 16)
+            _mm512_stream_ps(row + x, sixteen(rgb + x * 3, &k));
+        for (size_t x = 0; !past && x < pixels; x += 16)
+            _mm512_mask_storeu_ps(row + x, first_of(pixels - x), sixteen(rgb + x * 3, &k));
     }
 }
 
@@ -302,11 +306,20 @@ AVX512 static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size
         mr_resize_plain.spread_bf16(n, rgb, pixels, out, plane);
         return;
     }
+    bool past = mr_resize_past_caches(out, pixels * sizeof *out, plane * sizeof *out);
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
-        for (size_t x = 0; x < pixels; x += 16)
-            _mm256_mask_storeu_epi16(out + c * plane + x, first_of(pixels - x), halves(sixteen(rgb + x * 3, &k)));
+        uint16_t *row = out + c * plane;
+        for (size_t x = 0; past && x < pixels; x += 16)
+            _mm256_stream_si256((void *)(row + x), halves(sixteen(rgb + x * 3, &k)));
+        for (size_t x = 0; !past && x < pixels; x += 16)
+            _mm256_mask_storeu_epi16(row + x, first_of(pixels - x), halves(sixteen(rgb + x * 3, &k)));
     }
+}
+
+static void finish(void)
+{
+    _mm_sfence();
 }
 
 static bool runs(void)
@@ -323,6 +336,7 @@ const mr_resize_kernels mr_resize_avx512 = {
     .down = down,
     .spread_f32 = spread_f32,
     .spread_bf16 = spread_bf16,
+    .finish = finish,
 };
 
 #endif

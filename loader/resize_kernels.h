@@ -54,6 +54,13 @@ uint16_t mr_resize_bf16_of(float v);        /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 
+/* Rows that begin and end where lines of the cache do are best written past it: nobody reads them before the batch is
+ * whole, and meanwhile they would drive out what is read. */
+static inline bool mr_resize_past_caches(const void *out, size_t row_bytes, size_t plane_bytes)
+{
+    return (((uintptr_t)out | row_bytes | plane_bytes) & 63) == 0;
+}
+
 struct mr_resize_kernels {
     const char *name;
     bool (*runs)(void);             /* on this machine */
@@ -64,6 +71,8 @@ struct mr_resize_kernels {
     /* A row of RGB pixels becomes a row in each of three planes. */
     void (*spread_f32)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane);
     void (*spread_bf16)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
+    /* Rows may have been written past the caches: from here on other threads see them. */
+    void (*finish)(void);
 };
 
 extern const mr_resize_kernels mr_resize_plain;
