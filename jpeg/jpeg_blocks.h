@@ -75,10 +75,42 @@ MR_INLINE bool mr_dc_fits(int dc)
     return dc <= MR_JPEG_DC_MOST && dc >= -MR_JPEG_DC_MOST;
 }
 
+/* Parts of an entry; see jpeg_tables.h. */
+MR_INLINE int16_t mr_first_value(uint32_t e)
+{
+    return (int16_t)((int32_t)(e << 8) >> 23);
+}
+
+MR_INLINE int16_t mr_second_value(uint32_t e)
+{
+    return (int16_t)((int32_t)(e << 17) >> 27);
+}
+
+MR_INLINE unsigned mr_run_of(uint32_t e)
+{
+    return e >> 6 & 15;
+}
+
+MR_INLINE unsigned mr_advance_of(uint32_t e)
+{
+    return e >> 24;
+}
+
+/* Of an entry of length 0. */
+MR_INLINE unsigned mr_long_code(uint32_t e)
+{
+    return e >> 10 & 15;
+}
+
+MR_INLINE unsigned mr_long_size(uint32_t e)
+{
+    return e >> 14 & 15;
+}
+
 /* Takes at most 31 bits. */
 MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned component)
 {
-    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
+    uint32_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
     int difference = 0;
     if (MR_RARE(!(e & 63))) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48)), size = found >> 8;
@@ -89,7 +121,7 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
             difference = mr_take_value(s, size);
     } else {
         mr_drop(s, e & 63);
-        difference = (int16_t)(e >> 32);
+        difference = mr_first_value(e);
     }
     s->dc[component] += difference;
     return mr_dc_fits(s->dc[component]);
@@ -98,8 +130,8 @@ MR_INLINE bool mr_take_dc(mr_jpeg_stream *s, const mr_jpeg_dc *t, unsigned compo
 /* One AC symbol, the slow way; `block` may be NULL.  Takes at most 31 bits. */
 MR_INLINE bool mr_take_ac(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, int16_t *block)
 {
-    uint64_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
-    unsigned n = e >> 32 & 0xFF, run = e >> 40 & 0xFF, size = e >> 48 & 0xFF;
+    uint32_t e = t->pair[s->word >> (64 - MR_JPEG_BITS)];
+    unsigned n = mr_long_code(e), run = mr_run_of(e), size = mr_long_size(e);
     if (e & 63 || !n) {
         unsigned found = mr_find_symbol(&t->codes, (uint32_t)(s->word >> 48));
         if (!found)

@@ -31,7 +31,7 @@ typedef struct mr_jpeg_stream {
 
 /* Of whose table the next symbols are. */
 typedef struct mr_jpeg_node {
-    const uint64_t *table;          /* pairs */
+    const uint32_t *table;          /* pairs */
     const struct mr_jpeg_node *next;
     size_t step;                    /* int16 from the node's block to that of the next node; 0: it is a DC node */
     const uint8_t *first;           /* zigzag place that the node begins with */

@@ -12,50 +12,54 @@
 
 #include "jpeg_blocks.h"
 
-#ifdef __OPTIMIZE__                 /* gcc warns of it where it does not */
-#define MR_UNROLL _Pragma("GCC unroll 5")
-#else
-#define MR_UNROLL
-#endif
-
 enum {
-    MR_LOOKS = 5,                   /* of MR_JPEG_BITS: what a refill is good for, at least 57 bits */
+    MR_LOOKS = 5,                   /* of MR_JPEG_BITS: what a refill is good for, at least 56 bits */
     MR_PASSED = 3,                  /* blocks that so many looks end, at most */
 };
 
 typedef struct mr_lane {
-    uint64_t word;                  /* the next bits of the stream, from the top */
-    uint64_t at;                    /* bits taken since `from` */
-    const uint64_t *table;          /* of the node */
+    uint64_t word;                  /* the next bits of the stream, from the top; below the last 1 those taken */
+    const uint8_t *next;            /* of the first byte that `word` was made of */
+    const uint32_t *table;          /* of the node */
     const mr_jpeg_node *node;
     int16_t *out;                   /* the block */
     const uint8_t *z;               /* the zigzag place that comes next, in mr_jpeg_zigzag; 0 in a DC node */
-    const uint8_t *from, *end;      /* of the segment */
+    const uint8_t *end;             /* of the segment */
 } mr_lane;
+
+/* To where the stream is, to be refilled. */
+MR_INLINE void mr_lane_enter(mr_lane *l, const mr_jpeg_stream *s)
+{
+    unsigned bytes = (s->bits + 7) / 8;     /* that the next bits are in */
+    l->next = s->next - bytes;
+    l->word = (uint64_t)1 << (8 * bytes - s->bits);
+}
 
 MR_INLINE mr_lane mr_lane_begin(const mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, int16_t *out)
 {
-    unsigned bytes = (s->bits + 7) / 8;     /* that the next bits are in */
-    return (mr_lane){.from = s->next - bytes, .at = 8 * bytes - s->bits, .end = s->end, .node = mcu->node,
-                     .table = mcu->node->table, .out = out, .z = mr_jpeg_zigzag};
+    mr_lane l = {.end = s->end, .node = mcu->node, .table = mcu->node->table, .out = out, .z = mr_jpeg_zigzag};
+    mr_lane_enter(&l, s);
+    return l;
 }
 
 /* The stream where the lane is, to be refilled. */
 MR_INLINE void mr_lane_leave(const mr_lane *l, mr_jpeg_stream *s)
 {
-    s->next = l->from + l->at / 8;
+    unsigned taken = (unsigned)__builtin_ctzll(l->word);
+    s->next = l->next + taken / 8;
     s->word = 0;
     s->bits = 0;
     mr_refill(s);
-    mr_drop(s, l->at % 8);
+    mr_drop(s, taken % 8);
 }
 
 /* False: far behind the end. */
 MR_INLINE bool mr_lane_refill(mr_lane *l)
 {
-    const uint8_t *next = l->from + l->at / 8;
-    l->word = mr_load64(next) << l->at % 8;
-    return next <= l->end + 8;
+    unsigned taken = (unsigned)__builtin_ctzll(l->word);
+    l->next += taken / 8;
+    l->word = (mr_load64(l->next) | 1) << taken % 8;
+    return l->next <= l->end + 8;
 }
 
 /* The table of places is aligned, so that an address in it says the place. */
@@ -64,12 +68,13 @@ MR_INLINE unsigned mr_place(const uint8_t *z)
     return (uint8_t)(uintptr_t)z;
 }
 
-/* From place 64 on: to the next node.  As conditional moves; compilers would rather branch. */
+/* From place 64 on: to the next node.  As conditional moves; compilers would rather branch.  Of what is stored at
+ * MR_JPEG_USED mr_sum_dc() keeps the place. */
 MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 {
     const mr_jpeg_node *next = l->node->next;
     int16_t *out = l->out + l->node->step;
-    l->out[MR_JPEG_USED] = (int16_t)mr_place(z);
+    l->out[MR_JPEG_USED] = (int16_t)(uintptr_t)z;
 #ifdef MR_JPEG_CMOV
     __asm__("cmpb $64, %b[z]\n\tcmovae %[first], %[z]\n\tcmovae %[table], %[to_table]\n\t"
             "cmovae %[next], %[to_next]\n\tcmovae %[out], %[to_out]"
@@ -89,14 +94,13 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 /* One look.  False: nothing is taken; mr_lane_step() has to. */
 MR_INLINE bool mr_lane_look(mr_lane *l)
 {
-    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
-    const uint8_t *z = l->z + (e >> 8 & 0xFF);
+    uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
+    const uint8_t *z = l->z + mr_advance_of(e);
     if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
         return false;
-    l->out[l->z[e >> 16 & 0xFF]] = (int16_t)(e >> 32);
-    l->out[l->z[e >> 24 & 0xFF]] = (int16_t)(e >> 48);
+    l->out[z[-1]] = mr_second_value(e);             /* first: a symbol alone overwrites it */
+    l->out[l->z[mr_run_of(e)]] = mr_first_value(e);
     l->word <<= e & 63;
-    l->at += (uint8_t)e;
     mr_lane_pass(l, z);
     return true;
 }
@@ -116,7 +120,7 @@ static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_m
     } else if (!mr_take_ac(&s, mcu->block[block].ac, &k, l->out) || (k >= 64 && !mr_ended(k))) {
         return false;
     }
-    l->at = (uint64_t)(s.next - l->from) * 8 - s.bits;
+    mr_lane_enter(l, &s);
     mr_lane_pass(l, mr_jpeg_zigzag + k);
     return true;
 }
@@ -124,9 +128,9 @@ static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_m
 /* What a look does not take: most often a symbol whose code is in the table but whose value is too long for it. */
 MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
 {
-    uint64_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
-    unsigned code = e >> 32 & 0xFF, size = e >> 48 & 0xFF;
-    const uint8_t *z = l->z + (e >> 56);
+    uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
+    unsigned code = mr_long_code(e), size = mr_long_size(e);
+    const uint8_t *z = l->z + (l->node->step ? mr_run_of(e) + 1 : MR_JPEG_END);
     if (MR_RARE(e & 63) || MR_RARE(!code) || MR_RARE((mr_place(z) & 64) && mr_place(z) != 64)) {
         mr_lane copy = *l;          /* a lane whose address is known to others is kept in memory, not in registers */
         bool sound = mr_lane_symbol(&copy, mcu);
@@ -134,8 +138,8 @@ MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
         return sound;
     }
     mr_lane_refill(l);
-    l->out[l->z[e >> 40 & 0xFF]] = (int16_t)mr_value_of(l->word << code, size);
-    l->at += code + size;
+    l->out[l->z[mr_run_of(e)]] = (int16_t)mr_value_of(l->word << code, size);
+    l->word <<= code + size;
     mr_lane_pass(l, z);
     return true;
 }
@@ -147,7 +151,6 @@ MR_INLINE bool mr_lane_run(mr_lane *l, const mr_jpeg_mcu *mcu, const int16_t *st
         if (MR_RARE(!mr_lane_refill(l)))
             return false;
         bool found = true;
-        MR_UNROLL
         for (int i = 0; i < MR_LOOKS && found; i++)
             found = mr_lane_look(l);
         if (MR_RARE(!found) && !mr_lane_step(l, mcu))
@@ -160,14 +163,14 @@ MR_INLINE bool mr_lane_run(mr_lane *l, const mr_jpeg_mcu *mcu, const int16_t *st
     return true;
 }
 
-/* Two lanes in step: while one waits for its table the other works. */
+/* Two lanes in step: while one waits for its table the other works.  Unrolled, the loop over looks would have more in
+ * hand than there are registers. */
 MR_INLINE bool mr_lanes_run(mr_lane *a, mr_lane *b, const mr_jpeg_mcu *mcu, const int16_t *stop_a,
                             const int16_t *stop_b)
 {
     while (stop_a - a->out > MR_PASSED * MR_JPEG_BLOCK && stop_b - b->out > MR_PASSED * MR_JPEG_BLOCK) {
         if (MR_RARE(!mr_lane_refill(a)) || MR_RARE(!mr_lane_refill(b)))
             return false;
-        MR_UNROLL
         for (int i = 0; i < MR_LOOKS; i++) {
             if (MR_RARE(!mr_lane_look(a))) {
                 if (!mr_lane_step(a, mcu))

@@ -5,11 +5,14 @@
 
 #include <string.h>
 
-enum { ALL_BITS = 16 };
+enum {
+    ALL_BITS = 16,
+    FIRST_MOST = 255, SECOND_MOST = 15,     /* that an entry has room for: all values of 8 bits, of 4 bits */
+};
 
-/* One symbol of the first MR_JPEG_BITS bits:
+/* The symbol that the first MR_JPEG_BITS bits begin with; the value counts where all of its bits are among them:
  *
- *      length 0-5 | advance 8-15 | value 16-31         or, too long:  0 | code's length 8-15 | run 16-23 | bits 24-31  */
+ *      code's length 0-3 (0: no code so short) | value's bits 4-7 | advance 8-15 | value 16-31 */
 
 static unsigned total(const uint8_t *counts)
 {
@@ -58,21 +61,15 @@ static uint32_t advance_of(unsigned run, unsigned size)
     return run == 15 ? 16 : MR_JPEG_END;
 }
 
-/* Entries of all indices that begin with the code. */
-static void spread(uint32_t *single, uint32_t code, unsigned n, unsigned run, unsigned size, uint32_t advance)
+/* For all indices that begin with the code. */
+static void spread(uint32_t *single, uint32_t code, unsigned n, unsigned size, uint32_t advance)
 {
-    unsigned rest = MR_JPEG_BITS - n;
+    unsigned rest = MR_JPEG_BITS - n, known = size < rest ? size : rest;
     uint32_t *e = single + ((size_t)code << rest);
-    if (size > rest) {
-        for (uint32_t i = 0; i < 1u << rest; i++)
-            e[i] = n << 8 | run << 16 | size << 24;
-        return;
-    }
-    unsigned behind = rest - size;
-    for (uint32_t bits = 0; bits < 1u << size; bits++) {
-        uint32_t entry = (n + size) | advance << 8 | (uint32_t)extend(bits, size) << 16;
-        for (uint32_t i = 0; i < 1u << behind; i++)
-            *e++ = entry;
+    for (uint32_t bits = 0; bits < 1u << known; bits++) {
+        uint32_t symbol = n | size << 4 | advance << 8 | (uint32_t)extend(bits, known) << 16;
+        for (uint32_t i = 0; i < 1u << (rest - known); i++)
+            *e++ = symbol;
     }
 }
 
@@ -82,17 +79,27 @@ static void spread_all(uint32_t *single, const mr_jpeg_codes *c, const uint8_t *
     const uint8_t *symbol = c->values;
     for (unsigned n = 1; n <= MR_JPEG_BITS; n++, code <<= 1) {
         for (unsigned i = 0; i < counts[n - 1]; i++, symbol++, code++) {
-            unsigned run = ac ? *symbol >> 4 : 0, size = ac ? *symbol & 15 : *symbol;
-            spread(single, code, n, run, size, ac ? advance_of(run, size) : MR_JPEG_END);
+            unsigned size = ac ? *symbol & 15 : *symbol;
+            spread(single, code, n, size, ac ? advance_of(*symbol >> 4, size) : MR_JPEG_END);
         }
     }
     code >>= 1;                     /* in MR_JPEG_BITS again: from here on codes are longer, or there are none */
     memset(single + code, 0, (MR_JPEG_ENTRIES - code) * sizeof *single);
 }
 
+static uint32_t code_of(uint32_t e)
+{
+    return e & 15;
+}
+
+static uint32_t size_of(uint32_t e)
+{
+    return e >> 4 & 15;
+}
+
 static uint32_t length_of(uint32_t e)
 {
-    return e & 63;
+    return code_of(e) + size_of(e);
 }
 
 static uint32_t passed(uint32_t e)
@@ -100,60 +107,83 @@ static uint32_t passed(uint32_t e)
     return e >> 8 & 0xFF;
 }
 
-/* Where a symbol's coefficient lies; a symbol without one stores a 0 at the place that comes next. */
-static uint32_t at(uint32_t e)
+static int32_t value_of(uint32_t e)
 {
-    uint32_t p = passed(e);
-    return p <= 16 && e >> 16 ? p - 1 : 0;
+    return (int32_t)e >> 16;
+}
+
+/* Zeros before a symbol's coefficient; a symbol without one stores a 0 at the place that comes next. */
+static uint32_t run_of(uint32_t e)
+{
+    return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
+}
+
+/* Among the first `bits` bits, with a value of at most `most`. */
+static bool fits(uint32_t e, unsigned bits, int most)
+{
+    return code_of(e) && length_of(e) <= bits && value_of(e) <= most && value_of(e) >= -most;
+}
+
+static uint32_t alone(uint32_t e)
+{
+    return length_of(e) | run_of(e) << 6 | ((uint32_t)value_of(e) & 511) << 15 | passed(e) << 24;
+}
+
+/* What it adds to the entry of the symbol before. */
+static uint32_t second(uint32_t e)
+{
+    return length_of(e) | ((uint32_t)value_of(e) & 31) << 10 | passed(e) << 24;
 }
 
 /* What is too long. */
-static uint64_t long_ac(uint32_t e)
+static uint32_t long_entry(uint32_t e, uint32_t advance)
 {
-    return MR_JPEG_LONG << 8 | (uint64_t)(e >> 8) << 32 | (uint64_t)((e >> 16 & 0xFF) + 1) << 56;
+    return run_of(e) << 6 | code_of(e) << 10 | size_of(e) << 14 | advance << 24;
 }
 
-static uint64_t long_dc(uint32_t e)
+/* The entries that begin with the same symbol are neighbours, and so are those of the bits behind it: `behind` has what
+ * each number of so few bits adds at 1 << their count.  A DC symbol passes MR_JPEG_END: nothing is behind it. */
+static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *behind, uint32_t too_far)
 {
-    return (MR_JPEG_LONG + 1) << 8 | (uint64_t)(e >> 8) << 32 | (uint64_t)MR_JPEG_END << 56;
-}
-
-static uint64_t alone(uint32_t e)
-{
-    return length_of(e) | passed(e) << 8 | at(e) << 16 | at(e) << 24 | (uint64_t)(e >> 16) << 32 |
-           (uint64_t)(e >> 16) << 48;
+    for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
+        uint32_t e = single[i];
+        bool known = fits(e, MR_JPEG_BITS, FIRST_MOST), followed = known && passed(e) <= 16;
+        uint32_t entry = known ? alone(e) : long_entry(e, too_far);
+        count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
+        for (uint32_t j = 0; j < count; j++)
+            pair[i + j] = entry + (followed ? behind[count + j] : 0);
+    }
 }
 
 static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
 {
-    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++) {
-        uint32_t a = single[i], n = a & 63, b = n && passed(a) <= 16 ? single[i << n & (MR_JPEG_ENTRIES - 1)] : 0;
-        if (!n)
-            t->pair[i] = long_ac(a);
-        else if (length_of(b) && n + length_of(b) <= MR_JPEG_BITS)
-            t->pair[i] = (n + length_of(b)) | (passed(a) + passed(b)) << 8 | at(a) << 16 | (passed(a) + at(b)) << 24 |
-                         (uint64_t)(a >> 16) << 32 | (uint64_t)(b >> 16) << 48;
-        else
-            t->pair[i] = alone(a);
+    uint32_t behind[MR_JPEG_ENTRIES] = {0};
+    for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
+        for (uint32_t i = 0; i < 1u << bits; i++) {
+            uint32_t e = single[i << (MR_JPEG_BITS - bits)];
+            behind[(1u << bits) + i] = fits(e, bits, SECOND_MOST) ? second(e) : 0;
+        }
     }
+    make_entries(t->pair, single, behind, MR_JPEG_LONG);
 }
 
-/* Of the first symbol in `bits` bits, `e`, and those in the bits behind it: `behind` has the entry of each number of so
- * few bits at 1 << their count.  Of the last symbol the code is enough, its value is not looked at. */
-static uint16_t skip_of(uint32_t e, unsigned bits, uint32_t i, const uint16_t *behind)
+/* The entries of `bits` bits that begin with the symbol, in the same way; their count.  Of the last symbol the code is
+ * enough, its value is not looked at.  At most 64 places without the end of block: from any place of a block on, more
+ * could look like one. */
+static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *behind, uint16_t *out)
 {
-    uint32_t n = length_of(e), places = passed(e);
-    if (!n) {
-        uint32_t code = e >> 8 & 0xFF, run = e >> 16 & 0xFF, size = e >> 24;
-        return code && code <= bits ? (uint16_t)((code + size) | (run + 1) << 8) : 0;
+    uint32_t n = length_of(e), places = passed(e), count = n <= bits ? 1u << (bits - n) : 1;
+    if (!code_of(e) || code_of(e) > bits) {
+        *out = 0;
+        return 1;
     }
-    if (n > bits)
-        return 0;
-    uint32_t rest = 1u << (bits - n), more = places < MR_JPEG_END ? behind[rest + (i & (rest - 1))] : 0;
-    /* At most 64 places without the end of block: from any place of a block on, more could look like one. */
-    if (places + (more >> 8 & (MR_JPEG_END - 1)) > 64 && places < MR_JPEG_END)
-        more = 0;
-    return (uint16_t)((n | places << 8) + more);
+    uint16_t entry = (uint16_t)(n | places << 8);
+    bool followed = places < MR_JPEG_END;
+    for (uint32_t j = 0; j < count; j++) {
+        uint16_t more = followed ? behind[count + j] : 0;
+        out[j] = (uint16_t)(entry + ((more >> 8 & (MR_JPEG_END - 1)) + places <= 64 ? more : 0));
+    }
+    return count;
 }
 
 static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
@@ -161,8 +191,8 @@ static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
     uint16_t behind[MR_JPEG_ENTRIES] = {0};
     for (unsigned bits = 1; bits <= MR_JPEG_BITS; bits++) {
         uint16_t *out = bits < MR_JPEG_BITS ? behind + (1u << bits) : t->skip;
-        for (uint32_t i = 0; i < 1u << bits; i++)
-            out[i] = skip_of(single[i << (MR_JPEG_BITS - bits)], bits, i, behind);
+        for (uint32_t i = 0; i < 1u << bits;)
+            i += skip_some(single[i << (MR_JPEG_BITS - bits)], bits, behind, out + i);
     }
 }
 
@@ -178,8 +208,7 @@ bool mr_jpeg_dc_make(mr_jpeg_dc *t, const uint8_t *counts)
         if (t->codes.values[i] > 15)
             return false;
     spread_all(single, &t->codes, counts, false);
-    for (uint32_t i = 0; i < MR_JPEG_ENTRIES; i++)
-        t->pair[i] = length_of(single[i]) ? alone(single[i]) : long_dc(single[i]);
+    make_entries(t->pair, single, NULL, MR_JPEG_LONG + 1);
     memcpy(t->counts, counts, 16);
     t->made = true;
     return true;

@@ -3,17 +3,20 @@
  *
  * The next MR_JPEG_BITS bits of the stream are an index into
  *
- *      pair     up to two       length 0-5 | advance 8-15 | at 16-23 | at 24-31 | value 32-47 | value 48-63
+ *      pair     up to two       length 0-5 | run 6-9 | second value 10-14 | first value 15-23 | advance 24-31
  *      skip     all             length 0-5 | advance 8-15                     for blocks that nobody looks at: of the
  *                                                                             last value no more than its length counts
  *
  * length: bits of the codes and the values behind them.  advance: zigzag places passed; an end of block counts as
- * MR_JPEG_END more.  at: from the place before the entry to the coefficient.  An entry with one coefficient or none has
- * stores that do no harm.  Length 0: the code or its value is longer than the index; then
+ * MR_JPEG_END more.  The second value belongs at the last place passed, the first one `run` places behind the place
+ * that comes next; it is stored last, as without a second one both are the same place.  Zeros that stand for no
+ * coefficient do no harm.  Length 0: the code or its value is longer than the index, or the value than its field; then
  *
- *      pair     length 0-5 | LONG 8-15 | code's length 32-39 (0: search) | at 40-47 | value's bits 48-55 | advance 56-63
+ *      pair     length 0-5 | run 6-9 | code's length 10-13 (0: search) | value's bits 14-17 | LONG 24-31
  *
- * and MR_JPEG_LONG behind whatever place has bit 6 and is not 64, as no end of a block is. */
+ * and MR_JPEG_LONG behind whatever place has bit 6 and is not 64, as no end of a block is.
+ *
+ * More bits, or entries with room for every value, need fewer looks but are more than the nearest cache holds. */
 #ifndef MR_JPEG_TABLES_H
 #define MR_JPEG_TABLES_H
 
@@ -35,14 +38,14 @@ typedef struct mr_jpeg_codes {          /* canonical: codes of one length are ne
 
 typedef struct mr_jpeg_dc {
     mr_jpeg_codes codes;
-    uint64_t pair[MR_JPEG_ENTRIES];     /* of one symbol each */
+    uint32_t pair[MR_JPEG_ENTRIES];     /* of one symbol each */
     uint8_t counts[16];                 /* what it was made of */
     bool made;
 } mr_jpeg_dc;
 
 typedef struct mr_jpeg_ac {
     mr_jpeg_codes codes;
-    uint64_t pair[MR_JPEG_ENTRIES];
+    uint32_t pair[MR_JPEG_ENTRIES];
     uint16_t skip[MR_JPEG_ENTRIES];
     uint8_t counts[16];
     bool made;
