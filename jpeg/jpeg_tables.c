@@ -142,7 +142,7 @@ static uint32_t long_entry(uint32_t e, uint32_t advance)
 }
 
 /* The entries that begin with the same symbol are neighbours, and so are those of the bits behind it: `behind` has what
- * each number of so few bits adds at 1 << their count.  A DC symbol passes MR_JPEG_END: nothing is behind it. */
+ * each number of so few bits adds at 1 << their count; NULL: nothing. */
 static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *behind, uint32_t too_far)
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
@@ -151,7 +151,7 @@ static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t 
         uint32_t entry = known ? alone(e) : long_entry(e, too_far);
         count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
         for (uint32_t j = 0; j < count; j++)
-            pair[i + j] = entry + (followed ? behind[count + j] : 0);
+            pair[i + j] = entry + (behind && followed ? behind[count + j] : 0);
     }
 }
 

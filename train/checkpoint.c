@@ -169,16 +169,16 @@ static mr_status publish(const writing *w, mr_error *err)
 }
 
 /* The newest `keep` up to this one stay, and the best.  Newer ones, from before the run went back, are not ours. */
-static mr_status remove_older(const writing *w, unsigned keep, mr_error *err)
+static mr_status remove_older(const mr_checkpoint *c, int fd, const char *output, unsigned keep, mr_error *err)
 {
     mr_steps steps = {0};
-    mr_status status = keep ? mr_steps_list(w->output_fd, w->output, &steps, err) : MR_OK;
+    mr_status status = keep ? mr_steps_list(fd, output, &steps, err) : MR_OK;
     size_t end = 0;
-    while (end < steps.count && steps.items[end].update <= w->c->update)
+    while (end < steps.count && steps.items[end].update <= c->update)
         end++;
     for (size_t i = 0; i + keep < end; i++)
-        if (w->c->best_accuracy < 0 || steps.items[i].update != w->c->best_update)
-            mr_step_remove(w->output_fd, &steps.items[i]);
+        if (c->best_accuracy < 0 || steps.items[i].update != c->best_update)
+            mr_step_remove(fd, &steps.items[i]);
     free(steps.items);
     return status;
 }
@@ -221,7 +221,7 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     if (status == MR_OK)
         status = mr_steps_sweep(w.output_fd, output, err);
     if (status == MR_OK)
-        status = remove_older(&w, keep, err);
+        status = remove_older(c, w.output_fd, output, keep, err);
     if (w.output_fd >= 0)
         close(w.output_fd);
     mr_buf_free(&w.config);
@@ -230,12 +230,14 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     return status;
 }
 
-mr_status mr_checkpoint_sweep(const char *output, mr_error *err)
+mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
 {
     int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = mr_steps_sweep(fd, output, err);
+    if (status == MR_OK)
+        status = remove_older(c, fd, output, keep, err);
     close(fd);
     return status;
 }

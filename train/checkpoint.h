@@ -46,12 +46,14 @@ void mr_checkpoint_release(mr_checkpoint *c);
 mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes,
                               mr_error *err);
 
-/* Only the first of that: removes what killed runs left in OUTPUT, which may be absent. */
-mr_status mr_checkpoint_sweep(const char *output, mr_error *err);
+/* All of that but the writing, where the newest checkpoint is there: of it `update` and what is best are looked at.
+ * OUTPUT may be absent. */
+mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);
 
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
- * and may be missing.  config.json is for others: what this reader believes of the model stands in state.json.  *found: the directory, caller frees; may be NULL.
+ * and may be missing.  config.json is for others: what this reader believes of the model stands in state.json.  *found:
+ * the directory, caller frees; may be NULL.
  * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file. */
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err);

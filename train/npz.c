@@ -39,11 +39,12 @@ static mr_status refuse(mr_npz_reader *r, const char *why, mr_error *err)
     return mr_fail(err, MR_BAD_DATA, "%s: %s %s", mr_buf_text(&r->name), mr_buf_text(&r->member), why);
 }
 
-/* What libarchive says: errors of the system are told from damage by their errno. */
+/* What libarchive says: errors of the system are told from damage by their errno.  An allocation of its own that failed
+ * is not always said, but has left its mark in errno, which is 0 when libarchive is asked. */
 static mr_status broken(mr_npz_reader *r, const char *otherwise, mr_error *err)
 {
+    int number = r->read_errno ? r->read_errno : errno == ENOMEM ? ENOMEM : archive_errno(r->archive);
     const char *why = archive_error_string(r->archive), *name = mr_buf_text(&r->name);
-    int number = r->read_errno ? r->read_errno : archive_errno(r->archive);
     if (number == ENOMEM)
         return mr_fail_memory(err, name);
     if (number == EIO || number == ESTALE || number == EBADF)
@@ -94,6 +95,7 @@ static mr_status begin(mr_npz_reader *r, int fd, const char *name, mr_error *err
     if (fstat(fd, &st) != 0 || lseek(fd, 0, SEEK_SET) != 0)
         return mr_fail_errno(err, errno, "%s", name);
     r->file_bytes = (uint64_t)st.st_size;
+    errno = 0;
     if (archive_read_support_format_zip_seekable(r->archive) != ARCHIVE_OK ||
         archive_read_set_seek_callback(r->archive, seek_to) != ARCHIVE_OK ||
         archive_read_open2(r->archive, r, NULL, read_block, skip_some, NULL) != ARCHIVE_OK)
@@ -167,6 +169,8 @@ static mr_status name_member(mr_npz_reader *r, struct archive_entry *e, mr_error
     mr_buf_text(&r->member);
     if (r->member.failed)
         return mr_fail_memory(err, mr_buf_text(&r->name));
+    if (!path && errno == ENOMEM)
+        return mr_fail_memory(err, mr_buf_text(&r->name));
     if (!path)
         return refuse(r, "has a name with other characters than those of ASCII", err);
     if (archive_entry_is_encrypted(e))
@@ -226,6 +230,7 @@ mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *er
     r->met = false;
     mr_buf_clear(&r->member);
     memset(&r->array, 0, sizeof r->array);
+    errno = 0;
     int got = archive_read_next_header(r->archive, &e);
     if (got == ARCHIVE_EOF)
         return MR_END;
@@ -254,6 +259,7 @@ mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err)
         return mr_fail(err, MR_MISUSE, "%s: %s has %llu bytes, not %zu", mr_buf_text(&r->name), mr_buf_text(&r->member),
                        (unsigned long long)mr_npz_bytes(&r->array), bytes);
     r->met = false;
+    errno = 0;
     mr_status status = bytes ? read_exactly(r, to, bytes, err) : MR_OK;
     if (status != MR_OK)
         return status;

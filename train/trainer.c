@@ -238,11 +238,13 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
     return status;
 }
 
-/* A finished run writes no checkpoint, which is what sweeps otherwise. */
+/* A finished run writes no checkpoint, which is what sweeps otherwise: it may have been killed before it had. */
 static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
 {
-    bool mine = *t->settings->output && mr_ranks_rank(t->ranks) == 0;
-    return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(t->settings->output, err) : MR_OK, err);
+    const mr_settings *s = t->settings;
+    const mr_checkpoint c = {.update = t->done, .best_accuracy = t->best_accuracy, .best_update = t->best_update};
+    bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
+    return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
 }
 
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
