@@ -13,6 +13,9 @@ mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...) MR_P
 /* The same with ": strerror(errnum)" behind it and MR_SYSTEM as the status; ENOENT, ENOTDIR and ELOOP keep it too. */
 mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_PRINTF(3, 4);
 
+/* Why a thread may not have started, for the sentence that says so: EAGAIN's own text names neither. */
+#define MR_NO_THREAD "for lack of memory or by `ulimit -u`"
+
 /* MR_SYSTEM, "out of memory while WHAT". */
 mr_status mr_fail_memory(mr_error *err, const char *what);
 

@@ -143,7 +143,7 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
         close(p->out);
         close(p->complaints);
         free(p);
-        return mr_fail_errno(err, failed, "%s: cannot start a thread, for lack of memory or by `ulimit -u`", argv[0]);
+        return mr_fail_errno(err, failed, "%s: cannot start a thread, " MR_NO_THREAD, argv[0]);
     }
     *out = p;
     return MR_OK;

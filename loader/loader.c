@@ -82,7 +82,7 @@ static mr_status start(mr_loader *l, mr_error *err)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (l->started || threads == 0)
         return MR_OK;
-    return mr_fail_errno(err, why, "a loader's thread cannot be started, for lack of memory or by `ulimit -u`");
+    return mr_fail_errno(err, why, "a loader's thread cannot be started, " MR_NO_THREAD);
 }
 
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err)

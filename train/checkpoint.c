@@ -183,6 +183,13 @@ static mr_status remove_older(const mr_checkpoint *c, int fd, const char *output
     return status;
 }
 
+/* What killed runs left, and what has been kept long enough. */
+static mr_status tidy(const mr_checkpoint *c, int fd, const char *output, unsigned keep, mr_error *err)
+{
+    mr_status status = mr_steps_sweep(fd, output, err);
+    return status == MR_OK ? remove_older(c, fd, output, keep, err) : status;
+}
+
 static mr_status write_and_publish(writing *w, mr_error *err)
 {
     mr_status status = make_temp(w, err);
@@ -219,9 +226,7 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     if (status == MR_OK)
         status = write_and_publish(&w, err);
     if (status == MR_OK)
-        status = mr_steps_sweep(w.output_fd, output, err);
-    if (status == MR_OK)
-        status = remove_older(c, w.output_fd, output, keep, err);
+        status = tidy(c, w.output_fd, output, keep, err);
     if (w.output_fd >= 0)
         close(w.output_fd);
     mr_buf_free(&w.config);
@@ -235,9 +240,7 @@ mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsign
     int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
-    mr_status status = mr_steps_sweep(fd, output, err);
-    if (status == MR_OK)
-        status = remove_older(c, fd, output, keep, err);
+    mr_status status = tidy(c, fd, output, keep, err);
     close(fd);
     return status;
 }

@@ -93,8 +93,8 @@ mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err)
         members[i] = (member){.team = t, .number = i};
         int failed = start(&members[i]);
         if (failed) {
-            mr_status status = mr_fail_errno(err, failed, "--threads: thread %u of %u does not start, for lack of memory "
-                                             "or by `ulimit -u`; fewer may", i + 1, threads);
+            mr_status status = mr_fail_errno(err, failed, "--threads: thread %u of %u does not start, " MR_NO_THREAD
+                                             "; fewer may", i + 1, threads);
             mr_team_close(t);
             return status;
         }

@@ -16,6 +16,7 @@
 
 #include "checkpoint.h"
 #include "file.h"
+#include "median.h"
 #include "random.h"
 
 enum { CHUNK = 1 << 20, MAX_ROUNDS = 101 };
@@ -41,18 +42,6 @@ static void end(took *t, int round)
 {
     t->wall[round] += now(CLOCK_MONOTONIC);
     t->cpu[round] += now(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *seconds, int count)
-{
-    qsort(seconds, (size_t)count, sizeof *seconds, by_value);
-    return seconds[count / 2];
 }
 
 static _Noreturn void stop(const char *why)
@@ -162,11 +151,11 @@ static mr_checkpoint make(const char *model)
 
 static void report(const char *what, uint64_t bytes, took *t, int rounds, const char *beside, took *plain)
 {
-    double wall = median(t->wall, rounds), cpu = median(t->cpu, rounds);
+    double wall = median(t->wall, (size_t)rounds), cpu = median(t->cpu, (size_t)rounds);
     printf("%-12s wall %6.3f s (%5.0f MB/s)  CPU %6.3f s", what, wall, (double)bytes / 1e6 / wall, cpu);
     if (plain)
-        printf("   of %s: wall x %.2f, CPU x %.2f", beside, wall / median(plain->wall, rounds),
-               cpu / median(plain->cpu, rounds));
+        printf("   of %s: wall x %.2f, CPU x %.2f", beside, wall / median(plain->wall, (size_t)rounds),
+               cpu / median(plain->cpu, (size_t)rounds));
     printf("\n");
 }
 

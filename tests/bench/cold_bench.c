@@ -5,7 +5,6 @@
  *      cold_bench DATASET [RECORDS [ROUNDS]]
  */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "file.h"
 #include "loader.h"
+#include "median.h"
 #include "term.h"
 #include "work.h"
 
@@ -46,8 +46,26 @@ static void drop(mr_work *w)
     }
 }
 
+/* A descriptor of each shard of the split, which outlives what the loader keeps open. */
+static int *open_shards(mr_work *w)
+{
+    int *fds = malloc(w->split->shard_count * sizeof *fds);
+    mr_error err;
+    for (size_t i = 0; fds && i < w->split->shard_count; i++) {
+        const mr_open_shard *open;
+        must(mr_shard_files_borrow(w->files, w->split->shards[i].first, &open, &err), &err);
+        fds[i] = dup(open->mdb);
+        mr_shard_files_return(w->files, open);
+        if (fds[i] < 0) {
+            perror("cold_bench: a descriptor a shard; `ulimit -n` says how many there may be");
+            exit(3);
+        }
+    }
+    return fds;
+}
+
 /* Where the loader finds the records of its first batches. */
-static size_t list(mr_work *w, record *r, size_t count)
+static void list(mr_work *w, const int *fds, record *r, size_t count)
 {
     mr_error err;
     for (size_t i = 0; i < count; i++) {
@@ -56,10 +74,9 @@ static size_t list(mr_work *w, record *r, size_t count)
         uint64_t sample = mr_schedule_slot(&w->schedule, 0, i / BATCH, 0, i % BATCH).sample;
         must(mr_shard_files_borrow(w->files, sample, &open, &err), &err);
         must(mr_shard_files_row(w->files, open, sample, &row, &err), &err);
-        r[i] = (record){dup(open->mdb), row.image_offset, row.image_len};
+        r[i] = (record){fds[open->shard - w->split->shards], row.image_offset, row.image_len};
         mr_shard_files_return(w->files, open);
     }
-    return count;
 }
 
 static double by_hand(const record *r, size_t count, size_t distance, uint8_t *to, size_t room)
@@ -96,12 +113,6 @@ static double by_loader(const mr_dataset *ds, const mr_loader_options *o, size_t
     return took;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     static double took[WAYS][MAX_ROUNDS];
@@ -120,10 +131,11 @@ int main(int argc, char **argv)
     uint64_t there = w.schedule.steps * BATCH;
     size_t count = (wanted < there ? wanted : (size_t)there) / BATCH * BATCH, room = 0;
     record *records = malloc(count * sizeof *records);
-    if (!records || !count)
+    int *fds = open_shards(&w);
+    if (!records || !fds || !count)
         return 3;
     double bytes = 0;
-    list(&w, records, count);
+    list(&w, fds, records, count);
     for (size_t i = 0; i < count; i++)
         bytes += (double)records[i].len;
     for (size_t i = 0; i < count && i < BATCH; i++)
@@ -141,16 +153,18 @@ int main(int argc, char **argv)
            bytes / (double)count / 1e3, rounds);
     double best = 0;
     for (int way = WAYS - 1; way >= 0; way--) {
-        qsort(took[way], rounds, sizeof took[way][0], by_value);
-        double rate = bytes / took[way][rounds / 2] / 1e6;
+        double rate = bytes / median(took[way], rounds) / 1e6;
         best = way != LOADER && rate > best ? rate : best;
         if (way == LOADER)
             printf("loader                    %6.0f MB/s, %.2f of the best\n", rate, rate / best);
         else
             printf("pread + fadvise %3zu ahead %6.0f MB/s\n", ahead[way], rate);
     }
+    for (size_t i = 0; i < w.split->shard_count; i++)
+        close(fds[i]);
     mr_work_close(&w);
     mr_dataset_free(ds);
+    free(fds);
     free(records);
     free(to);
     return 0;

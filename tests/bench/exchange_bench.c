@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exchange.h"
+#include "median.h"
 #include "term.h"
 
 enum { FLAT, BUCKETS, ALLREDUCE, COPY, WAYS };
@@ -42,12 +43,6 @@ static const float *exchange(mr_exchange *x, mr_error *err)
     must(mr_exchange_begin(x, MR_OK, NULL, 0, NULL, err), err);
     must(mr_exchange_finish(x, &sum, err), err);
     return sum;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* `times` of the first way, those of the others each `step` behind. */
@@ -105,7 +100,7 @@ int main(int argc, char **argv)
         }
     }
     for (int way = 0; way < WAYS; way++)
-        qsort(times + (size_t)way * rounds, rounds, sizeof *times, by_value);
+        median(times + (size_t)way * rounds, rounds);
     if (rank == 0) {
         printf("%" PRIu64 " MB, %u ranks, %zu rounds; memcpy: of as many bytes moved\n", mb, world, rounds);
         report("median", times + rounds / 2, rounds);
