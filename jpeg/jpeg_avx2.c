@@ -8,7 +8,7 @@
 #define MR_JPEG_CMOV
 #include "jpeg_lanes.h"
 
-#define AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#define AVX2 __attribute__((target(MR_AVX2_TARGET)))
 
 /* ---- entropy-coded bytes ----------------------------------------------------------------------------------------- */
 
@@ -139,14 +139,9 @@ AVX2 static inline void interleave(vec r, vec g, vec b, uint8_t *out)
 #include "jpeg_wide_idct.h"
 #include "jpeg_wide_pixels.h"
 
-static bool runs(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-}
-
 const mr_jpeg_kernels mr_jpeg_avx2 = {
     .name = "avx2",
-    .runs = runs,
+    .needs = MR_AVX2,
     .unstuff = mr_jpeg_avx2_unstuff,
     .store = mr_jpeg_avx2_store,
     .skip = mr_jpeg_avx2_skip,

@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vnni")))
+#define WIDE __attribute__((target(MR_AVX512_VNNI_TARGET)))
 #define OP(f) _mm512_##f
 #define SI(f) _mm512_##f##_si512
 
@@ -71,16 +71,9 @@ WIDE static inline void interleave(vec r, vec g, vec b, uint8_t *out)
 #include "jpeg_wide_idct.h"
 #include "jpeg_wide_pixels.h"
 
-static bool runs(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") && mr_jpeg_avx2.runs();
-}
-
 const mr_jpeg_kernels mr_jpeg_avx512 = {
     .name = "avx512",
-    .runs = runs,
+    .needs = MR_AVX512_VNNI,
     .unstuff = mr_jpeg_avx2_unstuff,
     .store = mr_jpeg_avx2_store,
     .skip = mr_jpeg_avx2_skip,

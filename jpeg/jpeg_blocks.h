@@ -39,6 +39,16 @@ MR_INLINE void mr_drop(mr_jpeg_stream *s, unsigned n)
     s->bits -= n;
 }
 
+/* On from bit 0 to 7 of a byte. */
+MR_INLINE void mr_go_to(mr_jpeg_stream *s, const uint8_t *byte, unsigned bit)
+{
+    s->next = byte;
+    s->word = 0;
+    s->bits = 0;
+    mr_refill(s);
+    mr_drop(s, bit);
+}
+
 /* As many bits as an entry says.  The two ways to read its length keep a mask out of the path from one entry to the
  * next, which is all that this loop waits for. */
 MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
@@ -174,11 +184,7 @@ MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k
 MR_INLINE void mr_put_back(mr_jpeg_stream *s, uint64_t e)
 {
     unsigned bits = s->bits + (e & 63), bytes = (bits + 7) / 8;
-    s->next -= bytes;
-    s->word = 0;
-    s->bits = 0;
-    mr_refill(s);
-    mr_drop(s, bytes * 8 - bits);
+    mr_go_to(s, s->next - bytes, bytes * 8 - bits);
 }
 
 /* Symbol by symbol up to the block's end. */
@@ -207,7 +213,7 @@ MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, u
             e = 0;
         }
     }
-    if (!MR_RARE(!mr_ended(k)))
+    if (mr_ended(k))
         return true;
     if (!(e & 63))                      /* else the last entry went beyond the block: only its first symbols are of it */
         return false;

@@ -16,7 +16,7 @@ const mr_jpeg_kernels *const mr_jpeg_kernels_all[] = {
 const mr_jpeg_kernels *mr_jpeg_kernels_best(void)
 {
     const mr_jpeg_kernels *const *k = mr_jpeg_kernels_all;
-    while (k[1] && !(*k)->runs())
+    while (k[1] && !mr_processor_has((*k)->needs))
         k++;
     return *k;
 }

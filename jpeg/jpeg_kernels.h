@@ -10,6 +10,7 @@
 
 #include "jpeg_parse.h"
 #include "jpeg_tables.h"
+#include "processor.h"
 
 enum {
     MR_JPEG_SLACK = 64,
@@ -56,7 +57,7 @@ typedef struct mr_jpeg_unstuffed {
 
 typedef struct mr_jpeg_kernels {
     const char *name;               /* "plain", "avx2", "avx512" */
-    bool (*runs)(void);             /* on this machine */
+    mr_processor_set needs;
     /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
     mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
     /* Decodes `count` MCUs: blocks of MR_JPEG_BLOCK that were zero get coefficients row by row, and at MR_JPEG_USED the

@@ -46,11 +46,7 @@ MR_INLINE mr_lane mr_lane_begin(const mr_jpeg_stream *s, const mr_jpeg_mcu *mcu,
 MR_INLINE void mr_lane_leave(const mr_lane *l, mr_jpeg_stream *s)
 {
     unsigned taken = (unsigned)__builtin_ctzll(l->word);
-    s->next = l->next + taken / 8;
-    s->word = 0;
-    s->bits = 0;
-    mr_refill(s);
-    mr_drop(s, taken % 8);
+    mr_go_to(s, l->next + taken / 8, taken % 8);
 }
 
 /* False: far behind the end. */

@@ -3,11 +3,6 @@
 
 #include "jpeg_decoder.h"
 
-static bool runs(void)
-{
-    return true;
-}
-
 static mr_jpeg_unstuffed unstuff(const uint8_t *in, size_t len, uint8_t *out)
 {
     return mr_jpeg_kernels_best()->unstuff(in, len, out);
@@ -89,9 +84,9 @@ static void no_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_
 mr_jpeg_decoder *mr_jpeg_partial_new(mr_jpeg_parts parts)
 {
     static const mr_jpeg_kernels sets[] = {
-        [MR_JPEG_PARTS_ENTROPY] = {"entropy", runs, unstuff, store, skip, store_two, skip_two, clear, no_across,
+        [MR_JPEG_PARTS_ENTROPY] = {"entropy", MR_PLAIN_C, unstuff, store, skip, store_two, skip_two, clear, no_across,
                                    no_across_between, no_between, no_rgb},
-        [MR_JPEG_PARTS_SAMPLES] = {"samples", runs, unstuff, store, skip, store_two, skip_two, idct, no_across,
+        [MR_JPEG_PARTS_SAMPLES] = {"samples", MR_PLAIN_C, unstuff, store, skip, store_two, skip_two, idct, no_across,
                                    no_across_between, no_between, no_rgb},
     };
     mr_jpeg_decoder *d = mr_jpeg_decoder_new();

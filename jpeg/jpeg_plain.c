@@ -172,14 +172,9 @@ static void rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t c
     }
 }
 
-static bool runs(void)
-{
-    return true;
-}
-
 const mr_jpeg_kernels mr_jpeg_plain = {
     .name = "plain",
-    .runs = runs,
+    .needs = MR_PLAIN_C,
     .unstuff = unstuff,
     .store = store,
     .skip = skip,

@@ -220,7 +220,7 @@ static mr_status put_rows(resizing *run)
         if (run->bf16)
             r->kernels->spread_bf16(&r->norm, line, width, run->bf16 + width * y, plane);
     }
-    r->kernels->finish();
+    mr_resize_fence();
     return MR_OK;
 }
 

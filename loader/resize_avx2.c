@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX2 __attribute__((target(MR_AVX2_TARGET)))
 
 typedef struct sums {
     __m256i low, high;
@@ -175,10 +175,13 @@ AVX2 static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_t 
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
         float *row = out + c * plane;
-        for (size_t x = 0; past && x < whole; x += 8)
-            _mm256_stream_ps(row + x, eight(rgb + x * 3, c, &k));
-        for (size_t x = 0; !past && x < whole; x += 8)
-            _mm256_storeu_ps(row + x, eight(rgb + x * 3, c, &k));
+        for (size_t x = 0; x < whole; x += 8) {
+            __m256 v = eight(rgb + x * 3, c, &k);
+            if (past)
+                _mm256_stream_ps(row + x, v);
+            else
+                _mm256_storeu_ps(row + x, v);
+        }
     }
     mr_resize_plain.spread_f32(n, rgb + whole * 3, pixels - whole, out + whole, plane);
 }
@@ -198,32 +201,24 @@ AVX2 static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size_t
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
         uint16_t *row = out + c * plane;
-        for (size_t x = 0; past && x < whole; x += 8)
-            _mm_stream_si128((void *)(row + x), halves(eight(rgb + x * 3, c, &k)));
-        for (size_t x = 0; !past && x < whole; x += 8)
-            _mm_storeu_si128((void *)(row + x), halves(eight(rgb + x * 3, c, &k)));
+        for (size_t x = 0; x < whole; x += 8) {
+            __m128i v = halves(eight(rgb + x * 3, c, &k));
+            if (past)
+                _mm_stream_si128((void *)(row + x), v);
+            else
+                _mm_storeu_si128((void *)(row + x), v);
+        }
     }
     mr_resize_plain.spread_bf16(n, rgb + whole * 3, pixels - whole, out + whole, plane);
 }
 
-static void finish(void)
-{
-    _mm_sfence();
-}
-
-static bool runs(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
 const mr_resize_kernels mr_resize_avx2 = {
     .name = "avx2",
-    .runs = runs,
+    .needs = MR_AVX2,
     .across = across,
     .down = down,
     .spread_f32 = spread_f32,
     .spread_bf16 = spread_bf16,
-    .finish = finish,
 };
 
 #endif

@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vnni,fma")))
+#define AVX512 __attribute__((target(MR_AVX512_VNNI_TARGET)))
 #define INLINE AVX512 static inline __attribute__((always_inline))
 
 enum { HELD = 3 };                  /* pairs whose weights stay in registers */
@@ -190,7 +190,7 @@ INLINE weights weights_of(const int16_t *k)
 
 /* 64 bytes of the rows' sum, of which `bytes` count.  Unpacking puts bytes in an order that packing undoes. */
 INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows,
-                                  __mmask64 bytes, size_t x, uint8_t *out)
+                    __mmask64 bytes, size_t x, uint8_t *out)
 {
     const __m512i zero = _mm512_setzero_si512();
     sums s[4] = {no_sums(), no_sums(), no_sums(), no_sums()};
@@ -210,7 +210,7 @@ INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const u
 }
 
 INLINE void down_row(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows,
-                                   size_t len, uint8_t *out)
+                     size_t len, uint8_t *out)
 {
     size_t x = 0;
     for (; x + 64 <= len; x += 64)
@@ -285,10 +285,13 @@ AVX512 static void spread_f32(const mr_resize_norm *n, const uint8_t *rgb, size_
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
         float *row = out + c * plane;
-        for (size_t x = 0; past && x < pixels; x += 16)
-            _mm512_stream_ps(row + x, sixteen(rgb + x * 3, &k));
-        for (size_t x = 0; !past && x < pixels; x += 16)
-            _mm512_mask_storeu_ps(row + x, first_of(pixels - x), sixteen(rgb + x * 3, &k));
+        for (size_t x = 0; x < pixels; x += 16) {
+            __m512 v = sixteen(rgb + x * 3, &k);
+            if (past)
+                _mm512_stream_ps(row + x, v);
+            else
+                _mm512_mask_storeu_ps(row + x, first_of(pixels - x), v);
+        }
     }
 }
 
@@ -310,33 +313,23 @@ AVX512 static void spread_bf16(const mr_resize_norm *n, const uint8_t *rgb, size
     for (size_t c = 0; c < 3; c++) {
         const constants k = constants_of(n, c);
         uint16_t *row = out + c * plane;
-        for (size_t x = 0; past && x < pixels; x += 16)
-            _mm256_stream_si256((void *)(row + x), halves(sixteen(rgb + x * 3, &k)));
-        for (size_t x = 0; !past && x < pixels; x += 16)
-            _mm256_mask_storeu_epi16(row + x, first_of(pixels - x), halves(sixteen(rgb + x * 3, &k)));
+        for (size_t x = 0; x < pixels; x += 16) {
+            __m256i v = halves(sixteen(rgb + x * 3, &k));
+            if (past)
+                _mm256_stream_si256((void *)(row + x), v);
+            else
+                _mm256_mask_storeu_epi16(row + x, first_of(pixels - x), v);
+        }
     }
-}
-
-static void finish(void)
-{
-    _mm_sfence();
-}
-
-static bool runs(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") && mr_resize_avx2.runs();
 }
 
 const mr_resize_kernels mr_resize_avx512 = {
     .name = "avx512",
-    .runs = runs,
+    .needs = MR_AVX512_VNNI,
     .across = across,
     .down = down,
     .spread_f32 = spread_f32,
     .spread_bf16 = spread_bf16,
-    .finish = finish,
 };
 
 #endif

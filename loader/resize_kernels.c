@@ -14,7 +14,7 @@ const mr_resize_kernels *const mr_resize_kernels_all[] = {
 const mr_resize_kernels *mr_resize_kernels_best(void)
 {
     const mr_resize_kernels *const *k = mr_resize_kernels_all;
-    while (k[1] && !(*k)->runs())
+    while (k[1] && !mr_processor_has((*k)->needs))
         k++;
     return *k;
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "error.h"
+#include "processor.h"
 #include "resize.h"
 
 enum {
@@ -61,9 +62,17 @@ static inline bool mr_resize_past_caches(const void *out, size_t row_bytes, size
     return (((uintptr_t)out | row_bytes | plane_bytes) & 63) == 0;
 }
 
+/* After rows were written past the caches: from here on other threads see them. */
+static inline void mr_resize_fence(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
+
 struct mr_resize_kernels {
     const char *name;
-    bool (*runs)(void);             /* on this machine */
+    mr_processor_set needs;
     /* Four input rows (NULL-free; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
     void (*across)(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4]);
     /* 2 * pairs rows of `len` bytes become one. */
@@ -71,8 +80,6 @@ struct mr_resize_kernels {
     /* A row of RGB pixels becomes a row in each of three planes. */
     void (*spread_f32)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, float *out, size_t plane);
     void (*spread_bf16)(const mr_resize_norm *n, const uint8_t *rgb, size_t pixels, uint16_t *out, size_t plane);
-    /* Rows may have been written past the caches: from here on other threads see them. */
-    void (*finish)(void);
 };
 
 extern const mr_resize_kernels mr_resize_plain;

@@ -10,7 +10,7 @@ support_resizers support_resizers_new(void)
 {
     support_resizers all = {.count = 0};
     for (size_t i = 0; mr_resize_kernels_all[i]; i++) {
-        if (!mr_resize_kernels_all[i]->runs())
+        if (!mr_processor_has(mr_resize_kernels_all[i]->needs))
             continue;
         assert_true(all.count < SUPPORT_MOST_SETS);
         mr_resizer *z = mr_resizer_new();

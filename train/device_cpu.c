@@ -6,6 +6,7 @@
 
 #include "cpu.h"
 #include "pool.h"
+#include "processor.h"
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -42,7 +43,7 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample)
 
 typedef struct choice {
     const mr_cpu_kernels *kernels;
-    bool runs;                      /* on this machine */
+    mr_processor_set needs;
 } choice;
 
 /* The best that this machine runs, or the one that MILLRACE_CPU names, which tests use. */
@@ -50,17 +51,17 @@ static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
 {
     const choice choices[] = {      /* best first */
 #ifdef MR_CPU_X86
-        {&mr_cpu_kernels_avx512, __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")},
-        {&mr_cpu_kernels_avx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
+        {&mr_cpu_kernels_avx512, MR_AVX512},
+        {&mr_cpu_kernels_avx2, MR_AVX2},
 #endif
-        {&mr_cpu_kernels_plain, true},
+        {&mr_cpu_kernels_plain, MR_PLAIN_C},
     };
     const char *wanted = getenv("MILLRACE_CPU");
     for (size_t i = 0; i < MR_COUNT(choices); i++) {
-        if (wanted && *wanted ? strcmp(choices[i].kernels->name, wanted) != 0 : !choices[i].runs)
+        bool runs = mr_processor_has(choices[i].needs);
+        if (wanted && *wanted ? strcmp(choices[i].kernels->name, wanted) != 0 : !runs)
             continue;
-        if (!choices[i].runs)
+        if (!runs)
             return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", wanted);
         *out = choices[i].kernels;
         return MR_OK;
