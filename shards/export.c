@@ -1,7 +1,7 @@
 /* export.c - every sample of a dataset to somebody, and the ingested files back at their source paths.
  *
- *    OUT.export-1234/train/n01/a.JPEG ...    files are written here, in a folder that only we know
- *    OUT                                     and get their place by one rename at the end
+ *    OUT.millrace-export-1234/train/n01/a.JPEG ...   files are written here, in a folder that only we know
+ *    OUT                                             and get their place by one rename at the end
  *
  * Invariant: a path becomes a file only if it is relative and none of its parts is empty, "." or "..". */
 #include "export.h"
@@ -62,18 +62,6 @@ mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_exp
     mr_dataset_free(ds);
     mr_manifest_free(m);
     return status;
-}
-
-mr_status mr_export_temp(const char *out, char **temp, mr_error *err)
-{
-    size_t len = strlen(out);
-    while (len > 1 && out[len - 1] == '/')
-        len--;
-    if (asprintf(temp, "%.*s.export-%ld", (int)len, out, (long)getpid()) < 0) {
-        *temp = NULL;
-        return mr_fail_memory(err, out);
-    }
-    return MR_OK;
 }
 
 /* ---- a folder ------------------------------------------------------------------------------------------------- */
@@ -219,47 +207,40 @@ static mr_status check_out(const char *dataset, const char *out, bool force, cha
 }
 
 /* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
-static mr_status publish(const char *temp, const char *target, bool replace, mr_error *err)
+static mr_status publish(mr_export_temp *temp, const char *target, bool replace, mr_error *err)
 {
-    int failed = replace ? renameat2(AT_FDCWD, temp, AT_FDCWD, target, RENAME_EXCHANGE) : rename(temp, target);
-    if (failed)
-        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp, target);
-    mr_status status = mr_dir_sync_parent(AT_FDCWD, target, err);
-    return status == MR_OK && replace ? mr_dir_remove(AT_FDCWD, temp, err) : status;
+    /* One sync of the file system costs less than one of each of 100,000 files. */
+    if (syncfs(temp->fd) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot sync", target);
+    if (replace ? renameat2(AT_FDCWD, temp->path, AT_FDCWD, target, RENAME_EXCHANGE) : rename(temp->path, target))
+        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp->path, target);
+    temp->made = replace;
+    return mr_dir_sync_parent(AT_FDCWD, target, err);
 }
 
 mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                            mr_error *err)
 {
-    folder f = {.dirfd = -1, .result = result};
-    char *target = NULL, *temp = NULL;
-    bool replace, made = false;
+    folder f = {.result = result};
+    mr_export_temp temp = {.fd = -1};
+    char *target = NULL;
+    bool replace;
     mr_manifest *m = NULL;
     mr_status status = mr_manifest_open(dataset, &m, NULL, err);
     if (status == MR_OK)
         status = check_out(dataset, out, o->force, &target, &replace, err);
     if (status == MR_OK)
-        status = mr_export_temp(target, &temp, err);
-    if (status == MR_OK && !(made = mkdir(temp, 0777) == 0))
-        status = mr_fail_errno(err, errno, "%s: cannot make the folder", temp);
-    if (status == MR_OK && (f.dirfd = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        status = mr_fail_errno(err, errno, "%s", temp);
+        status = mr_export_temp_open(target, true, &temp, err);
+    f.dirfd = temp.fd;
     if (status == MR_OK)
         status = mr_export_each(dataset, o, write_file, &f, result, err);
-    /* One sync of the file system costs less than one of each of 100,000 files. */
-    if (status == MR_OK && syncfs(f.dirfd) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot sync", out);
-    if (f.dirfd >= 0)
-        close(f.dirfd);
     if (status == MR_OK)
-        status = publish(temp, target, replace, err);
-    if (status != MR_OK && made)
-        mr_dir_remove(AT_FDCWD, temp, NULL);
+        status = publish(&temp, target, replace, err);
+    mr_status removed = mr_export_temp_close(&temp, true, status == MR_OK ? err : NULL);
     mr_buf_free(&f.source);
     mr_buf_free(&f.path);
     mr_buf_free(&f.parent);
     mr_manifest_free(m);
     free(target);
-    free(temp);
-    return status;
+    return status == MR_OK ? removed : status;
 }

@@ -39,7 +39,16 @@ typedef mr_status (*mr_export_fn)(void *ctx, const mr_export_sample *sample, mr_
 mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_export_fn fn, void *ctx,
                          mr_export_result *result, mr_error *err);
 
-/* OUT with a suffix no one else has, beside it: where it is made before it gets its name. */
-mr_status mr_export_temp(const char *out, char **temp, mr_error *err);
+/* Beside OUT and with a name no one else has: a folder or a file that is made before it gets OUT's name. */
+typedef struct mr_export_temp {
+    char *path;
+    int fd;                         /* of the folder, or of the file, for writing */
+    bool made;
+} mr_export_temp;
+
+/* Removes what exports to `out` that were killed left there, and makes a new one.  To be closed if it failed, too. */
+mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err);
+/* `remove`: what is at its path now, with all that is in it. */
+mr_status mr_export_temp_close(mr_export_temp *t, bool remove, mr_error *err);
 
 #endif

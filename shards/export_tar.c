@@ -141,34 +141,29 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
 }
 
+static mr_status publish(mr_export_temp *temp, const char *out, mr_error *err)
+{
+    if (fsync(temp->fd) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot sync", out);
+    if (rename(temp->path, out) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp->path, out);
+    temp->made = false;
+    return mr_dir_sync_parent(AT_FDCWD, out, err);
+}
+
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err)
 {
-    char *temp = NULL;
+    mr_export_temp temp = {.fd = -1};
     if (strcmp(out, "-") == 0)
         return write_tar(dataset, STDOUT_FILENO, "standard output", o, result, err);
     mr_status status = check_out(out, o->force, err);
     if (status == MR_OK)
-        status = mr_export_temp(out, &temp, err);
-    if (status != MR_OK)
-        return status;
-    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        status = mr_fail_errno(err, errno, "%s", temp);
-        free(temp);
-        return status;
-    }
-    status = write_tar(dataset, fd, out, o, result, err);
-    if (status == MR_OK && fsync(fd) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot sync", out);
-    if (close(fd) != 0 && status == MR_OK)
-        status = mr_fail_errno(err, errno, "%s: cannot close", out);
-    if (status == MR_OK && rename(temp, out) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot rename to %s", temp, out);
-    if (status != MR_OK)
-        unlink(temp);
-    else
-        status = mr_dir_sync_parent(AT_FDCWD, out, err);
-    free(temp);
+        status = mr_export_temp_open(out, false, &temp, err);
+    if (status == MR_OK)
+        status = write_tar(dataset, temp.fd, out, o, result, err);
+    if (status == MR_OK)
+        status = publish(&temp, out, err);
+    mr_export_temp_close(&temp, true, NULL);
     return status;
 }

@@ -122,7 +122,7 @@ void support_shell(const char *directory, const char *command)
 
 const char *faulty_stray(const char *list)
 {
-    static const char *const marks[] = {".partial", ".tmp", ".old", ".gone-", ".export-", ".done", "spool", "-lock"};
+    static const char *const marks[] = {".partial", ".tmp", ".old", ".gone-", "-export-", ".done", "spool", "-lock"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strstr(list, marks[i]))
             return marks[i];

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -268,6 +269,41 @@ static void test_write_fails(void **out)
     free(tar);
 }
 
+/* What exports that were killed left goes with the next one to the same place; what is written still, or is somebody's
+ * own, stays. */
+static void test_left_behind(void **out)
+{
+    const state *s = *out;
+    make(s);
+    static const char *const names[] = {".millrace-export-1", ".millrace-export-2", ".millrace-export-", ".export-3",
+                                        ".millrace-export-4x", "s.millrace-export-5"};
+    static const bool stays[MR_COUNT(names)] = {false, true, true, true, true, true};
+    char *tar = support_path("%s/x.tar", s->dir), *folder_of[MR_COUNT(names)], *left;
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        folder_of[i] = support_path("%s%s", s->out, names[i]);
+        char *file = support_path("%s/deep/x", folder_of[i]);
+        support_write_text(file, "x");
+        free(file);
+    }
+    int busy = open(folder_of[1], O_RDONLY | O_DIRECTORY);
+    assert_true(busy >= 0 && flock(busy, LOCK_EX | LOCK_NB) == 0);
+    support_expect(0, "export", s->ds, s->out, "-q", (char *)NULL);
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        assert_int_equal(support_exists(folder_of[i]), stays[i]);
+    close(busy);
+    support_expect(0, "export", s->ds, s->out, "--force", "-q", (char *)NULL);
+    assert_false(support_exists(folder_of[1]));
+
+    left = support_path("%s.millrace-export-77", tar);
+    support_write_text(left, "x");
+    support_expect(0, "export", "--to", "tar", s->ds, tar, "-q", (char *)NULL);
+    assert_false(support_exists(left));
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        free(folder_of[i]);
+    free(left);
+    free(tar);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -275,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_folder), TEST(test_one_split), TEST(test_out_in_use), TEST(test_hostile_paths), TEST(test_conflicts),
         TEST(test_damage), TEST(test_tar),       TEST(test_write_fails),
+        TEST(test_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
