@@ -112,20 +112,6 @@ bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_reques
 
 /* ---- with the dataset at hand --------------------------------------------------------------------------------- */
 
-static mr_status find_split(const mr_plan_request *q, const mr_manifest *m, const mr_split **out, mr_error *err)
-{
-    mr_buf names = {0};
-    *out = mr_manifest_split(m, q->split);
-    if (*out)
-        return MR_OK;
-    for (size_t i = 0; i < m->split_count; i++)
-        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
-    mr_status status = mr_fail(err, MR_MISUSE, "%s: has no split \"%s\"; it has %s", q->dir, q->split,
-                               mr_buf_text(&names));
-    mr_buf_free(&names);
-    return status;
-}
-
 static mr_status check_batches(mr_plan_request *q, uint64_t steps, mr_error *err)
 {
     /* ":" means all, and all of nothing is no mistake. */
@@ -144,7 +130,7 @@ mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world,
                        mr_schedule *out, mr_error *err)
 {
     mr_order order;
-    mr_status status = find_split(q, m, split, err);
+    mr_status status = mr_manifest_find_split(m, q->dir, q->split, split, err);
     if (status != MR_OK)
         return status;
     status = mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split),

@@ -56,17 +56,6 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
     return status;
 }
 
-static mr_status no_such_split(const char *split, const mr_manifest *m, mr_error *err)
-{
-    mr_buf names = {0};
-    for (size_t i = 0; i < m->split_count; i++)
-        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
-    mr_status status = mr_fail(err, MR_MISUSE, "split \"%s\": the dataset has no such split; it has %s", split,
-                               mr_buf_text(&names));
-    mr_buf_free(&names);
-    return status;
-}
-
 static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_error *err)
 {
     if (!o->items && o->item_count)
@@ -82,8 +71,10 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
                                  mr_error *err)
 {
     mr_loader_options o = *from;
-    if (!o.split || !mr_manifest_split(m, o.split))
-        return no_such_split(o.split ? o.split : "", m, err);
+    const mr_split *split;
+    mr_status status = mr_manifest_find_split(m, NULL, o.split ? o.split : "", &split, err);
+    if (status != MR_OK)
+        return status;
     if (o.global_batch == 0)
         return mr_fail(err, MR_MISUSE, "global batch of 0 samples; give the samples of a step, all ranks together");
     if (o.world == 0)
@@ -108,9 +99,9 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
         return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered in 8 bits; take float32 or "
                        "bfloat16");
-    mr_status status = mr_transform_fill(&from->transform, &o.transform, err);
+    status = mr_transform_fill(&from->transform, &o.transform, err);
     if (status == MR_OK)
-        status = check_items(&o, mr_manifest_split(m, o.split)->samples, err);
+        status = check_items(&o, split->samples, err);
     if (status == MR_OK)
         *out = o;
     return status;

@@ -225,20 +225,6 @@ static mr_status print(const request *q, const mr_manifest *m, const mr_sample_v
     return status;
 }
 
-/* Which splits there are is worth more than "no such split". */
-static mr_status check_split(const request *q, const mr_manifest *m, mr_error *err)
-{
-    mr_buf names = {0};
-    if (mr_manifest_split(m, q->split))
-        return MR_OK;
-    for (size_t i = 0; i < m->split_count; i++)
-        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
-    mr_status status = mr_fail(err, MR_MISUSE, "%s: has no split \"%s\"; it has %s", q->dir, q->split,
-                               mr_buf_text(&names));
-    mr_buf_free(&names);
-    return status;
-}
-
 int cmd_show(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "DST SPLIT N", help, NULL, NULL, NULL};
@@ -250,7 +236,7 @@ int cmd_show(int argc, char **argv)
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = mr_manifest_open(q.dir, &m, NULL, &err);
     if (status == MR_OK)
-        status = check_split(&q, m, &err);
+        status = mr_manifest_find_split(m, q.dir, q.split, NULL, &err);
     if (status == MR_OK)
         status = mr_dataset_open(q.dir, &ds, &err);
     if (status == MR_OK)

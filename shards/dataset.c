@@ -206,9 +206,10 @@ static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const
 static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n, const mr_shard **shard, mr_row *row,
                              mr_error *err)
 {
-    const mr_split *s = mr_manifest_split(ds->manifest, split);
-    if (!s)
-        return mr_fail(err, MR_MISUSE, "%s: the dataset has no such split", split);
+    const mr_split *s;
+    mr_status status = mr_manifest_find_split(ds->manifest, NULL, split, &s, err);
+    if (status != MR_OK)
+        return status;
     if (n >= s->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);

@@ -47,8 +47,8 @@ mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_exp
     mr_sample_view view = {0};
     uint64_t total = 0;
     mr_status status = mr_manifest_open(dataset, &m, NULL, err);
-    if (status == MR_OK && o->split && !mr_manifest_split(m, o->split))
-        status = mr_fail(err, MR_MISUSE, "%s: has no split \"%s\"; inspect lists them", dataset, o->split);
+    if (status == MR_OK && o->split)
+        status = mr_manifest_find_split(m, dataset, o->split, NULL, err);
     if (status == MR_OK)
         status = mr_dataset_open(dataset, &ds, err);
     for (size_t i = 0; status == MR_OK && i < m->split_count; i++)

@@ -44,6 +44,23 @@ const mr_split *mr_manifest_split(const mr_manifest *m, const char *name)
     return NULL;
 }
 
+mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,
+                                 mr_error *err)
+{
+    const mr_split *found = mr_manifest_split(m, name);
+    mr_buf names = {0};
+    if (out)
+        *out = found;
+    if (found)
+        return MR_OK;
+    for (size_t i = 0; i < m->split_count; i++)
+        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
+    mr_status status = mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split; it has %s", name,
+                               dataset ? dataset : "the dataset", mr_buf_text(&names));
+    mr_buf_free(&names);
+    return status;
+}
+
 bool mr_split_name_ok(const char *name)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";

@@ -54,6 +54,10 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
 
 const mr_split *mr_manifest_split(const mr_manifest *m, const char *name);      /* NULL: none */
+/* The same; MR_MISUSE if there is none, in a sentence that names those there are.  `dataset`: its path; NULL: unknown.
+ * `out` may be NULL. */
+mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,
+                                 mr_error *err);
 bool mr_split_name_ok(const char *name);
 
 /* Of an image record as stored, 0 for an empty split.  Plans depend on it: plan and loader must use this one. */

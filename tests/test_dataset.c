@@ -1,12 +1,12 @@
 /* test_dataset.c - reading samples through the public library.
  * Invariant tested: a sample is the very bytes that were stored, or a status that says what to do. */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "index.h"
+#include "support_loader.h"
 #include "support_shard.h"
 
 static mr_dataset *open_dataset(const char *dir)
@@ -86,19 +86,6 @@ static void test_misuse(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* Adds `value` to a byte of a file, in place. */
-static void hurt(const char *dir, const char *name, uint64_t offset, uint8_t value)
-{
-    char *path = support_path("%s/%s", dir, name);
-    int fd = open(path, O_RDWR);
-    uint8_t byte;
-    assert_int_equal(pread(fd, &byte, 1, (off_t)offset), 1);
-    byte = (uint8_t)(byte + value);
-    assert_int_equal(pwrite(fd, &byte, 1, (off_t)offset), 1);
-    close(fd);
-    free(path);
-}
-
 static mr_row row_of(const char *dir, uint64_t n)
 {
     mr_row row;
@@ -134,13 +121,13 @@ static void test_damaged_records(void **state)
     mr_sample_view v = {0};
     for (uint64_t n = 0; n < 40; n += 13) {
         mr_row row = row_of(dir, n);
-        hurt(dir, "train-00000.mdb", row.image_offset + row.image_len - 1, 1);
+        hurt_byte(dir, "train-00000.mdb", row.image_offset + row.image_len - 1, 1);
         expect_bad_sample(ds, n, "its image differs");
-        hurt(dir, "train-00000.mdb", row.image_offset + row.image_len - 1, 255);
-        hurt(dir, "train-00000.mdb", row.meta_offset, 3);
+        hurt_byte(dir, "train-00000.mdb", row.image_offset + row.image_len - 1, 255);
+        hurt_byte(dir, "train-00000.mdb", row.meta_offset, 3);
         expect_bad_sample(ds, n, "its meta differs");
         expect_train(ds, n ? n - 1 : n + 1, &v);
-        hurt(dir, "train-00000.mdb", row.meta_offset, 253);
+        hurt_byte(dir, "train-00000.mdb", row.meta_offset, 253);
         expect_train(ds, n, &v);
     }
     mr_sample_view_free(&v);
@@ -172,15 +159,15 @@ static void test_read_meta(void **state)
 
     mr_row row = row_of(dir, 5);
     for (uint64_t at = 0; at < row.image_len; at++)
-        hurt(dir, "train-00000.mdb", row.image_offset + at, 1);
+        hurt_byte(dir, "train-00000.mdb", row.image_offset + at, 1);
     expect_bad_sample(ds, 5, "its image differs");
     assert_int_equal(mr_dataset_read_meta(ds, "train", 5, &v, NULL), MR_OK);
     assert_int_equal(v.meta_len, row.meta_len);
-    hurt(dir, "train-00000.mdb", row.meta_offset + row.meta_len - 1, 1);
+    hurt_byte(dir, "train-00000.mdb", row.meta_offset + row.meta_len - 1, 1);
     assert_int_equal(mr_dataset_read_meta(ds, "train", 5, &v, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "sample 5: its meta differs"));
     assert_true(v.meta == NULL && v.meta_len == 0);
-    hurt(dir, "train-00000.idx", MR_INDEX_HEADER + 7 * MR_INDEX_ROW + 23, 0x40);    /* where the meta is */
+    hurt_byte(dir, "train-00000.idx", MR_INDEX_HEADER + 7 * MR_INDEX_ROW + 23, 0x40);    /* where the meta is */
     assert_int_equal(mr_dataset_read_meta(ds, "train", 7, &v, &err), MR_BAD_SAMPLE);
     assert_int_equal(mr_dataset_read_meta(ds, "train", 8, &v, &err), MR_OK);
     mr_sample_view_free(&v);
@@ -203,13 +190,13 @@ static void test_damaged_rows(void **state)
         mr_error err;
         uint64_t n = mr_random_below(&r, 40), at = MR_INDEX_HEADER + n * MR_INDEX_ROW + (uint64_t)trial % MR_INDEX_ROW;
         uint8_t value = (uint8_t)(1 + mr_random_below(&r, 255));
-        hurt(dir, "train-00000.idx", at, value);
+        hurt_byte(dir, "train-00000.idx", at, value);
         mr_status status = mr_dataset_read(ds, "train", n, &v, &err);
         assert_true(status == MR_OK || status == MR_BAD_SAMPLE);
         if (trial % MR_INDEX_ROW < 40)
             assert_int_equal(status, MR_BAD_SAMPLE);    /* places, lengths and hashes */
         refused += status != MR_OK;
-        hurt(dir, "train-00000.idx", at, (uint8_t)(256 - value));
+        hurt_byte(dir, "train-00000.idx", at, (uint8_t)(256 - value));
         mr_sample_view_free(&v);
     }
     assert_true(refused > 150);
@@ -253,12 +240,12 @@ static void test_damaged_files(void **state)
     assert_null(v.image);
     assert_int_equal(rename(away, idx), 0);
 
-    hurt(dir, "train-00000.idx", 16, 1);
+    hurt_byte(dir, "train-00000.idx", 16, 1);
     expect_open_bad(dir, "another shard");
-    hurt(dir, "train-00000.idx", 16, 255);
-    hurt(dir, "train-00000.idx", 8, 1);
+    hurt_byte(dir, "train-00000.idx", 16, 255);
+    hurt_byte(dir, "train-00000.idx", 8, 1);
     expect_open_bad(dir, "version 2");
-    hurt(dir, "train-00000.idx", 8, 255);
+    hurt_byte(dir, "train-00000.idx", 8, 255);
     mr_dataset_free(open_dataset(dir));
 
     unlink(train);

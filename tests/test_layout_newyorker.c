@@ -228,10 +228,8 @@ static void test_declared_configs(void **state)
 {
     (void)state;
     char *data = support_data("newyorker/hf_dataset_infos_v1.0.0/dataset_infos.json");
-    if (!data) {
-        print_message("skipped: no newyorker/hf_dataset_infos_v1.0.0 in MILLRACE_DATA\n");
+    if (!data)
         skip();
-    }
     char *dir = support_tmpdir();
     size_t len;
     char *text = (char *)support_read(data, &len);
@@ -263,10 +261,8 @@ static void test_real_zips(void **state)
 {
     (void)state;
     char *data = support_data("newyorker/newyorker_shaped");
-    if (!data) {
-        print_message("skipped: no newyorker/newyorker_shaped in MILLRACE_DATA\n");
+    if (!data)
         skip();
-    }
     mr_layout_options options = {.config = "matching"};
     support_plan p = support_plan_ok(NEWYORKER, data, &options);
     assert_int_equal(p.bid.score, 95);

@@ -17,10 +17,8 @@ static void regions_of_real_files(void **state)
     (void)state;
     for (size_t i = 0; i < MR_COUNT(folders); i++) {
         char *dir = support_data(folders[i]);
-        if (!dir) {
-            print_message("skipped: no %s in MILLRACE_DATA\n", folders[i]);
+        if (!dir)
             continue;
-        }
         char *list = support_list(dir), *next = list, *name;
         while ((name = strsep(&next, "\n")) && *name && files < 400) {
             size_t len;

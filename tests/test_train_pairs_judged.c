@@ -170,7 +170,7 @@ static void eval_says_what_it_judged(void **state)
                            "caption_choices, entities, "));
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--split", "tset", (char *)NULL);
-    assert_non_null(strstr(r.err, "--split tset: data has no such split"));
+    assert_non_null(strstr(r.err, "split \"tset\": data has no such split; it has "));
     support_result_free(&r);
 }
 

@@ -244,9 +244,9 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
     size_t used = 0, room = 0, captions = 0;
     mr_sample_view view = {0};
     mr_error why;
-    mr_status status = MR_OK;
-    if (!mr_manifest_split(mr_dataset_manifest(ds), split))
-        return mr_fail(err, MR_MISUSE, "split \"%s\": the dataset has no such split", split);
+    mr_status status = mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, NULL, err);
+    if (status != MR_OK)
+        return status;
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         if (status != MR_OK)

@@ -146,20 +146,6 @@ static mr_status count_text(void *ctx, const char *text, size_t len, mr_error *e
 
 /* ---- from the dataset to the file -------------------------------------------------------------------------------- */
 
-static mr_status check_split(const request *q, mr_error *err)
-{
-    const mr_manifest *m = mr_dataset_manifest(q->ds);
-    mr_buf names = {0};
-    if (mr_manifest_split(m, q->split))
-        return MR_OK;
-    for (size_t i = 0; i < m->split_count; i++)
-        mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
-    mr_status status = mr_fail(err, MR_MISUSE, "--split %s: %s has no such split; it has %s", q->split, q->dataset,
-                               mr_buf_text(&names));
-    mr_buf_free(&names);
-    return status;
-}
-
 /* The column that is meant, by the first sample; or, when there was no text, a sentence about where there is. */
 static mr_status look_at_first(request *q, bool had_none, mr_error *err)
 {
@@ -255,7 +241,7 @@ int cmd_tokenizer(int argc, char **argv)
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = mr_dataset_open(q.dataset, &q.ds, &err);
     if (status == MR_OK)
-        status = check_split(&q, &err);
+        status = mr_manifest_find_split(mr_dataset_manifest(q.ds), q.dataset, q.split, NULL, &err);
     if (status == MR_OK)
         status = check_output(&q, &err);
     if (status == MR_OK && !q.column)

@@ -117,12 +117,10 @@ static mr_status transform_of(const mr_trained *t, mr_transform *out, mr_error *
 
 static mr_status find_split(const mr_trained_request *q, const mr_manifest *m, const char **out, mr_error *err)
 {
-    if (q->split && mr_manifest_split(m, q->split)) {
+    if (q->split) {
         *out = q->split;
-        return MR_OK;
+        return mr_manifest_find_split(m, q->dataset, q->split, NULL, err);
     }
-    if (q->split)
-        return mr_fail(err, MR_MISUSE, "--split %s: %s has no such split", q->split, q->dataset);
     *out = mr_manifest_split(m, "val") ? "val" : "test";
     return mr_manifest_split(m, *out) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: has neither val nor test; name a --split",
                                                         q->dataset);

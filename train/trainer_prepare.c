@@ -103,17 +103,17 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
 {
     const mr_settings *s = t->settings;
     static const char *const usual[] = {"val", "test"};
-    *train = mr_manifest_split(t->manifest, s->split);
-    if (!*train || (*train)->samples == 0)
+    mr_status status = mr_manifest_find_split(t->manifest, s->dataset, s->split, train, err);
+    if (status != MR_OK)
+        return status;
+    if ((*train)->samples == 0)
         return mr_fail(err, MR_MISUSE, "%s: has no samples in a split \"%s\" to learn from", s->dataset, s->split);
     if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
                        s->dataset, t->manifest->layout);
     if (*s->eval_split) {
-        if (!mr_manifest_split(t->manifest, s->eval_split))
-            return mr_fail(err, MR_MISUSE, "--eval-split %s: %s has no such split", s->eval_split, s->dataset);
         t->eval_split = s->eval_split;
-        return MR_OK;
+        return mr_manifest_find_split(t->manifest, s->dataset, s->eval_split, NULL, err);
     }
     for (size_t i = 0; i < MR_COUNT(usual) && !t->eval_split; i++) {
         const mr_split *split = mr_manifest_split(t->manifest, usual[i]);
