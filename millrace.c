@@ -78,10 +78,15 @@ static bool ended;
 static void at_exit(int code, void *unused)
 {
     (void)unused;
-    if (ended || code != 1)
+    mr_error err;
+    if (!ended && code == 1) {
+        fflush(stdout);
+        fprintf(stderr, "millrace: a library could not go on and ended the program\n");
+        _exit(3);
+    }
+    if (code == 3 || mr_term_flush(&err) == MR_OK)
         return;
-    fflush(stdout);
-    fprintf(stderr, "millrace: a library could not go on and ended the program\n");
+    mr_term_error(&err);            /* whatever was printed, be it help, counts only if it arrived */
     _exit(3);
 }
 

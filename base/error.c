@@ -11,18 +11,6 @@
 
 #include "text.h"
 
-/* Length of the character at p, 0 if it is a control character or no UTF-8. */
-static size_t printable(const char *p)
-{
-    uint8_t c = (uint8_t)p[0], next = c ? (uint8_t)p[1] : 0;
-    if (c < 0x20 || c == 0x7F || (c == 0xC2 && next < 0xA0))
-        return 0;
-    for (size_t n = 1; n <= 4 && p[n - 1]; n++)
-        if (mr_utf8_valid(p, n))
-            return n;
-    return 0;
-}
-
 enum { FORMATTED = 6000, HEAD = 330 };
 
 static bool inside_character(char c)
@@ -48,12 +36,12 @@ static void fit(char *out, size_t room, const char *text)
     memcpy(out + head + sizeof gap - 1, text + len - tail, tail + 1);
 }
 
-/* Copies what can be shown and writes every other byte as path text does, \xHH; what does not fit is cut off. */
+/* As mr_text_show(), but where there may be no memory; what does not fit is cut off. */
 static void copy_printable(char *out, size_t room, const char *text)
 {
     size_t at = 0;
     while (*text) {
-        size_t n = printable(text), need = n ? n : 4;
+        size_t n = mr_text_printable(text, strnlen(text, 4)), need = n ? n : 4;
         if (need >= room - at)
             break;
         if (n)

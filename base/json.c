@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json_memory.h"
+#include "term.h"
 #include "text.h"
 
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
@@ -130,12 +131,17 @@ mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err)
 
 mr_status mr_json_print(const json_t *doc, mr_error *err)
 {
-    mr_buf text = {0};
+    mr_buf text = {0}, shown = {0};
     mr_status status = mr_json_dump(doc, &text, err);
-    if (status == MR_OK && (fwrite(text.data, 1, text.len, stdout) != text.len || fflush(stdout) != 0))
-        status = mr_fail(err, MR_SYSTEM, "standard output: cannot write");
+    if (status == MR_OK) {
+        mr_json_show(&shown, (const char *)text.data, text.len);
+        status = mr_buf_status(&shown, err, "writing JSON");
+    }
+    if (status == MR_OK)
+        fwrite(shown.data, 1, shown.len, stdout);
     mr_buf_free(&text);
-    return status;
+    mr_buf_free(&shown);
+    return status == MR_OK ? mr_term_flush(err) : status;
 }
 
 json_t *mr_json_path(const char *bytes, size_t len)

@@ -1,6 +1,7 @@
 /* term.c - what people look at: colours, tables, a progress line, messages. */
 #include "term.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -34,21 +35,47 @@ const char *mr_sgr(FILE *stream, mr_colour colour)
     return is_terminal(stream) && !(off && *off) ? codes[colour] : "";
 }
 
+void mr_term_text(FILE *stream, const char *text)
+{
+    while (*text) {
+        size_t n = mr_text_printable(text, strnlen(text, 4));
+        if (n)
+            fwrite(text, 1, n, stream);
+        else
+            fprintf(stream, "\\x%02X", (uint8_t)*text);
+        text += n ? n : 1;
+    }
+}
+
+static _Atomic int output_failed;               /* why: errno, as a stream only remembers that it failed */
+
+void mr_term_push(FILE *stream)
+{
+    if (fflush(stream) != 0 && stream == stdout)
+        output_failed = errno;
+}
+
+mr_status mr_term_flush(mr_error *err)
+{
+    mr_term_push(stdout);
+    if (!ferror(stdout))
+        return MR_OK;
+    return output_failed ? mr_fail_errno(err, output_failed, "standard output: cannot write")
+                         : mr_fail(err, MR_SYSTEM, "standard output: some of it could not be written");
+}
+
 void mr_term_error(const mr_error *err)
 {
-    fflush(stdout);
+    mr_term_push(stdout);
     fprintf(stderr, "%smillrace:%s %s\n", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), err->text);
 }
 
-void mr_term_warn(const char *format, ...)
+void mr_term_warn(const char *text)
 {
-    va_list args;
-    va_start(args, format);
-    fflush(stdout);
+    mr_term_push(stdout);
     fprintf(stderr, "%smillrace:%s ", mr_sgr(stderr, MR_YELLOW), mr_sgr(stderr, MR_PLAIN));
-    vfprintf(stderr, format, args);
+    mr_term_text(stderr, text);
     fputc('\n', stderr);
-    va_end(args);
 }
 
 /* ---- tables --------------------------------------------------------------------------------------------------- */
@@ -141,7 +168,7 @@ bool mr_term_redraw(FILE *stream, const char *line)
         return false;
     ioctl(fileno(stream), TIOCGWINSZ, &size);
     fprintf(stream, "\r\033[K%.*s", size.ws_col > 1 ? size.ws_col - 1 : 79, line);
-    fflush(stream);
+    mr_term_push(stream);
     return true;
 }
 

@@ -11,9 +11,17 @@
 typedef enum mr_colour { MR_PLAIN, MR_BOLD, MR_DIM, MR_RED, MR_GREEN, MR_YELLOW, MR_CYAN } mr_colour;
 const char *mr_sgr(FILE *stream, mr_colour colour);
 
+/* Foreign words, as mr_text_show() writes them. */
+void mr_term_text(FILE *stream, const char *text);
+
+/* Sends what was printed on its way; mr_term_flush() will tell if it did not arrive. */
+void mr_term_push(FILE *stream);
+/* MR_SYSTEM, with the cause, if something printed on standard output has not reached it. */
+mr_status mr_term_flush(mr_error *err);
+
 /* "millrace: WHERE: WHAT" on stderr, in red on a terminal. */
 void mr_term_error(const mr_error *err);
-void mr_term_warn(const char *format, ...) MR_PRINTF(1, 2);
+void mr_term_warn(const char *text);
 
 /* A table: rows of cells, columns padded to the widest; cells whose first row entry starts with '>' are right-aligned
  * (the mark is not printed).  First row is the head (bold). Width counts UTF-8 code points. */

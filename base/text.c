@@ -85,6 +85,42 @@ size_t mr_utf8_cut(const char *bytes, size_t len)
     return 0;
 }
 
+size_t mr_text_printable(const char *text, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    if (len == 0 || p[0] < 0x20 || p[0] == 0x7F || (p[0] == 0xC2 && len > 1 && p[1] < 0xA0))
+        return 0;
+    return utf8_len(p, len);
+}
+
+void mr_text_show(mr_buf *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        size_t n = mr_text_printable(text + i, len - i);
+        if (n)
+            mr_buf_add(out, text + i, n);
+        else
+            mr_buf_printf(out, "\\x%02X", (uint8_t)text[i]);
+        i += n ? n : 1;
+    }
+}
+
+void mr_json_show(mr_buf *out, const char *json, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)json;
+    size_t from = 0;
+    for (size_t i = 0; i < len; i++) {
+        bool c1 = p[i] == 0xC2 && i + 1 < len && p[i + 1] >= 0x80 && p[i + 1] < 0xA0;
+        if (!c1 && p[i] != 0x7F)
+            continue;
+        mr_buf_add(out, p + from, i - from);
+        i += c1;
+        mr_buf_printf(out, "\\u%04x", p[i]);
+        from = i + 1;
+    }
+    mr_buf_add(out, p + from, len - from);
+}
+
 void mr_json_add_string(mr_buf *out, const char *bytes, size_t len)
 {
     mr_buf_add(out, "\"", 1);
@@ -106,6 +142,15 @@ void mr_json_add_string(mr_buf *out, const char *bytes, size_t len)
     }
     mr_buf_add(out, bytes + from, len - from);
     mr_buf_add(out, "\"", 1);
+}
+
+void mr_json_add_shown(mr_buf *out, const char *bytes, size_t len)
+{
+    mr_buf text = {0};
+    mr_json_add_string(&text, bytes, len);
+    mr_json_show(out, (const char *)text.data, text.len);
+    out->failed |= text.failed;
+    mr_buf_free(&text);
 }
 
 void mr_json_add_path(mr_buf *out, const char *bytes, size_t len)

@@ -12,8 +12,17 @@ bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               
 bool mr_utf8_valid(const char *bytes, size_t len);
 size_t mr_utf8_cut(const char *bytes, size_t len);      /* bytes at the end, 0 to 3, of a character that goes on */
 
+/* Bytes of the first character of `text` if a terminal shows it; 0: a control character (C0, DEL, C1), or no UTF-8. */
+size_t mr_text_printable(const char *text, size_t len);
+/* Appends foreign words as people may see them: what is not printable as \xHH.  Not meant to be read back. */
+void mr_text_show(mr_buf *out, const char *text, size_t len);
+/* Appends JSON as people may see it: its strings' DEL and C1, which JSON lets through, as \u00XX. */
+void mr_json_show(mr_buf *out, const char *json, size_t len);
+
 /* Appends a quoted JSON string; `bytes` must be UTF-8 (see mr_text_escape). */
 void mr_json_add_string(mr_buf *out, const char *bytes, size_t len);
+/* The same, as mr_json_show() writes it. */
+void mr_json_add_shown(mr_buf *out, const char *bytes, size_t len);
 /* Appends a quoted JSON string of a path: escaped first. */
 void mr_json_add_path(mr_buf *out, const char *bytes, size_t len);
 

@@ -288,6 +288,7 @@ int cmd_ingest(int argc, char **argv)
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
     mr_error err, other;
+    mr_status told = MR_OK;         /* of what was asked for beside the dataset */
     mr_cli_parse(&argp, argc, argv, &a);
     mr_status status = mr_ranks_begin(&ranks, &err);
     if (status != MR_OK) {
@@ -303,11 +304,15 @@ int cmd_ingest(int argc, char **argv)
         status = mr_fail(&err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
     else
         status = mr_ingest_run(&a.o, ranks, &in, &err);
-    if (leader && a.report && in.options && write_report(&in, a.report, status == MR_OK, &other) != MR_OK)
+    if (leader && a.report && in.options)
+        told = write_report(&in, a.report, status == MR_OK, &other);
+    if (told != MR_OK)
         mr_term_error(&other);
     if (leader && a.json && in.options) {
-        if (cmd_ingest_json(&in, status, &err, &other) != MR_OK)
+        mr_status printed = cmd_ingest_json(&in, status, &err, &other);
+        if (printed != MR_OK)
             mr_term_error(&other);
+        told = told == MR_OK ? printed : told;
     } else if (leader && status == MR_OK && !a.o.quiet) {
         cmd_ingest_summary(&in, stdout);
     } else if (leader && status != MR_OK && in.options) {
@@ -317,5 +322,5 @@ int cmd_ingest(int argc, char **argv)
         mr_term_error(&err);
     mr_ranks_end(ranks);
     mr_ingest_release(&in);
-    return mr_exit_code(status);
+    return mr_exit_code(status != MR_OK ? status : told);
 }

@@ -31,7 +31,11 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
             const mr_note *n = &notes->items[i];
             if ((int)n->kind != kind)
                 continue;
-            fprintf(stream, "  %s%s%s\n", n->path, n->path[0] && n->detail[0] ? ": " : "", n->detail);
+            fprintf(stream, "  ");
+            mr_term_text(stream, n->path);
+            fprintf(stream, "%s", n->path[0] && n->detail[0] ? ": " : "");
+            mr_term_text(stream, n->detail);
+            fprintf(stream, "\n");
             shown++;
         }
         if (count > shown)
@@ -66,8 +70,10 @@ static void print_classes(const mr_ingest *in, FILE *stream)
     if (n == 0)
         return;
     fprintf(stream, "%zu class%s: ", n, n == 1 ? "" : "es");
-    for (size_t i = 0; i < n && i < 12; i++)
-        fprintf(stream, "%s%s", i ? ", " : "", in->plan.classes[i].name);
+    for (size_t i = 0; i < n && i < 12; i++) {
+        fprintf(stream, "%s", i ? ", " : "");
+        mr_term_text(stream, in->plan.classes[i].name);
+    }
     fprintf(stream, "%s\n", n > 12 ? ", ..." : "");
 }
 
@@ -101,9 +107,13 @@ void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
     char time[32], hex[65];
     mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
-    fprintf(stream, "%slayout %s%s%s%s%s: %s%s%s\n", mr_sgr(stream, MR_BOLD), in->choice.layout->name,
-            variant && *variant ? " (" : "", variant && *variant ? variant : "", variant && *variant ? ")" : "",
-            mr_sgr(stream, MR_PLAIN), in->choice.bid.why, root.len ? ", root " : "", mr_buf_text(&root));
+    fprintf(stream, "%slayout %s%s", mr_sgr(stream, MR_BOLD), in->choice.layout->name, variant && *variant ? " (" : "");
+    mr_term_text(stream, variant ? variant : "");
+    fprintf(stream, "%s%s: ", variant && *variant ? ")" : "", mr_sgr(stream, MR_PLAIN));
+    mr_term_text(stream, in->choice.bid.why);
+    fprintf(stream, "%s", root.len ? ", root " : "");
+    mr_term_text(stream, mr_buf_text(&root));
+    fprintf(stream, "\n");
     mr_buf_free(&root);
     print_splits(in, stream);
     print_classes(in, stream);

@@ -207,10 +207,6 @@ int cmd_sample(int argc, char **argv)
         mr_term_error(&err);
     else if (!q.quiet)
         print_summary(&q);
-    if (fflush(stdout) != 0 && status == MR_OK) {
-        status = mr_fail_errno(&err, errno, "standard output: cannot write");
-        mr_term_error(&err);
-    }
     free(q.sketch.last_folder);
     return mr_exit_code(status);
 }

@@ -329,8 +329,6 @@ int cmd_bench(int argc, char **argv)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
         if (status == MR_OK)
             status = measure(&q, ds, ranks, &err);
-        if (status == MR_OK && fflush(stdout) != 0)
-            status = mr_fail_errno(&err, errno, "standard output: cannot write");
     }
     if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
         mr_term_error(&err);

@@ -234,8 +234,6 @@ static mr_status plan(request *q, unsigned world, mr_error *err)
             print_json(&q->plan, &schedule, &need);
         else
             print_human(&q->plan, &schedule, &need);
-        if (fflush(stdout) != 0 || ferror(stdout))
-            status = mr_fail_errno(err, errno, "standard output: cannot write");
     }
     mr_manifest_free(m);
     return status;

@@ -92,7 +92,7 @@ static void describe_json(request *q, const mr_sample_facts *f, mr_buf *out)
 {
     mr_buf_printf(out, "  {\"sample\":%llu,\"source\":", (ull)f->sample);
     if (f->meta)
-        mr_json_add_string(out, (const char *)q->source.data, q->source.len);
+        mr_json_add_shown(out, (const char *)q->source.data, q->source.len);
     else
         mr_buf_add_text(out, "null");
     mr_buf_printf(out, ",\"left\":%u,\"top\":%u,\"width\":%u,\"height\":%u,\"flip\":%s,\"label\":%d,\"weight\":%g},\n",
@@ -105,7 +105,7 @@ static void describe_human(request *q, const mr_sample_facts *f, mr_buf *out)
     mr_buf_printf(out, "  %8llu  %5u x %-5u at %u,%u%s  ", (ull)f->sample, f->crop_width, f->crop_height, f->left,
                   f->top, f->flip ? " mirrored" : "");
     if (f->meta)
-        mr_buf_add(out, q->source.data, q->source.len);
+        mr_text_show(out, (const char *)q->source.data, q->source.len);
     else
         mr_buf_add_text(out, "damaged: masked");
     mr_buf_add_text(out, f->meta && f->weight <= 0 ? "  (repeated, weight 0)\n" : "\n");
@@ -151,9 +151,7 @@ static mr_status print(void *ctx, const mr_replay_batch *b, mr_error *err)
         fwrite(b->text, 1, b->text_len, stdout);
     }
     q->printed++;
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return mr_fail_errno(err, errno, "standard output: cannot write");
-    return MR_OK;
+    return mr_term_flush(err);
 }
 
 static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
@@ -204,8 +202,6 @@ int cmd_replay(int argc, char **argv)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
         if (status == MR_OK)
             status = replay(&q, ds, ranks, &err);
-        if (status == MR_OK && fflush(stdout) != 0)
-            status = mr_fail_errno(&err, errno, "standard output: cannot write");
     }
     if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
         mr_term_error(&err);

@@ -79,7 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static mr_status print_summary(const request *q, const mr_export_result *r, double seconds, mr_error *err)
+static void print_summary(const request *q, const mr_export_result *r, double seconds)
 {
     char samples[32], files[32], bytes[32], time[32];
     if (q->json)
@@ -89,9 +89,6 @@ static mr_status print_summary(const request *q, const mr_export_result *r, doub
         fprintf(strcmp(q->out, "-") == 0 ? stderr : stdout, "%s: %swritten%s, %s files, %s, of %s samples in %s\n", q->out,
                 mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), mr_text_count(r->files, files),
                 mr_text_bytes(r->bytes, bytes), mr_text_count(r->samples, samples), mr_text_seconds(seconds, time));
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return mr_fail(err, MR_SYSTEM, "standard output: cannot write");
-    return MR_OK;
 }
 
 int cmd_export(int argc, char **argv)
@@ -104,7 +101,7 @@ int cmd_export(int argc, char **argv)
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = (is_tar(&q) ? mr_export_tar : mr_export_folder)(q.dir, q.out, &q.options, &result, &err);
     if (status == MR_OK)
-        status = print_summary(&q, &result, mr_seconds() - start, &err);
+        print_summary(&q, &result, mr_seconds() - start);
     if (status != MR_OK)
         mr_term_error(&err);
     return mr_exit_code(status);

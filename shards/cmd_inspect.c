@@ -196,8 +196,10 @@ static void print_classes(const mr_manifest *m)
     if (!m->class_count)
         return;
     printf("\n  %s%zu classes%s: ", mr_sgr(stdout, MR_BOLD), m->class_count, mr_sgr(stdout, MR_PLAIN));
-    for (size_t i = 0; i < m->class_count && i < CLASSES_SHOWN; i++)
-        printf("%s%s", i ? ", " : "", m->classes[i].name);
+    for (size_t i = 0; i < m->class_count && i < CLASSES_SHOWN; i++) {
+        printf("%s", i ? ", " : "");
+        mr_term_text(stdout, m->classes[i].name);
+    }
     if (m->class_count > CLASSES_SHOWN)
         printf(" ... and %zu more (--classes)", m->class_count - CLASSES_SHOWN);
     printf("\n");
@@ -225,12 +227,22 @@ static void print_all_classes(const mr_manifest *m)
     printf("\n  %s label  class%s   (samples have no single label here: see their annotations or \"labels\" in the meta)\n",
            mr_sgr(stdout, MR_BOLD), mr_sgr(stdout, MR_PLAIN));
     for (size_t k = 0; k < m->class_count; k++) {
-        printf("  %6zu  %s", k, m->classes[k].name);
+        printf("  %6zu  ", k);
+        mr_term_text(stdout, m->classes[k].name);
         if (m->classes[k].has_id)
             printf("  %s(id %lld in the source)%s", mr_sgr(stdout, MR_DIM), (long long)m->classes[k].id,
                    mr_sgr(stdout, MR_PLAIN));
         printf("\n");
     }
+}
+
+/* In `width` columns or more. */
+static void print_class(const char *name, int width)
+{
+    mr_buf shown = {0};
+    mr_text_show(&shown, name, strlen(name));
+    printf("%-*s", width, mr_buf_text(&shown));
+    mr_buf_free(&shown);
 }
 
 /* A column a split shows what is missing where. */
@@ -245,12 +257,14 @@ static void print_census(const mr_manifest *m, const census *c)
         printf("  %10s", m->splits[i].name);
     printf("%s\n", mr_sgr(stdout, MR_PLAIN));
     for (size_t k = 0; k < c->width; k++) {
-        if (k < m->class_count)
-            printf("  %6zu  %-*s", k, (int)width, m->classes[k].name);
-        else if (any(m, c, k))
+        if (k < m->class_count) {
+            printf("  %6zu  ", k);
+            print_class(m->classes[k].name, (int)width);
+        } else if (any(m, c, k)) {
             printf("  %6s  %-*s", "", (int)width, k == m->class_count ? "(no label)" : "(several labels)");
-        else
+        } else {
             continue;
+        }
         for (size_t i = 0; i < m->split_count; i++) {
             uint64_t n = c->counts[i * c->width + k];
             char count[32];
@@ -267,7 +281,10 @@ static void print_options(const mr_manifest *m)
     bool first = true;
     json_object_foreach(m->options, key, value) {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        printf("%s%s=%s", first ? "  options  " : ", ", key, text ? text : "?");
+        printf("%s", first ? "  options  " : ", ");
+        mr_term_text(stdout, key);
+        printf("=");
+        mr_term_text(stdout, text ? text : "?");
         free(text);
         first = false;
     }
@@ -289,8 +306,11 @@ static void print_human(const request *q, const mr_manifest *m, const char *dige
                         const cmd_seek_found *found)
 {
     bool variant = m->variant && *m->variant;
-    printf("%s%s%s: %s%s%s%s, format %d\n", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN), m->layout,
-           variant ? " (" : "", variant ? m->variant : "", variant ? ")" : "", MR_FORMAT_VERSION);
+    printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN));
+    mr_term_text(stdout, m->layout);
+    printf("%s", variant ? " (" : "");
+    mr_term_text(stdout, variant ? m->variant : "");
+    printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT_VERSION);
     print_splits(m);
     if (c->counts && has_labels(m, c))
         print_census(m, c);
@@ -299,8 +319,11 @@ static void print_human(const request *q, const mr_manifest *m, const char *dige
     else
         print_classes(m);
     printf("\n");
-    if (m->licence)
-        printf("  licence  %s\n", m->licence);
+    if (m->licence) {
+        printf("  licence  ");
+        mr_term_text(stdout, m->licence);
+        printf("\n");
+    }
     print_options(m);
     print_seeks(found);
     printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
@@ -329,8 +352,6 @@ int cmd_inspect(int argc, char **argv)
         else
             print_human(&q, m, hex, &c, &found);
     }
-    if (status == MR_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        status = mr_fail(&err, MR_SYSTEM, "standard output: cannot write");
     if (status != MR_OK)
         mr_term_error(&err);
     free(c.counts);

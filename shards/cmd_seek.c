@@ -292,8 +292,6 @@ int cmd_seek(int argc, char **argv)
         q.options.jobs = status == MR_OK && mr_ranks_world(q.options.ranks) > 1 ? 1 : mr_pool_processors();
     if (status == MR_OK)
         status = run(&q, leader, &worst, &err);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == MR_OK)
-        status = mr_fail_errno(&err, errno, "standard output: cannot write");
     if (status != MR_OK && leader)
         mr_term_error(&err);
     if (q.dirfd >= 0)

@@ -149,7 +149,8 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
     mr_buf_printf(out, "%s%s %llu%s of %s\n", mr_sgr(stdout, MR_BOLD), q->split, (ull)q->sample, mr_sgr(stdout, MR_PLAIN),
                   q->dir);
     line(out, "source");
-    mr_buf_printf(out, "%s\n", mr_buf_text(source));
+    mr_text_show(out, mr_buf_text(source), source->len);
+    mr_buf_add_text(out, "\n");
     line(out, "shard");
     mr_buf_printf(out, "%s\n", shard_name(m, q));
     line(out, "image");
@@ -160,11 +161,17 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
     mr_buf_printf(out, "%u%s\n", v->orientation, v->orientation > 1 ? " (EXIF: turn or mirror before use)" : "");
     line(out, "label");
     if (v->flags & MR_FLAG_MULTI_LABEL)
-        mr_buf_add_text(out, "a list, see \"labels\" below\n");
+        mr_buf_add_text(out, "a list, see \"labels\" below");
     else if (v->label < 0)
-        mr_buf_add_text(out, "none\n");
+        mr_buf_add_text(out, "none");
     else
-        mr_buf_printf(out, "%d%s%s%s\n", (int)v->label, name ? " (" : "", name ? name : "", name ? ")" : "");
+        mr_buf_printf(out, "%d", (int)v->label);
+    if (name && !(v->flags & MR_FLAG_MULTI_LABEL)) {
+        mr_buf_add_text(out, " (");
+        mr_text_show(out, name, strlen(name));
+        mr_buf_add_text(out, ")");
+    }
+    mr_buf_add_text(out, "\n");
     for (size_t i = 0, n = 0; i < MR_COUNT(flag_words); i++) {
         if (!(v->flags & flag_words[i].flag))
             continue;
@@ -209,18 +216,22 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
 
 static mr_status print(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_error *err)
 {
-    mr_buf source = {0}, out = {0};
+    mr_buf source = {0}, doc = {0}, out = {0};
     mr_meta_facts facts;
     mr_status status = mr_meta_scan(v->meta, v->meta_len, &facts, &source, err);
-    if (status == MR_OK && q->json)
-        write_json(q, m, v, &source, &out);
-    else if (status == MR_OK)
+    if (status == MR_OK && q->json) {
+        write_json(q, m, v, &source, &doc);
+        mr_json_show(&out, (const char *)doc.data, doc.len);
+        out.failed |= doc.failed;
+    } else if (status == MR_OK) {
         write_human(q, m, v, &source, &out);
+    }
     if (status == MR_OK)
         status = mr_buf_status(&out, err, "writing");
-    if (status == MR_OK && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0))
-        status = mr_fail_errno(err, errno, "standard output: cannot write");
+    if (status == MR_OK)
+        fwrite(out.data, 1, out.len, stdout);
     mr_buf_free(&source);
+    mr_buf_free(&doc);
     mr_buf_free(&out);
     return status;
 }

@@ -95,9 +95,13 @@ static void print_problem(const mr_problem *p)
     printf("  %s%-9s%s ", mr_sgr(stdout, MR_RED), mr_problem_words[p->kind], mr_sgr(stdout, MR_PLAIN));
     if (p->sample != MR_NO_SAMPLE)
         printf("sample %llu%s", (unsigned long long)p->sample, p->source ? " " : ": ");
-    if (p->source)
-        printf("(%s%s%s)", mr_sgr(stdout, MR_BOLD), p->source, mr_sgr(stdout, MR_PLAIN));
-    printf("%s%s\n", p->source ? ": " : "", p->detail);
+    if (p->source) {
+        printf("(%s", mr_sgr(stdout, MR_BOLD));
+        mr_term_text(stdout, p->source);
+        printf("%s): ", mr_sgr(stdout, MR_PLAIN));
+    }
+    mr_term_text(stdout, p->detail);
+    printf("\n");
 }
 
 static void print_problems(const mr_problems *list)
@@ -208,7 +212,7 @@ static void print_report(const request *q, const mr_verify_report *r)
     bool reindex = false, mend = false, undecodable = false;
     char count[32], shards[32];
     for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
-        mr_term_warn("%s", r->warnings.items[i].detail);
+        mr_term_warn(r->warnings.items[i].detail);
     if (mr_verify_ok(r)) {
         if (q->options.quiet)
             return;
@@ -265,9 +269,7 @@ static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *
         return status;
     }
     print_report(q, r);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        status = mr_fail_errno(err, errno, "standard output: cannot write");
-    return status;
+    return MR_OK;
 }
 
 int cmd_verify(int argc, char **argv)

@@ -3,29 +3,22 @@
  * numbers stay as they were written, whatever their size. */
 #include "json_lay_out.h"
 
+#include "text.h"
+
 static void newline(mr_buf *out, unsigned depth)
 {
     mr_buf_printf(out, "\n%*s", (int)(depth < 100 ? depth : 100) * 2, "");
 }
 
-/* A string's inside; DEL and the C1 controls, which a terminal may obey, become escapes that JSON reads as the same. */
+/* A string; returns where it has ended. */
 static size_t copy_string(mr_buf *out, const char *json, size_t len, size_t at)
 {
-    mr_buf_add(out, &json[at++], 1);
-    while (at < len && json[at] != '"') {
-        uint8_t c = (uint8_t)json[at], next = at + 1 < len ? (uint8_t)json[at + 1] : 0;
-        if (c == 0x7F || (c == 0xC2 && next >= 0x80 && next < 0xA0)) {
-            mr_buf_printf(out, "\\u%04x", c == 0x7F ? c : next);
-            at += c == 0x7F ? 1 : 2;
-            continue;
-        }
-        size_t n = c == '\\' && at + 1 < len ? 2 : 1;
-        mr_buf_add(out, &json[at], n);
-        at += n;
-    }
-    if (at < len)
-        mr_buf_add(out, &json[at++], 1);
-    return at;
+    size_t end = at + 1;
+    while (end < len && json[end] != '"')
+        end += json[end] == '\\' && end + 1 < len ? 2 : 1;
+    end += end < len;
+    mr_json_show(out, json + at, end - at);
+    return end;
 }
 
 static bool blank(char c)

@@ -145,7 +145,7 @@ static void say_unknown(const loading *l, const mr_param *const *sorted, mr_buf 
         }
         if (count < NAMED) {
             mr_buf_add_text(&names, count ? ", '" : "'");
-            mr_text_escape(&names, name, strlen(name));
+            mr_text_show(&names, name, strlen(name));
             mr_buf_add_text(&names, "'");
         }
         count++;

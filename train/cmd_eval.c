@@ -123,8 +123,6 @@ int cmd_eval(int argc, char **argv)
         status = mr_evaluate(&t.evaluator, t.values, &result, &err);
     if (status == MR_OK && speaks)
         status = print(&q, &t, &result, &err);
-    if (status == MR_OK && fflush(stdout) != 0)
-        status = mr_fail_errno(&err, errno, "standard output: cannot write");
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

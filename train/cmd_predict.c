@@ -99,17 +99,20 @@ static void rank_classes(request *q, const float *logits, size_t classes, size_t
 void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len)
 {
     if (q->json) {
-        mr_json_add_string(out, text, len);
+        mr_json_add_shown(out, text, len);
         return;
     }
-    if (!memchr(text, ',', len) && !memchr(text, '"', len) && !memchr(text, '\n', len) && !memchr(text, '\r', len)) {
-        mr_buf_add(out, text, len);
-        return;
+    bool quoted = memchr(text, ',', len) || memchr(text, '"', len) || memchr(text, '\n', len) || memchr(text, '\r', len);
+    mr_buf_add_text(out, quoted ? "\"" : "");
+    for (size_t from = 0, i = 0; i <= len; i++) {
+        if (i < len && !memchr("\"\n\r\t", text[i], 4))
+            continue;
+        mr_text_show(out, text + from, i - from);
+        if (i < len)
+            mr_buf_add(out, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
+        from = i + 1;
     }
-    mr_buf_add_text(out, "\"");
-    for (size_t i = 0; i < len; i++)
-        mr_buf_add(out, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
-    mr_buf_add_text(out, "\"");
+    mr_buf_add_text(out, quoted ? "\"" : "");
 }
 
 static void add_class(const request *q, mr_buf *out, const char *name)
@@ -163,9 +166,8 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
 static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
 {
     (void)ctx;
-    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)
-        return mr_fail_errno(err, errno, "standard output: cannot write");
-    return MR_OK;
+    fwrite(text, 1, len, stdout);
+    return mr_term_flush(err);
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "meta.h"
 #include "npz.h"
 #include "predict.h"
+#include "term.h"
 
 typedef unsigned long long ull;
 
@@ -121,8 +122,10 @@ static mr_status print_rows(prediction *p, mr_error *err)
             add_line(p, first + i, p->matches + i * p->top);
         if (status == MR_OK)
             status = mr_buf_status(&p->out, err, "printing predictions");
-        if (status == MR_OK && (fwrite(p->out.data, 1, p->out.len, stdout) != p->out.len || fflush(stdout) != 0))
-            status = mr_fail_errno(err, errno, "standard output: cannot write");
+        if (status == MR_OK) {
+            fwrite(p->out.data, 1, p->out.len, stdout);
+            status = mr_term_flush(err);
+        }
     }
     return status;
 }

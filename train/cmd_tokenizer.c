@@ -218,18 +218,17 @@ static mr_status publish(const request *q, const mr_tokenizer *t, mr_error *err)
     return status;
 }
 
-static mr_status print(const request *q, const mr_tokenizer *t, mr_error *err)
+static void print(const request *q, const mr_tokenizer *t)
 {
     char numbers[3][40];
     uint32_t size = mr_tokenizer_size(t);
     if (q->quiet)
-        return MR_OK;
+        return;
     const char *why = size < q->size ? ", where no more pairs come twice" : "";
     printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens a text\n", q->output,
            mr_sgr(stdout, MR_BOLD), mr_text_count(size, numbers[0]), mr_sgr(stdout, MR_PLAIN),
            mr_text_count(q->texts, numbers[1]), q->texts == 1 ? "" : "s", mr_text_bytes(q->bytes, numbers[2]),
            q->column, q->split, why, (double)q->tokens / (double)q->texts);
-    return fflush(stdout) == 0 ? MR_OK : mr_fail_errno(err, errno, "standard output: cannot write");
 }
 
 int cmd_tokenizer(int argc, char **argv)
@@ -253,7 +252,7 @@ int cmd_tokenizer(int argc, char **argv)
     if (status == MR_OK)
         status = publish(&q, t, &err);
     if (status == MR_OK)
-        status = print(&q, t, &err);
+        print(&q, t);
     if (status != MR_OK)
         mr_term_error(&err);
     mr_tokenizer_free(t);

@@ -131,14 +131,15 @@ static void print_start(mr_trainer *t)
     char shape[200], number[40];
     shape_text(&t->config, shape, sizeof shape);
     unsigned world = mr_ranks_world(t->ranks);
-    printf("%s, %s parameters\n", shape, mr_text_count(t->params.elements, number));
+    mr_term_text(stdout, shape);
+    printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
     fputs(mr_buf_text(&t->said), stdout);
     if (!t->eval_split)
         printf("No val or test split: the run is not judged; --eval-split names one\n");
     printf("\n");
-    fflush(stdout);
+    mr_term_push(stdout);
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------------ */
@@ -194,8 +195,6 @@ int cmd_train(int argc, char **argv)
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK && speaks && !c.settings.quiet && !c.settings.plan)
         print_end(&t, stopped);
-    if (status == MR_OK && fflush(stdout) != 0)
-        status = mr_fail_errno(&err, errno, "standard output: cannot write");
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trainer_close(&t);

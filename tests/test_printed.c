@@ -1,0 +1,217 @@
+/* test_printed.c - what is printed: that it arrives, and that a terminal shows the words of strangers and obeys none.
+ * Invariant tested: whatever classes, paths and words a dataset has, standard output and error of every command hold no
+ * control character but line ends and tabs; a result that could not be printed is a failure. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support_image.h"
+#include "support.h"
+#include "text.h"
+
+/* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
+#define EVIL "\033[31m\033]0;x\007\xC2\x9B" "2J\x7F"
+#define EVIL_JSON "\\u001b[31m\\u001b]0;x\\u0007\\u009b2J\\u007f\xC2\x9B" "2J\x7F\\n"
+
+static char *dir;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static support_result run(const char *const *args)
+{
+    const char *argv[32] = {support_millrace_path()};
+    for (size_t n = 1; *args && n < 31; n++)
+        argv[n] = *args++;
+    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
+}
+
+static void assert_harmless(const char *text, size_t len, const char *command)
+{
+    for (size_t i = 0; i < len;) {
+        size_t n = text[i] == '\n' || text[i] == '\t' ? 1 : mr_text_printable(text + i, len - i);
+        if (n == 0)
+            fail_msg("%s prints the byte %02X: %.*s", command, (uint8_t)text[i], (int)len, text);
+        i += n;
+    }
+}
+
+/* Runs it, with this exit status and these words (NULL: any) in what it says. */
+static void shows(int status, const char *words, const char *const *args)
+{
+    support_result r = run(args);
+    support_assert_status(&r, status);
+    assert_harmless(r.out, r.out_len, args[0]);
+    assert_harmless(r.err, r.err_len, args[0]);
+    if (words && !strstr(r.out, words) && !strstr(r.err, words))
+        fail_msg("%s: no \"%s\" in: %s%s", args[0], words, r.out, r.err);
+    support_result_free(&r);
+}
+
+#define SHOWS(status, words, ...) shows(status, words, (const char *const[]){__VA_ARGS__, NULL})
+
+static void draw(const char *path, unsigned number)
+{
+    picture p = make_jpeg((jpeg_kind){.width = 20 + number, .height = 20, .components = 3});
+    char *full = support_path("%s/%s", dir, path);
+    support_write(full, p.bytes, p.len);
+    free(full);
+    picture_free(&p);
+}
+
+static void test_classes_and_paths(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        char *path = support_path("src/%s/%s" EVIL "/%u" EVIL ".jpg", i < 4 ? "train" : "val", i % 2 ? "b" : "a", i);
+        draw(path, i);
+        free(path);
+    }
+    char *broken = support_path("%s/src/train/a" EVIL "/9" EVIL ".jpg", dir);
+    support_write_text(broken, "no picture");
+    free(broken);
+    SHOWS(0, "\\x9B", "ingest", "src", "ds", "--max-rejects", "20%");
+    SHOWS(1, NULL, "ingest", "src", "none");
+    SHOWS(0, "\\u009b", "ingest", "src", "ds", "--max-rejects", "20%", "--force", "--json");
+    SHOWS(0, "\\x9B", "inspect", "ds");
+    SHOWS(0, "\\x9B", "inspect", "--classes", "ds");
+    SHOWS(0, "\\u009b", "inspect", "--json", "ds");
+    SHOWS(0, "\\x9B", "show", "ds", "train", "0");
+    SHOWS(0, "\\u009b", "show", "ds", "train", "0", "--json");
+    SHOWS(0, "\\x9B", "replay", "ds", "--global-batch", "2", "--list");
+    SHOWS(0, "\\u009b", "replay", "ds", "--global-batch", "2", "--list", "--json");
+    SHOWS(0, NULL, "train", "ds", "--model", "vit", "--image-size", "16", "--patch", "8", "--hidden", "8", "--layers", "1",
+          "--heads", "1", "--mlp", "8", "--batch", "2", "--steps", "1", "--output", "run");
+    SHOWS(0, "\\x9B", "predict", "ds", "run");
+    SHOWS(0, "\\u009b", "predict", "ds", "run", "--format", "json");
+    SHOWS(0, NULL, "eval", "ds", "run");
+
+    char *shard = support_path("%s/ds/train-00000.mdb", dir);
+    uint8_t *bytes;
+    size_t len;
+    bytes = support_read(shard, &len);
+    uint8_t *at = memmem(bytes, len, "\xFF\xD8\xFF", 3);
+    assert_non_null(at);
+    at[200] ^= 0x55;
+    support_write(shard, bytes, len);
+    SHOWS(1, "\\x9B", "verify", "ds");
+    SHOWS(1, "\\u009b", "verify", "--json", "ds");
+    SHOWS(1, NULL, "export", "ds", "out");
+    free(bytes);
+    free(shard);
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"instances", "captions"};
+    for (unsigned i = 0; i < 4; i++) {
+        char *path = support_path("coco/train2017/%u.jpg", i);
+        draw(path, i);
+        free(path);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        char *path = support_path("%s/coco/annotations/%s_train2017.json", dir, files[k]), *text = NULL;
+        size_t len;
+        FILE *f = open_memstream(&text, &len);
+        fprintf(f, "{\"licenses\":[{\"id\":1,\"name\":\"" EVIL_JSON "\"}],\"info\":{\"description\":\"" EVIL_JSON "\"},"
+                   "\"categories\":[{\"id\":1,\"name\":\"" EVIL_JSON "\"}],\"images\":[");
+        for (int i = 0; i < 4; i++)
+            fprintf(f, "%s{\"id\":%d,\"file_name\":\"%d.jpg\",\"license\":1}", i ? "," : "", i, i);
+        fprintf(f, ",{\"id\":9,\"file_name\":\"" EVIL_JSON ".jpg\"}],\"annotations\":[");
+        for (int i = 0; i < 4; i++)
+            fprintf(f, "%s{\"id\":%d,\"image_id\":%d,\"category_id\":1,\"bbox\":[0,0,5,5],\"caption\":\"" EVIL_JSON "\"}",
+                    i ? "," : "", i, i);
+        fprintf(f, "]}");
+        fclose(f);
+        support_write_text(path, text);
+        free(text);
+        free(path);
+    }
+    SHOWS(0, "\\x1B", "ingest", "coco", "words", "--max-rejects", "50%");
+    SHOWS(0, "\\x1B", "inspect", "words");
+    SHOWS(0, "\\x1B", "inspect", "--classes", "words");
+    SHOWS(0, "\\u009b", "show", "words", "train", "0");
+    SHOWS(0, "\\u009b", "show", "words", "train", "0", "--json");
+    SHOWS(0, NULL, "tokenizer", "words", "--text-column", "captions", "--output", "tokenizer.json");
+    SHOWS(1, NULL, "tokenizer", "words", "--text-column", "bbox", "--output", "other.json");
+}
+
+/* A manifest may say what no source could. */
+static void test_manifest(void **state)
+{
+    (void)state;
+    SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "10", "--quiet");
+    SHOWS(0, NULL, "ingest", "drawn", "ds", "--quiet");
+    char *path = support_path("%s/ds/manifest.json", dir), *text = (char *)support_read(path, NULL);
+    char *at = strstr(text, "\"layout\": \"imagenette\"");
+    assert_non_null(at);
+    char *edited = support_path("%.*s\"layout\": \"" EVIL_JSON "\"%s", (int)(at - text), text,
+                                at + strlen("\"layout\": \"imagenette\""));
+    support_write_text(path, edited);
+    SHOWS(0, "\\x1B", "inspect", "ds");
+    free(edited);
+    free(text);
+    free(path);
+}
+
+/* A device that is full, in the place of standard output. */
+static void test_full_output(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "--help", "--version", "ingest --help", "sample more --layout coco --images 10", "ingest drawn ds",
+        "ingest drawn ds2 --json", "ingest drawn ds3 --dry-run", "verify ds", "verify ds --json", "inspect ds",
+        "inspect ds --json", "inspect ds --classes", "show ds train 0", "show ds train 0 --json",
+        "show ds train 0 --image -", "export ds out", "export ds out2 --json", "export ds --to tar -", "reindex ds",
+        "reindex ds --json", "seek ds", "seek ds --json", "plan ds --global-batch 4", "plan ds --global-batch 4 --json",
+        "replay ds --global-batch 4", "replay ds --global-batch 4 --json", "bench ds --seconds 0.1 --threads 1",
+        "train ds --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 --batch 4 --steps 1 "
+        "--output run", "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
+    };
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "16", "--quiet");
+    for (size_t i = 0; i < MR_COUNT(commands); i++) {
+        char *line = support_path("exec '%s' %s > /dev/full", support_millrace_path(), commands[i]);
+        const char *const argv[] = {"/bin/sh", "-c", line, NULL};
+        support_result r = support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
+        /* argp prints help, and keeps to itself why it could not. */
+        const char *words = strstr(commands[i], " --help") ? "standard output: some of it could not be written"
+                                                           : "standard output: cannot write: No space left on device";
+        if (r.status != 3 || !strstr(r.err, words))
+            fail_msg("%s: exit %d, %s", commands[i], r.status, r.err);
+        support_result_free(&r);
+        free(line);
+    }
+}
+
+/* What was asked for beside the dataset is part of what was asked for. */
+static void test_report_that_fails(void **state)
+{
+    (void)state;
+    SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "10", "--quiet");
+    SHOWS(3, "no/report.json", "ingest", "drawn", "ds", "--quiet", "--report", "no/report.json");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_classes_and_paths), TEST(test_words), TEST(test_manifest),
+        TEST(test_full_output),       TEST(test_report_that_fails),
+    };
+    return cmocka_run_group_tests_name("printed", tests, NULL, NULL);
+}
