@@ -97,17 +97,22 @@ mr_status archive_input_blame(const archive_input *in, const char *name, mr_erro
     return errno == ENOMEM ? mr_fail_memory(err, name) : MR_OK;
 }
 
+uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio)
+{
+    uint64_t weight = in->seekable && in->size < in->taken ? in->size : in->taken, most;
+    if (__builtin_mul_overflow(weight, ratio ? ratio : DEFAULT_RATIO, &most) || in->grown <= most)
+        return 0;
+    return in->grown - most;
+}
+
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err)
 {
-    static const uint64_t free_bytes = (uint64_t)64 << 20;
-    uint64_t weight = in->seekable && in->size < in->taken ? in->size : in->taken, most;
-    in->grown += bytes;
-    if (ratio == 0)
-        ratio = DEFAULT_RATIO;
-    if (in->grown <= free_bytes || __builtin_mul_overflow(weight, ratio, &most) || in->grown - free_bytes <= most)
+    if (__builtin_add_overflow(in->grown, bytes, &in->grown))
+        in->grown = UINT64_MAX;
+    if (archive_input_beyond(in, ratio) <= in->allowance)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
-                   "more through", name, (unsigned long long)ratio);
+                   "more through", name, (unsigned long long)(ratio ? ratio : DEFAULT_RATIO));
 }
 
 bool archive_input_must_seek(const archive_input *in)

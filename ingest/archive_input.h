@@ -17,6 +17,7 @@ typedef struct archive_input {      /* zeroed but for fd and, where it can be so
 
     uint64_t at;                    /* seekable: what is read next, in the archive */
     uint64_t taken, grown;          /* bytes read; bytes and names that came out */
+    uint64_t allowance;             /* of what may come out beyond the ratio; see archive_input_grow() */
     int read_errno;                 /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
     size_t ready;                   /* else: bytes of `block` read ahead of libarchive's first request */
     uint8_t block[1 << 18];
@@ -34,10 +35,14 @@ mr_status archive_input_blame(const archive_input *in, const char *name, mr_erro
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 
-/* Counts what came out of the archive: data, names and headers.  A few bytes may be packed so that they fill any disk:
- * MR_BAD_DATA when more came out than 64 MiB and `ratio` (0: 100) times what was read of it or, where parts may be read
- * again and again, than its size. */
+enum { ARCHIVE_ALLOWANCE = 64 << 20 };  /* of all archives of a source together: small ones may well pack better */
+
+/* Counts what came out of the archive: data, holes, names and headers.  A few bytes may be packed so that they fill any
+ * disk: MR_BAD_DATA when more came out than the allowance and `ratio` (0: 100) times what was read of it or, where parts
+ * may be read again and again, than its size. */
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err);
+/* What has come out beyond the ratio. */
+uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio);
 
 /* The entry's name in the bytes the archive has; "./a" is "a".  NULL: it has none that can be read. */
 const char *archive_input_name(struct archive_entry *e, size_t *len);

@@ -39,7 +39,8 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
             shown++;
         }
         if (count > shown)
-            fprintf(stream, "  ... and %zu more, %s\n", count - shown, rest);
+            fprintf(stream, "  ... and %zu more, %s\n", count - shown,
+                    count > notes->kept[kind] ? "the first of them in the report" : rest);
     }
 }
 

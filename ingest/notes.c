@@ -59,23 +59,32 @@ void mr_notes_sort(mr_notes *notes, size_t from)
         qsort(notes->items + from, notes->count - from, sizeof *notes->items, by_kind_and_path);
 }
 
-/* Takes over the note's strings. */
+static bool is_full(const mr_notes *notes, mr_note_kind kind)
+{
+    return notes->kept[kind] >= MR_NOTES_KEPT || notes->count >= 2 * MR_NOTES_KEPT;
+}
+
+/* Takes over the note's strings; it has been counted. */
 static void keep(mr_notes *notes, mr_note note)
 {
-    if (!note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
+    bool full = is_full(notes, note.kind);
+    if (full || !note.path || !note.detail || !MR_GROW(notes->items, notes->count, notes->room)) {
         free(note.path);
         free(note.detail);
-        notes->failed = true;
+        notes->failed |= !full;
         return;
     }
     notes->items[notes->count++] = note;
-    notes->counts[note.kind]++;
+    notes->kept[note.kind]++;
 }
 
 void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t path_len, uint64_t bytes,
                  const char *format, ...)
 {
     va_list args;
+    notes->counts[kind]++;
+    if (is_full(notes, kind))
+        return;
     va_start(args, format);
     mr_note note = {.kind = kind, .bytes = bytes, .path = path_text(path, path_len)};
     note.detail = detail_text(format, args);
@@ -85,6 +94,8 @@ void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t pa
 
 void mr_notes_move(mr_notes *notes, mr_notes *from)
 {
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
+        notes->counts[kind] += from->counts[kind];
     for (size_t i = 0; i < from->count; i++)
         keep(notes, from->items[i]);
     notes->failed = notes->failed || from->failed;
@@ -94,6 +105,7 @@ void mr_notes_move(mr_notes *notes, mr_notes *from)
 
 void mr_notes_pack(const mr_notes *notes, mr_buf *out)
 {
+    mr_buf_add(out, notes->counts, sizeof notes->counts);
     for (size_t i = 0; i < notes->count; i++) {
         const mr_note *n = &notes->items[i];
         mr_buf_add(out, &n->kind, sizeof n->kind);
@@ -105,7 +117,13 @@ void mr_notes_pack(const mr_notes *notes, mr_buf *out)
 
 void mr_notes_unpack(mr_notes *notes, const uint8_t *packed, size_t len)
 {
-    for (const uint8_t *end = packed + len; packed < end;) {
+    const uint8_t *end = packed + len;
+    size_t counts[MR_NOTE_COUNT];
+    memcpy(counts, packed, sizeof counts);
+    packed += sizeof counts;
+    for (int kind = 0; kind < MR_NOTE_COUNT; kind++)
+        notes->counts[kind] += counts[kind];
+    while (packed < end) {
         mr_note n = {0};
         memcpy(&n.kind, packed, sizeof n.kind);
         memcpy(&n.bytes, packed + sizeof n.kind, sizeof n.bytes);

@@ -33,10 +33,13 @@ typedef struct mr_note {
     uint64_t bytes;
 } mr_note;
 
+enum { MR_NOTES_KEPT = 100000 };    /* of each kind, two kinds' worth in all: a few bytes of a source may earn a note */
+
 typedef struct mr_notes {
     mr_note *items;
     size_t count, room;
-    size_t counts[MR_NOTE_COUNT];
+    size_t counts[MR_NOTE_COUNT];   /* of all that were added */
+    size_t kept[MR_NOTE_COUNT];     /* of those that are in `items`: the first ones */
     bool failed;                    /* memory ran out; checked once at the end */
 } mr_notes;
 

@@ -136,13 +136,14 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
             p->why = "damaged in the archive";
             return MR_OK;
         }
-        mr_status status = archive_input_grow(u->input, len, l->options.max_ratio, u->name, err);
-        if (status != MR_OK)
-            return status;
         if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
             p->large = true;
             return MR_OK;
         }
+        uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
+        mr_status status = archive_input_grow(u->input, hole + len, l->options.max_ratio, u->name, err);
+        if (status != MR_OK)
+            return status;
         if (p->size == 0 && offset == 0 && len && u->fd >= 0)
             p->in_place = find_place(u, bytes, len, p);
         else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
@@ -161,10 +162,10 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
 /* A sparse file may end in a hole, of which libarchive says nothing. */
 static mr_status end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
 {
-    mr_status status = MR_OK;
     if (p->size >= size)
         return MR_OK;
-    if (p->in_place)
+    mr_status status = archive_input_grow(u->input, size - p->size, u->list->options.max_ratio, u->name, err);
+    if (status == MR_OK && p->in_place)
         status = leave_place(u, p, err);
     p->size = size;
     return status;
@@ -331,6 +332,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->fd = fd;
     in->seekable = is_file;
     in->size = is_file ? (uint64_t)st.st_size : 0;
+    in->allowance = l->beyond < ARCHIVE_ALLOWANCE ? ARCHIVE_ALLOWANCE - l->beyond : 0;
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
     if (utf8)
@@ -338,6 +340,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
     status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
+    l->beyond += archive_input_beyond(in, l->options.max_ratio);
     mr_buf_free(&u.compare);
     archive_read_free(u.archive);
     free(in);

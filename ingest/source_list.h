@@ -56,6 +56,7 @@ typedef struct list {
     const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
     const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
     mr_buf prefixed;
+    uint64_t beyond;                /* what came out of archives beyond the ratio */
     uint32_t spool_holder;
     uint64_t spool_at;
 } list;

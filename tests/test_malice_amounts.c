@@ -1,0 +1,168 @@
+/* test_malice_amounts.c - sources of some kilobytes that ask for gigabytes: holes in entries, many archives, rows of
+ * nothing.  Invariant tested: refused or taken in a second and 256 MiB, and what is not kept is counted. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <jansson.h>
+
+#include "support.h"
+#include "support_archive.h"
+#include "support_image.h"
+
+static char *dir, *dst;
+static picture good;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    dst = support_path("%s/ds", dir);
+    good = make_jpeg((jpeg_kind){.width = 20, .height = 20, .components = 3});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    picture_free(&good);
+    free(dst);
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static support_result millrace(const char *const *args)
+{
+    const char *argv[24] = {support_millrace_path()};
+    for (size_t n = 1; *args && n < 23; n++)
+        argv[n] = *args++;
+    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
+}
+
+#define RUN(...) millrace((const char *const[]){__VA_ARGS__, NULL})
+
+/* The picture with `hole` bytes that are not there behind it, or before it. */
+static void add_sparse(struct archive *a, const char *path, uint64_t hole, bool before)
+{
+    struct archive_entry *e = archive_entry_new();
+    archive_entry_set_pathname(e, path);
+    archive_entry_set_filetype(e, AE_IFREG);
+    archive_entry_set_perm(e, 0644);
+    archive_entry_set_size(e, (la_int64_t)(good.len + hole));
+    if (hole)
+        archive_entry_sparse_add_entry(e, before ? (la_int64_t)hole : 0, (la_int64_t)good.len);
+    assert_int_equal(archive_write_header(a, e), ARCHIVE_OK);
+    if (hole && before)             /* the writer passes over what is in no block */
+        for (uint64_t left = hole; left;) {
+            static const char zeros[1 << 16];
+            size_t n = left < sizeof zeros ? (size_t)left : sizeof zeros;
+            assert_true(archive_write_data(a, zeros, n) >= 0);
+            left -= n;
+        }
+    assert_true(archive_write_data(a, good.bytes, good.len) >= 0);
+    archive_entry_free(e);
+}
+
+static char *sparse_tar(const char *name, uint64_t hole, bool before)
+{
+    char *path = support_path("%s/%s", dir, name);
+    struct archive *a = archive_write_new();
+    archive_write_set_format_pax(a);
+    archive_write_add_filter_gzip(a);
+    assert_int_equal(archive_write_open_filename(a, path), ARCHIVE_OK);
+    add_sparse(a, "ds/train/a/0.jpg", 0, false);
+    add_sparse(a, "ds/train/b/1.jpg", 0, false);
+    add_sparse(a, "ds/train/a/2.jpg", hole, before);
+    assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+    archive_write_free(a);
+    assert_true(support_size(path) < 1 << 16);
+    return path;
+}
+
+static void test_holes(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        char *path = sparse_tar("holes.tar.gz", (uint64_t)900 << 20, before);
+        support_expect_refusal(RUN("ingest", path, dst), "unpacks to more than 100 times its size");
+        free(path);
+    }
+    char *small = sparse_tar("small.tar.gz", 1 << 20, false);           /* an honest one is a picture with zeros behind */
+    support_result r = RUN("ingest", small, dst, "--quiet");
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    free(small);
+}
+
+/* What one archive may do, ten may not do ten times. */
+static void test_many_archives(void **state)
+{
+    (void)state;
+    char *source = support_path("%s/source", dir);
+    size_t len = (size_t)20 << 20;
+    void *zeros = calloc(len, 1);
+    assert_non_null(zeros);
+    for (int i = 0; i < 10; i++) {
+        char *name = support_path("ds/train/%c/%d.jpg", 'a' + i % 2, i), *junk = support_path("ds/junk%d.bin", i);
+        const support_entry entries[] = {{.path = name, .bytes = good.bytes, .len = good.len},
+                                         {.path = junk, .bytes = zeros, .len = len}};
+        char *path = support_path("%s/%d.tar.gz", source, i);
+        support_write_text(path, "");
+        support_archive(path, "tar.gz", entries, 2);
+        free(path);
+        free(junk);
+        free(name);
+    }
+    free(zeros);
+    support_expect_refusal(RUN("ingest", source, dst), "unpacks to more than 100 times its size");
+    free(source);
+}
+
+/* Each row of two bytes is worth a note. */
+static void test_rows_of_nothing(void **state)
+{
+    (void)state;
+    enum { ROWS = 400000 };
+    char *table = malloc(64 + 2 * ROWS), *p = table + sprintf(table, "filename,a\n0.jpg,1\n1.jpg,1\n");
+    assert_non_null(table);
+    for (int i = 0; i < ROWS; i++, p += 2)
+        memcpy(p, ",\n", 2);
+    char *image[2] = {support_path("%s/s/train/0.jpg", dir), support_path("%s/s/train/1.jpg", dir)};
+    char *csv = support_path("%s/s/train/_classes.csv", dir), *report = support_path("%s/ds/report.json", dir);
+    for (int i = 0; i < 2; i++) {
+        support_write(image[i], good.bytes, good.len);
+        free(image[i]);
+    }
+    support_write(csv, table, (size_t)(p - table));
+    support_result r = RUN("ingest", "s", dst);
+    support_assert_status(&r, 0);
+    if (!support_sanitized())
+        assert_true(r.peak_memory < (uint64_t)256 << 20 && r.cpu < 3);
+    support_result_free(&r);
+
+    json_t *doc = json_load_file(report, 0, NULL), *counts = json_object_get(doc, "counts");
+    json_int_t most = 0;
+    const char *key;
+    json_t *count;
+    json_object_foreach(counts, key, count) {
+        json_int_t n = json_integer_value(count);
+        most = n > most ? n : most;
+        if (n > 100000)
+            assert_int_equal(json_array_size(json_object_get(doc, key)), 100000);
+    }
+    assert_int_equal(most, ROWS);
+    json_decref(doc);
+    free(report);
+    free(csv);
+    free(table);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(test_holes), TEST(test_many_archives), TEST(test_rows_of_nothing)};
+    return cmocka_run_group_tests_name("malice_amounts", tests, NULL, NULL);
+}
