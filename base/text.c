@@ -90,6 +90,9 @@ size_t mr_text_printable(const char *text, size_t len)
     const uint8_t *p = (const uint8_t *)text;
     if (len == 0 || p[0] < 0x20 || p[0] == 0x7F || (p[0] == 0xC2 && len > 1 && p[1] < 0xA0))
         return 0;
+    if (len > 2 && p[0] == 0xE2 && ((p[1] == 0x80 && p[2] >= 0xAA && p[2] <= 0xAE) ||     /* U+202A to 202E */
+                                    (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9)))      /* U+2066 to 2069 */
+        return 0;
     return utf8_len(p, len);
 }
 

@@ -12,7 +12,8 @@ bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               
 bool mr_utf8_valid(const char *bytes, size_t len);
 size_t mr_utf8_cut(const char *bytes, size_t len);      /* bytes at the end, 0 to 3, of a character that goes on */
 
-/* Bytes of the first character of `text` if a terminal shows it; 0: a control character (C0, DEL, C1), or no UTF-8. */
+/* Bytes of the first character of `text` if a terminal shows it; 0: a control character (C0, DEL, C1), one that
+ * turns the direction of what follows, or no UTF-8. */
 size_t mr_text_printable(const char *text, size_t len);
 /* Appends foreign words as people may see them: what is not printable as \xHH.  Not meant to be read back. */
 void mr_text_show(mr_buf *out, const char *text, size_t len);

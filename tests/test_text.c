@@ -13,8 +13,9 @@ static void test_sentences_are_printable(void **state)
 {
     (void)state;
     mr_error err;
-    assert_int_equal(mr_fail(&err, MR_BAD_DATA, "a\nb\x1b[31m caf\xC3\xA9 \xFF \xC2\x9B" "2J \x7f \\n"), MR_BAD_DATA);
-    assert_string_equal(err.text, "a\\x0Ab\\x1B[31m caf\xC3\xA9 \\xFF \\xC2\\x9B2J \\x7F \\n");
+    assert_int_equal(mr_fail(&err, MR_BAD_DATA, "a\nb\x1b[31m caf\xC3\xA9 \xFF \xC2\x9B" "2J \x7f \\n \xE2\x80\xAE" "a\xE2\x81\xA6"),
+                     MR_BAD_DATA);
+    assert_string_equal(err.text, "a\\x0Ab\\x1B[31m caf\xC3\xA9 \\xFF \\xC2\\x9B2J \\x7F \\n \\xE2\\x80\\xAEa\\xE2\\x81\\xA6");
     mr_fail_errno(&err, ENOENT, "%s", "a\tb");
     assert_string_equal(err.text, "a\\x09b: No such file or directory");
     mr_fail(&err, MR_BAD_DATA, "outer: %s", err.text);
