@@ -89,7 +89,8 @@ static mr_status resolve_once(list *l, mr_error *err)
 mr_status list_resolve(list *l, mr_error *err)
 {
     mr_status status = MR_OK;
-    for (int hop = 0; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
+    int hop = 0;
+    for (; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
         size_t before = l->count;
         status = resolve_once(l, err);
         if (l->count == before)
@@ -101,8 +102,9 @@ mr_status list_resolve(list *l, mr_error *err)
         const pending_link *link = &l->links[i];
         if (!link->done)
             mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s",
-                        link->symbolic ? "a link to nothing that is a file of the tree"
-                                       : "a hard link to a file that is not there");
+                        hop == MOST_HOPS ? "behind more than 40 links, or a link to nothing"
+                        : link->symbolic ? "a link to nothing that is a file of the tree"
+                                         : "a hard link to a file that is not there");
     }
     return status;
 }

@@ -216,6 +216,7 @@ mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_erro
     uint64_t pixels = (uint64_t)job->facts->width * job->facts->height;
     mr_image_limits limits = mr_image_limits_fill(NULL);
     limits.max_pixels = pixels > limits.max_pixels ? pixels : limits.max_pixels;
+    limits.max_scans = UINT32_MAX;      /* the number was ingest's to judge (--max-scans); here the passes bound it */
     jpeg_run run = {.scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
     run.count_scans = run.trap.progress.progress_monitor;

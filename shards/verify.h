@@ -68,7 +68,7 @@ extern const char *const mr_verify_level_words[];
 typedef struct mr_verify_options {
     mr_verify_level level;
     bool no_sha256;                 /* XXH3 alone: finds accidents, not intent */
-    mr_image_limits limits;         /* of the pictures that are decoded; larger ones are a problem */
+    mr_image_limits limits;         /* max_pixels of the pictures that are decoded; larger ones are a problem */
     unsigned jobs;                  /* threads; 0: all processors */
     const char *expect;             /* 64 hex digits: the dataset digest to insist on; NULL: any */
     mr_ranks *ranks;                /* shares out the shards; NULL: alone */

@@ -174,13 +174,15 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
         add(job, MR_PROBLEM_IMAGE, i, "its image has changed while the file was read");
         return MR_OK;
     }
+    mr_image_limits limits = no_limits;
+    limits.max_pixels = job->options->limits.max_pixels;    /* which bounds the work of scans, too */
     mr_problem_kind kind = MR_PROBLEM_IMAGE;
     status = mr_image_examine(job->scratch->record.data, row->image_len, &no_limits, &facts, &why);
     if (status == MR_OK && !same_facts(row, &facts))
         status = mr_fail(&why, MR_BAD_SAMPLE, "the image's header and the index differ in size, kind or orientation");
     if (status == MR_OK && job->options->level >= MR_VERIFY_DECODE) {
         kind = MR_PROBLEM_DECODE;
-        status = mr_image_decode(job->scratch->record.data, row->image_len, &job->options->limits, &why);
+        status = mr_image_decode(job->scratch->record.data, row->image_len, &limits, &why);
     }
     if (job->seek.len && status != MR_SYSTEM) {
         mr_status compared = mr_verify_seek_row(job, i, err);

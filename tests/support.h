@@ -59,6 +59,7 @@ typedef struct support_result {
     bool timed_out;
     uint64_t peak_memory;           /* resident, bytes */
     double cpu;                     /* seconds of all its threads, the system's work for them included */
+    double wall;                    /* seconds from its start until its outputs were closed and it had ended */
     char *out, *err;                /* heap, with a NUL behind */
     size_t out_len, err_len;
 } support_result;
@@ -83,11 +84,14 @@ void support_expect(int status, const char *arg, ...) __attribute__((sentinel));
 /* Checks the exit status of a result that is kept. */
 void support_assert_status(const support_result *r, int status);
 
+/* "not tried: WHAT: WHY"; with MILLRACE_TEST_ALL=1, for hosts that must be able to do all of it, a failure. */
+void support_cannot(const char *what, const char *why);
+
 const char *support_millrace_path(void);
 bool support_sanitized(void);       /* whether this build, and so the program, is */
 
-/* Fails unless it ended by itself, by no signal, within a second of one core and 256 MiB (under a sanitizer more of
- * both), and, if it failed, said why: status 1 to 3 and a line "millrace: ...", or a result that tells. */
+/* Fails unless it ended by itself, by no signal, within a second of one core, five of the clock and 256 MiB (under
+ * a sanitizer more of each), and, if it failed, said why: status 1 to 3 and a line "millrace: ...", or a result that tells. */
 void support_assert_cheap(const support_result *r);
 /* The same of a failure, with these words in what was said; frees the result. */
 void support_expect_refusal(support_result r, const char *words);

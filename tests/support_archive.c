@@ -35,7 +35,9 @@ static void put(struct archive *a, const support_entry *s)
     archive_entry_set_pathname(e, s->path);
     archive_entry_set_mtime(e, 0, 0);
     archive_entry_set_perm(e, 0644);
-    archive_entry_set_filetype(e, s->link ? AE_IFLNK : s->bytes || s->hard_link ? AE_IFREG : AE_IFDIR);
+    archive_entry_set_filetype(e, s->device ? s->device : s->link ? AE_IFLNK : s->bytes || s->hard_link ? AE_IFREG : AE_IFDIR);
+    archive_entry_set_rdevmajor(e, s->device ? 1 : 0);
+    archive_entry_set_rdevminor(e, s->device ? 3 : 0);
     if (s->link)
         archive_entry_set_symlink(e, s->link);
     if (s->hard_link)

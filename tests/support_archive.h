@@ -2,14 +2,17 @@
 #ifndef MR_SUPPORT_ARCHIVE_H
 #define MR_SUPPORT_ARCHIVE_H
 
+#include <sys/stat.h>
+
 #include "support.h"
 
 typedef struct support_entry {
     const char *path;
-    const void *bytes;              /* NULL: a folder, unless link is set */
+    const void *bytes;              /* NULL: a folder, unless something below is set */
     size_t len;
     const char *link;               /* target of a symbolic link */
     const char *hard_link;          /* target of a hard link */
+    mode_t device;                  /* S_IFCHR, S_IFBLK (both 1:3), S_IFIFO; a zip and a 7z have no such entries */
 } support_entry;
 
 /* kind: "tar", "tar.gz", "tar.zst", "zip" (stored), "zip-deflate", "7z". */

@@ -163,13 +163,65 @@ static void test_deep_names(void **state)
     free(path);
 }
 
+/* A stored file of a zip becomes something else: its mode stands in the directory at the zip's end. */
+static void zip_as(const char *path, const char *name, mode_t type)
+{
+    size_t len, n = strlen(name);
+    uint8_t *bytes = support_read(path, &len), *at = bytes;
+    while ((at = memmem(at, len - (size_t)(at - bytes), "PK\1\2", 4)) && memcmp(at + 46, name, n) != 0)
+        at += 4;
+    assert_non_null(at);
+    at[40] = 0644 & 0xff;
+    at[41] = (uint8_t)((type | 0644) >> 8);
+    support_write(path, bytes, len);
+    free(bytes);
+}
+
+/* All there is under the test's folder, folders, links and devices too, and what is in the file nobody may touch. */
+static char *everything(void)
+{
+    const char *argv[] = {"sh", "-c", "find . ! -path './x.*' ! -path './in/deep/dst*' ! -path './in/deep/out*' | "
+                                      "sort; cat victim", NULL};
+    support_result r = support_run(argv, &(support_limits){.directory = dir});
+    support_assert_status(&r, 0);
+    free(r.err);
+    return r.out;
+}
+
+typedef struct left_out {
+    const char *name, *reason;
+} left_out;
+
+/* Each of them is in the report, for its reason. */
+static void expect_reported(const left_out *files, size_t count)
+{
+    char *path = support_path("%s/in/deep/dst/report.json", dir), *report = (char *)support_read(path, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = strstr(report, files[i].name), *end = at ? strchr(at, '}') : NULL,
+                   *reason = at ? strstr(at, files[i].reason) : NULL;
+        if (!reason || reason > end)
+            fail_msg("%s is not in the report as \"%s\": %s", files[i].name, files[i].reason, report);
+    }
+    free(report);
+    free(path);
+}
+
 /* Everything that has led out of an unpacker before: only DST appears. */
 static void test_nothing_outside(void **state)
 {
     (void)state;
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
-    char *absolute = support_path("%s/evil-absolute.jpg", dir), *victim = support_path("%s/victim", dir);
+    static const left_out specials[] = {
+        {"as-null.jpg", "a device or FIFO"}, {"as-disk.jpg", "a device or FIFO"},
+        {"/null.jpg", "a device or FIFO"},   {"/disk.jpg", "a device or FIFO"},   {"/pipe.jpg", "a device or FIFO"},
+        {"hard-abs.jpg", "out of the tree"}, {"hard-up.jpg", "out of the tree"},  {"hard-pipe.jpg", "that is not there"},
+    };
+    char *absolute = support_path("%s/evil-absolute.jpg", dir), *victim = support_path("%s/victim", dir),
+         *folder = support_path("%s/evil-folder/", dir), *place = support_path("%s/in/deep/", dir);
     support_write_text(victim, "mine");
+    char *between = support_path("%s/in", dir);
+    assert_true(mkdir(between, 0777) == 0 && mkdir(place, 0777) == 0);
+    char *before = everything();
     for (size_t k = 0; k < 4; k++) {
         const support_entry entries[] = {
             {.path = "ds/train/a/1.jpg", .bytes = good.bytes, .len = good.len},
@@ -178,31 +230,55 @@ static void test_nothing_outside(void **state)
             {.path = "../evil-up.jpg", .bytes = good.bytes, .len = good.len},
             {.path = "ds/train/../../../evil-middle.jpg", .bytes = good.bytes, .len = good.len},
             {.path = "..\\evil-windows.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "../evil-folder/"},
+            {.path = "ds/train/../../../evil-folder/"},
+            {.path = folder},
             {.path = "ds/train/c", .link = ".."},
             {.path = "ds/train/c/evil-link.jpg", .bytes = good.bytes, .len = good.len},
             {.path = "ds/train/a/passwd.jpg", .link = "/etc/passwd"},
             {.path = "ds/train/a/victim.jpg", .link = victim},
+            {.path = "as-null.jpg", .bytes = good.bytes, .len = good.len},
+            {.path = "as-disk.jpg", .bytes = good.bytes, .len = good.len},
+            /* What only a tar can say. */
+            {.path = "ds/train/a/null.jpg", .device = S_IFCHR},
+            {.path = "ds/train/a/disk.jpg", .device = S_IFBLK},
+            {.path = "ds/train/a/pipe.jpg", .device = S_IFIFO},
+            {.path = "../evil-pipe.jpg", .device = S_IFIFO},
+            {.path = "ds/train/a/hard-abs.jpg", .hard_link = victim},
+            {.path = "ds/train/a/hard-up.jpg", .hard_link = "../../victim"},
+            {.path = "ds/train/a/hard-pipe.jpg", .hard_link = "ds/train/a/pipe.jpg"},
+            {.path = victim, .hard_link = "ds/train/a/1.jpg"},
         };
-        char *path = archive(kinds[k], entries, sizeof entries / sizeof *entries), *out = support_path("%s/out", dir);
-        support_result r = RUN("ingest", path, dst, "--max-rejects", "5", "--force", "--quiet");
+        enum { ALL = sizeof entries / sizeof *entries, PLAIN = ALL - 8 };
+        char *path = archive(kinds[k], entries, k < 2 ? ALL : PLAIN);
+        if (k == 2) {
+            zip_as(path, "as-null.jpg", S_IFCHR);
+            zip_as(path, "as-disk.jpg", S_IFBLK);
+        }
+        support_limits limits = {.directory = place};
+        const char *in[] = {support_millrace_path(), "ingest", path, "dst", "--max-rejects", "5", "--force", "--quiet",
+                            NULL};
+        const char *out[] = {support_millrace_path(), "export", "dst", "out", "--force", "--quiet", NULL};
+        support_result r = support_run(in, &limits);
         support_assert_status(&r, 0);
         support_result_free(&r);
-        r = RUN("export", dst, out, "--force", "--quiet");
+        r = support_run(out, &limits);
         support_assert_status(&r, 0);
         support_result_free(&r);
-        char *list = support_list(dir);
-        for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n"))
-            if (strncmp(line, "dst/", 4) != 0 && strncmp(line, "out/train/", 10) != 0 && line[0] != 'x' &&
-                strcmp(line, "victim") != 0)
-                fail_msg("%s: %s has appeared", kinds[k], line);
-        free(list);
-        free(out);
+        if (k < 2)
+            expect_reported(specials + 2, 6);
+        else if (k == 2)
+            expect_reported(specials, 2);
+        char *after = everything();
+        if (strcmp(before, after) != 0)
+            fail_msg("%s: before\n%safter\n%s", kinds[k], before, after);
+        free(after);
         free(path);
     }
-    size_t len;
-    char *text = (char *)support_read(victim, &len);
-    assert_string_equal(text, "mine");
-    free(text);
+    free(before);
+    free(between);
+    free(place);
+    free(folder);
     free(victim);
     free(absolute);
 }

@@ -1,6 +1,7 @@
-/* test_malice_images.c - pictures made to do harm: few bytes that claim or cost much.  Each is turned away by ingest
- * with
- * --check decode, and by those who read a dataset that lets it in, with a reason, in a second and 256 MiB. */
+/* test_malice_images.c - pictures made to do harm: few bytes that claim or cost much.  What is over a limit is turned
+ * away by ingest with --check decode, and by those who read a dataset that lets it in, with a reason, in a second and
+ * 256 MiB; what is within them costs no more than SECURITY.md says of its pixels. */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,6 +127,16 @@ static picture png_of(uint32_t width, uint32_t height)
     return p;
 }
 
+static picture webp_of(bool lossless, uint32_t width, uint32_t height)
+{
+    picture p = make_webp(16, 16, lossless, false);
+    uint32_t size = lossless ? (height - 1) << 14 | (width - 1) : height << 16 | width;
+    uint8_t *at = p.bytes + (lossless ? 21 : 26);
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)((lossless && i == 3 ? at[3] & 0xf0u : 0) | size >> 8 * i);
+    return p;
+}
+
 static picture repeated(picture p, size_t at, const void *part, size_t len, size_t times)
 {
     uint8_t *many = malloc(len * times);
@@ -135,17 +146,6 @@ static picture repeated(picture p, size_t at, const void *part, size_t len, size
     free(many);
     picture_free(&p);
     return out;
-}
-
-/* Directories that lead back to themselves, and claim 65,535 entries. */
-static picture nested_exif(void)
-{
-    picture exif = make_exif(true, 3, 1, 6);
-    for (size_t at = 14; at < exif.len; at++) /* behind the header: entries, offsets */
-        exif.bytes[at] = at % 2 ? 0xff : exif.bytes[at];
-    picture p = make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3, .exif = &exif});
-    picture_free(&exif);
-    return p;
 }
 
 /* ---- who is to refuse them --------------------------------------------------------------------------------------- */
@@ -180,6 +180,10 @@ static void test_claims_of_size(void **state)
     expect_rejected("d.png", png_of(13000, 13000), "");
     expect_rejected("e.jpg", repeated(jpeg_of(16, 16), 2, comment, 4, 200000), "more than 100000 segments");
     expect_rejected("f.png", repeated(make_png(8, 8, 2, 8, false), 33, chunk, 12, 200000), "");
+    expect_rejected("g.webp", webp_of(true, 16384, 16384), "more than the limit of 178956970 pixels");
+    expect_rejected("h.webp", webp_of(true, 13000, 13000), "WebP cannot be decoded");
+    expect_rejected("i.webp", webp_of(false, 16383, 16383), "more than the limit of 178956970 pixels");
+    expect_rejected("j.webp", webp_of(false, 13000, 13000), "WebP cannot be decoded");
 }
 
 static void test_endless_scans(void **state)
@@ -194,14 +198,94 @@ static void test_endless_scans(void **state)
     picture_free(&fine);
 }
 
-static void test_nested_exif(void **state)
+/* One picture alone, ingested by DST; frees p. */
+static void ingest_one(picture p, const char *const *options)
+{
+    char *path = support_path("%s/train/c0/a.jpg", source);
+    const char *argv[16] = {support_millrace_path(), "ingest", source, dst, "--force", "--quiet", "--max-rejects", "0"};
+    for (size_t n = 8; *options && n < 15; n++)
+        argv[n] = *options++;
+    support_write(path, p.bytes, p.len);
+    support_result r = support_run(argv, NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    free(path);
+    picture_free(&p);
+}
+
+#define OPTIONS(...) (const char *const[]){__VA_ARGS__, NULL}
+
+/* The options that raise a limit raise it to just there, and what they let in is read like anything else. */
+static void test_scan_limits(void **state)
 {
     (void)state;
-    picture p = nested_exif();
-    mr_image_facts facts;
-    assert_int_equal(mr_image_examine(p.bytes, p.len, NULL, &facts, NULL), MR_OK); /* a picture, no orientation */
-    assert_int_equal(facts.orientation, 1);
-    picture_free(&p);
+    picture many = scan_bomb(1024, 300), full = scan_bomb(1024, 16), over = scan_bomb(1024, 17);
+    char *path = support_path("%s/train/c0/a.jpg", source);
+    support_write(path, many.bytes, many.len);
+    support_expect_refusal(RUN("ingest", source, dst), "more than 256 scans, the limit for its size");
+    support_expect_refusal(RUN("ingest", source, dst, "--max-scans", "299"), "more than 299 scans");
+    support_write(path, over.bytes, over.len);
+    support_expect_refusal(RUN("ingest", source, dst, "--max-pixels", "1048576"), "more than 16 scans, the limit");
+    ingest_one(full, OPTIONS("--check", "decode", "--max-pixels", "1048576"));
+    ingest_one(over, OPTIONS("--check", "decode", "--max-pixels", "1114112"));
+    ingest_one(many, OPTIONS("--check", "decode", "--max-scans", "300"));
+    support_expect(0, "verify", dst, "--decode", "--quiet", (char *)NULL);
+    support_expect(0, "replay", dst, "--global-batch", "1", "--size", "32", (char *)NULL);
+    free(path);
+}
+
+/* The highest memory that a command on DST has needed.  Until it has begun, that is what this process holds. */
+static uint64_t peak(const char *const *args)
+{
+    malloc_trim(0);
+    support_result r = millrace(args);
+    support_assert_cheap(&r);
+    support_assert_status(&r, 0);
+    uint64_t bytes = r.peak_memory;
+    support_result_free(&r);
+    return bytes;
+}
+
+/* A sound picture of few bytes is no bomb: it costs its pixels.  8 bytes each to be decoded, where a loader makes RGB
+ * of it 3 more, where it turns that 3 again, and the file itself. */
+static void test_cost_of_pixels(void **state)
+{
+    (void)state;
+    enum { SIDE = 1536, PIXELS = SIDE * SIDE, SLACK = 4 << 20 };
+    picture exif = make_exif(true, 3, 1, 6), flat = make_png(SIDE, SIDE, 6, 16, true);
+    picture pictures[] = {
+        make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3}),
+        make_jpeg((jpeg_kind){.width = SIDE, .height = SIDE, .components = 4, .progressive = true, .exif = &exif}),
+        png_with(flat, "IDAT", "eXIf", exif.bytes + 6, exif.len - 6),
+        make_webp(SIDE, SIDE, true, true),
+        make_webp(SIDE, SIDE, false, true),
+    };
+    static const char *const names[] = {"", "progressive CMYK JPEG", "interlaced PNG", "lossless WebP", "lossy WebP"};
+    const struct {
+        const char *const *args;
+        uint64_t bytes;
+    } readers[] = {
+        {OPTIONS("ingest", source, "again", "--force", "--check", "decode", "--quiet", "--jobs", "1"), 8},
+        {OPTIONS("verify", dst, "--decode", "--quiet", "--jobs", "1"), 8},
+        {OPTIONS("replay", dst, "--global-batch", "1", "--size", "32", "--augment", "eval"), 11},
+        {OPTIONS("replay", dst, "--global-batch", "1", "--size", "32", "--augment", "eval", "--orientation", "apply"),
+         14},
+    };
+    enum { READERS = sizeof readers / sizeof *readers };
+    uint64_t base[READERS], len;
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
+        len = pictures[i].len;
+        ingest_one(pictures[i], OPTIONS("--jobs", "1"));
+        for (size_t k = 0; k < READERS; k++) {
+            uint64_t high = peak(readers[k].args);
+            if (i == 0)
+                base[k] = high;
+            else if (!support_sanitized() && high > base[k] + readers[k].bytes * PIXELS + 2 * len + SLACK)
+                fail_msg("%s, %s: %.1f bytes a pixel", names[i], readers[k].args[0], (double)(high - base[k]) / PIXELS);
+        }
+    }
+    picture_free(&exif);
+    picture_free(&flat);
 }
 
 /* A stranger's dataset: its index and its picture agree on 40,000 x 40,000 pixels. */
@@ -232,7 +316,7 @@ static void test_readers(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_claims_of_size), TEST(test_endless_scans), TEST(test_nested_exif),
-                                       TEST(test_readers)};
+    const struct CMUnitTest tests[] = {TEST(test_claims_of_size), TEST(test_endless_scans), TEST(test_scan_limits),
+                                       TEST(test_cost_of_pixels), TEST(test_readers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,13 +55,14 @@ static char *folder(const char *name)
     return path;
 }
 
-static bool can(const char *shell)
+/* Whether this can be done here; `what` is tried by it. */
+static bool can(const char *what, const char *shell)
 {
     char *command = support_path("%s >/dev/null 2>&1", shell);
     bool ok = system(command) == 0;
     free(command);
     if (!ok)
-        print_message("not permitted here: %s\n", shell);
+        support_cannot(what, shell);
     return ok;
 }
 
@@ -86,7 +87,7 @@ static void test_full_disk(void **state)
     static const char shell[] =
         "unshare -rm sh -c 'mount -t tmpfs -o size=8m,mode=777 none \"$0\" && cd \"$0\" && "
         "{ head -c 8360000 /dev/zero >fill; \"$@\"; r=$?; rm fill; find . -type f >&2; exit $r; }' \"$W\" \"$@\"";
-    if (!can("unshare -rm mount -t tmpfs -o size=8m none /mnt"))
+    if (!can("a full disk", "unshare -rm mount -t tmpfs -o size=8m none /mnt"))
         skip();
     char *w = folder("full");
     const char *const *const commands[] = {
@@ -99,6 +100,7 @@ static void test_full_disk(void **state)
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         support_result r = run_in(shell, w, commands[i], 0);
+        support_assert_cheap(&r);
         if (r.status != 3 || !strcasestr(r.err, "no space left on "))
             fail_msg("%s: status %d: %s%s", commands[i][0], r.status, r.out, r.err);
         for (char *line = strtok(r.err, "\n"); line; line = strtok(NULL, "\n"))
@@ -181,7 +183,7 @@ static void test_read_only_mount(void **state)
     (void)state;
     static const char shell[] = "unshare -rm sh -c 'mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && "
                                 "cd \"$W\" && exec \"$@\"' '%s' \"$@\"";
-    if (!can("unshare -rm sh -c 'mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp'"))
+    if (!can("a read-only mount", "unshare -rm sh -c 'mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp'"))
         skip();
     char *w = folder("ro"), *full = support_path(shell, root), *exported = support_path("export W; %s", full);
     expect_reading(exported, w);
@@ -201,7 +203,7 @@ static void test_unwritable_folder(void **state)
         shell = "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
     probe = support_path("%s %s --version", geteuid() ? "" : "setpriv --reuid=65534 --regid=65534 --clear-groups",
                          support_millrace_path());
-    if (!can(probe))
+    if (!can("nobody's rights", probe))
         skip();
     chmod(w, 0555);
     chmod(ds, 0555);

@@ -108,25 +108,25 @@ static void test_missing_programs(void **state)
 /* Streams that are whole tars, and wrong. */
 static void test_streams(void **state)
 {
-#define HEAD {"schema.json", "{\"rows\":2}", 10, NULL, NULL}
-#define ROW(n) {"00000000" n ".json", "{}", 2, NULL, NULL}
+#define HEAD {"schema.json", "{\"rows\":2}", 10, NULL, NULL, 0}
+#define ROW(n) {"00000000" n ".json", "{}", 2, NULL, NULL, 0}
     static const struct {
         support_entry entries[6];
         const char *words;
     } cases[] = {
         {{HEAD, ROW("0")}, "row 1 of 2 is not in what its reader wrote"},
         {{HEAD, ROW("1"), ROW("2")}, "row 0 of 2 is not in what its reader wrote"},
-        {{HEAD, ROW("0"), {"000000001.json", "[]", 2, NULL, NULL}}, "no JSON object"},
-        {{HEAD, ROW("0"), {"000000001.json", "{} {}", 5, NULL, NULL}}, "no JSON object"},
-        {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL}}, "row 1 is no JSON object"},
-        {{HEAD, ROW("0"), {"000000001.json", "", 0, NULL, NULL}}, "no JSON object"},
-        {{HEAD, ROW("0"), {"000000001.json", "{\"a\":\"\xFF\"}", 9, NULL, NULL}}, "000000001.json"},
-        {{{"schema.json", "[]", 2, NULL, NULL}, ROW("0")}, "schema.json"},
-        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json"}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), {"/000000001.json", "{}", 2, NULL, NULL}}, "row 1 of 2 is not"},
-        {{HEAD, ROW("0"), ROW("1"), {"000000000/../../../x.png", "x", 1, NULL, NULL}}, "holds no image"},
+        {{HEAD, ROW("0"), {"000000001.json", "[]", 2, NULL, NULL, 0}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "{} {}", 5, NULL, NULL, 0}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL, 0}}, "row 1 is no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "", 0, NULL, NULL, 0}}, "no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", "{\"a\":\"\xFF\"}", 9, NULL, NULL, 0}}, "000000001.json"},
+        {{{"schema.json", "[]", 2, NULL, NULL, 0}, ROW("0")}, "schema.json"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, "schema.json", NULL, 0}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"000000001.json", NULL, 0, NULL, "000000000.json", 0}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"../000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), {"/000000001.json", "{}", 2, NULL, NULL, 0}}, "row 1 of 2 is not"},
+        {{HEAD, ROW("0"), ROW("1"), {"000000000/../../../x.png", "x", 1, NULL, NULL, 0}}, "holds no image"},
     };
     (void)state;
     char *first = support_path("%s/train-00000-of-00002.parquet", source);
