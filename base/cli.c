@@ -87,6 +87,12 @@ _Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...)
     exit(2);
 }
 
+void mr_cli_must(struct argp_state *state, mr_status status, const mr_error *err)
+{
+    if (status != MR_OK)
+        mr_cli_misuse(state, "%s", err->text);
+}
+
 error_t mr_cli_dataset(int key, char *arg, struct argp_state *state, const char **dir)
 {
     switch (key) {

@@ -14,6 +14,9 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
 _Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
 
+/* The same with the sentence in `err`, unless `status` is MR_OK. */
+void mr_cli_must(struct argp_state *state, mr_status status, const mr_error *err);
+
 /* For argp parsers of commands that read one dataset: takes its directory from ARGP_KEY_ARG and insists on it at
  * ARGP_KEY_END; ARGP_ERR_UNKNOWN for any other key. */
 error_t mr_cli_dataset(int key, char *arg, struct argp_state *state, const char **dir);

@@ -1,6 +1,7 @@
 /* build.c - pass 2: one shard's records, index and digests, in the staging folder.
- * Invariant: NAME.done is published last and only after .mdb and .idx are on disk; it holds their digests and the hash
- * of everything the shard was made from (its recipe), so a later run takes the shard over only if nothing changed. */
+ * Invariant: NAME.done (record.h) is published last and only after .mdb and .idx are on disk; it holds their digests
+ * and the hash of everything the shard was made from (its recipe), so a later run takes the shard over only if nothing
+ * changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "index.h"
 #include "ingest.h"
 #include "meta.h"
+#include "record.h"
 #include "writer.h"
 
 typedef struct build {
@@ -181,38 +183,6 @@ static mr_status put_sample(build *b, mr_writer *w, mr_hasher *recipe, size_t ro
     return status;
 }
 
-static json_t *digest_json(const mr_digest *d)
-{
-    char xxh[33], sha[65];
-    mr_hex(d->xxh3_128, 16, xxh);
-    mr_hex(d->sha256, 32, sha);
-    return json_pack("{sIssss}", "bytes", (json_int_t)d->bytes, "xxh3_128", xxh, "sha256", sha);
-}
-
-static bool digest_from(const json_t *doc, const char *key, mr_digest *d)
-{
-    json_int_t bytes;
-    const char *xxh, *sha;
-    if (json_unpack(json_object_get(doc, key), "{sIssss}", "bytes", &bytes, "xxh3_128", &xxh, "sha256", &sha) != 0)
-        return false;
-    d->bytes = (uint64_t)bytes;
-    return bytes >= 0 && mr_unhex(xxh, d->xxh3_128, 16) && mr_unhex(sha, d->sha256, 32);
-}
-
-static mr_status write_done(build *b, const mr_digest *recipe, mr_error *err)
-{
-    mr_buf text = {0};
-    json_t *doc = json_pack("{sosIsIsoso}", "recipe", digest_json(recipe), "images", (json_int_t)b->shard.images,
-                            "image_bytes", (json_int_t)b->shard.image_bytes, "mdb", digest_json(&b->shard.mdb), "idx",
-                            digest_json(&b->shard.idx));
-    mr_status status = mr_json_dump(doc, &text, err);
-    if (status == MR_OK)
-        status = mr_file_publish(b->dir, b->done, text.data, text.len, err);
-    json_decref(doc);
-    mr_buf_free(&text);
-    return status;
-}
-
 /* The file's digest, its records' places, the index: from the finished .mdb, which is on disk when this returns. */
 static mr_status finish(build *b, mr_error *err)
 {
@@ -268,7 +238,7 @@ static mr_status build_new(build *b, mr_error *err)
         mr_writer_abandon(w);
     if (status == MR_OK)
         status = finish(b, err);
-    return status == MR_OK ? write_done(b, &recipe_digest, err) : status;
+    return status == MR_OK ? mr_record_write(b->dir, b->done, &recipe_digest, &b->shard, err) : status;
 }
 
 static bool file_as_stated(const build *b, const char *name, const mr_digest *stated)
@@ -303,23 +273,9 @@ static bool same_recipe(build *b, const mr_digest *stated)
 /* True if an earlier run finished this very shard and its files are still what they were. */
 static bool take_over(build *b)
 {
-    mr_buf text = {0};
-    json_t *doc = NULL;
     mr_digest recipe;
-    json_int_t images, image_bytes;
-    bool good = mr_file_read_all(b->dir, b->done, 1 << 16, &text, NULL) == MR_OK &&
-                mr_json_parse(text.data, text.len, b->done, &doc, NULL) == MR_OK &&
-                json_unpack(doc, "{sIsI}", "images", &images, "image_bytes", &image_bytes) == 0 &&
-                digest_from(doc, "recipe", &recipe) && digest_from(doc, "mdb", &b->shard.mdb) &&
-                digest_from(doc, "idx", &b->shard.idx) && same_recipe(b, &recipe) &&
-                file_as_stated(b, b->idx, &b->shard.idx) && file_as_stated(b, b->mdb, &b->shard.mdb);
-    if (good) {
-        b->shard.images = (uint64_t)images;
-        b->shard.image_bytes = (uint64_t)image_bytes;
-    }
-    json_decref(doc);
-    mr_buf_free(&text);
-    return good;
+    return mr_record_read(b->dir, b->done, &recipe, &b->shard) && same_recipe(b, &recipe) &&
+           file_as_stated(b, b->idx, &b->shard.idx) && file_as_stated(b, b->mdb, &b->shard.mdb);
 }
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bool *resumed, mr_error *err)

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "cmd_ingest.h"
+#include "cmd_lists.h"
 #include "commands.h"
 #include "file.h"
 #include "ingest.h"
@@ -84,34 +85,6 @@ typedef struct args {
     const char *report;
 } args;
 
-static void parse_split_map(args *a, char *text, struct argp_state *state)
-{
-    for (char *pair = strtok(text, ","); pair; pair = strtok(NULL, ",")) {
-        char *equal = strchr(pair, '=');
-        if (!equal || equal == pair || a->o.for_layout.map_count == MR_COUNT(a->maps))
-            mr_cli_misuse(state, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
-        *equal = '\0';
-        if (equal[1] && !mr_split_name_ok(equal + 1))
-            mr_cli_misuse(state, "--split-map: '%s' is no name for a split; use letters, digits, - and _", equal + 1);
-        a->maps[a->o.for_layout.map_count++] = (mr_split_map){pair, equal + 1};
-    }
-}
-
-static void parse_max_rejects(args *a, const char *text, struct argp_state *state)
-{
-    char *end;
-    size_t len = strlen(text);
-    if (len > 1 && text[len - 1] == '%') {
-        a->o.max_rejects_percent = strtod(text, &end);
-        if (end == text + len - 1 && a->o.max_rejects_percent >= 0 && a->o.max_rejects_percent <= 100)
-            return;
-    } else if (mr_text_parse_u64(text, &a->o.max_rejects)) {
-        a->o.max_rejects_percent = -1;
-        return;
-    }
-    mr_cli_misuse(state, "--max-rejects %s: use a number of images or a percentage, for example 10 or 0.5%%", text);
-}
-
 static uint64_t above_zero(const char *option, const char *arg, uint64_t most, struct argp_state *state)
 {
     uint64_t n;
@@ -152,6 +125,8 @@ static void finish(args *a, struct argp_state *state)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     args *a = state->input;
+    mr_status status;
+    mr_error err;
     uint64_t n;
     switch (key) {
     case KEY_LAYOUT:
@@ -174,7 +149,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->o.for_layout.keep_unlisted = true;
         break;
     case KEY_SPLIT_MAP:
-        parse_split_map(a, arg, state);
+        status = mr_split_map_take(arg, a->maps, MR_COUNT(a->maps), &a->o.for_layout.map_count, &err);
+        mr_cli_must(state, status, &err);
         break;
     case KEY_SHARD_SIZE:
         if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 12 || a->o.shard_size > (uint64_t)1 << 36)
@@ -200,7 +176,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             mr_cli_misuse(state, "--check %s: use header or decode", arg);
         break;
     case KEY_MAX_REJECTS:
-        parse_max_rejects(a, arg, state);
+        status = mr_max_rejects_take(arg, &a->o.max_rejects, &a->o.max_rejects_percent, &err);
+        mr_cli_must(state, status, &err);
         break;
     case KEY_MAX_PIXELS:
         a->o.limits.max_pixels = above_zero("max-pixels", arg, UINT64_MAX, state);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cmd_lists.h"
 #include "file.h"
 #include "sample.h"
 #include "term.h"
@@ -61,23 +62,9 @@ static uint64_t parse_number(struct argp_state *state, const char *option, const
                              uint64_t high)
 {
     uint64_t value = 0;
-    if (!mr_text_parse_u64(text, &value) || value < low || value > high)
-        mr_cli_misuse(state, "--%s %s: a whole number from %llu to %llu is needed", option, text,
-                      (unsigned long long)low, (unsigned long long)high);
+    mr_error err;
+    mr_cli_must(state, mr_number_take(option, text, low, high, &value, &err), &err);
     return value;
-}
-
-static void parse_size(struct argp_state *state, mr_sketch *s, const char *text)
-{
-    char low[32];
-    const char *colon = strchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : strlen(text);
-    snprintf(low, sizeof low, "%.*s", (int)(len < sizeof low ? len : sizeof low - 1), text);
-    s->min_side = (uint32_t)parse_number(state, "size", low, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE);
-    s->max_side = colon ? (uint32_t)parse_number(state, "size", colon + 1, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE)
-                        : s->min_side;
-    if (s->max_side < s->min_side)
-        mr_cli_misuse(state, "--size %s: the smaller side comes first", text);
 }
 
 /* Is `word` one of the blank-separated `words`? */
@@ -116,6 +103,7 @@ static void check(struct argp_state *state, request *q)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
+    mr_error err;
     switch (key) {
     case OPT_LAYOUT:
         q->layout = find_layout(state, arg);
@@ -130,7 +118,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         q->sketch.seed = parse_number(state, "seed", arg, 0, UINT64_MAX);
         return 0;
     case OPT_SIZE:
-        parse_size(state, &q->sketch, arg);
+        mr_cli_must(state, mr_sides_take(arg, &q->sketch.min_side, &q->sketch.max_side, &err), &err);
         return 0;
     case OPT_SIMPLE:
         q->sketch.simple = true;

@@ -42,17 +42,18 @@ static int word(const char *option, const char *arg, const char *const *words, s
     return 0;
 }
 
-static void shuffle(mr_plan_request *q, const char *arg, struct argp_state *state)
+mr_status mr_plan_take_shuffle(mr_plan_request *q, const char *arg, mr_error *err)
 {
     if (strcmp(arg, "full") == 0)
         q->shuffle = MR_SHUFFLE_FULL;
     else if (strncmp(arg, "window:", 7) == 0 && mr_text_parse_size(arg + 7, &q->window_bytes) && q->window_bytes)
         q->shuffle = MR_SHUFFLE_WINDOW;
     else
-        mr_cli_misuse(state, "--shuffle %s: use full or window:BYTES, for example window:1GiB", arg);
+        return mr_fail(err, MR_MISUSE, "--shuffle %s: use full or window:BYTES, for example window:1GiB", arg);
+    return MR_OK;
 }
 
-static void batches(mr_plan_request *q, const char *arg, struct argp_state *state)
+mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *err)
 {
     char first[32] = "";
     const char *colon = strchr(arg, ':');
@@ -67,10 +68,11 @@ static void batches(mr_plan_request *q, const char *arg, struct argp_state *stat
     if (!colon)
         q->end = q->first + 1;
     if (!ok || *arg == '\0' || (colon && colon[1] && !mr_text_parse_u64(colon + 1, &q->end)))
-        mr_cli_misuse(state, "--batches %s: use A:B for the steps from A to B - 1, for example 0:10", arg);
+        return mr_fail(err, MR_MISUSE, "--batches %s: use A:B for the steps from A to B - 1, for example 0:10", arg);
     if (q->first >= q->end)
-        mr_cli_misuse(state, "--batches %s: is empty; B is the first step left out", arg);
+        return mr_fail(err, MR_MISUSE, "--batches %s: is empty; B is the first step left out", arg);
     q->batches = arg;
+    return MR_OK;
 }
 
 static void finish(mr_plan_request *q, struct argp_state *state)
@@ -86,6 +88,7 @@ static void finish(mr_plan_request *q, struct argp_state *state)
 
 bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_request *q)
 {
+    mr_error err;
     switch (key) {
     case MR_OPT_SPLIT: q->split = arg; break;
     case MR_OPT_GLOBAL_BATCH: q->global_batch = number("global-batch", arg, 1, UINT32_MAX, state); break;
@@ -94,10 +97,10 @@ bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_reques
     case MR_OPT_PREFETCH: q->prefetch = (unsigned)number("prefetch", arg, 1, MR_MAX_PREFETCH, state); break;
     case MR_OPT_EPOCH: q->epoch = number("epoch", arg, 0, INT64_MAX, state); break;
     case MR_OPT_SEED: q->seed = number("seed", arg, 0, INT64_MAX, state); break;
-    case MR_OPT_SHUFFLE: shuffle(q, arg, state); break;
+    case MR_OPT_SHUFFLE: mr_cli_must(state, mr_plan_take_shuffle(q, arg, &err), &err); break;
     case MR_OPT_NO_SHUFFLE: q->shuffle = MR_SHUFFLE_NONE; break;
     case MR_OPT_TAIL: q->tail = (mr_tail)word("tail", arg, mr_tail_words, state); break;
-    case MR_OPT_BATCHES: batches(q, arg, state); break;
+    case MR_OPT_BATCHES: mr_cli_must(state, mr_plan_take_batches(q, arg, &err), &err); break;
     case MR_OPT_DELIVER:
         q->deliver = (mr_delivery)word("deliver", arg, mr_delivery_words, state);
         q->deliver_given = true;

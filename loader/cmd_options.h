@@ -50,6 +50,10 @@ enum {
 /* To be called first in a command's parser: true if `key` was one of the rows above, the directory or the end. */
 bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_request *q);
 
+/* The values of --shuffle and --batches (which stays lent as `batches`); MR_MISUSE says what is understood. */
+mr_status mr_plan_take_shuffle(mr_plan_request *q, const char *arg, mr_error *err);
+mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *err);
+
 /* With the split at hand: its schedule, and first and end made exact.  MR_MISUSE: no such split, batches that there
  * are none of, a global batch that the ranks do not divide. */
 mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world, const mr_split **split,

@@ -74,8 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     command_line *c = state->input;
     mr_error err;
     if (key >= FIRST_KEY && (size_t)(key - FIRST_KEY) < mr_setting_count) {
-        if (mr_settings_take(&c->settings, &mr_setting_rows[key - FIRST_KEY], arg, &err) != MR_OK)
-            mr_cli_misuse(state, "%s", err.text);
+        mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[key - FIRST_KEY], arg, &err), &err);
         return 0;
     }
     return mr_cli_dataset(key, arg, state, &c->settings.dataset);

@@ -78,9 +78,8 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
     return status == MR_OK ? mr_pairs_judge(&t->pairs, t->ds, split, err) : status;
 }
 
-static mr_status map_classes(const mr_trained_request *q, mr_trained *t, mr_error *err)
+mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err)
 {
-    const mr_manifest *m = mr_dataset_manifest(t->ds);
     size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
     if (known != t->checkpoint.model.classes)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: names %zu classes of %u", t->path, known,
@@ -103,7 +102,7 @@ static mr_status map_classes(const mr_trained_request *q, mr_trained *t, mr_erro
 
 /* ---- everything together ------------------------------------------------------------------------------------------ */
 
-static mr_status transform_of(const mr_trained *t, mr_transform *out, mr_error *err)
+mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error *err)
 {
     const json_t *facts = json_object_get(t->checkpoint.facts, "transform");
     const char *orientation = json_string_value(json_object_get(facts, "orientation"));
@@ -154,9 +153,10 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
     if (status == MR_OK)
         status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
     if (status == MR_OK)
-        status = transform_of(t, &transform, err);
+        status = mr_trained_transform(t, &transform, err);
     if (status == MR_OK)
-        status = t->checkpoint.model.card->text ? open_pairs(q, t, split, err) : map_classes(q, t, err);
+        status = t->checkpoint.model.card->text ? open_pairs(q, t, split, err)
+                                                 : mr_trained_map(q, mr_dataset_manifest(t->ds), t, err);
     if (status == MR_OK)
         status = place(q, t, threads, err);
     if (status != MR_OK)

@@ -5,6 +5,7 @@
 
 #include "checkpoint.h"
 #include "evaluation.h"
+#include "manifest.h"
 #include "pairs.h"
 
 typedef struct mr_trained_request {     /* zeroed before parsing */
@@ -32,6 +33,13 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
 void mr_trained_close(mr_trained *t);       /* a zeroed one is fine */
 
 const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" for -1 */
+
+/* ---- what the checkpoint's facts are believed for ------------------------------------------------------------------ */
+
+/* Fills t->classes, one a class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
+mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err);
+/* How pictures were shown.  MR_BAD_DATA: the facts say it in no way that the model could have seen. */
+mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error *err);
 
 /* ---- the part of the command lines that both share ---------------------------------------------------------------- */
 

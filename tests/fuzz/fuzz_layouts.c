@@ -1,35 +1,10 @@
-/* fuzz_layouts.c - a whole tree of files: bids, plan and the meta of every sample, for each layout.
- * The input: OPTIONS NUL (NAME NUL CONTENT NUL)...; OPTIONS is "COLUMN,CONFIG,FROM=TO,unlisted", each may be empty.
- * What lies under a name that ends in .parquet is what a program wrote that opened the file of that name.
+/* fuzz_layouts.c - a whole tree of files (trees.h): bids, plan and the meta of every sample, for each layout.
  * Promises: samples name files, splits and classes that are there; a meta is JSON and hides none of millrace's own
- * members; the same tree gives the same plan. */
+ * members. */
 #include "format.h"
-#include "fuzz.h"
-#include "layout.h"
 #include "meta.h"
 #include "source_expand.h"
-
-enum { MEMBERS = 160 };
-
-static mr_layout_options read_options(char *text, mr_split_map *map)
-{
-    char none[] = "", *word[4];
-    for (int i = 0; i < 4; i++) {
-        word[i] = strsep(&text, ",");
-        if (!word[i])
-            word[i] = none;
-    }
-    mr_layout_options o = {.keep_unlisted = *word[3] != '\0', .maps = map};
-    o.label_column = *word[0] ? word[0] : NULL;
-    o.config = *word[1] ? word[1] : NULL;
-    char *equal = strchr(word[2], '=');
-    if (equal && equal != word[2] && (!equal[1] || mr_split_name_ok(equal + 1))) {
-        *equal = '\0';
-        *map = (mr_split_map){word[2], equal + 1};
-        o.map_count = 1;
-    }
-    return o;
-}
+#include "trees.h"
 
 static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)
 {
@@ -95,30 +70,12 @@ static void try_layout(mr_source *s, mr_source *opened, const char *forced, cons
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_member members[MEMBERS], rows[MEMBERS];
-    size_t count = 0, row_count = 0, options = strnlen((const char *)data, size);
-    char *text = strndup((const char *)data, options);
-    for (size_t at = options + 1; at < size && count + row_count < MEMBERS;) {
-        size_t name = strnlen((const char *)data + at, size - at), from = at + name + 1;
-        size_t len = from < size ? strnlen((const char *)data + from, size - from) : 0;
-        bool row = memmem(data + at, name, ".parquet/", 9) != NULL;
-        *(row ? &rows[row_count++] : &members[count++]) =
-            (fuzz_member){(const char *)data + at, name, from < size ? from : size, len};
-        at = from + len + 1;
-    }
-    mr_notes notes = {0};
-    mr_split_map map;
-    mr_layout_options o = read_options(text, &map);
-    mr_source *source = fuzz_source(data, size, members, count, &notes);
-    mr_source *opened = fuzz_source(data, size, rows, row_count, &notes), *nothing = fuzz_source(data, size, rows, 0, &notes);
+    fuzz_tree tree;
+    fuzz_tree_make(data, size, &tree);
     setenv("MILLRACE_PARQUET_READER", "none", 1);       /* it is not run */
-    try_layout(source, nothing, NULL, &o);
+    try_layout(tree.files, tree.nothing, NULL, &tree.options);
     for (const mr_layout *const *l = mr_layouts; *l; l++)
-        try_layout(source, (*l)->open ? opened : NULL, (*l)->name, &o);
-    mr_source_free(source);
-    mr_source_free(opened);
-    mr_source_free(nothing);
-    mr_notes_free(&notes);
-    free(text);
+        try_layout(tree.files, (*l)->open ? tree.opened : NULL, (*l)->name, &tree.options);
+    fuzz_tree_free(&tree);
     return 0;
 }

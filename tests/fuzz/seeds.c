@@ -1,7 +1,6 @@
 /* seeds.c - the first inputs of every fuzz target: fuzz_seeds OUT.
  *
- *      OUT/image/ jpeg/ csv/ coco_json/ jsonl/ manifest/ index/ walk/ meta/ captions/ archive/ text/ layouts/ npz/
- *          checkpoint/ safetensors/ tokenizer/ seek/
+ *      OUT/TARGET/NAME, for each fuzz_TARGET.c
  *
  * Invariant: all are small (a fuzzer gets nowhere with large ones), and each kind has some without the folder of real
  * samples (MILLRACE_DATA): millrace draws and ingests datasets of its own. */
@@ -17,12 +16,10 @@
 
 #include "dataset_maker.h"
 #include "file.h"
-#include "jpeg_seek.h"
 #include "seeds.h"
 #include "source.h"
 #include "support.h"
-#include "support_jpeg.h"
-#include "support_pixels.h"
+#include "support_image.h"
 
 static const char *out;
 
@@ -42,71 +39,6 @@ void seed_file(const char *target, const char *name, const char *path)
 }
 
 /* ---- drawn and written by the suite's own makers ----------------------------------------------------------------- */
-
-static void seed_picture(const char *name, picture p)
-{
-    seed("image", name, p.bytes, p.len);
-    picture_free(&p);
-}
-
-static void seed_images(void)
-{
-    picture exif = make_exif(false, 3, 1, 6), exif_be = make_exif(true, 3, 1, 8);
-    seed("image", "exif-le", exif.bytes, exif.len);
-    seed("image", "exif-be", exif_be.bytes, exif_be.len);
-    seed_picture("gray.jpg", make_jpeg((jpeg_kind){.width = 9, .height = 7, .components = 1}));
-    seed_picture("exif.jpg", make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3, .exif = &exif_be}));
-    seed_picture("progressive.jpg", make_jpeg((jpeg_kind){.width = 24, .height = 8, .components = 3,
-                                                          .progressive = true, .restart = 1}));
-    seed_picture("arithmetic.jpg", make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 4,
-                                                         .arithmetic = true}));
-    seed_picture("gray.png", make_png(5, 4, 0, 1, false));
-    seed_picture("palette.png", make_png(5, 4, 3, 4, true));
-    seed_picture("rgba.png", make_png(5, 4, 6, 16, false));
-    seed_picture("lossy.webp", make_webp(9, 7, false, false));
-    seed_picture("lossless.webp", make_webp(9, 7, true, true));
-    seed_picture("animated.webp", make_webp_extended(9, 7, 2, &exif));
-    picture_free(&exif);
-    picture_free(&exif_be);
-}
-
-/* A picture and, behind its end, where it can be entered. */
-static void seed_with_entries(const char *name, picture p, unsigned every)
-{
-    mr_buf all = {0};
-    mr_jpeg_decoder *d = mr_jpeg_decoder_new();
-    mr_buf_add(&all, p.bytes, p.len);
-    if (d)
-        mr_jpeg_seek_make(d, p.bytes, p.len, every, &all);
-    seed("jpeg", name, all.data, all.len);
-    mr_jpeg_decoder_free(d);
-    mr_buf_free(&all);
-}
-
-/* What millrace's own JPEG decoder takes, and a progressive file, which it leaves. */
-static void seed_jpegs(void)
-{
-    static const uint8_t factors[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}};
-    mr_random r;
-    mr_random_seed(&r, 1);
-    for (unsigned i = 0; i < 20; i++) {
-        const uint8_t *f = factors[i / 2 % 4];
-        jpeg_coded coded = {.width = 9 + i, .height = 25 - i, .components = i < 16 ? 3 : 1, .h = f[0], .v = f[1],
-                            .restart = i & 1 ? 2 : 0, .ladder = 1 + i % 8, .dc_bits = 6 + i % 9, .ac_bits = 1 + i % 9,
-                            .density = i * 5, .quant = i % 3 ? 9 : 300};
-        jpeg_make encoded = {.width = 20 - i, .height = 9 + i, .components = coded.components, .h = {f[0], 1, 1},
-                             .v = {f[1], 1, 1}, .restart = coded.restart, .progressive = i == 19, .optimized = true};
-        if (i >= 16)
-            coded.h = coded.v = 1;
-        picture pictures[2] = {jpeg_coded_make(&r, &coded), pixels_jpeg_make(&r, &encoded)};
-        for (unsigned k = 0; k < 2; k++) {
-            char name[32];
-            snprintf(name, sizeof name, "%s-%u.jpg", k ? "encoded" : "coded", i);
-            seed_with_entries(name, pictures[k], i % 3);
-            picture_free(&pictures[k]);
-        }
-    }
-}
 
 /* Shards of a few pages, one of them with a branch page. */
 static void seed_shards(const char *tmp)
@@ -141,16 +73,27 @@ static void seed_shards(const char *tmp)
     free(dir);
 }
 
+static void seed_words(const char *target, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "text-%zu", i);
+        seed(target, name, words[i], strlen(words[i]));
+    }
+}
+
 static void seed_texts(void)
 {
     static const char *const texts[] = {"256MiB", "64k", "1.5GB", "18446744073709551615", "18446744073709551616",
                                         "1e400", "a\\x41\\\\b", "caf\xC3\xA9/\xFF\x01.jpg", "verfy", "train-2017",
                                         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
-    for (size_t i = 0; i < MR_COUNT(texts); i++) {
-        char name[16];
-        snprintf(name, sizeof name, "text-%zu", i);
-        seed("text", name, texts[i], strlen(texts[i]));
-    }
+    static const char *const lists[] = {"test=val,old=", "a=b,c=d", "10", "0.5%", "1e2%", "0:10", ":10", "10:", ":",
+                                        "7", "32:40", "4096", "full", "window:1GiB", "window:64k"};
+    static const char *const settings[] = {"0.05", "1e-300", "10", "9223372036854775807", "adamw", "both", "apply",
+                                           "mask", "10%", "runs/\xC3\xA9\x01", "9223372036854775808", "bf16"};
+    seed_words("text", texts, MR_COUNT(texts));
+    seed_words("lists", lists, MR_COUNT(lists));
+    seed_words("settings", settings, MR_COUNT(settings));
 }
 
 /* ---- datasets drawn by millrace ---------------------------------------------------------------------------------- */
@@ -174,7 +117,7 @@ static const char *target_of(const char *name)
     return NULL;
 }
 
-/* The tree as ingest sees it, archives in it opened, in the words of fuzz_layouts.c, pictures without their bytes; the
+/* The tree as ingest sees it, archives in it opened, in the words of trees.h, pictures without their bytes; the
  * text files are seeds of their own. */
 static void seed_tree(char *dir, const char *name)
 {
@@ -336,8 +279,11 @@ static void seed_real(const char *data)
         char *path = support_path("%s/%s", data, line), name[300];
         uint64_t most = target && strcmp(target, "image") == 0 ? 6000 : 24000;
         snprintf(name, sizeof name, "real-%05u-%.100s", ++n, strrchr(line, '/') ? strrchr(line, '/') + 1 : line);
-        if (target && support_size(path) <= most)
+        if (target && support_size(path) <= most) {
             seed_file(target, name, path);
+            if (strcmp(target, "image") == 0)
+                seed_file("pixels", name, path);
+        }
         free(path);
     }
     free(list);
@@ -356,8 +302,7 @@ int main(int argc, char **argv)
         return 3;
     }
     char *tmp = support_tmpdir();
-    seed_images();
-    seed_jpegs();
+    seed_pictures();
     seed_shards(tmp);
     seed_texts();
     seed_small_trees();

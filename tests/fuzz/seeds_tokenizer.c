@@ -1,4 +1,4 @@
-/* seeds_tokenizer.c - the first inputs of the tokenizer's fuzz target: OUT/tokenizer. */
+/* seeds_tokenizer.c - the first inputs of the tokenizer's fuzz targets: OUT/tokenizer, OUT/tokenizer_maker. */
 #include <string.h>
 
 #include "seeds.h"
@@ -47,9 +47,12 @@ static void seed_learned(void)
 
 void seed_tokenizer(void)
 {
+    static const char texts[] = "two dogs in a car, two cats\0dogs and cats aren't 12 345\0"
+                                "caf\xC3\xA9\xE2\x80\xA8\xFF \n a\0";
     static const char two[] = "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}\0#version: 0.2\na b\n";
     for (size_t i = 0; i < MR_COUNT(files); i++)
         seed("tokenizer", i ? "short.json" : "long.json", files[i], strlen(files[i]));
     seed("tokenizer", "two-files", two, sizeof two - 1);
+    seed("tokenizer_maker", "texts", texts, sizeof texts - 1);
     seed_learned();
 }

@@ -1,5 +1,5 @@
 /* seeds_train.c - the first inputs of the trainer's fuzz targets: OUT/npz, OUT/checkpoint, OUT/safetensors,
- * OUT/config. */
+ * OUT/tensors_json, OUT/config, OUT/facts, OUT/journal. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "checkpoint_parts.h"
 #include "safetensors.h"
 #include "seeds.h"
+#include "settings.h"
 #include "support_archive.h"
 #include "support_checkpoint.h"
 
@@ -79,12 +80,33 @@ static void seed_checkpoint(void)
     seed("checkpoint", "name", "step-00000200", 13);
 }
 
-/* A header with so many zeros behind it. */
+/* Facts as train writes them, of a run with standard options; and a log of two runs. */
+static void seed_run(void)
+{
+    static const char few[] = "{\"options\":{\"lr\":\"0.1\",\"flip\":\"yes\",\"split\":\"a\\\\x41\"},\"classes\":[\"a\"]}";
+    static const char log[] = "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2}\n{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3,"
+                              " \"eval_loss\": null}\nnote\n{\"step\": 4}\n{\"step\": 5";
+    mr_settings s;
+    assert_int_equal(mr_settings_begin(&s, NULL), MR_OK);
+    json_t *facts = json_pack("{s:[s,s], s:{s:s, s:i, s:s}, s:o, s:s, s:i}", "classes", "a", "caf\xC3\xA9", "transform",
+                              "eval", "square", "size", 224, "orientation", "apply", "options", mr_settings_json(&s),
+                              "text_column", "captions", "global_batch", 32);
+    char *text = json_dumps(facts, JSON_INDENT(1));
+    assert_non_null(text);
+    seed("facts", "standard", text, strlen(text));
+    seed("facts", "few", few, sizeof few - 1);
+    seed("journal", "log", log, sizeof log - 1);
+    free(text);
+    json_decref(facts);
+}
+
+/* A header alone, and with so many zeros behind it. */
 static void seed_tensors(const char *name, const char *header, size_t data)
 {
     uint8_t file[600] = {(uint8_t)strlen(header), (uint8_t)(strlen(header) >> 8)};
     assert_true(8 + strlen(header) + data <= sizeof file);
     memcpy(file + 8, header, strlen(header));
+    seed("tensors_json", name, header, strlen(header));
     seed("safetensors", name, file, 8 + strlen(header) + data);
 }
 
@@ -106,7 +128,7 @@ static void seed_safetensors(const char *tmp)
                  "\"data_offsets\":[8,24]}}", 24);
     seed_tensors("wide", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[0,2]}} ", 2);
     seed_tensors("empty", "{}", 0);
-    seed("safetensors", "index", index, strlen(index));
+    seed("tensors_json", "index", index, strlen(index));
 }
 
 static void seed_config(void)
@@ -129,6 +151,7 @@ void seed_train(const char *tmp)
 {
     seed_npz(tmp);
     seed_checkpoint();
+    seed_run();
     seed_safetensors(tmp);
     seed_config();
 }

@@ -1,0 +1,72 @@
+/* cmd_lists.c - option values of ingest and sample that are more than a word; see cmd_lists.h. */
+#include "cmd_lists.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "manifest.h"
+#include "sample.h"
+#include "text.h"
+
+mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err)
+{
+    char *rest;
+    for (char *pair = strtok_r(text, ",", &rest); pair; pair = strtok_r(NULL, ",", &rest)) {
+        char *equal = strchr(pair, '=');
+        if (!equal || equal == pair || *count == room)
+            return mr_fail(err, MR_MISUSE, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
+        *equal = '\0';
+        if (equal[1] && !mr_split_name_ok(equal + 1))
+            return mr_fail(err, MR_MISUSE, "--split-map: '%s' is no name for a split; use letters, digits, - and _",
+                           equal + 1);
+        maps[(*count)++] = (mr_split_map){pair, equal + 1};
+    }
+    return MR_OK;
+}
+
+mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent, mr_error *err)
+{
+    char *end;
+    size_t len = strlen(text);
+    if (len > 1 && text[len - 1] == '%') {
+        *percent = strtod(text, &end);
+        if (end == text + len - 1 && *percent >= 0 && *percent <= 100)
+            return MR_OK;
+    } else if (mr_text_parse_u64(text, count)) {
+        *percent = -1;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_MISUSE, "--max-rejects %s: use a number of images or a percentage, for example 10 or 0.5%%",
+                   text);
+}
+
+mr_status mr_number_take(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out,
+                         mr_error *err)
+{
+    *out = 0;
+    if (mr_text_parse_u64(text, out) && *out >= low && *out <= high)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "--%s %s: a whole number from %llu to %llu is needed", option, text,
+                   (unsigned long long)low, (unsigned long long)high);
+}
+
+mr_status mr_sides_take(char *text, uint32_t *least, uint32_t *most, mr_error *err)
+{
+    char *colon = strchr(text, ':');
+    uint64_t low, high;
+    if (colon)
+        *colon = '\0';
+    mr_status status = mr_number_take("size", text, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE, &low, err);
+    high = low;
+    if (colon)
+        *colon = ':';
+    if (status == MR_OK && colon)
+        status = mr_number_take("size", colon + 1, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE, &high, err);
+    if (status != MR_OK)
+        return status;
+    if (high < low)
+        return mr_fail(err, MR_MISUSE, "--size %s: the smaller side comes first", text);
+    *least = (uint32_t)low;
+    *most = (uint32_t)high;
+    return MR_OK;
+}
