@@ -171,6 +171,22 @@ void mr_file_forget(int dirfd, const char *path)
     mr_buf_free(&temp);
 }
 
+mr_status mr_file_scratch(int *fd, mr_error *err)
+{
+    const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
+    *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (*fd < 0 && errno == EOPNOTSUPP) {       /* a file system that knows no such files: a name for a moment */
+        char *path = NULL;
+        if (asprintf(&path, "%s/millrace-XXXXXX", dir) < 0)
+            return mr_fail_memory(err, dir);
+        *fd = mkostemp(path, O_CLOEXEC);
+        if (*fd >= 0)
+            unlink(path);
+        free(path);
+    }
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s: cannot make a file to unpack to", dir) : MR_OK;
+}
+
 static mr_status make_one(const char *path, mr_error *err)
 {
     if (mkdir(path, 0777) != 0)

@@ -26,6 +26,9 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
 /* Removes the temp file of a mr_file_publish() of `path` that was killed, if there is one. */
 void mr_file_forget(int dirfd, const char *path);
 
+/* A new file without a name in $TMPDIR or /tmp, to read and write: however the process ends, nothing is left there. */
+mr_status mr_file_scratch(int *fd, mr_error *err);
+
 mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);      /* fsync of a directory */
 mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       /* of the one that `path` stands in */
 /* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with

@@ -9,18 +9,40 @@
 #include "term.h"
 #include "text.h"
 
+typedef struct json_text {
+    const char *bytes;
+    size_t len;
+    unsigned long refused;
+} json_text;
+
+/* Nothing more once memory was out. */
+static size_t feed(void *to, size_t room, void *ctx)
+{
+    json_text *t = ctx;
+    size_t len = mr_json_refused() != t->refused ? 0 : t->len < room ? t->len : room;
+    if (len)
+        memcpy(to, t->bytes, len);
+    t->bytes += len;
+    t->len -= len;
+    return len;
+}
+
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
 {
     json_error_t why;
     /* When memory is out, jansson says that the text is wrong, or even leaves the end of a string out and says nothing.
      * In a program the count tells; in a library errno does, unless a number stands behind it. */
-    unsigned long refused = mr_json_refused();
-    errno = 0;
-    json_t *doc = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &why);
-    if (errno == ENOMEM || mr_json_refused() != refused) {
-        json_decref(doc);
+    json_text t = {bytes, len, mr_json_refused()};
+    if (!mr_json_reserve(len))
         return mr_fail_memory(err, name);
-    }
+    errno = 0;
+    json_t *doc = json_load_callback(feed, &t, JSON_REJECT_DUPLICATES, &why);
+    bool out_of_memory = errno == ENOMEM || mr_json_refused() != t.refused;
+    if (out_of_memory)
+        json_decref(doc);
+    mr_json_reserve_end();
+    if (out_of_memory)
+        return mr_fail_memory(err, name);
     if (!doc)
         return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why.line, why.column, why.text);
     *out = doc;

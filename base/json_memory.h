@@ -2,6 +2,7 @@
  *
  * yajl 2.1 looks at no result of malloc; so it gets a reserve, and its caller asks afterwards whether that was touched.
  * jansson 2.14 drops what it has no memory for, the end of a string or a member, and may go on; so the program counts.
+ * Its reader even runs past its buffer where that could not grow; so a program gives it a reserve, and no more text.
  * Invariant: what was read or written while memory ran out is never taken for a document. */
 #ifndef MR_JSON_MEMORY_H
 #define MR_JSON_MEMORY_H
@@ -33,5 +34,10 @@ void mr_yajl_close(mr_yajl *y);
  * refused.  A library leaves its host's jansson alone: there it stays 0. */
 void mr_json_watch(void);
 unsigned long mr_json_refused(void);
+
+/* A reserve for this thread's reading of a text of `len` bytes, which ends within the next KiB of it once the count has
+ * gone up.  What was read then is given back before the reserve ends.  False: no memory for it. */
+bool mr_json_reserve(size_t len);
+void mr_json_reserve_end(void);
 
 #endif

@@ -35,8 +35,9 @@ const char *mr_sgr(FILE *stream, mr_colour colour)
     return is_terminal(stream) && !(off && *off) ? codes[colour] : "";
 }
 
-void mr_term_text(FILE *stream, const char *text)
+size_t mr_term_text(FILE *stream, const char *text)
 {
+    size_t printed = 0;
     while (*text) {
         size_t n = mr_text_printable(text, strnlen(text, 4));
         if (n)
@@ -44,7 +45,9 @@ void mr_term_text(FILE *stream, const char *text)
         else
             fprintf(stream, "\\x%02X", (uint8_t)*text);
         text += n ? n : 1;
+        printed += n ? 1 : 4;
     }
+    return printed;
 }
 
 static _Atomic int output_failed;               /* why: errno, as a stream only remembers that it failed */
@@ -128,12 +131,12 @@ static void print_cell(FILE *stream, const char *cell, size_t width, bool right,
     fputs(last ? "" : "  ", stream);
 }
 
-void mr_table_print(mr_table *t, FILE *stream)
+mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err)
 {
     size_t columns = t ? t->columns : 0;
     size_t *widths = mr_alloc(columns, sizeof *widths);
-    bool *right = mr_alloc(columns, sizeof *right);
-    for (size_t i = 0; t && !t->failed && widths && right && i < t->count; i++) {
+    bool *right = mr_alloc(columns, sizeof *right), good = t && !t->failed && widths && right;
+    for (size_t i = 0; good && i < t->count; i++) {
         size_t column = i % columns;
         if (i < columns && t->cells[i][0] == '>') {
             right[column] = true;
@@ -142,7 +145,7 @@ void mr_table_print(mr_table *t, FILE *stream)
         if (width_of(t->cells[i]) > widths[column])
             widths[column] = width_of(t->cells[i]);
     }
-    for (size_t i = 0; t && !t->failed && widths && right && i < t->count; i++) {
+    for (size_t i = 0; good && i < t->count; i++) {
         size_t column = i % columns;
         bool last = column + 1 == columns;
         if (column == 0)
@@ -157,6 +160,7 @@ void mr_table_print(mr_table *t, FILE *stream)
     free(t);
     free(widths);
     free(right);
+    return good ? MR_OK : mr_fail_memory(err, "printing");
 }
 
 /* ---- progress ------------------------------------------------------------------------------------------------- */

@@ -11,8 +11,8 @@
 typedef enum mr_colour { MR_PLAIN, MR_BOLD, MR_DIM, MR_RED, MR_GREEN, MR_YELLOW, MR_CYAN } mr_colour;
 const char *mr_sgr(FILE *stream, mr_colour colour);
 
-/* Foreign words, as mr_text_show() writes them. */
-void mr_term_text(FILE *stream, const char *text);
+/* Foreign words, as mr_text_show() writes them; the characters that were printed. */
+size_t mr_term_text(FILE *stream, const char *text);
 
 /* Sends what was printed on its way; mr_term_flush() will tell if it did not arrive. */
 void mr_term_push(FILE *stream);
@@ -28,7 +28,8 @@ void mr_term_warn(const char *text);
 typedef struct mr_table mr_table;
 mr_table *mr_table_new(size_t columns);
 void mr_table_row(mr_table *t, ...);            /* exactly `columns` const char *, copied */
-void mr_table_print(mr_table *t, FILE *stream); /* and frees it */
+/* And frees it.  MR_SYSTEM: there was no memory for all of it, and nothing is printed. */
+mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err);
 
 /* A progress line on stderr with rate and time left, redrawn at most ten times a second, by any thread; silent unless
  * stderr is a terminal or when `quiet`.  total 0: unknown. `unit`: "images". */

@@ -291,7 +291,7 @@ int cmd_ingest(int argc, char **argv)
             mr_term_error(&other);
         told = told == MR_OK ? printed : told;
     } else if (leader && status == MR_OK && !a.o.quiet) {
-        cmd_ingest_summary(&in, stdout);
+        status = cmd_ingest_summary(&in, stdout, &err);
     } else if (leader && status != MR_OK && in.options) {
         cmd_ingest_failure(&in);
     }

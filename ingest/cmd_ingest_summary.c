@@ -44,7 +44,7 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
     }
 }
 
-static void print_splits(const mr_ingest *in, FILE *stream)
+static mr_status print_splits(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     char samples[32], images[32], bytes[32], shards[32];
     mr_table *t = mr_table_new(5);
@@ -62,7 +62,7 @@ static void print_splits(const mr_ingest *in, FILE *stream)
         mr_table_row(t, in->plan.splits[s].name, mr_text_count(n, samples), mr_text_count(stored, images),
                      mr_text_bytes(size, bytes), mr_text_count(cuts, shards));
     }
-    mr_table_print(t, stream);
+    return mr_table_print(t, stream, err);
 }
 
 static void print_classes(const mr_ingest *in, FILE *stream)
@@ -101,7 +101,7 @@ static void print_seeks(const mr_ingest *in, FILE *stream)
     mr_buf_free(&words);
 }
 
-void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
+mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     const char *variant = in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant;
@@ -115,15 +115,19 @@ void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
     fprintf(stream, "%s", root.len ? ", root " : "");
     mr_term_text(stream, mr_buf_text(&root));
     fprintf(stream, "\n");
+    mr_status status = mr_buf_status(&root, err, "printing");
     mr_buf_free(&root);
-    print_splits(in, stream);
+    if (status == MR_OK)
+        status = print_splits(in, stream, err);
+    if (status != MR_OK)
+        return status;
     print_classes(in, stream);
     print_notes(&in->notes, o->dry_run ? keep_all : "all in report.json", stream);
     if (!in->rejects && !in->leaks)
         fprintf(stream, "no image rejected, no leak between splits\n");
     if (o->dry_run) {
         fprintf(stream, "dry run: nothing was written\n");
-        return;
+        return MR_OK;
     }
     if (in->resumed)
         fprintf(stream, "%llu shard%s taken over from an earlier run\n", (unsigned long long)in->resumed,
@@ -132,6 +136,7 @@ void cmd_ingest_summary(const mr_ingest *in, FILE *stream)
     mr_hex(in->digest, 32, hex);
     fprintf(stream, "%sdone%s in %s: %s\ndigest %s\n", mr_sgr(stream, MR_GREEN), mr_sgr(stream, MR_PLAIN),
             mr_text_seconds(in->seconds, time), o->target, hex);
+    return MR_OK;
 }
 
 void cmd_ingest_failure(const mr_ingest *in)

@@ -162,7 +162,9 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *ou
             mr_choice c = {.layout = *l, .tree = tree};
             if (forced && strcmp((*l)->name, forced) != 0)
                 continue;
-            (*l)->bid(&tree, &c.bid);
+            status = (*l)->bid(&tree, &c.bid, err);
+            if (status != MR_OK)
+                break;
             if (c.bid.score > best.bid.score) {
                 best = c;
                 rival.layout = NULL;
@@ -179,7 +181,8 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *ou
         return tie(&best, &rival, err);
     if (!best.layout && forced && mr_source_count(s) > 0) {
         mr_choice other = {0};          /* where another layout finds its root, this one's will be, too */
-        mr_layout_choose(s, NULL, &other, NULL);
+        if (mr_layout_choose(s, NULL, &other, err) == MR_SYSTEM)
+            return MR_SYSTEM;
         for (const mr_layout *const *l = mr_layouts; *l; l++)
             if (strcmp((*l)->name, forced) == 0)
                 best = (mr_choice){.layout = *l,

@@ -67,8 +67,9 @@ typedef struct mr_layout {
     const char *name;
     const char *title;              /* one line for help */
     const char *needs;              /* what it looks for, for the message when nobody bids */
-    /* Cheap: looks at names, and at most the first 64 KiB of a few files. */
-    void (*bid)(const mr_tree *t, mr_bid *bid);
+    /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: it could not look, so nobody can
+     * choose. */
+    mr_status (*bid)(const mr_tree *t, mr_bid *bid, mr_error *err);
     /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a folder
      * of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here (paths
      * of entries stay where they are, their numbers change).  NULL: nothing to open. */

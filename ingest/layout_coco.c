@@ -146,12 +146,13 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     mr_buf_free(&name);
 }
 
-static void coco_bid(const mr_tree *t, mr_bid *bid)
+static mr_status coco_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 {
     mr_coco_state *st = mr_alloc(1, sizeof *st);
-    if (!st || mr_coco_list(t, st, NULL) != MR_OK) {
+    mr_status status = st ? mr_coco_list(t, st, err) : mr_fail_memory(err, "looking for annotation files");
+    if (status != MR_OK) {
         mr_coco_state_free(st);
-        return;
+        return status;
     }
     if (st->part_count) {
         bid_parts(t, st, bid);
@@ -163,6 +164,7 @@ static void coco_bid(const mr_tree *t, mr_bid *bid)
                  "ingest the annotation files and the images they were made from", st->result);
     }
     mr_coco_state_free(st);
+    return MR_OK;
 }
 
 /* ---- meta ----------------------------------------------------------------------------------------------------- */

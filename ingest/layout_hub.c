@@ -17,17 +17,16 @@
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
 /* A root is where the configs are: a file deeper than one folder (that is not "data") belongs to a root below. */
-static void hub_bid(const mr_tree *t, mr_bid *bid)
+static mr_status hub_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 {
     mr_hub_files files = {0};
     size_t named = 0, near = 0;
-    if (mr_hub_list(t, &files, NULL) == MR_OK) {
-        for (size_t i = 0; i < files.count; i++) {
-            const mr_hub_file *f = &files.items[i];
-            bool here = f->config.len == 0 || !memchr(f->config.text, '/', f->config.len);
-            near += here;
-            named += here && f->split.len;
-        }
+    mr_status status = mr_hub_list(t, &files, err);
+    for (size_t i = 0; status == MR_OK && i < files.count; i++) {
+        const mr_hub_file *f = &files.items[i];
+        bool here = f->config.len == 0 || !memchr(f->config.text, '/', f->config.len);
+        near += here;
+        named += here && f->split.len;
     }
     if (near) {
         mr_buf name = {0};
@@ -38,6 +37,7 @@ static void hub_bid(const mr_tree *t, mr_bid *bid)
         mr_buf_free(&name);
     }
     free(files.items);
+    return status;
 }
 
 /* ---- open ----------------------------------------------------------------------------------------------------- */

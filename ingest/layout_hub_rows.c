@@ -250,9 +250,10 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     }
     if (status == MR_OK)
         status = plan_labels(&b);
-    if (st->files.count) {
+    if (status == MR_OK && st->files.count) {
         mr_buf_clear(&b.scratch);
         mr_hub_config_name(&st->files.items[0], &b.scratch);
+        status = mr_buf_status(&b.scratch, err, "naming the configuration");
         snprintf(plan->variant_text, sizeof plan->variant_text, "%s", mr_buf_text(&b.scratch));
     }
     mr_hub_schema_free(&b.first);

@@ -63,16 +63,17 @@ static void bid_without_splits(const mr_tree *t, mr_bid *bid)
     snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train", count);
 }
 
-static void imagenette_bid(const mr_tree *t, mr_bid *bid)
+static mr_status imagenette_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 {
     mr_rf_marks marks;
+    (void)err;
     mr_rf_look(t, &marks);
     if (!marks.dirs.count) {
         bid_without_splits(t, bid);
-        return;
+        return MR_OK;
     }
     if (marks.kind || marks.valid || marks.readme || marks.names)
-        return;
+        return MR_OK;
     size_t most = 0, used = 0;
     char names[60] = "";
     for (size_t i = 0; i < marks.dirs.count; i++) {
@@ -83,12 +84,13 @@ static void imagenette_bid(const mr_tree *t, mr_bid *bid)
         most = count > most ? count : most;
     }
     if (!most)
-        return;
+        return MR_OK;
     const char *csv = mr_imagenette_csv(t);
     bool wnids = all_wnids(t, &marks.dirs);
     bid->score = 50 + (csv ? 40 : 0) + (wnids ? 5 : 0);
     snprintf(bid->why, sizeof bid->why, "%s with %zu folder%s of images%s%s%s", names, most, most == 1 ? "" : "s",
              wnids ? " named by WordNet id" : "", csv ? ", and " : "", csv ? csv : "");
+    return MR_OK;
 }
 
 static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)

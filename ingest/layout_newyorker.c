@@ -97,7 +97,7 @@ static bool has_images(const mr_tree *t)
 }
 
 /* Does the first row hold "contest_number"?  A row longer than the head is judged by its head. */
-static bool is_contest(const mr_tree *t, const mr_newyorker_config *c)
+static mr_status is_contest(const mr_tree *t, const mr_newyorker_config *c, bool *found, mr_error *err)
 {
     static const char key[] = "\"contest_number\"";
     size_t i = 0;
@@ -106,13 +106,14 @@ static bool is_contest(const mr_tree *t, const mr_newyorker_config *c)
     uint64_t size = mr_source_entry(t->source, c->files[i])->size;
     size_t len = size < 64 << 10 ? (size_t)size : 64 << 10;
     char *head = malloc(len + 1);
-    bool found = false;
-    if (head && mr_source_pread(t->source, c->files[i], head, len, 0, NULL) == MR_OK) {
+    mr_status status = head ? mr_source_pread(t->source, c->files[i], head, len, 0, err)
+                            : mr_fail_memory(err, "looking at rows");
+    if (status == MR_OK) {
         const char *end = memchr(head, '\n', len);
-        found = memmem(head, end ? (size_t)(end - head) : len, key, sizeof key - 1) != NULL;
+        *found = memmem(head, end ? (size_t)(end - head) : len, key, sizeof key - 1) != NULL;
     }
     free(head);
-    return found;
+    return status == MR_SYSTEM ? status : MR_OK;
 }
 
 static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
@@ -134,14 +135,17 @@ static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
     mr_buf_free(&names);
 }
 
-static void newyorker_bid(const mr_tree *t, mr_bid *bid)
+static mr_status newyorker_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 {
     configs list = {0};
-    bool images = has_images(t);
-    bool rows = list_configs(t, &list, NULL) == MR_OK && list.count && is_contest(t, &list.items[0]);
-    if (rows || images)
+    bool images = has_images(t), rows = false;
+    mr_status status = list_configs(t, &list, err);
+    if (status == MR_OK && list.count)
+        status = is_contest(t, &list.items[0], &rows, err);
+    if (status == MR_OK && (rows || images))
         bid_with(&list, rows, images, bid);
     free(list.items);
+    return status;
 }
 
 /* ---- meta ----------------------------------------------------------------------------------------------------- */

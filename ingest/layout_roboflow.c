@@ -52,15 +52,16 @@ static void refuse(const mr_rf_marks *m, mr_bid *bid)
     snprintf(bid->why, sizeof bid->why, "%s", m->seen);
 }
 
-static void roboflow_bid(const mr_tree *t, mr_bid *bid)
+static mr_status roboflow_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 {
     mr_rf_marks m;
+    (void)err;
     mr_rf_look(t, &m);
     if (m.kind == MR_RF_NONE)
-        return;
+        return MR_OK;
     if (m.kind == MR_RF_FOREIGN) {
         refuse(&m, bid);
-        return;
+        return MR_OK;
     }
     if (m.kind == MR_RF_FOLDER)
         bid->score = m.readme || m.names ? 70 + 15 * m.readme + 10 * m.names : 60;
@@ -68,6 +69,7 @@ static void roboflow_bid(const mr_tree *t, mr_bid *bid)
         bid->score = 90 + 5 * (m.readme || m.names);
     snprintf(bid->why, sizeof bid->why, "%s%s%s%s", m.seen, m.readme ? ", a Roboflow README" : "",
              m.names ? ", names with .rf." : "", m.valid ? ", a split folder named valid" : "");
+    return MR_OK;
 }
 
 /* ---- READMEs -------------------------------------------------------------------------------------------------- */

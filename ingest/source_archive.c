@@ -50,23 +50,16 @@ static mr_status open_spool(list *l, mr_error *err)
 {
     if (l->spool_holder != MR_NO_ENTRY)
         return MR_OK;
-    int fd;
-    if (l->spool >= 0) {
-        fd = dup(l->spool);
-    } else {
-        const char *dir = getenv("TMPDIR");
-        mr_buf path = {0};
-        mr_buf_printf(&path, "%s/millrace-spool-XXXXXX", dir && *dir ? dir : "/tmp");
-        mr_buf_text(&path);
-        fd = path.failed ? -1 : mkstemp((char *)path.data);
-        if (fd >= 0)
-            unlink((char *)path.data);
-        mr_buf_free(&path);
-    }
-    if (fd < 0)
-        return mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
-    mr_status status = list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
-                                   l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
+    int fd = -1;
+    mr_status status = MR_OK;
+    if (l->spool < 0)
+        status = mr_file_scratch(&fd, err);
+    else if ((fd = dup(l->spool)) < 0)
+        status = mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
+    if (status != MR_OK)
+        return status;
+    status = list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
+                         l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
     if (status != MR_OK)
         close(fd);
     return status;
@@ -230,9 +223,11 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
 {
     list *l = u->list;
     size_t len;
-    const char *path = list_prefixed(l, archive_input_name(e, &len), &len);
+    const char *path = archive_input_name(e, &len);
     mode_t type = archive_entry_filetype(e);
-    mr_status status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, l->options.max_ratio, u->name, err);
+    mr_status status = list_prefixed(l, &path, &len, err);
+    if (status == MR_OK)
+        status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, l->options.max_ratio, u->name, err);
     if (status == MR_OK && ++u->entries > list_max_entries(l))
         status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
                          list_max_entries(l));

@@ -31,16 +31,16 @@ typedef struct expansion {
     mr_progress *progress;
 } expansion;
 
-const char *list_prefixed(list *l, const char *path, size_t *len)
+mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err)
 {
-    if (!l->prefix || !path || *len == 0)
-        return path;
+    if (!l->prefix || !*path || *len == 0)
+        return MR_OK;
     mr_buf_clear(&l->prefixed);
     mr_buf_add_text(&l->prefixed, l->prefix);
-    mr_buf_add(&l->prefixed, path, *len);
-    const char *text = mr_buf_text(&l->prefixed);
-    *len = l->prefixed.failed ? 0 : l->prefixed.len;
-    return text;
+    mr_buf_add(&l->prefixed, *path, *len);
+    *path = mr_buf_text(&l->prefixed);
+    *len = l->prefixed.len;
+    return mr_buf_status(&l->prefixed, err, "naming entries");
 }
 
 /* ---- lists joined --------------------------------------------------------------------------------------------- */
@@ -132,14 +132,9 @@ static mr_status copy_out(const mr_source *s, uint32_t entry, int *out, mr_error
 {
     enum { CHUNK = 1 << 20 };
     const mr_entry *e = mr_source_entry(s, entry);
-    const char *dir = getenv("TMPDIR");
     char *bytes = malloc(CHUNK);
-    int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    mr_status status = MR_OK;
-    if (!bytes)
-        status = mr_fail_memory(err, e->path);
-    else if (fd < 0)
-        status = mr_fail_errno(err, errno, "%s: cannot make a file to copy %s to", dir && *dir ? dir : "/tmp", e->path);
+    int fd = -1;
+    mr_status status = bytes ? mr_file_scratch(&fd, err) : mr_fail_memory(err, e->path);
     for (uint64_t at = 0; status == MR_OK && at < e->size; at += CHUNK) {
         size_t len = e->size - at < CHUNK ? (size_t)(e->size - at) : CHUNK;
         status = mr_source_pread(s, entry, bytes, len, at, err);

@@ -73,8 +73,8 @@ mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_resolve(list *l, mr_error *err);
-/* The name with the list's prefix before it, lent until the next call; NULL and "" stay what they are. */
-const char *list_prefixed(list *l, const char *path, size_t *len);
+/* Puts the list's prefix before the name, which is lent until the next call then; NULL and "" stay what they are. */
+mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
 const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
 int list_compare(const char *a, size_t a_len, const char *b, size_t b_len);     /* bytewise, as memcmp() */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */

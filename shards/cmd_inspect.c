@@ -166,7 +166,7 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const cens
 
 /* ---- for people ----------------------------------------------------------------------------------------------- */
 
-static void print_splits(const mr_manifest *m)
+static mr_status print_splits(const mr_manifest *m, mr_error *err)
 {
     mr_table *t = mr_table_new(6);
     char samples[32], images[32], bytes[32], shards[32], files[32];
@@ -188,7 +188,7 @@ static void print_splits(const mr_manifest *m)
         mr_table_row(t, s ? s->name : "all", mr_text_count(row[0], samples), mr_text_count(row[1], images),
                      mr_text_bytes(row[2], bytes), mr_text_count(row[3], shards), mr_text_bytes(row[4], files));
     }
-    mr_table_print(t, stdout);
+    return mr_table_print(t, stdout, err);
 }
 
 static void print_classes(const mr_manifest *m)
@@ -239,10 +239,8 @@ static void print_all_classes(const mr_manifest *m)
 /* In `width` columns or more. */
 static void print_class(const char *name, int width)
 {
-    mr_buf shown = {0};
-    mr_text_show(&shown, name, strlen(name));
-    printf("%-*s", width, mr_buf_text(&shown));
-    mr_buf_free(&shown);
+    size_t printed = mr_term_text(stdout, name);
+    printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
 /* A column a split shows what is missing where. */
@@ -302,8 +300,8 @@ static void print_seeks(const cmd_seek_found *found)
     mr_buf_free(&words);
 }
 
-static void print_human(const request *q, const mr_manifest *m, const char *digest, const census *c,
-                        const cmd_seek_found *found)
+static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const census *c,
+                             const cmd_seek_found *found, mr_error *err)
 {
     bool variant = m->variant && *m->variant;
     printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN));
@@ -311,7 +309,9 @@ static void print_human(const request *q, const mr_manifest *m, const char *dige
     printf("%s", variant ? " (" : "");
     mr_term_text(stdout, variant ? m->variant : "");
     printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT_VERSION);
-    print_splits(m);
+    mr_status status = print_splits(m, err);
+    if (status != MR_OK)
+        return status;
     if (c->counts && has_labels(m, c))
         print_census(m, c);
     else if (c->counts)
@@ -327,6 +327,7 @@ static void print_human(const request *q, const mr_manifest *m, const char *dige
     print_options(m);
     print_seeks(found);
     printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
+    return MR_OK;
 }
 
 int cmd_inspect(int argc, char **argv)
@@ -350,7 +351,7 @@ int cmd_inspect(int argc, char **argv)
         if (q.json)
             status = print_json(m, hex, &c, &found, &err);
         else
-            print_human(&q, m, hex, &c, &found);
+            status = print_human(&q, m, hex, &c, &found, &err);
     }
     if (status != MR_OK)
         mr_term_error(&err);

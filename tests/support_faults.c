@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hash.h"
+
 enum { MAX_WORDS = 90 };
 
 bool faulty_sanitized(void)
@@ -28,11 +30,20 @@ static char *beside_millrace(const char *name)
     return found;
 }
 
+static void expect_empty(const char *tmp, const faulty *f, const char *words)
+{
+    char *left = support_list(tmp);
+    if (*left)
+        fail_msg("%s with %s left in TMPDIR: %s", words, f->fault ? f->fault : "no fault", left);
+    free(left);
+}
+
 support_result faulty_run(const faulty *f, const char *words)
 {
-    const char *argv[MAX_WORDS + 16] = {"env"};
-    size_t n = 1;
+    const char *argv[MAX_WORDS + 20];
+    size_t n = 0;
     char *tmp = support_path("%s.tmp", f->directory), *report = support_path("%s.report", f->directory);
+    char *mpi = support_path("%s.mpi", f->directory), *delay = support_path("%.6f", f->delay);
     char *program = f->libraries ? support_path("%s", support_millrace_path()) : beside_millrace("millrace_faults");
     char *preload = f->libraries ? beside_millrace("millrace_faults.so") : NULL, *copy = support_path("%s", words);
     char *set[] = {
@@ -43,36 +54,57 @@ support_result faulty_run(const faulty *f, const char *words)
     const bool wanted[] = {true, true, f->fault != NULL, f->log != NULL, f->libraries};
     unlink(report);
     mkdir(tmp, 0700);
+    mkdir(mpi, 0700);
+    const char *const killer[] = {"timeout", "-s", "KILL", delay};
+    for (size_t i = 0; i < 4 && f->delay > 0; i++)
+        argv[n++] = killer[i];
+    argv[n++] = "env";              /* the last before the program: only that is preloaded */
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         if (wanted[i])
             argv[n++] = set[i];
     /* A status of its own for what the sanitizers find, and their malloc may fail as others do. */
     argv[n++] = "ASAN_OPTIONS=exitcode=99:allocator_may_return_null=1";
     argv[n++] = "UBSAN_OPTIONS=exitcode=99";
-    char *delay = support_path("%.6f", f->delay);
-    const char *const killer[] = {"timeout", "-s", "KILL", delay};
-    for (size_t i = 0; i < 4 && f->delay > 0; i++)
-        argv[n++] = killer[i];
     argv[n++] = program;
     char *rest = copy;
-    for (char *word; (word = strsep(&rest, " ")) && n < MAX_WORDS;)
+    for (char *word; (word = strsep(&rest, " ")) && n < MAX_WORDS + 19;)
         if (*word)
             argv[n++] = word;
+    argv[n] = NULL;
+    /* OpenMPI leaves its own files where it is killed: away from those of the program. */
+    setenv("OMPI_MCA_orte_tmpdir_base", mpi, 1);
+    setenv("OMPI_MCA_btl_vader_backing_directory", mpi, 1);
     support_limits limits = {.directory = f->directory, .seconds = 60};
     support_result r = f->ranks ? support_mpirun_in(f->ranks, argv, &limits) : support_run(argv, &limits);
-    char *left = f->ranks ? NULL : support_list(tmp);       /* mpirun keeps its session there and removes it later */
-    if (left && *left)
-        fail_msg("%s with %s left in TMPDIR: %s", words, f->fault ? f->fault : "no fault", left);
-    free(left);
+    expect_empty(tmp, f, words);
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         free(set[i]);
     free(tmp);
     free(report);
+    free(mpi);
     free(delay);
     free(program);
     free(preload);
     free(copy);
     return r;
+}
+
+uint64_t faulty_hash(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return 0;
+    if (S_ISDIR(st.st_mode)) {
+        char *report = support_path("%s/report.json", path);
+        unlink(report);
+        free(report);
+        return support_tree_hash(path);
+    }
+    size_t len;
+    uint8_t *bytes = support_read(path, &len);
+    uint64_t hash = mr_hash64(bytes, len);
+    free(bytes);
+    return hash;
 }
 
 static char *read_report(const char *directory)
@@ -86,13 +118,15 @@ static char *read_report(const char *directory)
 unsigned long faulty_calls(const char *directory, const char *class)
 {
     char *text = read_report(directory), *rest = text, *line;
-    unsigned long calls = 0;
+    unsigned long most = 0;
     size_t len = strlen(class);
     while ((line = strsep(&rest, "\n")))
-        if (strncmp(line, class, len) == 0 && line[len] == ' ')
-            calls = strtoul(line + len, NULL, 10);
+        if (strncmp(line, class, len) == 0 && line[len] == ' ') {
+            unsigned long calls = strtoul(line + len, NULL, 10);
+            most = calls > most ? calls : most;
+        }
     free(text);
-    return calls;
+    return most;
 }
 
 bool faulty_fired(const char *directory)

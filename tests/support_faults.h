@@ -1,12 +1,13 @@
 /* support_faults.h - millrace run with calls that fail, kill, or are written down (faults/faults.h says how).
- * Invariant: a run gets its own empty TMPDIR, and the helper fails the test if anything is left in it. */
+ * Invariant: a run gets its own empty TMPDIR, and the helper fails the test if anything is left in it; what OpenMPI
+ * leaves when it is killed lies in a folder of its own, neither there nor in /dev/shm. */
 #ifndef MR_SUPPORT_FAULTS_H
 #define MR_SUPPORT_FAULTS_H
 
 #include "support.h"
 
 typedef struct faulty {
-    const char *directory;          /* to run in; beside it "DIRECTORY.tmp" and "DIRECTORY.report" are made */
+    const char *directory;          /* to run in; beside it DIRECTORY.tmp, .mpi and .report are made */
     const char *fault;              /* MILLRACE_FAULT, NULL: none */
     const char *log;                /* MILLRACE_FAULT_LOG, NULL: none */
     bool libraries;                 /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
@@ -17,11 +18,16 @@ typedef struct faulty {
 /* Runs millrace with these words (split at blanks). */
 support_result faulty_run(const faulty *f, const char *words);
 
-/* What the last run in this directory counted of a class; faulty_fired(): whether the fault came about. */
+/* What the last run in this directory counted of a class, of ranks the one with most; faulty_fired(): whether the fault
+ * came about. */
 unsigned long faulty_calls(const char *directory, const char *class);
 bool faulty_fired(const char *directory);
 /* Whether the call that failed was made by this library. */
 bool faulty_was_of(const char *directory, const char *library);
+
+/* Of a file's bytes or a folder's names and bytes; removes its report.json first, which may name the kind of source.
+ * 0: absent. */
+uint64_t faulty_hash(const char *path);
 
 /* A shell's command in a directory; expects success. */
 void support_shell(const char *directory, const char *command);

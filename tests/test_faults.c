@@ -3,48 +3,57 @@
  * never between; the next run succeeds and leaves no stray name; with sanitizers: nothing leaks.
  *
  * ctest takes a few n of each class by chance; MILLRACE_FAULTS=all (scripts/faults) takes all of them, but only every
- * MILLRACE_FAULTS_STRIDE-th allocation. */
-#include <errno.h>
+ * MILLRACE_FAULTS_STRIDE-th allocation, and of any other call that a command makes more than 1000 times. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
 #include "support_archive.h"
 #include "support_faults.h"
-
-typedef enum product { NOTHING, DATASET, TREE, MODEL } product;
+#include "support_hub.h"
+#include "support_steps.h"
 
 typedef struct scene {
     const char *name;
     const char *prepare;            /* shell, in the empty run folder */
     const char *command;
     const char *force;              /* what the rerun needs in addition if the target is there already */
-    product kind;                   /* of "out" */
-    bool says;                      /* standard output is always the same */
+    const char *target;             /* the file or folder that it writes, NULL: none */
+    bool model;                     /* the target holds checkpoints */
 } scene;
 
 #define CUT " --quiet --jobs 2 --shard-size 20KiB"
 #define VIT " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --batch 8"
 #define TRAIN " --threads 2 --eval-every 1 --quiet --output out"
+#define PAIRS " --model bridgetower --tokenizer ../tok.json --image-size 32 --patch 16 --hidden 64 --layers 2" \
+    " --heads 1 --mlp 64 --cross-layers 1 --embed 16 --max-text 16 --dropout 0 --batch 8"
+#define WORDS " --text-column image_description --size 300 --quiet"
 
 static const scene scenes[] = {
-    {"ingest", NULL, "ingest ../source out" CUT, " --force", DATASET, false},
-    {"ingest-archive", NULL, "ingest ../source.tar.gz out" CUT, " --force", DATASET, false},
-    {"ingest-zip", NULL, "ingest ../source.zip a/b/out --quiet --jobs 1", " --force", NOTHING, false},
-    {"ingest-force", "cp -r ../older out", "ingest ../source out --force" CUT, "", DATASET, false},
-    {"verify", NULL, "verify ../data --deep --decode --json", "", NOTHING, false},
-    {"replay", NULL, "replay ../data --global-batch 4 --quiet --json", "", NOTHING, false},
-    {"reindex", "cp -r ../data out && rm out/train-00000.idx", "reindex out", "", DATASET, false},
-    {"seek", "cp -r ../data out && rm out/train-00000.seek", "seek out --threads 1", "", DATASET, false},
-    {"export", NULL, "export ../data out --quiet", " --force", TREE, false},
-    {"export-tar", NULL, "export ../data out.tar --to tar --quiet", " --force", NOTHING, false},
-    {"inspect", NULL, "inspect ../data --json", "", NOTHING, true},
-    {"train", NULL, "train ../data --steps 1" VIT TRAIN, "", MODEL, false},
-    {"resume", "cp -r ../model out", "train ../data --resume --batch 8" TRAIN, "", MODEL, false},
-    {"eval", NULL, "eval ../data ../model --threads 2 --json", "", NOTHING, false},
-    {"predict", NULL, "predict ../data ../model --threads 2", "", NOTHING, true},
+    {"ingest", NULL, "ingest ../source out" CUT, " --force", "out", false},
+    {"ingest-archive", NULL, "ingest ../source.tar.gz out" CUT, " --force", "out", false},
+    {"ingest-zip", NULL, "ingest ../source.zip a/b/out --quiet --jobs 1", " --force", "a/b/out", false},
+    {"ingest-force", "cp -r ../older out", "ingest ../source out --force" CUT, "", "out", false},
+    {"ingest-coco", NULL, "ingest ../coco out" CUT, " --force", "out", false},
+    {"ingest-newyorker", NULL, "ingest ../cartoons out" CUT, " --force", "out", false},
+    {"ingest-hub", NULL, "ingest ../hub out" CUT, " --force", "out", false},
+    {"dry-run", NULL, "ingest ../source.tar.gz out --dry-run", "", NULL, false},
+    {"verify", NULL, "verify ../data --deep --decode --json", "", NULL, false},
+    {"replay", NULL, "replay ../data --global-batch 4 --quiet --json", "", NULL, false},
+    {"replay-pixels", NULL, "replay ../data --global-batch 4 --size 16 --threads 2", "", NULL, false},
+    {"reindex", "cp -r ../data out && rm out/train-00000.idx", "reindex out --quiet", "", "out", false},
+    {"seek", "cp -r ../data out && rm out/train-00000.seek", "seek out --threads 1", "", "out", false},
+    {"export", NULL, "export ../data out --quiet", " --force", "out", false},
+    {"export-tar", NULL, "export ../data out.tar --to tar --quiet", " --force", "out.tar", false},
+    {"inspect", NULL, "inspect ../data --json", "", NULL, false},
+    {"tokenizer", NULL, "tokenizer ../pairs --output out.json" WORDS, " --force", "out.json", false},
+    {"train", NULL, "train ../data --steps 1" VIT TRAIN, "", "out", true},
+    {"resume", "cp -r ../model out", "train ../data --resume --batch 8" TRAIN, "", "out", true},
+    {"train-pairs", NULL, "train ../pairs --steps 1" PAIRS TRAIN, "", "out", true},
+    {"eval", NULL, "eval ../data ../model --threads 2 --json", "", NULL, false},
+    {"predict", NULL, "predict ../data ../model --threads 2", "", NULL, false},
+    {"embeddings", NULL, "predict ../pairs ../words --threads 2 --embeddings out.npz", "", "out.npz", false},
 };
 
 typedef struct fault_kind {
@@ -91,14 +100,22 @@ static int set_up(void **state)
         "set -e; m=%s; $m sample source --layout imagenette --images 12 --size 32:40 --quiet; "
         "$m sample elder --layout imagenette --images 11 --seed 2 --size 32:40 --quiet; "
         "$m ingest source data --quiet --shard-size 20KiB; $m ingest elder older --quiet; "
-        "mkdir run; cd run; $m train ../data --steps 2 --stop-after 1" VIT TRAIN
-        "; mv out ../model; cd ..; rmdir run; tar -czf source.tar.gz source",
+        "$m sample coco --layout coco --images 10 --size 32 --quiet; "
+        "$m sample cartoons --layout newyorker --simple --images 10 --size 32 --quiet; "
+        "$m ingest cartoons pairs --quiet; $m tokenizer pairs --output tok.json" WORDS "; "
+        "mkdir run; cd run; $m train ../data --steps 2 --stop-after 1" VIT TRAIN "; mv out ../model; "
+        "$m train ../pairs --steps 1" PAIRS TRAIN "; mv out ../words; cd ..; rmdir run; tar -czf source.tar.gz source",
         millrace);
     support_shell(t.base, made);
+    char *hub = support_path("%s/hub", t.base), *reader = support_path("%s/reader", t.base);
+    support_hub_rows(hub, "data/train-00000-of-00001.parquet", 6, 2, 8);
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
     char *zip = support_path("%s/source.zip", t.base), *source = support_path("%s/source", t.base);
     support_archive_tree(zip, "zip-deflate", source, false);
     free(zip);
     free(source);
+    free(hub);
+    free(reader);
     free(made);
     free(millrace);
     return 0;
@@ -116,8 +133,8 @@ static int tear_down(void **state)
 
 typedef struct expected {
     char *list;                     /* names in the run folder */
-    char *out;                      /* standard output */
-    uint64_t before, after;         /* of the target; before 0: absent */
+    char *out;                      /* standard output, without times */
+    uint64_t before, after;         /* of the target: its hash, or the newest update; 0: absent */
 } expected;
 
 static void fresh(const scene *s)
@@ -127,18 +144,32 @@ static void fresh(const scene *s)
     free(command);
 }
 
-/* 0: absent. */
-static uint64_t target_hash(const scene *s)
+static uint64_t target_is(const scene *s, const char **wrong)
 {
-    char *out = support_path("%s/out", t.run), *report = support_path("%s/report.json", out);
-    uint64_t hash = 0;
-    if (support_exists(out))        /* the report goes when it is asked the first time */
-        hash = s->kind != DATASET && s->kind != TREE ? 1
-               : support_exists(report)              ? support_dataset_hash(out)
-                                                     : support_tree_hash(out);
-    free(report);
-    free(out);
-    return hash;
+    static char why[STEPS_WHY];
+    if (!s->target)
+        return 0;
+    char *path = support_path("%s/%s", t.run, s->target), *whole = support_path("%s/whole", t.base);
+    uint64_t is = 0;
+    if (!s->model)
+        is = faulty_hash(path);
+    else if (!steps_good(path, whole, &is, why))
+        *wrong = why;
+    free(whole);
+    free(path);
+    return is;
+}
+
+/* What was said, without the lines that tell how long it took; heap. */
+static char *without_times(const char *text)
+{
+    char *copy = support_path("%s", text), *kept = support_path("%s", text), *rest = copy, *line;
+    size_t len = 0;
+    while ((line = strsep(&rest, "\n")))
+        if (!strstr(line, "\"seconds\"") && !strstr(line, " ms "))
+            len += (size_t)sprintf(kept + len, "%s%s", line, rest ? "\n" : "");
+    free(copy);
+    return kept;
 }
 
 static void complain(const scene *s, const char *fault, bool libraries, const support_result *r, const char *what)
@@ -158,28 +189,24 @@ static bool names_cause(const char *text, const char *causes)
     return named;
 }
 
-static const char *target_is_mixed(const scene *s, const expected *e)
+/* Every checkpoint that can be seen is whole, and that of its update; the one that was there before still is. */
+static const char *target_is_wrong(const scene *s, const expected *e, bool done)
 {
-    uint64_t hash = target_hash(s);
-    return hash != e->before && hash != e->after ? "the target is neither absent, old nor new" : NULL;
+    const char *wrong = NULL;
+    uint64_t is = target_is(s, &wrong);
+    if (wrong)
+        return wrong;
+    if (done && is != e->after)
+        return "exit 0, but the target is not what it should be";
+    return is != e->before && is != e->after ? "the target is neither absent, old nor new" : NULL;
 }
 
-/* Every checkpoint that can be seen reads back whole; the one that was there before still is. */
-static const char *model_wrong(const scene *s, bool done)
+static bool says_other(const support_result *r, const expected *e)
 {
-    static char why[2048];
-    char *out = support_path("%s/out", t.run), *found = NULL;
-    mr_checkpoint c = {0};
-    mr_error err;
-    mr_status status = mr_checkpoint_read(out, false, true, &c, &found, &err);
-    uint64_t least = done ? s->prepare ? 2 : 1 : s->prepare ? 1 : 0;
-    bool none = status == MR_MISUSE || !support_exists(out);
-    snprintf(why, sizeof why, "checkpoint: %s", status == MR_OK ? "an older one than was promised" : err.text);
-    bool wrong = none ? least > 0 : status != MR_OK || c.update < least;
-    mr_checkpoint_release(&c);
-    free(found);
-    free(out);
-    return wrong ? why : NULL;
+    char *said = without_times(r->out);
+    bool other = strcmp(said, e->out) != 0;
+    free(said);
+    return other;
 }
 
 /* libarchive 3.6 ends the program, or loses its way, when memory that itself asks for is out: as if by a kill, and then
@@ -193,7 +220,7 @@ static const char *what_is_wrong(const scene *s, const fault_kind *k, const supp
 {
     bool fired = faulty_fired(t.run);
     if (gave_up(r) && !r->timed_out)
-        return s->kind == MODEL ? model_wrong(s, false) : target_is_mixed(s, e);
+        return target_is_wrong(s, e, false);
     if (r->timed_out || r->signal)
         return "ended by a signal or never";
     if (r->status != 0 && r->status != 3)
@@ -204,22 +231,17 @@ static const char *what_is_wrong(const scene *s, const fault_kind *k, const supp
         return "no message";
     if (r->status != 0 && !names_cause(r->err, k->cause))
         return "the message does not name the cause";
-    if (r->status == 0 && s->says && strcmp(r->out, e->out) != 0)
+    if (r->status == 0 && says_other(r, e))
         return "exit 0, but other words than without the fault";
-    if (s->kind == MODEL)
-        return model_wrong(s, r->status == 0);
-    if (r->status == 0 && target_hash(s) != e->after)
-        return "exit 0, but the target is not what it should be";
-    return target_is_mixed(s, e);
+    return target_is_wrong(s, e, r->status == 0);
 }
 
 static void run_again(const scene *s, const char *fault, bool libraries, const expected *e, bool may_leave)
 {
-    uint64_t hash = target_hash(s);
-    char *nested = support_path("%s/a/b/out", t.run), *tar = support_path("%s/out.tar", t.run);
-    bool there = hash || support_exists(nested) || support_exists(tar);
-    char *command = support_path("%s%s", s->command, there ? s->force : "");
-    if (s->kind == MODEL && hash && !s->prepare && !model_wrong(s, true))
+    const char *wrong = NULL;
+    uint64_t is = target_is(s, &wrong);
+    char *command = support_path("%s%s", s->command, is ? s->force : "");
+    if (s->model && is == e->after && !s->prepare)
         command[0] = '\0';          /* a finished run; another one goes to another place */
     support_result r = {0};
     if (*command)
@@ -227,15 +249,13 @@ static void run_again(const scene *s, const char *fault, bool libraries, const e
     char *list = support_list(t.run);
     if (r.status != 0)
         complain(s, fault, libraries, &r, "the run after it fails");
-    else if (s->kind == MODEL ? faulty_stray(list) != NULL : !may_leave && strcmp(list, e->list) != 0)
+    else if (s->model ? faulty_stray(list) != NULL : !may_leave && strcmp(list, e->list) != 0)
         complain(s, fault, libraries, &(support_result){.err = list}, "the run after it leaves other names");
-    else if (s->kind != MODEL && target_hash(s) != e->after)
-        complain(s, fault, libraries, &r, "the run after it leaves other bytes");
+    else if ((wrong = target_is_wrong(s, e, true)))
+        complain(s, fault, libraries, &r, wrong);
     support_result_free(&r);
     free(list);
     free(command);
-    free(nested);
-    free(tar);
 }
 
 static void try(const scene *s, const fault_kind *k, unsigned long n, bool libraries, const expected *e)
@@ -259,7 +279,7 @@ static void try(const scene *s, const fault_kind *k, unsigned long n, bool libra
 
 static void try_kind(const scene *s, const fault_kind *k, unsigned long calls, bool libraries, const expected *e)
 {
-    unsigned long step = strcmp(k->class, "memory") == 0 ? t.stride : 1;
+    unsigned long step = strcmp(k->class, "memory") == 0 || calls > 1000 ? t.stride : 1;
     if (!t.all) {
         /* Half of the kinds where a run takes four times as long. */
         if (faulty_sanitized() && mr_random_below(&t.chance, 2))
@@ -272,34 +292,43 @@ static void try_kind(const scene *s, const fault_kind *k, unsigned long calls, b
         try(s, k, n, libraries, e);
 }
 
-static void try_scene(const scene *s)
+/* What the command does without a fault, and how many calls of each kind. */
+static expected look(const scene *s, bool libraries, unsigned long calls[])
 {
     expected e = {0};
+    const char *wrong = NULL;
+    fresh(s);
+    support_shell(t.base, "rm -rf whole && if [ -d run/out ]; then cp -r run/out whole; fi");
+    e.before = target_is(s, &wrong);
+    support_result r = faulty_run(&(faulty){.directory = t.run, .libraries = libraries}, s->command);
+    support_assert_status(&r, 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        calls[i] = faulty_calls(t.run, kinds[i].class);
+    if (s->model)
+        support_shell(t.base, "rm -rf whole && cp -r run/out whole");
+    e.list = support_list(t.run);
+    e.after = target_is(s, &wrong);
+    e.out = without_times(r.out);
+    assert_true(!wrong && (e.after != 0) == (s->target != NULL));
+    support_result_free(&r);
+    return e;
+}
+
+static void try_scene(const scene *s)
+{
     size_t tries = t.tries, harmless = t.harmless, failures = t.failures;
     for (int libraries = 0; libraries < (faulty_sanitized() ? 1 : 2); libraries++) {
         unsigned long calls[sizeof kinds / sizeof *kinds];
-        fresh(s);
-        e.before = target_hash(s);
-        support_result r = faulty_run(&(faulty){.directory = t.run, .libraries = libraries}, s->command);
-        support_assert_status(&r, 0);
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            calls[i] = faulty_calls(t.run, kinds[i].class);
-        free(e.list);
-        free(e.out);
-        e.list = support_list(t.run);
-        e.after = target_hash(s);
-        e.out = r.out;
-        r.out = NULL;
-        support_result_free(&r);
+        expected e = look(s, libraries, calls);
         /* The libraries' calls are seen beside our own: only allocations are tried both ways. */
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (faulty_sanitized() || libraries || strcmp(kinds[i].class, "memory") == 0)
                 try_kind(s, &kinds[i], calls[i], libraries, &e);
+        free(e.list);
+        free(e.out);
     }
     print_message("%-16s %6zu tried, %5zu harmless, %zu wrong\n", s->name, t.tries - tries, t.harmless - harmless,
                   t.failures - failures);
-    free(e.list);
-    free(e.out);
 }
 
 static void test_every_call_may_fail(void **state)

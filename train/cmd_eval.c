@@ -63,7 +63,7 @@ static json_t *recall_json(const mr_recall *r)
     return doc;
 }
 
-static void print_recall(const mr_trained *t, const char *split, const mr_evaluation *r)
+static mr_status print_recall(const mr_trained *t, const char *split, const mr_evaluation *r, mr_error *err)
 {
     char number[40], cell[2][MR_RECALLS][16];
     printf("%s, %s: %s pairs, loss %.5f in batches of %zu\n", t->path, split, mr_text_count(r->samples, number), r->loss,
@@ -76,7 +76,7 @@ static void print_recall(const mr_trained *t, const char *split, const mr_evalua
             snprintf(cell[way][k], sizeof cell[way][k], "%.4f", share[k]);
         mr_table_row(table, way ? "pictures find words" : "words find pictures", cell[way][0], cell[way][1], cell[way][2]);
     }
-    mr_table_print(table, stdout);
+    return mr_table_print(table, stdout, err);
 }
 
 static mr_status print(const request *q, const mr_trained *t, const mr_evaluation *r, mr_error *err)
@@ -96,10 +96,8 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
         return status;
     }
     char number[40];
-    if (pairs) {
-        print_recall(t, split, r);
-        return MR_OK;
-    }
+    if (pairs)
+        return print_recall(t, split, r, err);
     printf("%s, %s of %s: accuracy %s%.5f%s (%llu of %s), loss %.5f\n", t->path, split, q->trained.dataset,
            mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), (ull)r->right,
            mr_text_count(r->samples, number), r->loss);

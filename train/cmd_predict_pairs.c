@@ -156,8 +156,9 @@ static mr_status write_embeddings(const mr_gallery *g, const char *path, mr_erro
     char *temp = NULL;
     mr_npz_writer *npz = NULL;
     mr_error why;
-    if (asprintf(&temp, "%s.tmp-%ld", path, (long)getpid()) < 0)
+    if (asprintf(&temp, "%s.tmp", path) < 0)
         return mr_fail_memory(err, "writing embeddings");
+    unlink(temp);                   /* of a run that was killed */
     int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     mr_status status = fd < 0 ? mr_fail_errno(err, errno, "%s: cannot create", temp) : MR_OK;
     if (status == MR_OK)

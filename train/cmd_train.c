@@ -95,7 +95,7 @@ static void shape_text(const mr_model_config *m, char *text, size_t size)
         snprintf(text + n, size - (size_t)n, "%u classes", m->classes);
 }
 
-static void print_plan(const mr_trainer *t)
+static mr_status print_plan(const mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     char shape[200], number[40], flops[60], update[60], bytes[5][32], steps[60];
@@ -122,7 +122,7 @@ static void print_plan(const mr_trainer *t)
     mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
     mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
     mr_table_row(table, "memory of a rank", mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
-    mr_table_print(table, stdout);
+    return mr_table_print(table, stdout, err);
 }
 
 static void print_start(mr_trainer *t)
@@ -147,11 +147,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
     mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
-    if (status == MR_OK && settings->plan) {
-        if (speaks)
-            print_plan(t);
-        return MR_OK;
-    }
+    if (status == MR_OK && settings->plan)
+        return speaks ? print_plan(t, err) : MR_OK;
     if (status == MR_OK)
         status = mr_trainer_open(t, err);
     if (status == MR_OK && speaks && !settings->quiet)

@@ -76,6 +76,9 @@ __attribute__((constructor)) static void begin(void)
         _exit(99);
     }
     plan.trace = getenv("MILLRACE_FAULT_TRACE") != NULL;
+#ifdef FAULTS_PRELOAD
+    unsetenv("LD_PRELOAD");         /* a program that this one starts is none of ours */
+#endif
     if (text)
         backtrace((void *[1]){0}, 1);           /* loads what it needs while calls still work */
     log_wanted();
