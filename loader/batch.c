@@ -46,14 +46,14 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
     /* Only the first in order is told when a bad sample fails the batch. */
     if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
         if (slot < b->bad[0].slot)
-            b->bad[0] = (mr_bad_slot){slot, *why};
+            b->bad[0] = (mr_bad_slot){slot, b->facts[slot].sample, *why};
         return MR_OK;
     }
     if (!MR_GROW(b->bad, b->bad_count, b->bad_room))
         return mr_fail_memory(err, "noting a bad sample");
     for (; at > 0 && b->bad[at - 1].slot > slot; at--)
         b->bad[at] = b->bad[at - 1];
-    b->bad[at] = (mr_bad_slot){slot, *why};
+    b->bad[at] = (mr_bad_slot){slot, b->facts[slot].sample, *why};
     b->bad_count++;
     return MR_OK;
 }
@@ -261,4 +261,9 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *er
     b->lent.replaced = b->bad_count;
     b->lent.data = b->data.data;
     return MR_OK;
+}
+
+const mr_bad_slot *mr_batch_bad(const mr_batch *batch)
+{
+    return ((const mr_loading *)batch)->bad;
 }

@@ -11,6 +11,7 @@
 #ifndef MR_LOADER_BATCH_H
 #define MR_LOADER_BATCH_H
 
+#include "loader.h"
 #include "work.h"
 
 enum { MR_SLAB_ALIGN = 64 };
@@ -20,11 +21,6 @@ typedef struct mr_part {            /* a slot while it is being loaded */
     uint64_t meta_at;
     bool bad;
 } mr_part;
-
-typedef struct mr_bad_slot {
-    uint64_t slot;
-    mr_error error;
-} mr_bad_slot;
 
 typedef struct mr_loading {
     mr_batch lent;                  /* first: the caller's pointer is ours */

@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
     MR_PLAN_OPTIONS,
     MR_TRANSFORM_OPTIONS(4),
     {.doc = "What is printed:", .group = 5},
-    {"list", OPT_LIST, NULL, 0, "Name each sample: number, source path, crop box, mirrored or not", 5},
+    {"list", OPT_LIST, NULL, 0, "Name each sample: number, source path, crop box, mirrored or not; in whose place", 5},
     {"on-bad", OPT_ON_BAD, "HOW", 0, "A damaged sample: fail (default), replace (by the next good one of the order) or "
      "mask (zeros, weight 0)", 5},
     {"max-bad", OPT_MAX_BAD, "N", 0, "Fail after N damaged samples a rank all the same", 5},
@@ -88,19 +88,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
 
-static void describe_json(request *q, const mr_sample_facts *f, mr_buf *out)
+static void describe_json(request *q, const mr_sample_facts *f, const mr_bad_slot *bad, mr_buf *out)
 {
     mr_buf_printf(out, "  {\"sample\":%llu,\"source\":", (ull)f->sample);
     if (f->meta)
         mr_json_add_shown(out, (const char *)q->source.data, q->source.len);
     else
         mr_buf_add_text(out, "null");
-    mr_buf_printf(out, ",\"left\":%u,\"top\":%u,\"width\":%u,\"height\":%u,\"flip\":%s,\"label\":%d,\"weight\":%g},\n",
+    mr_buf_printf(out, ",\"left\":%u,\"top\":%u,\"width\":%u,\"height\":%u,\"flip\":%s,\"label\":%d,\"weight\":%g",
                   f->left, f->top, f->crop_width, f->crop_height, f->flip ? "true" : "false", (int)f->label,
                   (double)f->weight);
+    if (bad)
+        mr_buf_printf(out, ",\"damaged\":%llu", (ull)bad->sample);
+    mr_buf_add_text(out, "},\n");
 }
 
-static void describe_human(request *q, const mr_sample_facts *f, mr_buf *out)
+static void describe_human(request *q, const mr_sample_facts *f, const mr_bad_slot *bad, mr_buf *out)
 {
     mr_buf_printf(out, "  %8llu  %5u x %-5u at %u,%u%s  ", (ull)f->sample, f->crop_width, f->crop_height, f->left,
                   f->top, f->flip ? " mirrored" : "");
@@ -108,10 +111,12 @@ static void describe_human(request *q, const mr_sample_facts *f, mr_buf *out)
         mr_text_show(out, (const char *)q->source.data, q->source.len);
     else
         mr_buf_add_text(out, "damaged: masked");
+    if (bad && f->meta)
+        mr_buf_printf(out, "  (in place of %llu, damaged)", (ull)bad->sample);
     mr_buf_add_text(out, f->meta && f->weight <= 0 ? "  (repeated, weight 0)\n" : "\n");
 }
 
-static mr_status describe(void *ctx, const mr_sample_facts *f, mr_buf *out, mr_error *err)
+static mr_status describe(void *ctx, const mr_sample_facts *f, const mr_bad_slot *bad, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
     mr_meta_facts facts;
@@ -120,7 +125,7 @@ static mr_status describe(void *ctx, const mr_sample_facts *f, mr_buf *out, mr_e
     mr_status status = f->meta ? mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err) : MR_OK;
     if (status != MR_OK)
         return status;
-    (q->json ? describe_json : describe_human)(q, f, out);
+    (q->json ? describe_json : describe_human)(q, f, bad, out);
     return mr_buf_status(out, err, "listing samples");
 }
 
@@ -154,6 +159,18 @@ static mr_status print(void *ctx, const mr_replay_batch *b, mr_error *err)
     return mr_term_flush(err);
 }
 
+static mr_status print_end(const request *q, const mr_dataset *ds, const mr_damage *damage, mr_error *err)
+{
+    mr_buf text = {0};
+    if (q->json)
+        printf("],\"damaged\":%zu}\n", damage->count);
+    mr_status status = mr_damage_text(damage, ds, q->plan.split, &text, err);
+    if (status == MR_OK && text.len)
+        mr_term_warn(mr_buf_text(&text));
+    mr_buf_free(&text);
+    return status;
+}
+
 static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
 {
     const mr_plan_request *p = &q->plan;
@@ -179,12 +196,16 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
         .ctx = q,
     };
     r.options.start = (mr_cursor){p->epoch, mr_schedule_position(&schedule, r.first)};
-    status = mr_replay_run(&r, ds, ranks, err);
-    if (q->json && mr_ranks_rank(ranks) == 0 && (status == MR_OK || q->printed)) {
-        if (q->printed == 0)
-            begin_json(q);
+    mr_damage damage = {0};
+    status = mr_replay_run(&r, ds, ranks, &damage, err);
+    bool speaks = mr_ranks_rank(ranks) == 0;
+    if (q->json && speaks && status == MR_OK && q->printed == 0)
+        begin_json(q);
+    if (speaks && status == MR_OK)
+        status = print_end(q, ds, &damage, err);
+    else if (speaks && q->json && q->printed)
         printf("]}\n");
-    }
+    mr_damage_release(&damage);
     return status;
 }
 

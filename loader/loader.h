@@ -15,4 +15,11 @@ typedef struct mr_loader_spent {
 } mr_loader_spent;
 mr_loader_spent mr_loader_time(const mr_loader *l);
 
+/* What was bad in a lent batch: batch->replaced of them, in the order of their slots. */
+typedef struct mr_bad_slot {
+    uint64_t slot, sample;          /* sample: the damaged one, whatever stands in its place */
+    mr_error error;
+} mr_bad_slot;
+const mr_bad_slot *mr_batch_bad(const mr_batch *batch);
+
 #endif

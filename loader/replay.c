@@ -18,6 +18,7 @@ typedef struct run {
     mr_loader **loaders;            /* of this process's ranks, in order */
     unsigned count;
     mr_running_digest *digest;
+    mr_damage *damage;
     mr_buf mine, all;               /* what is handed on: state of the digest, text */
     uint64_t *lens;
 } run;
@@ -56,14 +57,21 @@ static mr_status begin(run *r, const mr_dataset *ds, mr_error *err)
 static mr_status add_batch(run *r, const mr_batch *b, mr_error *err)
 {
     const mr_replay *p = r->replay;
+    const mr_bad_slot *bad = mr_batch_bad(b);
+    uint64_t met = 0;
     bool encoded = p->options.deliver == MR_DELIVER_ENCODED;
+    mr_status noted = mr_damage_note(r->damage, b, err);
+    if (noted != MR_OK)
+        return noted;
     if (!encoded)
         mr_running_digest_add(r->digest, b->data, b->data_bytes);
     for (uint64_t i = 0; i < b->count; i++) {
         const mr_sample_facts *f = &b->samples[i];
         if (encoded)
             mr_running_digest_add(r->digest, (const uint8_t *)b->data + f->offset, f->length);
-        mr_status status = p->describe ? p->describe(p->ctx, f, &r->mine, err) : MR_OK;
+        bool hit = met < b->replaced && bad[met].slot == i;
+        mr_status status = p->describe ? p->describe(p->ctx, f, hit ? &bad[met] : NULL, &r->mine, err) : MR_OK;
+        met += hit;
         if (status != MR_OK)
             return status;
     }
@@ -151,13 +159,16 @@ static mr_status run_round(run *r, uint64_t round, mr_error *err)
     return mr_ranks_agree(r->ranks, status, err);
 }
 
-mr_status mr_replay_run(const mr_replay *replay, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
+mr_status mr_replay_run(const mr_replay *replay, const mr_dataset *ds, mr_ranks *ranks, mr_damage *damage,
+                        mr_error *err)
 {
-    run r = {.replay = replay, .ranks = ranks};
+    run r = {.replay = replay, .ranks = ranks, .damage = damage};
     uint64_t rounds = replay->end > replay->first ? replay->end - replay->first + mr_ranks_world(ranks) - 1 : 0;
     mr_status status = mr_ranks_agree(ranks, begin(&r, ds, err), err);
     for (uint64_t round = 0; status == MR_OK && round < rounds; round++)
         status = run_round(&r, round, err);
+    if (status == MR_OK)
+        status = mr_damage_join(damage, ranks, err);
     for (unsigned i = 0; i < r.count; i++)
         mr_loader_free(r.loaders[i]);
     free(r.loaders);

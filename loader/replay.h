@@ -4,7 +4,7 @@
 #ifndef MR_REPLAY_H
 #define MR_REPLAY_H
 
-#include "ranks.h"
+#include "damage.h"
 
 typedef struct mr_replay_batch {
     uint64_t epoch, step;
@@ -17,14 +17,16 @@ typedef struct mr_replay {
     mr_loader_options options;      /* rank and world are set by mr_replay_run() */
     unsigned world;                 /* all ranks; under a launcher: its ranks */
     uint64_t first, end;            /* steps of the epoch options.start.epoch */
-    /* Appends words about a sample, in every process; NULL: none. */
-    mr_status (*describe)(void *ctx, const mr_sample_facts *facts, mr_buf *out, mr_error *err);
+    /* Appends words about a sample, in every process; NULL: none.  `bad`: the damaged one in whose place it stands (its
+     * own where it is masked), NULL: none. */
+    mr_status (*describe)(void *ctx, const mr_sample_facts *facts, const mr_bad_slot *bad, mr_buf *out, mr_error *err);
     /* Takes a finished batch, in order; in rank 0's process. */
     mr_status (*take)(void *ctx, const mr_replay_batch *batch, mr_error *err);
     void *ctx;
 } mr_replay;
 
-/* Collective.  MR_MISUSE also where a launcher's ranks are not `world`.  A failure is the same on every rank. */
-mr_status mr_replay_run(const mr_replay *r, const mr_dataset *ds, mr_ranks *ranks, mr_error *err);
+/* *damage, zeroed before, gets what was replaced or masked, joined; the caller's to release.
+ * Collective.  MR_MISUSE also where a launcher's ranks are not `world`.  A failure is the same on every rank. */
+mr_status mr_replay_run(const mr_replay *r, const mr_dataset *ds, mr_ranks *ranks, mr_damage *damage, mr_error *err);
 
 #endif

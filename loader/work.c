@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "file.h"
+#include "meta.h"
 #include "options.h"
 
 typedef unsigned long long ull;
@@ -70,12 +71,6 @@ void mr_hands_free(mr_hands *h)
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
-
-static mr_status name_sample(const mr_shard *shard, uint64_t sample, const char *what, mr_status status,
-                             const mr_error *why, mr_error *err)
-{
-    return mr_fail(err, status, "%s.mdb: sample %llu: %s%s", shard->name, (ull)sample, what, why->text);
-}
 
 /* Up to `len` bytes that are in memory; 0 if the first is not, or if the system cannot tell. */
 static size_t read_present(int fd, uint8_t *out, size_t len, uint64_t offset)
@@ -160,36 +155,79 @@ typedef struct span {
     const char *name;
 } span;
 
-static mr_status read_record(mr_work *w, uint64_t sample, const span *s, uint8_t *out, mr_error *err)
+static span image_of(const mr_row *row)
+{
+    return (span){row->image_offset, row->image_hash, row->image_len, "image"};
+}
+
+static span meta_of(const mr_row *row)
+{
+    return (span){row->meta_offset, row->meta_hash, row->meta_len, "meta"};
+}
+
+/* A failure does not say of which sample. */
+static mr_status read_checked(mr_work *w, const mr_open_shard *open, const span *s, uint8_t *out, mr_error *err)
+{
+    mr_error why;
+    mr_status status = read_span(w, open->mdb, out, s->len, s->offset, s->name, &why);
+    if (status != MR_OK)
+        return status == MR_END ? status : mr_fail(err, status, "its %s", why.text);
+    if (mr_hash64(out, s->len) == s->hash)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_SAMPLE, "its %s differs from what was ingested; `millrace verify` shows the extent",
+                   s->name);
+}
+
+/* " (train/n01/a.JPEG)", as the source called it; nothing where its meta cannot be read. */
+static void add_source(mr_work *w, uint64_t sample, const mr_row *row, mr_buf *out)
+{
+    const span s = meta_of(row);
+    const mr_open_shard *open;
+    mr_buf meta = {0}, source = {0};
+    mr_meta_facts facts;
+    if (!mr_buf_reserve(&meta, s.len) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK) {
+        mr_buf_free(&meta);
+        return;
+    }
+    mr_status status = read_checked(w, open, &s, meta.data, NULL);
+    mr_shard_files_return(w->files, open);
+    if (status == MR_OK && mr_meta_scan(meta.data, s.len, &facts, &source, NULL) == MR_OK && source.len)
+        mr_buf_printf(out, " (%s)", mr_buf_text(&source));
+    mr_buf_free(&meta);
+    mr_buf_free(&source);
+}
+
+static mr_status name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
+                             mr_error *err)
+{
+    mr_buf source = {0};
+    add_source(w, sample, row, &source);
+    status = mr_fail(err, status, "%s.mdb: sample %llu%s: %s", mr_dataset_shard(w->split, sample)->name, (ull)sample,
+                     mr_buf_text(&source), why->text);
+    mr_buf_free(&source);
+    return status;
+}
+
+static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, span s, uint8_t *out, mr_error *err)
 {
     const mr_open_shard *open;
     mr_error why;
     mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
     if (status != MR_OK)
         return status;
-    const mr_shard *shard = open->shard;
-    status = read_span(w, open->mdb, out, s->len, s->offset, s->name, &why);
+    status = read_checked(w, open, &s, out, &why);
     mr_shard_files_return(w->files, open);
-    if (status == MR_END)
-        return status;
-    if (status != MR_OK)
-        return name_sample(shard, sample, "its ", status, &why, err);
-    if (mr_hash64(out, s->len) == s->hash)
-        return MR_OK;
-    return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; `millrace verify` "
-                   "shows the extent", shard->name, (ull)sample, s->name);
+    return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
 }
 
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err)
 {
-    span s = {row->image_offset, row->image_hash, row->image_len, "image"};
-    return read_record(w, sample, &s, out, err);
+    return read_record(w, sample, row, image_of(row), out, err);
 }
 
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err)
 {
-    span s = {row->meta_offset, row->meta_hash, row->meta_len, "meta"};
-    return read_record(w, sample, &s, out, err);
+    return read_record(w, sample, row, meta_of(row), out, err);
 }
 
 mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err)
@@ -283,7 +321,7 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     if (status == MR_END)
         return status;
     if (status != MR_OK)
-        return name_sample(mr_dataset_shard(w->split, sample), sample, "", status, &why, err);
+        return name_sample(w, sample, row, status, &why, err);
     *rgb = pixels;
     return MR_OK;
 }

@@ -21,7 +21,7 @@ static mr_checkpoint begin(const char *model, uint64_t update, mr_optimizer_kind
     mr_error err;
     mr_checkpoint c = {.optimizer = optimizer, .slots = optimizer == MR_SGD ? 1 : 2, .update = update,
                        .cursor = {update / 100, update % 100 * 8}, .seed = UINT64_MAX - update, .accuracy = 1.0 / 3,
-                       .best_accuracy = -1};
+                       .best_accuracy = -1, .evaluation_due = update % 2};
     if (mr_model_find(model, &c.model, &err) != MR_OK)
         fail_msg("%s", err.text);
     return c;
@@ -116,6 +116,7 @@ void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool
     assert_true(a->seed == b->seed);
     assert_true(a->accuracy == b->accuracy && a->best_accuracy == b->best_accuracy);
     assert_int_equal(a->best_update, b->best_update);
+    assert_int_equal(a->evaluation_due, b->evaluation_due);
     assert_true(json_equal(a->facts, b->facts));
 }
 

@@ -1,5 +1,6 @@
 /* support_steps.h - the checkpoints of a run that was interrupted, against those of one that was not.
- * Invariant: training is exact, so every file of a checkpoint is compared to the byte. */
+ * Invariant: training is exact, so every file of a checkpoint is compared to the byte, and state.json by all it says of
+ * the run. */
 #ifndef MR_SUPPORT_STEPS_H
 #define MR_SUPPORT_STEPS_H
 

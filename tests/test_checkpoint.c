@@ -223,6 +223,48 @@ static void test_keep(void **state)
     free(out);
 }
 
+/* Written before it is judged, then judged: all else of it stays to the byte, and what it outdoes may go. */
+static void test_judge(void **state)
+{
+    char *out = support_path("%s/run", (char *)*state), *weights = support_path("%s/step-00000301/weights.npz", out);
+    mr_error err;
+    put_step(out, 100, 1, 0.5, 100);
+    mr_checkpoint c = make_checkpoint(301, MR_ADAMW);
+    c.accuracy = c.best_accuracy = 0.5;
+    c.best_update = 100;
+    write_checkpoint(&c, out, 1);
+    expect_names(out, "step-00000100 step-00000301 ");
+    mr_checkpoint back = read_checkpoint(out);
+    assert_true(back.evaluation_due);
+    mr_checkpoint_release(&back);
+    size_t len, len_later;
+    uint8_t *before = support_read(weights, &len);
+
+    c.accuracy = c.best_accuracy = 0.75;
+    c.best_update = 301;
+    if (mr_checkpoint_judge(&c, out, 1, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    c.evaluation_due = false;
+    expect_names(out, "step-00000301 ");
+    back = read_checkpoint(out);
+    assert_same_checkpoint(&c, &back, true);
+    uint8_t *after = support_read(weights, &len_later);
+    assert_true(len == len_later && memcmp(before, after, len) == 0);
+    char *step = support_path("%s/step-00000301", out);
+    expect_names(step, "optimizer.npz state.json weights.npz ");
+
+    c.update = 302;                             /* there is none of it to be judged */
+    assert_int_equal(mr_checkpoint_judge(&c, out, 1, &err), MR_SYSTEM);
+    assert_non_null(strstr(err.text, "step-00000302"));
+    mr_checkpoint_release(&back);
+    mr_checkpoint_release(&c);
+    free(before);
+    free(after);
+    free(step);
+    free(weights);
+    free(out);
+}
+
 /* ---- sweeping ---------------------------------------------------------------------------------------------------- */
 
 static pid_t dead_process(void)
@@ -484,6 +526,7 @@ int main(void)
         IN_TMPDIR(test_which_one),
         IN_TMPDIR(test_replacing),
         IN_TMPDIR(test_keep),
+        IN_TMPDIR(test_judge),
         IN_TMPDIR(test_sweep),
         IN_TMPDIR(test_aside),
         IN_TMPDIR(test_kill),

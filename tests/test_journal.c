@@ -55,6 +55,28 @@ static void test_lines(void **state)
     support_journal_end(&p);
 }
 
+/* The rate of a line is that of the updates since the line before it, not of the last of them. */
+static void test_rate_of_a_line(void **state)
+{
+    (void)state;
+    static const double seconds[] = {1, 0.5, 0.5, 7, 0.5, 0.5};
+    support_journal p = support_journal_begin();
+    mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .steps = 100, .logging_steps = 3};
+    mr_journal *j = support_journal_open(&o);
+    mr_error err;
+    for (uint64_t k = 1; k <= 6; k++) {
+        mr_journal_update u = support_journal_update(k);
+        u.seconds = seconds[k - 1];
+        assert_int_equal(mr_journal_update_done(j, &u, &err), MR_OK);
+    }
+    mr_journal_free(j);
+    fclose(o.stream);
+    char *at = p.said;
+    expect_line(&at, "Training (3 / 100 Steps) (loss=0.33333 images/sec=96.00000)");
+    expect_line(&at, "Training (6 / 100 Steps) (loss=0.16667 images/sec=24.00000)");
+    support_journal_end(&p);
+}
+
 static void test_lines_every_ten_by_default(void **state)
 {
     (void)state;
@@ -245,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_rate_of_a_line),
         cmocka_unit_test(test_lines_every_ten_by_default),
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_closed_stream),

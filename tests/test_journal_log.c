@@ -33,10 +33,11 @@ static char *steps_in(const char *path)
     return out;
 }
 
-static void resume_over(const char *before, bool resume, uint64_t first, const char *expected)
+static void resume_from(const char *before, bool resume, uint64_t first, bool judges_first, const char *expected)
 {
     support_journal p = support_journal_begin();
-    mr_journal_options o = {.log = p.log, .steps = 100, .resume = resume, .first = first};
+    mr_journal_options o = {.log = p.log, .steps = 100, .resume = resume, .first = first,
+                            .judges_first = judges_first};
     support_write_text(p.log, before);
     mr_journal *j = support_journal_open(&o);
     support_journal_updates(j, first + 1, first + 2);
@@ -50,6 +51,11 @@ static void resume_over(const char *before, bool resume, uint64_t first, const c
     support_journal_end(&p);
 }
 
+static void resume_over(const char *before, bool resume, uint64_t first, const char *expected)
+{
+    resume_from(before, resume, first, false, expected);
+}
+
 #define L(step) "{\"step\": " #step ", \"loss\": 1}\n"
 #define E(step) "{\"step\": " #step ", \"eval_loss\": 1}\n"
 
@@ -59,6 +65,9 @@ static void test_resume(void **state)
     /* What a killed run said beyond its checkpoint goes; what it said of the checkpoint's own update stays. */
     resume_over(L(1) L(2) E(2) L(3) L(4) E(4), true, 2, "1 2 e2 3 4");
     resume_over(L(1) L(2) E(2) L(3), true, 3, "1 2 e2 3 4 5");
+    /* An evaluation that is made again is said again. */
+    resume_from(L(1) E(1) L(2) E(2) L(3), true, 2, true, "1 e1 2 3 4");
+    resume_from(L(1) E(1) L(2), true, 2, true, "1 e1 2 3 4");
     resume_over(L(1) L(2), true, 5, "1 2 6 7");                         /* the log came later than the checkpoint */
     resume_over("", true, 2, "3 4");
     /* Killed before its first checkpoint, and gone on with from the start. */

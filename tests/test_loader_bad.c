@@ -147,8 +147,9 @@ static void test_fail(void **state)
         hurt_image(dir, (uint64_t)damaged[i], PER_SHARD);
     mr_dataset *ds = open_dataset_at(dir);
     uint64_t sample, batches = first_bad(damaged, &sample);
-    char *words = support_path("train-%05llu.mdb: sample %llu: its image differs",
-                               (unsigned long long)(sample / PER_SHARD), (unsigned long long)sample);
+    char *words = support_path("train-%05llu.mdb: sample %llu (pictures/%llu): its image differs",
+                               (unsigned long long)(sample / PER_SHARD), (unsigned long long)sample,
+                               (unsigned long long)sample);
     for (unsigned threads = 0; threads < 5; threads++)
         for (int again = 0; again < 5; again++) {
             mr_loader_options o = options(MR_ON_BAD_FAIL);

@@ -173,6 +173,24 @@ static void expect_words(support_result r, int status, const char *words)
     support_result_free(&r);
 }
 
+/* How many samples are listed as standing in the place of `damaged`: another one of weight 1, or itself of weight 0. */
+static size_t marked(const json_t *doc, json_int_t damaged, bool replaced)
+{
+    size_t count = 0, at, k;
+    json_t *batch, *s, *batches = json_object_get(doc, "batches");
+    json_array_foreach(batches, at, batch)
+        json_array_foreach(json_object_get(batch, "samples"), k, s) {
+            const json_t *mark = json_object_get(s, "damaged");
+            if (!mark)
+                continue;
+            assert_int_equal(json_integer_value(mark), damaged);
+            assert_true((json_integer_value(json_object_get(s, "sample")) == damaged) == !replaced);
+            assert_true(json_number_value(json_object_get(s, "weight")) == (replaced ? 1 : 0));
+            count++;
+        }
+    return count;
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -189,14 +207,23 @@ static void test_failures(void **state)
     expect_words(support_millrace("bench", dir, "--split", "val", (char *)NULL), 2, "it has train");
     expect_words(support_millrace("bench", (char *)NULL), 2, "which dataset");
     hurt_image(dir, 11, 9);
-    expect_words(REPLAY(dir, "--tail", "partial"), 1, "train-00001.mdb: sample 11: its image differs");
+    expect_words(REPLAY(dir, "--tail", "partial"), 1, "train-00001.mdb: sample 11 (pictures/11): its image differs");
     expect_words(support_millrace("bench", dir, "--seconds", "0.1", (char *)NULL), 1, "sample 11");
     for (unsigned i = 0; i < 2; i++) {
         support_result r = REPLAY(dir, "--tail", "partial", "--json", "--list", "--on-bad", i ? "replace" : "mask",
                                   "--ranks", i ? "2" : "1");
         json_t *doc = parsed(&r);
         assert_int_equal(json_array_size(json_object_get(doc, "batches")), 6);
+        assert_int_equal(json_integer_value(json_object_get(doc, "damaged")), 1);
+        assert_int_equal(marked(doc, 11, i), 1);
         json_decref(doc);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        support_result r = REPLAY(dir, "--tail", "partial", "--list", "--on-bad", i ? "replace" : "mask");
+        support_assert_status(&r, 0);
+        assert_non_null(strstr(r.out, i ? "  (in place of 11, damaged)\n" : "damaged: masked\n"));
+        assert_non_null(strstr(r.err, "train: 1 damaged sample passed over: 11 ("));
+        support_result_free(&r);
     }
     support_tmpdir_remove(dir);
 }

@@ -2,9 +2,9 @@
  * Invariant tested: a run is a function of its options; ranks, micro-steps and interruptions change nothing in it. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "support_train.h"
-
 
 static int set_up(void **state)
 {
@@ -141,7 +141,7 @@ static void resume_refuses_another_run(void **state)
     support_assert_status(&r, 2);
     assert_non_null(strstr(r.err, "--seed: this run was begun with '42'"));
     support_result_free(&r);
-    r = train_run(dir, 0, "--batch", "4", "--output", "other", "--resume", (char *)NULL);
+    r = train_run(dir, 0, "--batch", "3", "--output", "other", "--resume", (char *)NULL);
     support_assert_status(&r, 2);
     assert_non_null(strstr(r.err, "the run was begun with 8 samples an update"));
     support_result_free(&r);
@@ -156,6 +156,8 @@ static void wrong_use_is_said_at_once(void **state)
         {"--patch", "48", "patch"},
         {"--optimizer", "adam", "use one of sgd|adamw; did you mean adamw?"},
         {"--model", "ViT-B_61", "ViT-B_16"},
+        {"--model", "foo", "'vit' ('ViT-B_16' ...), 'bridgetower' ('bridgetower-large' ...)"},
+        {"--patch", "0", "--model vit: has no shape of its own; give --patch too, or name one that has: ViT-B_16"},
         {"--lr", "fast", "--lr fast: expected a number"},
         {"--batch", "0", "--batch 0: expected 1"},
         {"--eval-split", "tset", "has no such split"},
@@ -170,6 +172,21 @@ static void wrong_use_is_said_at_once(void **state)
         assert_null(strstr(r.out, "Training ("));
         support_result_free(&r);
     }
+}
+
+/* COCO's samples have boxes and captions, but no label of their own. */
+static void a_split_without_a_label_is_refused_at_once(void **state)
+{
+    const char *dir = *state;
+    IN(folder, "captions");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    train_make_captions(folder);
+    support_result r = train_run(folder, 0, "--steps", "1", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "no sample of train has a label of its own"));
+    assert_non_null(strstr(r.err, "--model bridgetower"));
+    support_result_free(&r);
 }
 
 static void a_bad_sample_ends_all_ranks(void **state)
@@ -356,6 +373,7 @@ int main(void)
         cmocka_unit_test(another_world_goes_on),
         cmocka_unit_test(resume_refuses_another_run),
         cmocka_unit_test(wrong_use_is_said_at_once),
+        cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
         cmocka_unit_test(a_bad_sample_ends_all_ranks),
         cmocka_unit_test(the_plan_takes_no_step),
         cmocka_unit_test(eval_and_predict_agree_with_training),

@@ -235,6 +235,47 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     return status;
 }
 
+/* The checkpoint in `dirfd`, called `dir`, with another verdict. */
+static mr_status replace_state(const mr_checkpoint *c, const char *dir, int dirfd, mr_error *err)
+{
+    mr_checkpoint kept = {0};
+    mr_digest digests[MR_FILES];
+    mr_buf text = {0};
+    mr_error why;
+    mr_status status = mr_state_read(dir, dirfd, &kept, digests, err);
+    kept.accuracy = c->accuracy;
+    kept.best_accuracy = c->best_accuracy;
+    kept.best_update = c->best_update;
+    kept.evaluation_due = false;
+    if (status == MR_OK)
+        status = mr_state_write(&kept, digests, &text, err);
+    if (status == MR_OK && mr_file_publish(dirfd, "state.json", text.data, text.len, &why) != MR_OK)
+        status = mr_fail(err, why.status, "%s/%s", dir, why.text);
+    mr_checkpoint_release(&kept);
+    mr_buf_free(&text);
+    return status;
+}
+
+mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
+{
+    char name[MR_STEP_NAME];
+    mr_buf dir = {0};
+    mr_step_name(c->update, name);
+    mr_buf_printf(&dir, "%s/%s", output, name);
+    const char *path = mr_buf_text(&dir);
+    mr_status status = mr_buf_status(&dir, err, output);
+    if (status == MR_OK)
+        status = mr_checkpoint_sweep(c, output, 0, err);    /* it may have been moved aside */
+    int fd = status == MR_OK ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (status == MR_OK)
+        status = fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", path)
+                        : replace_state(c, path, fd, err);
+    if (fd >= 0)
+        close(fd);
+    mr_buf_free(&dir);
+    return status == MR_OK ? mr_checkpoint_sweep(c, output, keep, err) : status;
+}
+
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
 {
     int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* checkpoint.h - a run's state on disk, whole or absent.
  * Invariant: a directory named step-NNNNNNNN is complete: it was written under another name, synced and renamed, and is
- * renamed away before it is removed.
+ * renamed away before it is removed.  Of its files only state.json is ever replaced, by one rename.
  *
  *      OUTPUT/step-00000200/weights.npz     the parameters by name, as the model's foreign files have them; of a model
  *                                           that the hub knows (mr_model_card.describe) these two in its place:
@@ -30,6 +30,7 @@ typedef struct mr_checkpoint {
     uint64_t seed;
     double accuracy, best_accuracy; /* of the last evaluation and of the best one, 0 to 1; -1: none yet */
     uint64_t best_update;
+    bool evaluation_due;            /* these weights are to be judged, and have not been */
     json_t *facts;                  /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
     mr_buf tokenizer;               /* tokenizer.json, its bytes as they are; empty: there is none */
 } mr_checkpoint;
@@ -45,6 +46,10 @@ void mr_checkpoint_release(mr_checkpoint *c);
  * described ... */
 mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes,
                               mr_error *err);
+
+/* Enters what an evaluation said, accuracy, best_accuracy and best_update, into the checkpoint of c->update that lies
+ * in OUTPUT with evaluation_due, then removes as above. */
+mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);
 
 /* All of that but the writing, where the newest checkpoint is there: of it `update` and what is best are looked at.
  * OUTPUT may be absent. */

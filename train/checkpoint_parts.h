@@ -43,6 +43,9 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
 mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_checkpoint *out,
                          mr_digest digests[MR_FILES], mr_error *err);
 
+/* state.json of the checkpoint in `dirfd`, called `dir`; the rest as mr_state_parse(). */
+mr_status mr_state_read(const char *dir, int dirfd, mr_checkpoint *out, mr_digest digests[MR_FILES], mr_error *err);
+
 typedef struct mr_step {
     uint64_t update;
     char name[MR_STEP_NAME];        /* of the directory; ".step-N.old-PID" if only that one is there */

@@ -35,7 +35,7 @@ static mr_status open_file(const char *dir, int dirfd, const char *file, int *fd
     return mr_fail(err, status, "%s/%s", dir, why.text);
 }
 
-static mr_status read_state(const char *dir, int dirfd, mr_checkpoint *out, mr_digest digests[MR_FILES], mr_error *err)
+mr_status mr_state_read(const char *dir, int dirfd, mr_checkpoint *out, mr_digest digests[MR_FILES], mr_error *err)
 {
     mr_buf text = {0}, shown = {0};
     int fd;
@@ -74,7 +74,7 @@ static mr_status find_best(const char *output, int fd, const mr_steps *steps, co
     mr_buf_printf(&dir, "%s/%s", output, (*out)->name);
     int step = openat(fd, (*out)->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     mr_status status = step < 0 ? mr_fail_errno(err, errno, "%s", mr_buf_text(&dir))
-                                : read_state(mr_buf_text(&dir), step, &newest, digests, err);
+                                : mr_state_read(mr_buf_text(&dir), step, &newest, digests, err);
     if (step >= 0)
         close(step);
     if (status == MR_OK && newest.best_accuracy < 0)
@@ -218,7 +218,7 @@ mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_ch
     reading r = {.fd = -1, .with_state = with_state};
     mr_status status = find(path, best, &r, err);
     if (status == MR_OK)
-        status = read_state(r.dir, r.fd, &r.made, r.digests, err);
+        status = mr_state_read(r.dir, r.fd, &r.made, r.digests, err);
     if (status == MR_OK)
         status = lay_out(&r, err);
     if (status == MR_OK)

@@ -95,13 +95,13 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
     if (status != MR_OK)
         return status;
     snprintf(seed, sizeof seed, "%" PRIu64, c->seed);
-    json_t *doc = json_pack("{s:s, s:i, s:s, s:I, s:{s:I, s:I}, s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o}",
+    json_t *doc = json_pack("{s:s, s:i, s:s, s:I, s:{s:I, s:I}, s:s, s:s, s:o, s:o, s:I, s:b, s:o, s:o, s:o}",
                             "millrace", "checkpoint", "format", MR_CHECKPOINT_FORMAT, "version", MILLRACE_VERSION,
                             "update", (json_int_t)c->update,
                             "cursor", "epoch", (json_int_t)c->cursor.epoch, "position", (json_int_t)c->cursor.position,
                             "seed", seed, "optimizer", optimizers[c->optimizer],
                             "accuracy", accuracy_json(c->accuracy), "best_accuracy", accuracy_json(c->best_accuracy),
-                            "best_update", (json_int_t)c->best_update,
+                            "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
                             "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests),
                             "facts", c->facts ? json_incref(c->facts) : json_object());
     if (doc)
@@ -181,6 +181,7 @@ static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *
         status = get_accuracy(doc, "best_accuracy", name, &out->best_accuracy, err);
     if (status == MR_OK)
         status = mr_json_get_u64(doc, "best_update", name, &out->best_update, err);
+    out->evaluation_due = json_is_true(json_object_get(doc, "evaluation_due"));
     if (status == MR_OK && out->best_update > out->update)
         status = mr_fail(err, MR_BAD_DATA, "%s: \"best_update\" is behind \"update\"", name);
     return status;

@@ -63,11 +63,20 @@ static json_t *recall_json(const mr_recall *r)
     return doc;
 }
 
+/* Behind the result; "" where nothing was damaged. */
+static const char *left_out(const mr_evaluation *r, char text[60])
+{
+    text[0] = '\0';
+    if (r->damaged)
+        snprintf(text, 60, "; %llu damaged sample%s left out", (ull)r->damaged, r->damaged == 1 ? "" : "s");
+    return text;
+}
+
 static mr_status print_recall(const mr_trained *t, const char *split, const mr_evaluation *r, mr_error *err)
 {
-    char number[40], cell[2][MR_RECALLS][16];
-    printf("%s, %s: %s pairs, loss %.5f in batches of %zu\n", t->path, split, mr_text_count(r->samples, number), r->loss,
-           t->evaluator.batch);
+    char number[40], out[60], cell[2][MR_RECALLS][16];
+    printf("%s, %s: %s pairs, loss %.5f in batches of %zu%s\n", t->path, split, mr_text_count(r->samples, number),
+           r->loss, t->evaluator.batch, left_out(r, out));
     mr_table *table = mr_table_new(4);
     mr_table_row(table, "recall", "@1", "@5", "@10");
     for (int way = 0; way < 2; way++) {
@@ -84,9 +93,10 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
     const char *split = t->evaluator.loader.split;
     bool pairs = t->checkpoint.model.card->text;
     if (q->json) {
-        json_t *doc = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f}", "dataset", q->trained.dataset, "checkpoint",
+        json_t *doc = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "dataset", q->trained.dataset, "checkpoint",
                                 t->path, "split", split, "update", (json_int_t)t->checkpoint.update, "samples",
-                                (json_int_t)r->samples, "loss", r->loss, "seconds", r->seconds);
+                                (json_int_t)r->samples, "damaged", (json_int_t)r->damaged, "loss", r->loss,
+                                "seconds", r->seconds);
         if (pairs)
             json_object_update_new(doc, recall_json(&r->recall));
         else
@@ -95,12 +105,12 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
         json_decref(doc);
         return status;
     }
-    char number[40];
+    char number[40], out[60];
     if (pairs)
         return print_recall(t, split, r, err);
-    printf("%s, %s of %s: accuracy %s%.5f%s (%llu of %s), loss %.5f\n", t->path, split, q->trained.dataset,
+    printf("%s, %s of %s: accuracy %s%.5f%s (%llu of %s), loss %.5f%s\n", t->path, split, q->trained.dataset,
            mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), (ull)r->right,
-           mr_text_count(r->samples, number), r->loss);
+           mr_text_count(r->samples, number), r->loss, left_out(r, out));
     return MR_OK;
 }
 
@@ -121,6 +131,8 @@ int cmd_eval(int argc, char **argv)
         status = mr_evaluate(&t.evaluator, t.values, &result, &err);
     if (status == MR_OK && speaks)
         status = print(&q, &t, &result, &err);
+    if (status == MR_OK && speaks)
+        status = mr_trained_warn(&t, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

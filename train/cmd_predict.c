@@ -132,6 +132,15 @@ static void add_sample(request *q, const mr_verdict *v, const char *label, mr_bu
         add_class(q, out, label ? label : "");
 }
 
+static mr_status tell_damaged(request *q, const mr_verdict *v, size_t top, mr_buf *out, mr_error *err)
+{
+    add_sample(q, v, NULL, out);
+    for (size_t k = 0; k < top && !q->asked.json; k++)
+        mr_buf_add_text(out, ",,");
+    mr_buf_add_text(out, q->asked.json ? ",\"top\":[],\"damaged\":true}\n" : "\n");
+    return mr_buf_status(out, err, "printing predictions");
+}
+
 static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
@@ -140,13 +149,16 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     mr_meta_facts facts;
     double sum = 0, largest;
     mr_buf_clear(&q->source);
+    bool damaged = !(v->facts->weight > 0);     /* passed over as --max-bad allows: a line without classes */
     mr_status status = MR_OK;
-    if (v->facts->meta)
+    if (damaged)
+        mr_sample_source(q->model->ds, q->model->evaluator.loader.split, v->facts->sample, &q->source);
+    else if (v->facts->meta)
         status = mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err);
     if (status != MR_OK)
         return status;
-    if (!(v->facts->weight > 0))        /* damaged, and passed over as --max-bad allows: a line without classes */
-        top = 0;
+    if (damaged)
+        return tell_damaged(q, v, top, out, err);
     rank_classes(q, v->logits, classes, top);
     largest = (double)v->logits[v->best];
     for (size_t i = 0; i < classes; i++)
@@ -216,6 +228,8 @@ int cmd_predict(int argc, char **argv)
         status = mr_ranks_agree(ranks, mr_trained_open(&q.asked.trained, ranks, &t, &err), &err);
     if (status == MR_OK)
         status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
+    if (status == MR_OK && speaks)
+        status = mr_trained_warn(&t, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

@@ -46,6 +46,12 @@ typedef struct command_line {
     mr_settings settings;
 } command_line;
 
+/* --quiet is -q with every command. */
+static int key_of(size_t row)
+{
+    return strcmp(mr_setting_rows[row].word, "quiet") == 0 ? 'q' : FIRST_KEY + (int)row;
+}
+
 static void add_row(command_line *c, const mr_setting *row, int key)
 {
     char *doc = NULL;
@@ -65,7 +71,7 @@ static void make_options(command_line *c)
         c->options[c->count++] = (struct argp_option){.doc = groups[group - 1], .group = group};
         for (size_t i = 0; i < mr_setting_count && c->count + GROUPS < MAX_OPTIONS; i++)
             if (mr_setting_rows[i].group == group)
-                add_row(c, &mr_setting_rows[i], FIRST_KEY + (int)i);
+                add_row(c, &mr_setting_rows[i], key_of(i));
     }
 }
 
@@ -73,8 +79,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     command_line *c = state->input;
     mr_error err;
-    if (key >= FIRST_KEY && (size_t)(key - FIRST_KEY) < mr_setting_count) {
-        mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[key - FIRST_KEY], arg, &err), &err);
+    for (size_t i = 0; i < mr_setting_count; i++) {
+        if (key != key_of(i))
+            continue;
+        mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[i], arg, &err), &err);
         return 0;
     }
     return mr_cli_dataset(key, arg, state, &c->settings.dataset);
@@ -158,6 +166,22 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
     return status;
 }
 
+/* On standard error, however quiet: it is the data that speaks. */
+static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
+{
+    mr_buf text = {0};
+    mr_status status = mr_damage_text(&t->feed.damage, t->ds, t->settings->split, &text, err);
+    if (status == MR_OK && text.len)
+        mr_term_warn(mr_buf_text(&text));
+    mr_buf_clear(&text);
+    if (status == MR_OK && t->eval_split)
+        status = mr_damage_text(&t->judged_damage, t->ds, t->eval_split, &text, err);
+    if (status == MR_OK && text.len)
+        mr_term_warn(mr_buf_text(&text));
+    mr_buf_free(&text);
+    return status;
+}
+
 static void print_end(const mr_trainer *t, int stopped)
 {
     const mr_settings *s = t->settings;
@@ -189,6 +213,8 @@ int cmd_train(int argc, char **argv)
     if (status == MR_OK)
         status = run(&t, &c.settings, ranks, &stopped, &err);
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;
+    if (status == MR_OK && speaks && !c.settings.plan)
+        status = warn_of_damage(&t, &err);
     if (status == MR_OK && speaks && !c.settings.quiet && !c.settings.plan)
         print_end(&t, stopped);
     if (status != MR_OK && speaks)

@@ -231,9 +231,17 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     }
     if (status == MR_OK)
         status = v.pairs ? add_up_pairs(&v, &result, err) : add_up(&v, &result, err);
+    if (status == MR_OK)
+        status = mr_damage_join(&v.feed.damage, e->ranks, err);
     if (status == MR_OK) {
         result.seconds = mr_seconds() - start;
+        result.damaged = v.feed.damage.count;
         *out = result;
+    }
+    if (status == MR_OK && e->damage) {
+        mr_damage_release(e->damage);
+        *e->damage = v.feed.damage;
+        v.feed.damage = (mr_damage){0};
     }
     mr_feed_close(&v.feed);
     free(v.losses);

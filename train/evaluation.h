@@ -28,6 +28,7 @@ typedef struct mr_evaluator {
     mr_loader_options loader;       /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
     const int32_t *classes;         /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
     const mr_feed_text *text;       /* of a model of pictures and words */
+    mr_damage *damage;              /* gets what was passed over, joined; the caller's to release.  NULL: not wanted */
     mr_gallery *gallery;            /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
     bool unlabelled;                /* samples without a label are taken (predict); they count for nothing */
     /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
@@ -37,6 +38,7 @@ typedef struct mr_evaluator {
 } mr_evaluator;
 
 typedef struct mr_evaluation {
+    uint64_t damaged;               /* samples passed over, of all ranks */
     uint64_t samples, right;        /* those with a label and a good picture; right: of classes alone */
     double loss, accuracy;          /* means over them; 0 where there are none.  Of pictures and words, accuracy is the
                                      * mean of both recalls at 1 */

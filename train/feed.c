@@ -68,6 +68,7 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
     mr_loader_options o = *options;
     o.deliver = MR_DELIVER_F32_NCHW;
     mr_feed f = {.device = device, .split = options->split, .room = room, .seed = options->seed, .items = o.items,
+                 .fails = o.on_bad == MR_ON_BAD_FAIL,
                  .class_count = mr_dataset_manifest(ds)->class_count};
     if (text) {
         if (text->most < 2 || text->most > TEXT_MOST)
@@ -109,6 +110,7 @@ void mr_feed_close(mr_feed *f)
     free(f->lengths);
     mr_tokenizer_scratch_free(f->scratch);
     mr_buf_free(&f->caption);
+    mr_damage_release(&f->damage);
     free(f->host.labels);
     free(f->host.weights);
     free(f->host.keys);
@@ -247,13 +249,27 @@ static void send(mr_feed *f)
     upload(f->device, f->there.groups, f->host.groups, b->count * sizeof *f->host.groups);
 }
 
+/* The next of the loader; a damaged sample that ends it is told with the way around it. */
+static mr_status take(mr_feed *f, mr_error *err)
+{
+    double start = mr_seconds();
+    mr_error why;
+    mr_status status = mr_loader_next(f->loader, &f->batch, &why);
+    f->waited += mr_seconds() - start;
+    if (status == MR_OK)
+        return mr_damage_note(&f->damage, f->batch, err);
+    if (f->fails && (status == MR_BAD_SAMPLE || status == MR_BAD_DATA))
+        return mr_fail(err, status, "%s; --max-bad N passes over up to N of them", why.text);
+    if (status != MR_END && err)
+        *err = why;
+    return status;
+}
+
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err)
 {
     mr_batch_release(f->loader, f->batch);
     f->batch = NULL;
-    double start = mr_seconds();
-    mr_status status = mr_loader_next(f->loader, &f->batch, err);
-    f->waited += mr_seconds() - start;
+    mr_status status = take(f, err);
     if (status == MR_OK)
         status = f->text.tokenizer ? describe_texts(f, weight, err) : describe(f, weight, err);
     if (status != MR_OK)

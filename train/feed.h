@@ -10,6 +10,7 @@
 #define MR_FEED_H
 
 #include "captions.h"
+#include "damage.h"
 #include "model.h"
 #include "tokenizer.h"
 
@@ -48,6 +49,8 @@ typedef struct mr_feed {
     size_t *lengths;                /* [room]: tokens of each text */
     size_t length;                  /* of the longest */
     mr_buf caption;
+    bool fails;                     /* a damaged sample ends it */
+    mr_damage damage;               /* what was passed over */
     double waited;                  /* seconds spent waiting for the loader, in all */
     double reading;                 /* seconds spent on texts, in all */
 } mr_feed;

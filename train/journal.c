@@ -84,7 +84,7 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
     if (status == MR_OK)
         status = own_path(options->results, &j->results_path, err);
     if (status == MR_OK && options->log)
-        status = mr_log_open(j->log_path, resume, options->first, &j->log, err);
+        status = mr_log_open(j->log_path, resume, options->first, options->judges_first, &j->log, err);
     if (status == MR_OK && options->events)
         status = mr_events_open(options->events, &j->events, err);
     if (status == MR_OK && options->events && resume)
@@ -143,6 +143,7 @@ static void show_update(mr_journal *j, const mr_journal_update *u)
     if (lasting) {
         mr_buf_add_text(&j->text, "\n");
         print_text(j);
+        j->line = (mr_journal_sums){0};
     } else if (mr_term_redraw(stream, mr_buf_text(&j->text))) {
         j->drawn = now;
     }
@@ -160,6 +161,7 @@ mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_e
         {"train/wait_ms", (float)(u->wait * 1e3)},
     };
     add_to(&j->all, u);
+    add_to(&j->line, u);
     if (j->all.updates <= j->options.warmup_steps)
         add_to(&j->warmup, u);
     j->losses += u->loss;
@@ -202,7 +204,7 @@ static mr_status publish_results(mr_journal *j, const mr_journal_end *end, const
 {
     if (!j->results_path)
         return MR_OK;
-    if (!j->all.updates && access(j->results_path, F_OK) == 0) {
+    if (!j->all.updates && !j->evaluation.update && access(j->results_path, F_OK) == 0) {
         mr_file_forget(AT_FDCWD, j->results_path);
         return MR_OK;
     }

@@ -17,6 +17,8 @@ typedef struct mr_journal_options {
     const char *results;            /* train_results.json; NULL: none */
     bool resume;                    /* this run goes on where another ended, at `first` or the start: what that one said
                                      * of later updates is cut off the log, and TensorBoard drops it */
+    bool judges_first;              /* this run begins with the evaluation of update `first`: what the log may say of
+                                     * one is cut off too */
     uint64_t steps;                 /* the run's updates in all */
     uint64_t first;                 /* updates done before this run (resume) */
     uint64_t logging_steps;         /* a line so often; 0: 10 */
@@ -44,7 +46,8 @@ typedef struct mr_journal mr_journal;
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);
 /* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=..." every logging_steps
- * and at the end, and on a terminal redrawn in place in between.  images/sec: of this one update. */
+ * and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since the last
+ * lasting line. */
 mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_error *err);
 mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr_error *err);
 
@@ -54,6 +57,7 @@ typedef struct mr_journal_end {
     bool pairs;                     /* accuracy is the mean of both recalls at 1 */
     double best_accuracy;           /* -1: never evaluated */
     uint64_t best_update;
+    uint64_t damaged, judged_damaged;   /* samples passed over, all ranks: in training, in the last evaluation */
 } mr_journal_end;
 
 /* Writes the results and the last lines: throughput and the sentence that names the bottleneck with its share:

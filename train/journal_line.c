@@ -60,7 +60,7 @@ void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update 
     char left[32], now[32], most[32];
     mr_memory_use use = mr_memory_in_use();
     mr_buf_printf(out, "Training (%llu / %llu Steps) (loss=%2.5f images/sec=%2.5f)", (ull)u->update,
-                  (ull)j->options.steps, u->loss, mr_per_second((double)u->samples, u->seconds));
+                  (ull)j->options.steps, u->loss, mr_per_second((double)j->line.samples, j->line.seconds));
     mr_buf_printf(out, " ETA %s lr=%.4g wait_ms=%.1f", mr_text_seconds(time_left(j, u->update), left), u->lr,
                   u->wait * 1e3);
     if (use.now)

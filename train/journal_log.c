@@ -14,19 +14,21 @@
 
 typedef struct scan {
     uint64_t first;                 /* of updates, in: those behind it are to go */
+    bool judges_first;              /* and its evaluation */
     uint64_t last;                  /* update of the line before */
     bool cutting;
     off_t at, cut;                  /* where the line begins; where to cut if `cutting` */
 } scan;
 
 /* The update that a line tells of; false: it is none of ours. */
-static bool step_of(const char *line, size_t len, uint64_t *step)
+static bool step_of(const char *line, size_t len, uint64_t *step, bool *evaluation)
 {
     json_t *doc = json_loadb(line, len, 0, NULL);
     json_t *value = json_object_get(doc, "step");
     bool found = json_is_integer(value) && json_integer_value(value) >= 0;
     if (found)
         *step = (uint64_t)json_integer_value(value);
+    *evaluation = json_object_get(doc, "eval_loss") != NULL;
     json_decref(doc);
     return found;
 }
@@ -54,21 +56,22 @@ static bool read_line(FILE *file, text_line *line)
 static void scan_line(scan *s, const text_line *line)
 {
     uint64_t step = 0;
-    bool ours = step_of(line->start, line->kept, &step);
+    bool evaluation = false, ours = step_of(line->start, line->kept, &step, &evaluation);
+    bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
         s->cutting = false;         /* a run begins again here: what was before belongs to an older one */
     if (ours)
         s->last = step;
-    if (!s->cutting && (ours ? step > s->first : !line->whole)) {
+    if (!s->cutting && (ours ? late : !line->whole)) {
         s->cutting = true;
         s->cut = s->at;
     }
     s->at += (off_t)line->len;
 }
 
-static mr_status cut_end(FILE *file, const char *path, uint64_t first, mr_error *err)
+static mr_status cut_end(FILE *file, const char *path, uint64_t first, bool judges_first, mr_error *err)
 {
-    scan s = {.first = first};
+    scan s = {.first = first, .judges_first = judges_first};
     text_line line;
     errno = 0;
     while (read_line(file, &line))
@@ -87,7 +90,7 @@ static bool ends_well(FILE *file)
     return fseeko(file, -1, SEEK_END) != 0 || fgetc(file) == '\n';
 }
 
-mr_status mr_log_open(const char *path, bool resume, uint64_t first, int *fd, mr_error *err)
+mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges_first, int *fd, mr_error *err)
 {
     struct stat st;
     mr_status status = MR_OK;
@@ -99,7 +102,7 @@ mr_status mr_log_open(const char *path, bool resume, uint64_t first, int *fd, mr
         if (!file)
             status = mr_fail_errno(err, errno, "%s: cannot read the log", path);
         else if (resume)
-            status = cut_end(file, path, first, err);
+            status = cut_end(file, path, first, judges_first, err);
         if (status == MR_OK && !ends_well(file) && write(opened, "\n", 1) != 1)
             status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
         if (file)

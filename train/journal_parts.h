@@ -17,6 +17,7 @@ struct mr_journal {
     mr_events *events;              /* NULL: none */
     mr_buf text;                    /* of one line */
     mr_journal_sums all, warmup;    /* of this run; warmup is part of all */
+    mr_journal_sums line;           /* since the last lasting line */
     double losses;                  /* sum over updates */
     double evaluating;              /* seconds */
     uint64_t last;                  /* update done last */
@@ -56,8 +57,8 @@ double mr_per_second(double count, double seconds);
 /* ---- journal_log.c ---------------------------------------------------------------------------------------------- */
 
 /* Opens the log to append to it.  `resume`: lines of the run that it ends with and that tell of updates beyond `first`
- * are cut off, and so is a line that was not written whole. */
-mr_status mr_log_open(const char *path, bool resume, uint64_t first, int *fd, mr_error *err);
+ * are cut off, and so is a line that was not written whole; with `judges_first` the evaluation of `first` too. */
+mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges_first, int *fd, mr_error *err);
 
 /* ---- journal_results.c ------------------------------------------------------------------------------------------ */
 

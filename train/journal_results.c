@@ -91,6 +91,8 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
     if (r->bottleneck >= 0)
         mr_member_text(&m, "bottleneck", mr_share_names[r->bottleneck]);
     add_evaluations(&m, j, end);
+    mr_member_count(&m, "damaged_samples", end->damaged);
+    mr_member_count(&m, "eval_damaged_samples", end->judged_damaged);
     mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().most / 1e6);
     mr_member_text(&m, "formula",
                    "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
@@ -118,6 +120,9 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
     char seconds[32];
     if (end->best_accuracy >= 0)
         mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy, (ull)end->best_update);
+    if (end->damaged || end->judged_damaged)
+        mr_buf_printf(out, "Damaged samples passed over: %llu in training, %llu in the last evaluation\n",
+                      (ull)end->damaged, (ull)end->judged_damaged);
     if (!j->all.updates)
         return;
     mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",

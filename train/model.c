@@ -52,8 +52,11 @@ mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
     const char *near = mr_text_nearest(word, words);
     if (near)
         return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; did you mean '%s'?", word, near);
-    return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; there are '%s', '%s' and others like it", word,
-                   models[0]->name, models[0]->presets[0].name);
+    char known[200] = "";
+    for (size_t i = 0; i < MR_COUNT(models); i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s'%s' ('%s' ...)", i ? ", " : "",
+                 models[i]->name, models[i]->presets[0].name);
+    return mr_fail(err, MR_MISUSE, "--model: there is no '%s'; there are %s", word, known);
 }
 
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err)

@@ -12,8 +12,9 @@
 #include "text.h"
 
 const mr_setting mr_setting_rows[] = {
-#define X(group, kind, type, field, word, argument, standard, fixed, help) \
-    {group, kind, word, argument, standard, help, fixed, offsetof(mr_settings, field), offsetof(mr_settings, given.field)},
+#define X(group, kind, type, field, word, argument, standard, life, help) \
+    {group, kind, word, argument, standard, help, life, offsetof(mr_settings, field),                                  \
+     offsetof(mr_settings, given.field)},
     MR_SETTINGS(X)
 #undef X
 };
@@ -146,7 +147,7 @@ json_t *mr_settings_json(const mr_settings *s)
     mr_buf text = {0};
     for (size_t i = 0; options && i < mr_setting_count; i++) {
         const mr_setting *row = &mr_setting_rows[i];
-        if (!row->fixed)
+        if (row->life == MR_ONCE)
             continue;
         print(s, row, &text);
         json_t *value = row->kind == MR_SET_TEXT ? mr_json_path((const char *)text.data, text.len)
@@ -207,13 +208,14 @@ mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err
     for (size_t i = 0; i < mr_setting_count; i++) {
         const mr_setting *row = &mr_setting_rows[i];
         const char *kept = json_string_value(json_object_get(options, row->word));
-        if (!row->fixed || !kept)
+        bool given = *(bool *)at(s, row->given);
+        if (row->life == MR_ONCE || !kept || (row->life == MR_KEPT && given))
             continue;
         const char *text = kept;
         mr_status status = own(s, kept, &text, err);
         if (status != MR_OK)
             return status;
-        if (*(bool *)at(s, row->given))
+        if (given)
             status = compare(s, row, text, err);
         else if (row->kind != MR_SET_FLAG || *text)
             status = mr_settings_take(s, row, text, err);

@@ -1,6 +1,6 @@
 /* settings.h - every option of `millrace train`: one table row each, kept in the checkpoint, read back on resume.
- * Invariant: an option that changes what is learned is marked `fixed`: a resumed run takes it from the checkpoint, and
- * one that says otherwise is refused.  A new option is one row. */
+ * Invariant: an option that changes what is learned is MR_FIXED: a resumed run takes it from the checkpoint, and one
+ * that says otherwise is refused.  A new option is one row. */
 #ifndef MR_SETTINGS_H
 #define MR_SETTINGS_H
 
@@ -14,96 +14,109 @@ typedef enum mr_setting_kind {
     MR_SET_FLAG,                    /* bool */
 } mr_setting_kind;
 
-/* X(group, kind, type, field, word, argument, default, fixed, help) */
+typedef enum mr_setting_life {
+    MR_ONCE,                        /* of one call of the program */
+    MR_KEPT,                        /* a resumed run takes it from the checkpoint unless it is given */
+    MR_FIXED,                       /* the same, and nothing else may be given */
+} mr_setting_life;
+
+/* X(group, kind, type, field, word, argument, default, life, help) */
 #define MR_SETTINGS(X)                                                                                                 \
-    X(1, MR_SET_TEXT, const char *, model, "model", "NAME", "ViT-B_16", true,                                          \
+    X(1, MR_SET_TEXT, const char *, model, "model", "NAME", "ViT-B_16", MR_FIXED,                                      \
       "ViT-B_16, ViT-B_32, ViT-L_16, ViT-L_32, ViT-H_14, or vit with a shape of its own; bridgetower-large, or "       \
       "bridgetower with --config or a shape of its own: pictures and words")                                           \
-    X(1, MR_SET_TEXT, const char *, config, "config", "FILE", "", true, "bridgetower: its shape, the hub's config.json")\
-    X(1, MR_SET_TEXT, const char *, pretrained, "pretrained", "FILE", "", true,                                        \
+    X(1, MR_SET_TEXT, const char *, config, "config", "FILE", "", MR_FIXED,                                            \
+      "bridgetower: its shape, the hub's config.json")                                                                 \
+    X(1, MR_SET_TEXT, const char *, pretrained, "pretrained", "FILE", "", MR_FIXED,                                    \
       "start from these weights: vit: Google's .npz (or a weights.npz of ours; the head starts at zero); bridgetower: "\
       ".safetensors, its index, or a folder with them")                                                                \
-    X(1, MR_SET_TEXT, const char *, tokenizer, "tokenizer", "FILE", "", true,                                          \
+    X(1, MR_SET_TEXT, const char *, tokenizer, "tokenizer", "FILE", "", MR_FIXED,                                      \
       "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \
       "--pretrained); 'millrace tokenizer' learns one")                                                                \
-    X(1, MR_SET_COUNT, uint64_t, image_size, "image-size", "PIXELS", "0", true,                                        \
+    X(1, MR_SET_COUNT, uint64_t, image_size, "image-size", "PIXELS", "0", MR_FIXED,                                    \
       "side of the square the model sees (0: the model's own; vit: 224)")                                              \
-    X(1, MR_SET_COUNT, uint64_t, patch, "patch", "PIXELS", "0", true, "side of a patch (0: the model's own)")          \
-    X(1, MR_SET_COUNT, uint64_t, hidden, "hidden", "N", "0", true, "width of a token (0: the model's own)")            \
-    X(1, MR_SET_COUNT, uint64_t, layers, "layers", "N", "0", true, "blocks (0: the model's own)")                      \
-    X(1, MR_SET_COUNT, uint64_t, heads, "heads", "N", "0", true, "attention heads (0: the model's own)")               \
-    X(1, MR_SET_COUNT, uint64_t, mlp, "mlp", "N", "0", true, "width inside the MLP (0: the model's own)")              \
-    X(1, MR_SET_COUNT, uint64_t, cross_layers, "cross-layers", "N", "0", true,                                         \
+    X(1, MR_SET_COUNT, uint64_t, patch, "patch", "PIXELS", "0", MR_FIXED, "side of a patch (0: the model's own)")      \
+    X(1, MR_SET_COUNT, uint64_t, hidden, "hidden", "N", "0", MR_FIXED, "width of a token (0: the model's own)")        \
+    X(1, MR_SET_COUNT, uint64_t, layers, "layers", "N", "0", MR_FIXED, "blocks (0: the model's own)")                  \
+    X(1, MR_SET_COUNT, uint64_t, heads, "heads", "N", "0", MR_FIXED, "attention heads (0: the model's own)")           \
+    X(1, MR_SET_COUNT, uint64_t, mlp, "mlp", "N", "0", MR_FIXED, "width inside the MLP (0: the model's own)")          \
+    X(1, MR_SET_COUNT, uint64_t, cross_layers, "cross-layers", "N", "0", MR_FIXED,                                     \
       "bridgetower: layers where pictures and words meet (0: the model's own)")                                        \
-    X(1, MR_SET_COUNT, uint64_t, embed, "embed", "N", "0", true,                                                       \
+    X(1, MR_SET_COUNT, uint64_t, embed, "embed", "N", "0", MR_FIXED,                                                   \
       "bridgetower: width of an embedding (0: the model's own)")                                                       \
-    X(1, MR_SET_COUNT, uint64_t, max_text, "max-text", "N", "128", true, "bridgetower: tokens of a text that are read")\
-    X(1, MR_SET_WORD, const char *, freeze, "freeze", "none|images|text|both", "none", true,                           \
+    X(1, MR_SET_COUNT, uint64_t, max_text, "max-text", "N", "128", MR_FIXED,                                           \
+      "bridgetower: tokens of a text that are read")                                                                   \
+    X(1, MR_SET_WORD, const char *, freeze, "freeze", "none|images|text|both", "none", MR_FIXED,                       \
       "bridgetower: towers that do not learn")                                                                         \
-    X(2, MR_SET_TEXT, const char *, split, "split", "NAME", "train", true, "split to learn from")                      \
-    X(2, MR_SET_TEXT, const char *, eval_split, "eval-split", "NAME", "", true,                                        \
+    X(2, MR_SET_TEXT, const char *, split, "split", "NAME", "train", MR_FIXED, "split to learn from")                  \
+    X(2, MR_SET_TEXT, const char *, eval_split, "eval-split", "NAME", "", MR_FIXED,                                    \
       "split to judge by (default: val, else test, else none)")                                                        \
-    X(2, MR_SET_TEXT, const char *, text_column, "text-column", "NAME", "", true,                                      \
+    X(2, MR_SET_TEXT, const char *, text_column, "text-column", "NAME", "", MR_FIXED,                                  \
       "bridgetower: where a picture's words are: a column, or captions (default: image_description, else captions)")   \
-    X(2, MR_SET_FLAG, bool, expand_captions, "expand-captions", NULL, "", true,                                        \
+    X(2, MR_SET_FLAG, bool, expand_captions, "expand-captions", NULL, "", MR_FIXED,                                    \
       "every pair of a picture and one of its captions is a sample (default: one of them an epoch, by chance)")        \
-    X(2, MR_SET_REAL, double, scale_min, "scale-min", "SHARE", "0.05", true,                                           \
+    X(2, MR_SET_REAL, double, scale_min, "scale-min", "SHARE", "0.05", MR_FIXED,                                       \
       "smallest part of a picture's area that a training crop shows")                                                  \
-    X(2, MR_SET_FLAG, bool, flip, "flip", NULL, "", true, "mirror half of the training pictures")                      \
-    X(2, MR_SET_WORD, const char *, orientation, "orientation", "ignore|apply", "ignore", true,                        \
+    X(2, MR_SET_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "mirror half of the training pictures")                  \
+    X(2, MR_SET_WORD, const char *, orientation, "orientation", "ignore|apply", "ignore", MR_FIXED,                    \
       "EXIF orientation; the reference trainers ignore it")                                                            \
-    X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", true,                                                   \
+    X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT,                                                \
       "damaged samples a rank may meet and pass over before the run ends")                                             \
-    X(2, MR_SET_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", true,                                     \
+    X(2, MR_SET_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", MR_FIXED,                                 \
       "a larger picture is a damaged sample (0: the default)")                                                         \
-    X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", true,                                 \
+    X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", MR_KEPT,                              \
       "what takes the place of such a sample: the next good one, or nothing")                                          \
-    X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", false, "samples a rank and micro-step")                    \
-    X(3, MR_SET_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", false, "micro-steps an update")                   \
-    X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", true, "updates of the whole run (default: by --epochs)")    \
-    X(3, MR_SET_COUNT, uint64_t, epochs, "epochs", "N", "10", true, "passes over the split, unless --steps is given")  \
-    X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", true,                                                             \
+    X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples a rank and micro-step")                  \
+    X(3, MR_SET_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps an update")                 \
+    X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates of the whole run (default: by --epochs)")\
+    X(3, MR_SET_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED,                                                \
+      "passes over the split, unless --steps is given")                                                                \
+    X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", MR_FIXED,                                                         \
       "learning rate (0: 0.03 for sgd, 0.001 for adamw, 0.00001 for bridgetower)")                                     \
-    X(3, MR_SET_TEXT, const char *, warmup, "warmup", "N", "", true,                                                   \
+    X(3, MR_SET_TEXT, const char *, warmup, "warmup", "N", "", MR_FIXED,                                               \
       "updates of linear warm-up (default: 500, or a tenth of a shorter run)")                                         \
-    X(3, MR_SET_WORD, const char *, decay, "decay", "cosine|linear|none", "cosine", true, "of the rate, after warm-up")\
-    X(3, MR_SET_WORD, const char *, optimizer, "optimizer", "sgd|adamw", "sgd", true, "SGD with momentum, or AdamW")   \
-    X(3, MR_SET_REAL, double, momentum, "momentum", "M", "0.9", true, "of sgd")                                        \
-    X(3, MR_SET_REAL, double, adam_eps, "adam-eps", "E", "1e-8", true, "of adamw")                                     \
-    X(3, MR_SET_REAL, double, weight_decay, "weight-decay", "D", "0", true, "pull of all parameters towards zero")                       \
-    X(3, MR_SET_REAL, double, clip, "clip", "NORM", "1", true, "largest norm of all gradients together (0: no limit)") \
-    X(3, MR_SET_REAL, double, dropout, "dropout", "P", "0.1", true, "share of activations dropped, at three places")   \
-    X(3, MR_SET_FLAG, bool, unique_images, "unique-images", NULL, "", true,                                            \
+    X(3, MR_SET_WORD, const char *, decay, "decay", "cosine|linear|none", "cosine", MR_FIXED,                          \
+      "of the rate, after warm-up")                                                                                    \
+    X(3, MR_SET_WORD, const char *, optimizer, "optimizer", "sgd|adamw", "sgd", MR_FIXED,                              \
+      "SGD with momentum, or AdamW")                                                                                   \
+    X(3, MR_SET_REAL, double, momentum, "momentum", "M", "0.9", MR_FIXED, "of sgd")                                    \
+    X(3, MR_SET_REAL, double, adam_eps, "adam-eps", "E", "1e-8", MR_FIXED, "of adamw")                                 \
+    X(3, MR_SET_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "pull of all parameters towards zero") \
+    X(3, MR_SET_REAL, double, clip, "clip", "NORM", "1", MR_FIXED,                                                     \
+      "largest norm of all gradients together (0: no limit)")                                                          \
+    X(3, MR_SET_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED,                                                \
+      "share of activations dropped, at three places")                                                                 \
+    X(3, MR_SET_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                        \
       "bridgetower: equal pictures in a batch are no negatives of one another")                                        \
-    X(3, MR_SET_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", true,                                      \
+    X(3, MR_SET_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", MR_FIXED,                                  \
       "bridgetower: the negatives are the samples of all ranks, not of the rank's own batch")                          \
-    X(3, MR_SET_COUNT, uint64_t, seed, "seed", "N", "42", true, "of order, crops, dropout and start values")           \
-    X(4, MR_SET_TEXT, const char *, device, "device", "NAME", "cpu", false, "where the arithmetic is done")            \
-    X(4, MR_SET_COUNT, uint64_t, threads, "threads", "N", "0", false,                                                  \
+    X(3, MR_SET_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "of order, crops, dropout and start values")       \
+    X(4, MR_SET_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT, "where the arithmetic is done")          \
+    X(4, MR_SET_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                \
       "threads a rank, for the model and for the loader (0: the processors at hand, shared by the ranks)")             \
-    X(4, MR_SET_COUNT, uint64_t, prefetch, "prefetch", "N", "2", false, "batches made ahead, a rank")                  \
-    X(4, MR_SET_WORD, const char *, decoder, "decoder", "auto|libjpeg", "auto", false,                                 \
+    X(4, MR_SET_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches made ahead, a rank")                \
+    X(4, MR_SET_WORD, const char *, decoder, "decoder", "auto|libjpeg", "auto", MR_KEPT,                               \
       "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same")                      \
-    X(4, MR_SET_WORD, const char *, exchange, "exchange", "flat|buckets", "flat", false,                               \
+    X(4, MR_SET_WORD, const char *, exchange, "exchange", "flat|buckets", "flat", MR_KEPT,                             \
       "gradients summed over ranks after the backward pass, or piece by piece during it")                              \
-    X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", false,                                          \
+    X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                        \
       "judge, and write a checkpoint, every N updates (0: at the end only)")                                           \
-    X(5, MR_SET_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", false, "a line every N updates")           \
-    X(5, MR_SET_TEXT, const char *, output, "output", "DIR", "", false,                                                \
+    X(5, MR_SET_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")         \
+    X(5, MR_SET_TEXT, const char *, output, "output", "DIR", "", MR_ONCE,                                              \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
-    X(5, MR_SET_COUNT, uint64_t, keep, "keep", "N", "2", false,                                                        \
+    X(5, MR_SET_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                      \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
-    X(5, MR_SET_FLAG, bool, resume, "resume", NULL, "", false,                                                         \
-      "go on from the newest checkpoint of --output, with the options it was begun with; from the start if there "     \
-      "is none")                                                                                                       \
-    X(5, MR_SET_COUNT, uint64_t, stop_after, "stop-after", "N", "0", false,                                            \
+    X(5, MR_SET_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                       \
+      "go on from the newest checkpoint of --output, with the options it was begun with, on any number of ranks that " \
+      "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
+    X(5, MR_SET_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                          \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
-    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", false, "one JSON line an update")                          \
-    X(5, MR_SET_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", false,                  \
+    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", MR_KEPT, "one JSON line an update")                        \
+    X(5, MR_SET_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                \
       "first updates that do not count for samples per second")                                                        \
-    X(5, MR_SET_FLAG, bool, plan, "plan", NULL, "", false,                                                             \
+    X(5, MR_SET_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                           \
       "print parameters, FLOPs, memory and steps of the run, and do not run it")                                       \
-    X(5, MR_SET_FLAG, bool, quiet, "quiet", NULL, "", false, "no progress, no table")
+    X(5, MR_SET_FLAG, bool, quiet, "quiet", NULL, "", MR_ONCE, "no progress, no table")
 
 typedef struct mr_settings {
     const char *dataset;
@@ -123,7 +136,7 @@ typedef struct mr_setting {
     int group;
     mr_setting_kind kind;
     const char *word, *argument, *standard, *help;
-    bool fixed;
+    mr_setting_life life;
     size_t offset, given;
 } mr_setting;
 
@@ -139,9 +152,9 @@ mr_status mr_settings_take(mr_settings *s, const mr_setting *row, const char *te
 /* Another default than the table's, for a kind of model; MR_MISUSE: no such option.  What was given stays. */
 mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, mr_error *err);
 
-/* The fixed ones as an object; NULL: out of memory. */
+/* Those that a checkpoint keeps, as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);
-/* Fixed options not given become those of `options`.  MR_MISUSE: one was given and differs. */
+/* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "dataset.h"
+#include "term.h"
 #include "text.h"
 #include "tokenizer.h"
 #include "trainer.h"
@@ -163,13 +164,23 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
         return status;
     t->evaluator = (mr_evaluator){
         .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
-        .batch = q->batch, .classes = t->classes, .text = &t->pairs.text,
+        .batch = q->batch, .classes = t->classes, .text = &t->pairs.text, .damage = &t->damage,
         .loader = {.split = split, .items = t->pairs.judged, .item_count = t->pairs.judged_count, .threads = threads,
                    .transform = transform,
                    .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad,
                    .max_pixels = q->max_pixels},
     };
     return MR_OK;
+}
+
+mr_status mr_trained_warn(const mr_trained *t, mr_error *err)
+{
+    mr_buf text = {0};
+    mr_status status = mr_damage_text(&t->damage, t->ds, t->evaluator.loader.split, &text, err);
+    if (status == MR_OK && text.len)
+        mr_term_warn(mr_buf_text(&text));
+    mr_buf_free(&text);
+    return status;
 }
 
 void mr_trained_close(mr_trained *t)
@@ -182,6 +193,7 @@ void mr_trained_close(mr_trained *t)
     mr_checkpoint_release(&t->checkpoint);
     mr_dataset_free(t->ds);
     mr_pairs_close(&t->pairs);
+    mr_damage_release(&t->damage);
     free(t->classes);
     free(t->path);
     memset(t, 0, sizeof *t);

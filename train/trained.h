@@ -25,12 +25,16 @@ typedef struct mr_trained {
     int32_t *classes;                   /* dataset's class -> model's; NULL: it has none */
     mr_pairs pairs;                     /* of a model of pictures and words */
     mr_evaluator evaluator;
+    mr_damage damage;                   /* what the evaluator passed over, once it has judged */
 } mr_trained;
 
 /* Everything but the judging.  MR_MISUSE: no such split; a class of the dataset that the model does not have (with
  * no_labels that is fine). */
 mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *out, mr_error *err);
 void mr_trained_close(mr_trained *t);       /* a zeroed one is fine */
+
+/* Names on standard error what was passed over; rank 0. */
+mr_status mr_trained_warn(const mr_trained *t, mr_error *err);
 
 const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" for -1 */
 

@@ -131,6 +131,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     mr_evaluator e = {
         .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
+        .damage = &t->judged_damage,
         .loader = {.split = t->eval_split, .items = t->pairs.judged, .item_count = t->pairs.judged_count,
                    .threads = t->threads, .prefetch = (unsigned)s->prefetch,
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
@@ -143,6 +144,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     mr_status status = mr_evaluate(&e, t->values, &result, err);
     if (status != MR_OK)
         return status;
+    t->evaluation_due = false;
     t->accuracy = result.accuracy;
     if (result.accuracy > t->best_accuracy) {
         t->best_accuracy = result.accuracy;
@@ -170,7 +172,8 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
         .model = t->config, .params = t->params, .values = t->values, .optimizer = t->update_rule.kind,
         .slots = t->optimizer.slots, .state = {t->optimizer.state[0], t->optimizer.state[1]}, .update = t->done,
         .cursor = t->cursor, .seed = t->settings->seed, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
-        .best_update = t->best_update, .facts = t->facts, .tokenizer = t->pairs.file,
+        .best_update = t->best_update, .evaluation_due = t->evaluation_due, .facts = t->facts,
+        .tokenizer = t->pairs.file,
     };
     float *copies[3] = {NULL};
     mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
@@ -196,6 +199,22 @@ mr_status mr_trainer_save(mr_trainer *t, mr_error *err)
     return mr_ranks_agree(t->ranks, status, err);
 }
 
+/* Judges what is on disk already, so that no failure of an evaluation costs the updates before it. */
+static mr_status judge(mr_trainer *t, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
+    mr_status status = mr_ranks_agree(t->ranks, evaluate(t, err), err);
+    const mr_checkpoint c = {.update = t->done, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
+                             .best_update = t->best_update};
+    if (status == MR_OK)
+        return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_judge(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
+    if (*s->output && err)
+        mr_fail(err, status, "%s; the %llu updates done are kept in %s for --resume", err->text,
+                (unsigned long long)t->done, s->output);
+    return status;
+}
+
 static mr_status pause_for(mr_trainer *t, const update *u, bool ends, mr_error *err)
 {
     uint64_t every = t->settings->eval_every;
@@ -204,12 +223,11 @@ static mr_status pause_for(mr_trainer *t, const update *u, bool ends, mr_error *
         return MR_OK;
     if (u->carried != MR_OK && err)
         *err = u->words;
+    t->evaluation_due = due && t->eval_split;
     mr_status status = mr_ranks_agree(t->ranks, u->carried, err);
-    if (status == MR_OK && due && t->eval_split)
-        status = mr_ranks_agree(t->ranks, evaluate(t, err), err);
     if (status == MR_OK)
         status = mr_trainer_save(t, err);
-    return status;
+    return status == MR_OK && t->evaluation_due ? judge(t, err) : status;
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -263,13 +281,18 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         sigaction(SIGINT, &action, &old[0]);
         sigaction(SIGTERM, &action, &old[1]);
     }
-    mr_status status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
+    mr_status status = t->evaluation_due ? judge(t, err) : MR_OK;
+    if (status == MR_OK)
+        status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
+    if (status == MR_OK)
+        status = mr_damage_join(&t->feed.damage, t->ranks, err);
     if (status == MR_OK) {
         mr_loader_spent spent = mr_loader_time(t->feed.loader);
         double work = spent.reading + spent.decoding;
         mr_journal_end last = {
             .dataset = t->settings->dataset, .pairs = t->config.card->text,
             .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+            .damaged = t->feed.damage.count, .judged_damaged = t->judged_damage.count,
             .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
         };
         status = mr_journal_finish(t->journal, &last, err);

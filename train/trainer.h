@@ -16,6 +16,8 @@
 #include "pairs.h"
 #include "peers.h"
 
+enum { MR_MAX_BATCH = 1 << 20 };
+
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
@@ -40,6 +42,8 @@ typedef struct mr_trainer {
     mr_journal *journal;
     double accuracy, best_accuracy; /* -1: none yet */
     uint64_t best_update;
+    bool evaluation_due;            /* of the values as they are */
+    mr_damage judged_damage;        /* of the last evaluation */
     json_t *facts;                  /* what checkpoints say beside the numbers */
     mr_checkpoint *restored;        /* what the run goes on from; let go once it has been taken over */
     mr_buf said;                    /* lines for people about how it was set up */
@@ -47,6 +51,11 @@ typedef struct mr_trainer {
 
 /* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
+/* Its parts (trainer_resume.c): the checkpoint to go on from, if there is one, and its options; whether what is asked
+ * for is the run that it is of; the samples that a loss is held against: what is learned depends on it. */
+mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
+mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
+uint64_t mr_trainer_negatives(const mr_trainer *t);
 /* Its part for the model: config, tokenizer, params. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
 /* Model, values, optimizer, exchange, loader.  Collective. */

@@ -107,7 +107,8 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
     mr_journal_options o = {
         .stream = s->quiet ? NULL : stdout, .log = *s->log ? s->log : NULL, .events = *events ? events : NULL,
         .results = *results ? results : NULL, .steps = t->updates, .first = t->first,
-        .resume = s->resume, .logging_steps = s->logging_steps, .warmup_steps = s->throughput_warmup_steps,
+        .judges_first = t->evaluation_due, .resume = s->resume, .logging_steps = s->logging_steps,
+        .warmup_steps = s->throughput_warmup_steps,
     };
     return mr_journal_open(&o, &t->journal, err);
 }
@@ -148,6 +149,7 @@ void mr_trainer_close(mr_trainer *t)
 {
     mr_journal_free(t->journal);
     mr_feed_close(&t->feed);
+    mr_damage_release(&t->judged_damage);
     mr_pairs_close(&t->pairs);
     mr_peers_close(&t->peers);
     mr_exchange_free(t->exchange);

@@ -14,7 +14,7 @@
 
 typedef unsigned long long ull;
 
-enum { MAX_BATCH = 1 << 20, DEFAULT_WARMUP = 500 };
+enum { DEFAULT_WARMUP = 500 };
 
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 {
@@ -32,7 +32,7 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
 {
     unsigned mine = mr_pool_processors(), world = mr_ranks_world(ranks);
     if (asked)
-        return asked < MAX_BATCH ? (unsigned)asked : MAX_BATCH;
+        return asked < MR_MAX_BATCH ? (unsigned)asked : MR_MAX_BATCH;
     /* A launcher that binds ranks has shared the processors out already. */
     if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
         return mine;
@@ -42,62 +42,30 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     return mine / sharers ? mine / sharers : 1;
 }
 
-/* ---- the checkpoint to go on from -------------------------------------------------------------------------------- */
-
-static mr_status resume(mr_trainer *t, mr_error *err)
-{
-    mr_settings *s = t->settings;
-    if (!*s->output)
-        return s->resume ? mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are") : MR_OK;
-    t->restored = mr_alloc(1, sizeof *t->restored);
-    if (!t->restored)
-        return mr_fail_memory(err, "reading the checkpoint");
-    char *found = NULL;
-    mr_status status = mr_checkpoint_read(s->output, false, true, t->restored, &found, err);
-    if (status == MR_MISUSE) {          /* none there: the run begins */
-        free(t->restored);
-        t->restored = NULL;
-        return MR_OK;
-    }
-    if (status != MR_OK)
-        return status;
-    if (!s->resume) {
-        status = mr_fail(err, MR_MISUSE, "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
-                         "another --output", s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
-        free(found);
-        return status;
-    }
-    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
-    free(found);
-    return mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
-}
-
-/* The samples that a loss is held against: what is learned depends on it. */
-static uint64_t negatives(const mr_trainer *t)
-{
-    return t->settings->batch * (t->settings->gather_negatives ? mr_ranks_world(t->ranks) : 1);
-}
-
-static mr_status same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err)
-{
-    const json_t *facts = t->restored->facts;
-    uint64_t kept = (uint64_t)json_integer_value(json_object_get(facts, "global_batch"));
-    const char *dataset = json_string_value(json_object_get(facts, "dataset"));
-    if (kept != global)
-        return mr_fail(err, MR_MISUSE, "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples an "
-                       "update; choose --batch and --grad-accum so that the product is that again", (ull)global, (ull)kept);
-    const json_t *among = json_object_get(facts, "negatives");
-    if (among && t->restored->model.card->text && (uint64_t)json_integer_value(among) != negatives(t))
-        return mr_fail(err, MR_MISUSE, "%s is %llu, and the negatives of this run are those of %llu samples; choose "
-                       "that, and --grad-accum to fit", t->settings->gather_negatives ? "--batch x ranks" : "--batch",
-                       (ull)negatives(t), (ull)json_integer_value(among));
-    if (!dataset || strcmp(dataset, digest) != 0)
-        return mr_fail(err, MR_MISUSE, "%s: is not the dataset this run was begun with (digest %.16s..., then %.16s...)",
-                       t->settings->dataset, digest, dataset ? dataset : "unknown");
-    return MR_OK;
-}
-
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+/* Many samples may be without a label, as those of several labels are; that none has one is known at once. */
+static mr_status find_label(const mr_trainer *t, const mr_split *split, mr_error *err)
+{
+    bool found = split->samples == 0;
+    for (size_t i = 0; i < split->shard_count && !found; i++) {
+        const mr_shard *shard = &split->shards[i];
+        mr_row row;
+        int fd;
+        mr_status status = mr_dataset_open_file(t->ds, shard, "idx", &fd, err);
+        if (status != MR_OK)
+            return status;
+        /* What cannot be read is for the loader to judge. */
+        for (uint64_t k = 0; k < shard->samples && !found; k++)
+            found = mr_dataset_row(fd, shard, k, &row, NULL) != MR_OK || row.label >= 0;
+        close(fd);
+    }
+    if (found)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a label of its own, and a classifier learns from labels "
+                   "alone; --model bridgetower learns from pictures and their words (--text-column captions, for example)",
+                   t->settings->dataset, split->name);
+}
 
 static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *err)
 {
@@ -111,6 +79,9 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
                        s->dataset, t->manifest->layout);
+    status = t->config.card->text ? MR_OK : find_label(t, *train, err);
+    if (status != MR_OK)
+        return status;
     if (*s->eval_split) {
         t->eval_split = s->eval_split;
         return mr_manifest_find_split(t->manifest, s->dataset, s->eval_split, NULL, err);
@@ -169,6 +140,7 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
         t->accuracy = t->restored->accuracy;
         t->best_accuracy = t->restored->best_accuracy;
         t->best_update = t->restored->best_update;
+        t->evaluation_due = t->restored->evaluation_due && t->eval_split;
     }
     mr_buf_printf(&t->said, "%llu samples, %llu an update, %llu updates an epoch, %llu in all\n", (ull)samples,
                   (ull)global, (ull)an_epoch, (ull)t->updates);
@@ -216,20 +188,20 @@ static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr
     bool ok = t->facts && json_array_size(classes) == t->manifest->class_count;
     if (ok && t->config.card->text)
         ok = json_object_set_new(t->facts, "text_column", json_string(t->pairs.column)) == 0 &&
-             json_object_set_new(t->facts, "negatives", json_integer((json_int_t)negatives(t))) == 0;
+             json_object_set_new(t->facts, "negatives", json_integer((json_int_t)mr_trainer_negatives(t))) == 0;
     return ok ? MR_OK : mr_fail_memory(err, "describing the run");
 }
 
 static mr_status check(const mr_settings *s, mr_error *err)
 {
-    if (s->batch == 0 || s->batch > MAX_BATCH)
-        return mr_fail(err, MR_MISUSE, "--batch %llu: expected 1 to %d", (ull)s->batch, MAX_BATCH);
-    if (s->grad_accum == 0 || s->grad_accum > MAX_BATCH)
-        return mr_fail(err, MR_MISUSE, "--grad-accum %llu: expected 1 to %d", (ull)s->grad_accum, MAX_BATCH);
+    if (s->batch == 0 || s->batch > MR_MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--batch %llu: expected 1 to %d", (ull)s->batch, MR_MAX_BATCH);
+    if (s->grad_accum == 0 || s->grad_accum > MR_MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--grad-accum %llu: expected 1 to %d", (ull)s->grad_accum, MR_MAX_BATCH);
     if (!(s->scale_min > 0 && s->scale_min <= 1))
         return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
-    if (s->prefetch == 0 || s->prefetch > MAX_BATCH)
-        return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MAX_BATCH);
+    if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
+        return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
     return MR_OK;
 }
 
@@ -238,7 +210,7 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     *t = (mr_trainer){.settings = settings, .ranks = ranks, .accuracy = -1, .best_accuracy = -1};
     const mr_split *train = NULL;
     char digest[65];
-    mr_status status = resume(t, err);
+    mr_status status = mr_trainer_resume(t, err);
     if (status == MR_OK)
         status = check(settings, err);
     if (status == MR_OK)
@@ -249,7 +221,7 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     t->manifest = mr_dataset_manifest(t->ds);
     t->threads = mr_rank_threads(settings->threads, ranks);
     uint64_t global = settings->batch * settings->grad_accum * mr_ranks_world(ranks);
-    status = t->restored ? same_run(t, global, digest, err) : MR_OK;
+    status = t->restored ? mr_trainer_same_run(t, global, digest, err) : MR_OK;
     if (status == MR_OK)
         status = mr_trainer_shape(t, err);
     if (status == MR_OK)

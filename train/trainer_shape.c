@@ -1,6 +1,7 @@
 /* trainer_shape.c - which model a run is about: by its name, the hub's file, the options, or the checkpoint.
  * Invariant: an option that the model has no use for is refused; after this the shape has been checked, and its
  * parameters are known by name. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tokenizer.h"
@@ -47,6 +48,29 @@ static mr_status only_its_own(const mr_settings *s, const mr_model_config *c, mr
                            options[i].text ? "bridgetower" : "classifiers", s->model,
                            c->card->text ? "whole pictures and their words" : "labels alone");
     return MR_OK;
+}
+
+/* A shape of one's own that is not whole yet: names what is missing of it. */
+static mr_status whole_shape(const mr_model_config *c, mr_error *err)
+{
+    const struct {
+        const char *option;
+        uint32_t size;
+        bool text;                  /* of models of pictures and words alone */
+    } sizes[] = {
+        {"--image-size", c->image, false}, {"--patch", c->patch, false}, {"--hidden", c->hidden, false},
+        {"--layers", c->layers, false}, {"--heads", c->heads, false}, {"--mlp", c->mlp, false},
+        {"--cross-layers", c->cross_layers, true},
+    };
+    char missing[120] = "";
+    for (size_t i = 0; i < MR_COUNT(sizes); i++)
+        if (!sizes[i].size && (c->card->text || !sizes[i].text))
+            snprintf(missing + strlen(missing), sizeof missing - strlen(missing), "%s%s", *missing ? ", " : "",
+                     sizes[i].option);
+    if (!*missing)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "--model %s: has no shape of its own; give %s too, or name one that has: %s", c->name,
+                   missing, c->card->presets[0].name);
 }
 
 /* A shape of one's own has the vocabulary of its tokenizer, and positions for its texts. */
@@ -100,8 +124,12 @@ static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
     if (status != MR_OK)
         return status;
     c->dropout = c->card->text ? c->dropout : s->dropout;
-    if (!c->card->text) {
+    if (!c->card->text)
         c->image = c->image ? c->image : DEFAULT_IMAGE;
+    status = whole_shape(c, err);
+    if (status != MR_OK)
+        return status;
+    if (!c->card->text) {
         c->classes = (uint32_t)t->manifest->class_count;
         return MR_OK;
     }

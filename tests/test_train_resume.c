@@ -1,0 +1,125 @@
+/* test_train_resume.c - `--resume` with nothing else on the command line, or with little.
+ * Invariant tested: a run goes on with the options it was begun with; an update keeps its samples on any number of
+ * ranks; a name that was misspelt begins no run. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_faults.h"
+#include "support_train.h"
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    train_make_dataset(dir, 120);       /* train 84, val 36 */
+    /* One run of 12 samples an update, whole and cut in the middle of an epoch. */
+    train_expect(0, dir, 0, "--batch", "6", "--grad-accum", "2", "--steps", "8", "--eval-every", "0", "--prefetch", "3",
+                 "--output", "whole", (char *)NULL);
+    train_expect(0, dir, 0, "--batch", "6", "--grad-accum", "2", "--steps", "8", "--eval-every", "0", "--prefetch", "3",
+                 "--log", "cut.jsonl", "--output", "cut", "--stop-after", "3", (char *)NULL);
+    *state = dir;
+    return 0;
+}
+
+static void expect(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("\"%s\" does not speak of \"%s\"", text, words);
+}
+
+/* Goes on with a copy of the run that was cut; the rest are further arguments. */
+static support_result go_on(const char *dir, const char *copy, int status, unsigned ranks, const char *option,
+                            const char *value)
+{
+    char *command = support_path("cp -r cut %s", copy);
+    support_shell(dir, command);
+    free(command);
+    return train_command(status, dir, ranks, "train", "data", "--resume", "--output", copy, option, value,
+                         (char *)NULL);
+}
+
+static json_t *options_of(const char *dir, const char *run)
+{
+    char *path = support_path("%s/%s/step-00000008/state.json", dir, run);
+    json_t *doc = json_load_file(path, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *options = json_incref(json_object_get(json_object_get(doc, "facts"), "options"));
+    assert_non_null(options);
+    json_decref(doc);
+    free(path);
+    return options;
+}
+
+static void nothing_but_resume_is_enough(void **state)
+{
+    const char *dir = *state;
+    IN(whole, "whole/step-00000008/weights.npz");
+    IN(parts, "same/step-00000008/weights.npz");
+    IN(log, "cut.jsonl");
+    support_result r = go_on(dir, "same", 0, 0, NULL, NULL);
+    expect(r.out, "12 an update");
+    support_result_free(&r);
+    support_assert_same_file(whole, parts);
+    json_t *updates = train_log(log, "loss"), *options = options_of(dir, "same");
+    assert_int_equal(json_array_size(updates), 8);
+    assert_string_equal(json_string_value(json_object_get(options, "prefetch")), "3");
+    assert_string_equal(json_string_value(json_object_get(options, "grad-accum")), "2");
+    json_decref(updates);
+    json_decref(options);
+}
+
+static void other_ranks_share_the_same_updates(void **state)
+{
+    static const struct { unsigned ranks; const char *copy, *option, *value, *words; } worlds[] = {
+        {2, "two", NULL, NULL, "--batch 6 x --grad-accum 1 x 2 ranks"},
+        {3, "three", NULL, NULL, "--batch 4 x --grad-accum 1 x 3 ranks"},
+        {0, "batch", "--batch", "4", "--batch 4 x --grad-accum 3 x 1 rank\n"},
+        {0, "accum", "--grad-accum", "1", "--batch 12 x --grad-accum 1 x 1 rank\n"},
+    };
+    const char *dir = *state;
+    IN(whole, "whole/step-00000008/weights.npz");
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        support_result r = go_on(dir, worlds[i].copy, 0, worlds[i].ranks, worlds[i].option, worlds[i].value);
+        expect(r.out, "An update stays 12 samples: ");
+        expect(r.out, worlds[i].words);
+        support_result_free(&r);
+        char *parts = support_path("%s/%s/step-00000008/weights.npz", dir, worlds[i].copy);
+        assert_true(train_weights_distance(whole, parts) < 1e-5);
+        free(parts);
+    }
+}
+
+static void what_cannot_be_shared_is_refused(void **state)
+{
+    const char *dir = *state;
+    support_result r = go_on(dir, "five", 2, 5, NULL, NULL);
+    expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly");
+    support_result_free(&r);
+    r = go_on(dir, "odd", 2, 0, "--batch", "5");
+    expect(r.err, "the run was begun with 12 samples an update");
+    support_result_free(&r);
+}
+
+/* Scripts that give --resume and all else from the first call on begin as they go on. */
+static void a_misspelt_name_begins_no_run(void **state)
+{
+    const char *dir = *state;
+    IN(none, "ruh");
+    support_result r = train_command(2, dir, 0, "train", "data", "--resume", "--output", "ruh", (char *)NULL);
+    expect(r.err, "ruh: holds no checkpoint to go on from");
+    support_result_free(&r);
+    assert_false(support_exists(none));
+    r = train_run(dir, 0, "--resume", "--output", "new", "--steps", "2", (char *)NULL);
+    support_assert_status(&r, 0);
+    expect(r.out, "No checkpoint in new: the run begins anew\n");
+    support_result_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_but_resume_is_enough),
+        cmocka_unit_test(other_ranks_share_the_same_updates),
+        cmocka_unit_test(what_cannot_be_shared_is_refused),
+        cmocka_unit_test(a_misspelt_name_begins_no_run),
+    };
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
+}
