@@ -138,7 +138,7 @@ static mr_exchange *open_kind(const run *r, mr_exchange_kind kind)
     return x;
 }
 
-static void sums(const run *r)
+static void run_sums(const run *r)
 {
     XXH64_hash_t hash[2] = {0, 0};
     mr_error err = {0};
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     for (int i = 2; argc > 2 && strcmp(argv[1], "sums") == 0 && i < argc; i++) {
         MUST(sscanf(argv[i], "%" SCNu64 ":%u:%" SCNu64, &r->count, &r->ranks_a_host, &r->bucket) == 3);
         r->apart = strstr(argv[i], ":apart") != NULL;
-        sums(r);
+        run_sums(r);
         code = 0;
     }
     if (argc == 5 && strcmp(argv[1], "fails") == 0) {

@@ -3,14 +3,17 @@
 
     tests/soak.py MINUTES [SEED[:ROUND]]        (scripts/soak builds first; MILLRACE_BIN, MILLRACE_SOAK_LOADER)
 
-A round draws a dataset and its parameters from (seed, round) and checks, with SIGKILL at a moment by chance where it says so:
+A round draws a dataset and its parameters from (seed, round) and checks, with SIGKILL at a moment by chance where it
+says so:
     ingest   folder or archive, any jobs, 1 to 3 ranks, killed and run again: equal files, nothing else beside them
     verify   clean in every mode; a lost index comes back bit for bit; export gives the source's images again
     replay   equal digests for any ranks and threads
-    train    killed and resumed: weights, optimizer and log are those of the run that was left alone, to the bit
-    predict  equal text from both runs, for any number of ranks
-    flat     resident memory, descriptors and threads of a trainer and of a program that opens many loaders
-After each: no temporary file, no process, nothing in /dev/shm.  Exit code 1 and a kept folder on the first broken one.
+    train    labels, or pictures and words; killed and resumed: checkpoints and log are those of the run that was left
+             alone, to the bit
+    predict  equal text from both runs, and equal judgement by any number of ranks
+    flat     memory, descriptors and threads of an ingest, of a trainer over its updates, and of many loaders
+After each command: no process of it, nothing of ours in TMPDIR or /dev/shm; after each round: nothing unknown in its
+folder.  Exit code 1 and a kept folder on the first broken promise, and on whatever else ends the soak before its time.
 """
 import collections
 import hashlib
@@ -19,146 +22,20 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+import traceback
 import zipfile
 
-MILLRACE = os.environ.get("MILLRACE_BIN", "build/release/millrace")
-LOADER = os.environ.get("MILLRACE_SOAK_LOADER", "")
-LIMIT = 240                     # seconds: a command that takes longer hangs
+from soak_process import MILLRACE, Broken, Folder, check, check_flat
+
+LOADER = os.environ.get("MILLRACE_SOAK_LOADER", "build/release/soak_loader")
 LAYOUTS = ["imagenette", "imagenette --simple", "roboflow --variant folder", "roboflow --variant multi-class",
            "roboflow --variant coco", "roboflow --variant clip", "coco", "newyorker"]
 LABELLED = {"imagenette", "imagenette --simple", "roboflow --variant folder", "roboflow --variant clip", "newyorker"}
-
-
-class Broken(Exception):
-    pass
-
-
-def check(condition, words, *values):
-    if not condition:
-        raise Broken(words % values)
-
-
-# ---- processes ----------------------------------------------------------------------------------------------------------
-
-def children(pid):
-    """All descendants of a process, itself first."""
-    of = collections.defaultdict(list)
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/%s/stat" % name) as file:
-                    of[int(file.read().rsplit(")", 1)[1].split()[1])].append(int(name))
-            except (OSError, IndexError):
-                pass
-    found = [pid]
-    for one in found:
-        found += of[one]
-    return found
-
-
-def is_millrace(pid):
-    try:
-        return os.path.realpath("/proc/%d/exe" % pid) == os.path.realpath(MILLRACE)
-    except OSError:
-        return False
-
-
-def usage(pid):
-    """(resident KiB, descriptors, threads) of a process."""
-    try:
-        with open("/proc/%d/status" % pid) as file:
-            fields = dict(line.split(":", 1) for line in file)
-        return int(fields["VmRSS"].split()[0]), len(os.listdir("/proc/%d/fd" % pid)), int(fields["Threads"])
-    except (OSError, KeyError):
-        return None
-
-
-class Folder:
-    """A round's folder, and commands run in it; all that they say goes to commands.log."""
-
-    def __init__(self, path, chance):
-        self.path, self.chance, self.kills = path, chance, 0
-        os.makedirs(self.at("tmp"))
-        self.env = dict(os.environ, TMPDIR=self.at("tmp"), OMPI_MCA_btl_vader_backing_directory=self.at("tmp"))
-
-    def at(self, *names):
-        return os.path.join(self.path, *names)
-
-    def start(self, ranks, words):
-        command = [os.path.abspath(MILLRACE)] + [str(w) for w in words]
-        if ranks > 1:
-            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)] + command
-        with open(self.at("commands.log"), "a") as log:
-            log.write("$ %s\n" % " ".join(command))
-        self.started = time.monotonic()
-        self.out, self.err = open(self.at("out"), "wb+"), open(self.at("commands.log"), "ab")
-        return subprocess.Popen(command, cwd=self.path, env=self.env, stdin=subprocess.DEVNULL, stdout=self.out,
-                                stderr=self.err, start_new_session=True)
-
-    def end(self, process, pids=()):
-        """Waits; what the command said, and its status."""
-        try:
-            process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            for pid in children(process.pid):
-                os.kill(pid, signal.SIGABRT)
-            raise Broken("%s: still running after %d seconds" % (" ".join(process.args), LIMIT)) from None
-        finally:
-            self.err.close()
-        until = time.monotonic() + 30
-        while any(is_millrace(pid) for pid in pids):
-            check(time.monotonic() < until, "%s: processes are left: %s", process.args, list(pids))
-            time.sleep(0.01)
-        self.out.seek(0)
-        text = self.out.read().decode()
-        self.out.close()
-        return process.returncode, text
-
-    def part(self, process):
-        """OpenMPI 4.1's mpirun may lock itself up when a rank dies while it joins: without a rank for 5 s it is ended."""
-        alone = time.monotonic()
-        while process.poll() is None and time.monotonic() < alone + 5:
-            if any(is_millrace(pid) for pid in children(process.pid)):
-                alone = time.monotonic()
-                check(alone < self.started + LIMIT, "ranks outlive one that was killed: %s", process.args)
-            time.sleep(0.02)
-        if process.poll() is None:
-            process.kill()
-
-    def run(self, *words, ranks=1, status=0):
-        process = self.start(ranks, words)
-        code, text = self.end(process)
-        check(code == status, "%s: exit code %d, not %d; see commands.log", " ".join(process.args), code, status)
-        for name in os.listdir(self.at("tmp")):
-            check("millrace" not in name, "%s left %s in TMPDIR", " ".join(process.args), name)
-        return text
-
-    def run_killed(self, *words, ranks=1, seconds=1.0):
-        """Kills the command within `seconds`: one rank, or all there is; True if that was before its end."""
-        process = self.start(ranks, words)
-        time.sleep(self.chance.random() * seconds)
-        os.kill(process.pid, signal.SIGSTOP)            # no rank is started while they are counted
-        pids = children(process.pid)
-        chosen = [pid for pid in pids if is_millrace(pid)]
-        if chosen and ranks > 1 and self.chance.random() < 0.5:
-            chosen = [self.chance.choice(chosen)]
-        else:
-            chosen = pids
-        for pid in chosen:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        os.kill(process.pid, signal.SIGCONT)
-        self.part(process)
-        code, _ = self.end(process, pids)
-        self.kills += code != 0
-        return code != 0
+WORDS = {"newyorker": "image_description", "coco": "captions"}
 
 
 def files(folder):
@@ -178,7 +55,7 @@ def same(a, b, words):
         raise Broken("%s: %d files differ, first %s" % (words, len(names), names[0]))
 
 
-# ---- the parts of a round -----------------------------------------------------------------------------------------------
+# ---- the parts of a round --------------------------------------------------------------------------------------------
 
 def pack(folder, source, kind):
     """The source tree as an archive, its members in an order of chance; where it holds archives already, as it is."""
@@ -212,22 +89,21 @@ def ingest(f, layout, images, size):
     took = time.monotonic() - started
     source = chance.choice(["source", pack(f, f.at("source"), chance.choice(["tar", "tgz", "zip"]))])
     again = ["ingest", source, "again", "-q", "-j", chance.randint(1, 4), *options]
-    for _ in range(chance.randint(1, 3)):
-        f.run_killed(*again, ranks=chance.choice([1, 2, 3]), seconds=took)
-        if os.path.exists(f.at("again")):
-            break
+    last, attempts = chance.choice([1, 1, 2, 3]), [chance.choice([1, 2, 3]) for _ in range(chance.randint(1, 3))]
+    while attempts and not os.path.exists(f.at("again")):
+        f.run_killed(*again, ranks=attempts.pop(), seconds=took)
     if os.path.exists(f.at("again")):
         f.run("verify", "again", "--quiet")
     else:
-        f.run(*again, ranks=chance.choice([1, 1, 2, 3]))
+        f.run(*again, ranks=last)
     same(files(f.at("data")), files(f.at("again")), "ingest of %s, killed and run again" % source)
 
 
 def verify(f):
     chance = f.chance
     digest = json.loads(f.run("inspect", "data", "--json"))["digest"]
-    f.run("verify", "data", "--expect", digest, *chance.sample(["--deep", "--decode", "--no-sha256"], chance.randint(0, 2)),
-          "--quiet", ranks=chance.choice([1, 2, 3]))
+    modes = chance.sample(["--deep", "--decode", "--no-sha256"], chance.randint(0, 2))
+    f.run("verify", "data", "--expect", digest, *modes, "--quiet", ranks=chance.choice([1, 2, 3]))
     before = files(f.at("again"))
     index = chance.choice([name for name in before if name.endswith(".idx")])
     os.unlink(f.at("again", index))
@@ -259,32 +135,50 @@ def replay(f):
     check(all(text == texts[0] for text in texts), "replay: digests differ by ranks or threads: %s", options)
 
 
-def run_files(path):
-    """What a run leaves, without the times in it: checkpoints, and the log without seconds."""
-    found = {n: h for n, h in files(path).items() if n.endswith(".npz")}
+def checkpoints(path):
+    """What a run leaves of its checkpoints; TensorBoard files and results have times in them."""
     for parent, folders, names in os.walk(path):
         for name in folders + names:
             check(".tmp" not in name, "%s is left in %s", name, parent)
+    found = {name: digest for name, digest in files(path).items() if name.startswith("step-")}
+    check(found, "%s has no checkpoint", path)
     return found
 
 
-def losses(path):
+def course(path):
+    """A log without its seconds."""
     with open(path) as file:
         lines = [json.loads(line) for line in file]
-    return {(line["step"], key): line[key] for line in lines for key in ("loss", "grad_norm", "lr", "eval_loss", "eval_accuracy")
-            if key in line}
+    return {(line["step"], key): value for line in lines for key, value in line.items()
+            if key in ("loss", "grad_norm", "lr", "samples") or key.startswith("eval_")}
 
 
-def train(f):
+def model(chance):
+    return ["--model", "vit", "--image-size", 32, "--patch", chance.choice([8, 16]), "--hidden", 32, "--layers",
+            chance.randint(1, 2), "--heads", 2, "--mlp", 64, "--optimizer", chance.choice(["sgd", "adamw"]),
+            *chance.choice([[], ["--flip"]])]
+
+
+def model_of_words(f, data, column):
+    """The smallest BridgeTower, with a tokenizer learned from the dataset's own words."""
+    chance = f.chance
+    f.run("tokenizer", data, "--text-column", column, "--size", chance.choice([300, 400]), "--output", "tok.json",
+          "--force", "-q")
+    options = ["--model", "bridgetower", "--tokenizer", "tok.json", "--text-column", column, "--image-size", 32,
+               "--patch", 16, "--hidden", 64, "--layers", chance.randint(1, 2), "--heads", 1, "--mlp", 64,
+               "--cross-layers", 1, "--embed", 16, "--max-text", 16, "--lr", 0.001]
+    more = chance.sample(["--unique-images", "--gather-negatives"], chance.randint(0, 2))
+    # Some pictures have no caption: those are no pairs, and without it they would be bad data.
+    return options + more + ["--expand-captions"] * (column == "captions")
+
+
+def train(f, shape):
     chance = f.chance
     world, steps = chance.choice([1, 1, 2, 3]), chance.randint(6, 24)
-    options = ["--model", "vit", "--image-size", 32, "--patch", chance.choice([8, 16]), "--hidden", 32, "--layers",
-               chance.randint(1, 2), "--heads", 2, "--mlp", 64, "--batch", chance.randint(2, 6), "--grad-accum",
-               chance.randint(1, 2), "--steps", steps, "--optimizer", chance.choice(["sgd", "adamw"]), "--dropout",
-               chance.choice([0, 0.1]), "--eval-every", chance.randint(1, 5), "--keep", chance.choice([0, 1, 2]),
-               "--decay", chance.choice(["cosine", "linear", "none"]), "--quiet", "--seed", chance.randrange(1000)]
-    if chance.random() < 0.5:
-        options.append("--flip")
+    options = shape + ["--batch", chance.randint(2, 6), "--grad-accum", chance.randint(1, 2), "--steps", steps,
+                       "--dropout", chance.choice([0, 0.1]), "--eval-every", chance.randint(1, 5),
+                       "--keep", chance.choice([0, 1, 2]), "--decay", chance.choice(["cosine", "linear", "none"]),
+                       "--quiet", "--seed", chance.randrange(1000)]
     how = lambda: ["--threads", chance.randint(1, 3), "--exchange", chance.choice(["flat", "buckets"])]
     started = time.monotonic()
     f.run("train", "data", *options, *how(), "--output", "whole", "--log", "whole.jsonl", ranks=world)
@@ -294,85 +188,131 @@ def train(f):
     for _ in range(chance.randint(0, 2)):
         f.run_killed(*killed, *how(), "--resume", ranks=world, seconds=took)
     f.run(*killed, *how(), "--resume", ranks=world)
-    same(run_files(f.at("whole")), run_files(f.at("killed")), "train, killed and resumed")
-    same(losses(f.at("whole.jsonl")), losses(f.at("killed.jsonl")), "the log of train, killed and resumed")
+    same(checkpoints(f.at("whole")), checkpoints(f.at("killed")), "train, killed and resumed")
+    same(course(f.at("whole.jsonl")), course(f.at("killed.jsonl")), "the log of train, killed and resumed")
+
+
+def judge(f):
+    """Both runs foretell the same, and any number of ranks finds the same: the loss but for rounding."""
+    chance = f.chance
     batch = ["--batch", chance.randint(1, 20)]
     texts = [f.run("predict", "data", run, *batch, "--threads", chance.randint(1, 3)) for run in ("whole", "killed")]
     check(texts[0].count("\n") > 1, "predict printed nothing")
     check(texts[0] == texts[1], "predict differs between the runs")
-    results = [json.loads(f.run("eval", "data", "whole", "--json", "--batch", chance.randint(1, 20), ranks=r))
-               for r in (1, chance.choice([2, 3]))]
-    check(results[0]["accuracy"] == results[1]["accuracy"] and abs(results[0]["loss"] - results[1]["loss"]) < 1e-5,
-          "eval differs by ranks: %s", results)
+    results = [json.loads(f.run("eval", "data", "whole", "--json", *batch, ranks=ranks))
+               for ranks in (1, chance.choice([2, 3]))]
+    for result in results:
+        del result["seconds"]
+    a, b = (result.pop("loss") for result in results)
+    check(results[0] == results[1] and abs(a - b) < 1e-5, "eval differs by ranks: %s, loss %s and %s", results, a, b)
+
+
+# ---- what does not grow ----------------------------------------------------------------------------------------------
+
+def flat_ingest(f, layout, images):
+    chance, jobs = f.chance, f.chance.choice([1, 1, 3])
+    f.run("sample", "many", "--layout", layout, "--images", images, "--size", 32, "--seed", chance.randrange(1000),
+          "-q")
+    looks = f.run_watched("ingest", "many", "many.data", "-q", "-j", jobs, "--shard-size", "64KiB")
+    # A worker takes up to 4 MiB and 3 files of its own when it has the first picture of a split, which may be late.
+    return check_flat(looks, "ingest of %d pictures by %d jobs" % (images, jobs), 4096 * jobs, 3 * jobs, jobs - 1)
+
+
+def flat_train(f, shape, steps):
+    chance, world = f.chance, f.chance.choice([1, 1, 2])
+    looks = f.run_watched("train", "few.data", *shape, "--batch", 4, "--steps", steps, "--eval-every", steps // 15,
+                          "--threads", chance.randint(1, 2), "--quiet", "--output", "flat", "--log", "flat.jsonl",
+                          ranks=world)
+    return check_flat(looks, "train of %d updates by %d ranks" % (steps, world), 1024, 2, 0)
+
+
+def often_enough(f, watch, size, left):
+    """A machine may be too fast, or too busy with others, for looks at a short work: then it is made longer."""
+    for longer in (1, 2, 4, 8):
+        for name in left:
+            shutil.rmtree(f.at(name), ignore_errors=True)
+        if watch(size * longer):
+            return
+    raise Broken("too few looks in /proc at what takes %d" % (8 * size))
 
 
 def flat(f):
-    """A trainer of many updates, evaluations and checkpoints: what it takes at its middle is what it takes at its end."""
-    process, seen = f.start(1, ["train", "data", "--model", "vit", "--image-size", 32, "--patch", 16, "--hidden", 32,
-                                "--layers", 1, "--heads", 2, "--mlp", 32, "--batch", 4, "--steps", 600, "--eval-every", 10,
-                                "--threads", 2, "--quiet", "--output", "flat"]), []
-    while process.poll() is None and len(seen) < 100 * LIMIT:
-        seen.append(usage(process.pid))
-        time.sleep(0.01)
-    code, _ = f.end(process)
-    check(code == 0, "train of 600 updates: exit code %d", code)
-    seen = [s for s in seen if s]
-    middle, end = seen[len(seen) // 4:len(seen) // 2], seen[3 * len(seen) // 4:]
-    # A checkpoint has files open for moments that a look may meet or miss; what leaks never falls again.
-    for what, i, slack, least in (("KiB of memory", 0, 2048, max), ("descriptors", 1, 0, min), ("threads", 2, 0, min)):
-        if middle and end:
-            a, b = max(s[i] for s in middle), least(s[i] for s in end)
-            check(b <= a + slack, "train: %d %s at half of the run, %d at its end", a, what, b)
-    if LOADER:
-        text = subprocess.run([LOADER, f.at("data"), "200"], check=True, capture_output=True, text=True, timeout=LIMIT).stdout
-        (kb, fds, threads), (kb2, fds2, threads2) = (tuple(map(int, line.split())) for line in text.splitlines())
-        check(kb2 <= kb + 2048 and fds2 == fds and threads2 == threads, "100 more loaders: %s", text.split("\n"))
+    layout = f.chance.choice(["imagenette", "newyorker"])
+    ingested = lambda images: flat_ingest(f, layout, images)
+    often_enough(f, ingested, 1500 if layout == "imagenette" else 300, ["many", "many.data"])
+    # So few that an epoch is over, and every shard open, before the middle of the run.
+    f.run("sample", "few", "--layout", layout, "--images", 40, "--size", 32, "-q")
+    f.run("ingest", "few", "few.data", "-q", "--shard-size", "64KiB")
+    shape = model_of_words(f, "few.data", WORDS[layout]) if layout in WORDS else model(f.chance)
+    trained = lambda steps: flat_train(f, shape, steps)
+    often_enough(f, trained, 450, ["flat"])
+    text = f.run(f.at("data"), 80, program=LOADER)
+    (kb, fds, threads), (kb2, fds2, threads2) = (tuple(map(int, line.split())) for line in text.splitlines())
+    check(kb2 <= kb + 1024 and fds2 == fds and threads2 == threads, "40 more loaders: %s", text.split("\n"))
 
 
-def one_round(folder, seed, number):
-    chance = random.Random("%d/%d" % (seed, number))
-    f = Folder(folder, chance)
+# ---- rounds ----------------------------------------------------------------------------------------------------------
+
+def one_round(f):
+    chance = f.chance
     layout, images, size = chance.choice(LAYOUTS), chance.randint(40, 300), chance.choice([32, 64, 96])
-    shm = set(os.listdir("/dev/shm"))
-    ingest(f, layout, images, size)
-    verify(f)
-    replay(f)
-    if layout in LABELLED:
-        train(f)
-        if number % 8 == 0:
-            flat(f)
-    left = sorted(os.listdir(folder))
-    known = set("tmp source source.tar source.tgz source.zip commands.log out data again exported whole killed whole.jsonl "
-                "killed.jsonl flat".split())
-    check(set(left) <= known, "left in the folder: %s", sorted(set(left) - known))
-    # Other programs use /dev/shm too; ours would be named by us.
-    check(not [n for n in set(os.listdir("/dev/shm")) - shm if "millrace" in n], "left in /dev/shm: %s", os.listdir("/dev/shm"))
-    return layout, f.kills
+    trained = chance.choice(["labels"] * (layout in LABELLED) + ["words"] * (layout in WORDS) or [None])
+
+    def part(does, *words):
+        """Has chance of its own: how often a part draws may hang on when a kill came."""
+        f.chance = random.Random(chance.random())
+        return does(f, *words)
+
+    part(ingest, layout, images, size)
+    part(verify)
+    part(replay)
+    if trained:
+        part(train, model(chance) if trained == "labels" else part(model_of_words, "data", WORDS[layout]))
+        part(judge)
+    part(flat)
+    known = set("tmp source source.tar source.tgz source.zip commands.log out data again exported tok.json whole "
+                "whole.jsonl killed killed.jsonl many many.data few few.data flat flat.jsonl".split())
+    left = sorted(set(os.listdir(f.path)) - known)
+    check(not left, "left in the folder: %s", left)
+    return layout.split()[0], "trained by " + trained if trained else "not trained"
+
+
+def told(what):
+    return str(what) if isinstance(what, Broken) else "".join(traceback.format_exception(what)).rstrip()
 
 
 def main():
     seconds = float(sys.argv[1]) * 60
     seed, _, number = (sys.argv[2] if len(sys.argv) > 2 else str(int(time.time()))).partition(":")
     seed, first = int(seed), int(number or 0)
+    for program in (MILLRACE, LOADER):
+        if not os.access(program, os.X_OK):
+            print("soak: there is no %s; scripts/soak builds it" % program, file=sys.stderr)
+            return 2
+    print("soak: seed %d" % seed, flush=True)
     folder = tempfile.mkdtemp(prefix="millrace-soak-")
-    layouts, kills, started, number = collections.Counter(), 0, time.monotonic(), first
+    met, kills, started, number = collections.Counter(), 0, time.monotonic(), first
+    f = None
     try:
         while time.monotonic() - started < seconds:
-            layout, killed = one_round(os.path.join(folder, str(number)), seed, number)
-            shutil.rmtree(os.path.join(folder, str(number)))
-            layouts[layout.split()[0]] += 1
-            kills += killed
+            f = Folder(os.path.join(folder, str(number)), random.Random("%d/%d" % (seed, number)))
+            met.update(one_round(f))
+            shutil.rmtree(f.path)
+            kills += f.kills
             number += 1
-    except Broken as broken:
+        os.rmdir(folder)
+    except BaseException as what:           # also what no one thought of, and Ctrl-C: the seed and the folder tell why
+        if f:
+            f.stop()
         print("soak: seed %d, round %d: %s\nsoak: kept %s; again: scripts/soak 1 %d:%d" %
-              (seed, number, broken, os.path.join(folder, str(number)), seed, number), file=sys.stderr)
+              (seed, number, told(what), os.path.join(folder, str(number)), seed, number), file=sys.stderr)
         return 1
-    os.rmdir(folder)
     print("soak: seed %d, %d rounds in %d s, %d commands killed, every promise kept (%s)" %
           (seed, number - first, time.monotonic() - started, kills,
-           ", ".join("%s %d" % item for item in sorted(layouts.items()))))
+           ", ".join("%s %d" % item for item in sorted(met.items()))))
     return 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

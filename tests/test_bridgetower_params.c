@@ -54,9 +54,9 @@ static void names_are_the_hubs(void **state)
         skip();
     }
     mr_params p = support_pairs_params(&mr_bt_presets[0]);
-    char *text = (char *)support_read(path, NULL), *at = text, *line;
+    char *text = (char *)support_read(path, NULL), *rest = text, *line;
     size_t met = 0;
-    while ((line = strsep(&at, "\n")))
+    while ((line = strsep(&rest, "\n")))
         if (*line)
             check_line(&p, line, &met);
     assert_int_equal(met, p.count);

@@ -108,7 +108,7 @@ static void frozen_towers_cost_less(void **state)
     c.frozen = MR_FROZEN_TEXT | MR_FROZEN_IMAGES;
     mr_bt_costs(&c, 1, true, &neither);
     assert_true(words_only.forward_flops == all.forward_flops && neither.forward_flops == all.forward_flops);
-    double transforms[2] = {6 * 2 * 128 * 1024.0 * 1024, 7 * 2 * 442 * 1024.0 * 1024}, patches = 0.531e9;
+    const double transforms[2] = {6 * 2 * 128 * 1024.0 * 1024, 7 * 2 * 442 * 1024.0 * 1024}, patches = 0.531e9;
     assert_true(fabs(all.training_flops - words_only.training_flops - 2 * 286.7e9 - transforms[1] + patches) < 0.2e9);
     assert_true(fabs(all.training_flops - pictures_only.training_flops - 2 * 78.9e9 - transforms[0]) < 0.2e9);
     assert_true(fabs(all.training_flops - neither.training_flops -

@@ -388,7 +388,7 @@ static mr_checkpoint make_either(bool pairs, uint64_t update)
 static void write_for_ever(const char *out, bool pairs, int told)
 {
     for (uint64_t update = 10;; update += 10)
-        for (int twice = 0; twice <= (update % 20 == 0); twice++) {
+        for (int twice = 0; twice < (update % 20 == 0 ? 2 : 1); twice++) {
             mr_checkpoint c = make_either(pairs, update);
             uint8_t done = (uint8_t)(update / 10);
             if (mr_checkpoint_write(&c, out, 2, NULL, NULL) != MR_OK || write(told, &done, 1) != 1)

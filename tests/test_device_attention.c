@@ -176,7 +176,8 @@ static void attention_and_its_way_back(void **state)
 /* Scores far apart: probabilities of 0 and 1, and no number that is none. */
 static void far_apart(support_trial *t)
 {
-    double q[] = {300, -300}, k[] = {1, -1, 0.5}, v[] = {5, 7, 9}, want[] = {5, 7}, zero[3] = {0}, ones[] = {1, 1};
+    double q[] = {300, -300}, k[] = {1, -1, 0.5}, v[] = {5, 7, 9}, want[] = {5, 7}, ones[] = {1, 1};
+    const double zero[3] = {0};
     mr_attention a = {.batch = 1, .heads = 1, .head_dim = 1, .queries = 2, .keys = 3, .scale = 1,
                       .q = support_give(t, q, 2), .k = support_give(t, k, 3), .v = support_give(t, v, 3),
                       .out = support_blank(t, 2)};

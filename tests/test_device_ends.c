@@ -74,7 +74,7 @@ static void patches_are_the_pixels(void **state)
     support_on_devices(patches);
 }
 
-static void rows(support_trial *t)
+static void rows_of_a_table(support_trial *t)
 {
     size_t n = support_size_of(t, 300), width = support_size_of(t, 200), from = width + mr_random_below(&t->r, 9);
     size_t to = width + mr_random_below(&t->r, 9), from_count = (n - 1) * from + width, to_count = (n - 1) * to + width;
@@ -93,7 +93,7 @@ static void rows(support_trial *t)
 static void rows_go_where_they_should(void **state)
 {
     (void)state;
-    support_on_devices(rows);
+    support_on_devices(rows_of_a_table);
 }
 
 /* ---- cross entropy -------------------------------------------------------------------------------------------- */

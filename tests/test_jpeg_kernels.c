@@ -15,10 +15,10 @@ static void bytes_of_a_scan(void **state)
     uint8_t in[WIDTH], a[WIDTH + 32], b[WIDTH + 32];
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        size_t len = mr_random_below(&rnd, WIDTH + 1), at = 0;
+        size_t len = mr_random_below(&rnd, WIDTH + 1);
         mr_random_bytes(&rnd, in, len);
         for (uint64_t n = mr_random_below(&rnd, 12); n && len > 1; n--) {
-            at = mr_random_below(&rnd, len - 1);
+            size_t at = mr_random_below(&rnd, len - 1);
             in[at] = 0xff;
             in[at + 1] = mr_random_below(&rnd, 20) ? 0 : 0xd3;
         }

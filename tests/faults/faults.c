@@ -61,14 +61,14 @@ __attribute__((constructor)) static void begin(void)
         if (strlen(words[i]) == (size_t)(colon - text) && memcmp(words[i], text, (size_t)(colon - text)) == 0)
             plan.class = i;
     if (colon && plan.class >= 0) {
-        char *end;
-        plan.first = strtoul(colon + 1, &end, 10);
-        plan.lasting = *end == '+';
-        end += plan.lasting;
-        end += *end == ':';
-        plan.how = strcmp(end, "kill") == 0 ? HOW_KILL : strcmp(end, "short") == 0 ? HOW_SHORT : 0;
+        char *rest;
+        plan.first = strtoul(colon + 1, &rest, 10);
+        plan.lasting = *rest == '+';
+        rest += plan.lasting;
+        rest += *rest == ':';
+        plan.how = strcmp(rest, "kill") == 0 ? HOW_KILL : strcmp(rest, "short") == 0 ? HOW_SHORT : 0;
         for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-            if (strcmp(errors[i].word, end) == 0)
+            if (strcmp(errors[i].word, rest) == 0)
                 plan.how = errors[i].number;
     }
     if (text && (!colon || plan.class < 0 || !plan.first || !plan.how)) {
