@@ -207,6 +207,32 @@ const char *mr_text_nearest(const char *word, const char *const *words)
     return best;
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void mr_names_sort(const char **names, size_t count)
+{
+    if (count)
+        qsort(names, count, sizeof *names, by_bytes);
+}
+
+bool mr_names_have(const char *const *sorted, size_t count, const char *name, size_t len)
+{
+    for (size_t low = 0, high = count; low < high;) {
+        size_t mid = low + (high - low) / 2;
+        int cmp = strncmp(sorted[mid], name, len);
+        if (cmp == 0 && sorted[mid][len] == '\0')
+            return true;
+        if (cmp < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return false;
+}
+
 char *mr_text_bytes(uint64_t bytes, char *out)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};

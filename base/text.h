@@ -30,6 +30,10 @@ void mr_json_add_path(mr_buf *out, const char *bytes, size_t len);
 /* The word of `words` (NULL-terminated) nearest to `word`, or NULL if none is near enough to suggest. */
 const char *mr_text_nearest(const char *word, const char *const *words);
 
+/* Names in bytewise order, to look one up: mr_names_have() asks for the first `len` bytes of `name`. */
+void mr_names_sort(const char **names, size_t count);
+bool mr_names_have(const char *const *sorted, size_t count, const char *name, size_t len);
+
 /* "12.3 MB" (powers of 1000), "1,234,567", "2 min 5 s"; `out` of at least 32 bytes; returns out. */
 char *mr_text_bytes(uint64_t bytes, char *out);
 char *mr_text_count(uint64_t count, char *out);

@@ -127,6 +127,8 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     if (status == MR_OK)
         status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
     if (status == MR_OK)
+        status = mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err);
+    if (status == MR_OK)
         status = check_split_maps(in, err);
     if (status != MR_OK)
         return status;
@@ -283,7 +285,7 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (status != MR_OK || o->dry_run)
         return status;
     if (leader(in))
-        status = mr_stage_sweep(stage, in->cuts, in->cut_count, o->seek, err);
+        status = mr_stage_sweep(stage, in->cuts, in->cut_count, err);
     status = mr_ranks_agree(in->ranks, status, err);
     if (status == MR_OK)
         status = build_all(in, stage, err);

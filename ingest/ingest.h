@@ -102,8 +102,8 @@ void mr_stage_spool_unlink(mr_stage *s);
 /* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
-/* Removes what is not a file of the shards named; `seek`: their seek indexes stay, too. */
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, bool seek, mr_error *err);
+/* Removes what is no .mdb, .idx or .done of the shards named. */
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
 mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err); /* the rename */
 void mr_stage_close(mr_stage *s);                                           /* removes the folder if it is empty */
 

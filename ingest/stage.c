@@ -13,6 +13,7 @@
 
 #include "file.h"
 #include "ingest.h"
+#include "text.h"
 
 struct mr_stage {
     char *path;                     /* DST.partial */
@@ -254,20 +255,14 @@ void mr_stage_rows_unlink(const mr_stage *s, unsigned number)
     unlinkat(s->dir, name, 0);
 }
 
-static bool belongs(const char *name, const mr_cut *cuts, size_t count, bool seek)
+static bool belongs(const char *name, const char *const *shards, size_t count)
 {
     const char *dot = strrchr(name, '.');
-    if (!dot || (strcmp(dot, ".mdb") != 0 && strcmp(dot, ".idx") != 0 && strcmp(dot, ".done") != 0 &&
-                 !(seek && strcmp(dot, ".seek") == 0)))
-        return false;
-    size_t len = (size_t)(dot - name);
-    for (size_t i = 0; i < count; i++)
-        if (strlen(cuts[i].name) == len && memcmp(cuts[i].name, name, len) == 0)
-            return true;
-    return false;
+    return dot && (strcmp(dot, ".mdb") == 0 || strcmp(dot, ".idx") == 0 || strcmp(dot, ".done") == 0) &&
+           mr_names_have(shards, count, name, (size_t)(dot - name));
 }
 
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, bool seek, mr_error *err)
+mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err)
 {
     int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -278,11 +273,19 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, bool see
             close(fd);
         return MR_SYSTEM;
     }
+    const char **shards = mr_alloc(count, sizeof *shards);
+    if (!shards)
+        status = mr_fail_memory(err, s->path);
+    for (size_t i = 0; shards && i < count; i++)
+        shards[i] = cuts[i].name;
+    if (shards)
+        mr_names_sort(shards, count);
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
-        if (is_dots(e->d_name) || belongs(e->d_name, cuts, count, seek))
+        if (is_dots(e->d_name) || belongs(e->d_name, shards, count))
             continue;
         status = mr_dir_remove(s->dir, e->d_name, err);
     }
+    free(shards);
     closedir(dir);
     return status;
 }

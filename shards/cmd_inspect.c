@@ -24,7 +24,9 @@ typedef struct request {
     bool json, classes;
 } request;
 
-/* counts[split * (classes + 2) + class]; behind the classes: samples with no label, and with a list of labels. */
+/* counts[split * width + class]; behind the classes: samples with no label, a list, or one beyond the classes. */
+enum { NO_LABEL, SEVERAL_LABELS, NO_SUCH_CLASS, BEHIND_CLASSES };
+
 typedef struct census {
     uint64_t *counts;
     size_t width;
@@ -69,9 +71,11 @@ static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, u
     for (uint64_t i = 0; i < shard->samples; i++) {
         int32_t label = rows[i].label;
         if (rows[i].flags & MR_FLAG_MULTI_LABEL)
-            counts[classes + 1]++;
+            counts[classes + SEVERAL_LABELS]++;
+        else if (label < 0)
+            counts[classes + NO_LABEL]++;
         else
-            counts[label >= 0 && (size_t)label < classes ? (size_t)label : classes]++;
+            counts[(size_t)label < classes ? (size_t)label : classes + NO_SUCH_CLASS]++;
     }
     free(rows);
     return MR_OK;
@@ -79,7 +83,7 @@ static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, u
 
 static mr_status count_all(const char *dir, const mr_manifest *m, census *c, mr_error *err)
 {
-    c->width = m->class_count + 2;
+    c->width = m->class_count + BEHIND_CLASSES;
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
     if (!c->counts)
         return mr_fail_memory(err, "counting classes");
@@ -141,8 +145,10 @@ static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
         for (size_t k = 0; k < m->class_count; k++)
             json_array_append_new(list, json_integer((json_int_t)counts[k]));
         json_object_set_new(all, m->splits[i].name,
-                            json_pack("{s:o,s:I,s:I}", "classes", list, "no_label", (json_int_t)counts[m->class_count],
-                                      "several_labels", (json_int_t)counts[m->class_count + 1]));
+                            json_pack("{s:o,s:I,s:I,s:I}", "classes", list,
+                                      "no_label", (json_int_t)counts[m->class_count + NO_LABEL],
+                                      "several_labels", (json_int_t)counts[m->class_count + SEVERAL_LABELS],
+                                      "no_such_class", (json_int_t)counts[m->class_count + NO_SUCH_CLASS]));
     }
     json_object_set_new(doc, "class_counts", all);
 }
@@ -219,7 +225,7 @@ static bool has_labels(const mr_manifest *m, const census *c)
     for (size_t k = 0; k < m->class_count; k++)
         if (any(m, c, k))
             return true;
-    return false;
+    return any(m, c, m->class_count + NO_SUCH_CLASS);
 }
 
 static void print_all_classes(const mr_manifest *m)
@@ -243,6 +249,9 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
+static const char *const behind_classes[BEHIND_CLASSES] = {
+    [NO_LABEL] = "(no label)", [SEVERAL_LABELS] = "(several labels)", [NO_SUCH_CLASS] = "(beyond the classes)"};
+
 /* A column a split shows what is missing where. */
 static void print_census(const mr_manifest *m, const census *c)
 {
@@ -259,7 +268,7 @@ static void print_census(const mr_manifest *m, const census *c)
             printf("  %6zu  ", k);
             print_class(m->classes[k].name, (int)width);
         } else if (any(m, c, k)) {
-            printf("  %6s  %-*s", "", (int)width, k == m->class_count ? "(no label)" : "(several labels)");
+            printf("  %6s  %-*s", "", (int)width, behind_classes[k - m->class_count]);
         } else {
             continue;
         }

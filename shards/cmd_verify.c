@@ -112,7 +112,7 @@ static void print_problems(const mr_problems *list)
         printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
 }
 
-enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK };
+enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK, MANIFEST = 1u << MR_PROBLEM_MANIFEST };
 
 /* Every record as ingested, only pictures that were never sound: no damage to mend. */
 static bool only_undecodable(const mr_verify_shard *shard)
@@ -231,7 +231,7 @@ static void print_report(const request *q, const mr_verify_report *r)
         bool unsound = only_undecodable(&r->shards[i]);
         undecodable |= unsound;
         mend |= !unsound && !r->shards[i].index_only && r->level != MR_VERIFY_QUICK &&
-                !mr_verify_only(&r->shards[i], SEEK);
+                !mr_verify_only(&r->shards[i], SEEK | MANIFEST);
     }
     printf("%s: %s%s%s", q->dir, mr_sgr(stdout, MR_RED), undecodable && !mend && !reindex ? "not sound" : "damaged",
            mr_sgr(stdout, MR_PLAIN));

@@ -105,6 +105,25 @@ mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, m
     return status;
 }
 
+mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_shard *counted, mr_error *err)
+{
+    mr_shard found = *shard;
+    found.images = found.image_bytes = 0;
+    for (uint64_t i = 0; i < shard->samples; i++)
+        if (rows[i].holder == i) {
+            found.images++;
+            found.image_bytes += rows[i].image_len;
+        }
+    if (counted)
+        *counted = found;
+    if (found.images == shard->images && found.image_bytes == shard->image_bytes)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": counts %llu images of %llu bytes in %s, whose index has %llu of "
+                   "%llu; bring back the original manifest or ingest again", (unsigned long long)shard->images,
+                   (unsigned long long)shard->image_bytes, shard->name, (unsigned long long)found.images,
+                   (unsigned long long)found.image_bytes);
+}
+
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
 {
     char name[96];

@@ -26,6 +26,10 @@ void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err);
 mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, mr_row **rows, mr_error *err);
 
+/* Whether the manifest counts the shard's images and their bytes as its rows have them; MR_BAD_DATA if not.  `counted`,
+ * unless NULL: the shard with the counts of the rows. */
+mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_shard *counted, mr_error *err);
+
 /* The same checks piecemeal, for readers that take one row at a time: the header against the manifest, and row `i` of
  * the shard taken alone (its holder's own row is not looked at). */
 mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t size, const mr_shard *shard,

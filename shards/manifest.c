@@ -253,7 +253,7 @@ static mr_status parse_classes(const json_t *doc, const char *name, mr_manifest 
         snprintf(where, sizeof where, "%.80s: class %zu", name, i);
         status = parse_class(json_array_get(classes, i), where, &m->classes[i], err);
     }
-    return status;
+    return status == MR_OK ? mr_classes_check(m->classes, count, name, err) : status;
 }
 
 /* What kind of file it is comes first: the rest may mean something else in another version. */

@@ -44,6 +44,10 @@ void mr_manifest_free(mr_manifest *m);      /* contents and the struct; NULL is 
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);      /* its bytes, appended */
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
 
+/* Whether every class can be told from the others: by its name, or by an id where the source numbers its classes itself
+ * (COCO's categories may have equal names, or none).  MR_BAD_DATA if not; `where`: for the message. */
+mr_status mr_classes_check(const mr_class *classes, size_t count, const char *where, mr_error *err);
+
 /* The "seal", a hash of all else in the file: added by mr_manifest_write() to what stands in out from `start` on;
  * checked by verify, so that an edit of any byte is seen.  Parsing alone does not ask for it. */
 mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);

@@ -73,6 +73,9 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
         if (!mr_split_name_ok(m->splits[i].name) || mr_manifest_split(m, m->splits[i].name) != &m->splits[i])
             return mr_fail(err, MR_MISUSE, MR_MANIFEST ": \"%s\" is no name for a split, or is given twice",
                            m->splits[i].name);
+    mr_status status = mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err);
+    if (status != MR_OK)
+        return status;
     bool failed = false;
     size_t start = out->len;
     json_t *doc = json_object(), *splits = json_object();
@@ -86,7 +89,6 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
     for (size_t i = 0; i < m->split_count; i++)
         put(splits, m->splits[i].name, split_json(&m->splits[i], &failed), &failed);
     put(doc, "splits", splits, &failed);
-    mr_status status;
     if (failed)
         status = mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
     else

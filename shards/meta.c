@@ -19,7 +19,7 @@ static const char *const words[MEMBERS] = {"", "source", "label", "labels", "cla
 
 typedef struct scan {
     mr_meta_facts facts;
-    mr_buf *source;
+    mr_buf *source, *class_name;
     unsigned depth;
     member current;             /* whose value comes next or, inside a list, is being read */
     unsigned seen;              /* one bit a member */
@@ -89,6 +89,8 @@ static int on_number(void *ctx, const char *text, size_t len)
     if (is_label && whole(text, len, INT32_MAX, &value)) {
         if (s->current == LABEL)
             s->facts.label = (int32_t)value;
+        if ((int32_t)value > s->facts.highest)
+            s->facts.highest = (int32_t)value;
         return 1;
     }
     if (s->current == IMAGE_OF && whole(text, len, INT64_MAX, &value)) {
@@ -104,8 +106,10 @@ static int on_string(void *ctx, const unsigned char *text, size_t len)
     scan *s = ctx;
     if (s->depth != 1 || (s->current != SOURCE && s->current != CLASS))
         return on_null(ctx);
-    if (s->current == SOURCE && s->source)
-        mr_buf_add(s->source, text, len);
+    s->facts.has_class |= s->current == CLASS;
+    mr_buf *out = s->current == SOURCE ? s->source : s->class_name;
+    if (out)
+        mr_buf_add(out, text, len);
     return 1;
 }
 
@@ -181,9 +185,10 @@ static mr_status bad_json(yajl_handle parser, const void *json, size_t len, mr_e
     return status;
 }
 
-mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err)
+static mr_status scan_texts(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_buf *class_name,
+                            mr_error *err)
 {
-    scan s = {.facts = {.label = -1}, .source = source};
+    scan s = {.facts = {.label = -1, .highest = -1}, .source = source, .class_name = class_name};
     if (len > MR_META_MAX)
         return mr_fail(err, MR_BAD_DATA, "meta: %zu bytes are more than 1 GiB", len);
     mr_yajl yajl;
@@ -205,12 +210,22 @@ mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_bu
         status = mr_fail(err, MR_BAD_DATA, "meta: %s", beyond);
     else if (s.facts.multi_label && s.facts.label >= 0)
         status = mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
-    else if (source)
-        status = mr_buf_status(source, err, "reading meta");
+    else if ((source && source->failed) || (class_name && class_name->failed))
+        status = mr_fail_memory(err, "reading meta");
     mr_yajl_close(&yajl);
     if (status == MR_OK)
         *facts = s.facts;
     return status;
+}
+
+mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err)
+{
+    return scan_texts(json, len, facts, source, NULL, err);
+}
+
+mr_status mr_meta_scan_class(const void *json, size_t len, mr_meta_facts *facts, mr_buf *class_name, mr_error *err)
+{
+    return scan_texts(json, len, facts, NULL, class_name, err);
 }
 
 void mr_meta_begin(mr_buf *out, const char *path, size_t path_len, const mr_meta_facts *facts, const char *class_name)

@@ -14,13 +14,17 @@
 
 typedef struct mr_meta_facts {
     int32_t label;                  /* -1: none */
-    bool multi_label, unannotated, has_image_of;
+    int32_t highest;                /* of "label" and the items of "labels"; -1: none */
+    bool multi_label, unannotated, has_image_of, has_class;
     uint64_t image_of;
 } mr_meta_facts;
 
 /* Parses the object (yajl: numbers of any size, nesting to 1,000) and picks the facts; `source`, if not NULL, gets the
  * path text appended.  MR_BAD_DATA: not one JSON object, duplicate or mistyped own members. */
 mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err);
+
+/* The same; `class_name` gets the path text of "class" appended. */
+mr_status mr_meta_scan_class(const void *json, size_t len, mr_meta_facts *facts, mr_buf *class_name, mr_error *err);
 
 /* Appends the opening of an object up to, not including, the layout's own members and the closing brace:
  *      {"source":"...","label":3,"class":"n01"                                                       */

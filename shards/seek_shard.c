@@ -65,6 +65,8 @@ static mr_status read_index(mr_seek_job *job, mr_error *err)
                          name);
     if (status == MR_OK)
         status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
+    if (status == MR_OK)        /* readers bound a seek index by the manifest's counts */
+        status = mr_index_check_counts(job->rows, shard, NULL, err);
     mr_buf_free(&bytes);
     return status;
 }

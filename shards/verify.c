@@ -18,6 +18,7 @@ typedef struct run {
     const mr_verify_options *o;
     mr_verify_report *report;
     const mr_shard **shards;        /* of all splits, as the report's */
+    mr_verify_find find;
     mr_verify_scratch *scratch;     /* one a thread */
     mr_progress *progress;
     int dirfd, dir_errno;           /* why dirfd is -1 */
@@ -32,18 +33,14 @@ static bool ends_with(const char *name, const char *suffix)
     return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
-static bool listed(const mr_verify_report *r, const char *name)
+static bool listed(const mr_verify_find *find, const char *name)
 {
     if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
         return true;
     bool seek = ends_with(name, MR_SEEK_SUFFIX);
     if (!seek && !ends_with(name, ".mdb") && !ends_with(name, ".idx"))
         return false;
-    size_t stem = strlen(name) - (seek ? strlen(MR_SEEK_SUFFIX) : 4);
-    for (size_t i = 0; i < r->shard_count; i++)
-        if (strncmp(r->shards[i].name, name, stem) == 0 && r->shards[i].name[stem] == '\0')
-            return true;
-    return false;
+    return mr_verify_find_name(find, name, strlen(name) - (seek ? strlen(MR_SEEK_SUFFIX) : 4));
 }
 
 static void add_extra(mr_verify_report *r, const char *name)
@@ -65,10 +62,10 @@ static int by_detail(const void *a, const void *b)
     return strcmp(x ? x : "", y ? y : "");
 }
 
-/* Reads the directory's names; *shards counts the .mdb files in it. */
-static mr_status look_around(int dirfd, const char *dir, mr_verify_report *r, size_t *shards, mr_error *err)
+/* Reads the directory's names; *shards counts the .mdb files in it.  `r`, if not NULL, gets what does not belong. */
+static mr_status look_around(const run *v, const char *dir, mr_verify_report *r, size_t *shards, mr_error *err)
 {
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(v->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     if (!stream) {
         int saved = errno;
@@ -81,7 +78,7 @@ static mr_status look_around(int dirfd, const char *dir, mr_verify_report *r, si
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         *shards += ends_with(e->d_name, ".mdb");
-        if (r && !listed(r, e->d_name))
+        if (r && !listed(&v->find, e->d_name))
             add_extra(r, e->d_name);
         else if (r)
             r->seeks += ends_with(e->d_name, MR_SEEK_SUFFIX);
@@ -121,7 +118,7 @@ static mr_status list_shards(run *v, mr_error *err)
             r->bytes += r->shards[n].bytes;
         }
     }
-    return MR_OK;
+    return mr_verify_find_begin(v->shards, n, &v->find, err);
 }
 
 static mr_status check_seal(const run *v, mr_error *err)
@@ -162,7 +159,7 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s", why.text);
         return MR_OK;
     }
-    if (status == MR_MISUSE && v->dirfd >= 0 && look_around(v->dirfd, dir, NULL, &shards, NULL) == MR_OK && shards) {
+    if (status == MR_MISUSE && v->dirfd >= 0 && look_around(v, dir, NULL, &shards, NULL) == MR_OK && shards) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
                        "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again", shards,
                        shards == 1 ? "" : "s");
@@ -197,8 +194,9 @@ static mr_status one_shard(void *ctx, size_t item, unsigned worker, mr_error *er
 {
     run *v = ctx;
     size_t n = item * v->world + v->rank;
-    mr_verify_job job = {.dirfd = v->dirfd, .manifest = v->report->manifest, .shard = v->shards[n], .options = v->o,
-                         .scratch = &v->scratch[worker], .progress = v->progress, .out = &v->report->shards[n]};
+    mr_verify_job job = {.dirfd = v->dirfd, .manifest = v->report->manifest, .find = &v->find, .shard = v->shards[n],
+                         .options = v->o, .scratch = &v->scratch[worker], .progress = v->progress,
+                         .out = &v->report->shards[n]};
     return mr_verify_one(&job, err);
 }
 
@@ -293,7 +291,7 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     if (status != MR_OK || !v->report->manifest)
         return status;
     if (v->rank == 0)
-        status = look_around(v->dirfd, dir, v->report, &shards, err);
+        status = look_around(v, dir, v->report, &shards, err);
     if (status == MR_OK)
         status = check_shards(v, err);
     status = agree(v, status, err);
@@ -318,6 +316,7 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
     if (v.dirfd >= 0)
         close(v.dirfd);
     free(v.shards);
+    mr_verify_find_end(&v.find);
     v.report->seconds = mr_seconds() - start;
     if (status == MR_OK)
         *out = v.report;

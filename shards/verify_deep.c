@@ -96,10 +96,11 @@ static mr_status read_record(mr_verify_job *job, uint64_t offset, uint32_t len, 
     return MR_OK;
 }
 
-static void compare_meta(mr_verify_job *job, uint64_t i, const mr_meta_facts *facts)
+static void compare_meta(mr_verify_job *job, uint64_t i, const mr_meta_facts *facts, const mr_buf *class_name)
 {
     const mr_row *row = &job->rows[i];
     bool shared = row->holder != i;
+    const char *class_fault = mr_verify_class(job, facts, class_name);
     if (facts->label != row->label)
         add(job, MR_PROBLEM_META, i, "its meta names another label than the index");
     else if (facts->multi_label != ((row->flags & MR_FLAG_MULTI_LABEL) != 0) ||
@@ -108,6 +109,8 @@ static void compare_meta(mr_verify_job *job, uint64_t i, const mr_meta_facts *fa
     else if (facts->has_image_of != shared || (shared && facts->image_of != job->shard->first + row->holder) ||
              ((row->flags & MR_FLAG_SAME_BYTES) != 0) != shared)
         add(job, MR_PROBLEM_META, i, "its meta and the index name different samples as holder of its image");
+    else if (class_fault)
+        add(job, MR_PROBLEM_META, i, class_fault);
 }
 
 static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
@@ -123,7 +126,9 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
         add(job, MR_PROBLEM_META, i, "its meta has changed while the file was read");
         return MR_OK;
     }
-    status = mr_meta_scan(job->scratch->record.data, row->meta_len, &facts, NULL, &why);
+    mr_buf *class_name = &job->scratch->source;
+    mr_buf_clear(class_name);
+    status = mr_meta_scan_class(job->scratch->record.data, row->meta_len, &facts, class_name, &why);
     if (status == MR_SYSTEM) {
         if (err)
             *err = why;
@@ -132,7 +137,7 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
     if (status != MR_OK)
         add(job, MR_PROBLEM_META, i, why.text);
     else
-        compare_meta(job, i, &facts);
+        compare_meta(job, i, &facts, class_name);
     return MR_OK;
 }
 

@@ -6,6 +6,7 @@
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
+#include "meta.h"
 #include "seek.h"
 #include "verify.h"
 
@@ -22,9 +23,17 @@ typedef struct mr_verify_scratch {
     mr_buf entries;
 } mr_verify_scratch;
 
+/* All shards of the manifest, in orders to search by: verify_find.c. */
+typedef struct mr_verify_find {
+    size_t count;
+    const char **names;
+    const mr_shard **by_mdb, **by_idx;  /* by size, digest, name */
+} mr_verify_find;
+
 typedef struct mr_verify_job {
     int dirfd;
     const mr_manifest *manifest;
+    const mr_verify_find *find;
     const mr_shard *shard;
     const mr_verify_options *options;
     mr_verify_scratch *scratch;
@@ -36,6 +45,7 @@ typedef struct mr_verify_job {
     uint64_t size;                      /* the .mdb's actual one */
     mr_row *rows;                       /* NULL: no usable index */
     bool index_good;                    /* rows are those the manifest's digest vouches for */
+    mr_shard counted;                   /* the shard with images and bytes as its rows have them */
     uint8_t *hit;                       /* a byte a row */
     mr_buf seek;                        /* the whole seek index, if it is to be compared with one made anew */
     mr_seek_header seek_header;
@@ -43,6 +53,17 @@ typedef struct mr_verify_job {
 
 /* All checks of one shard; damage goes to job->out, the status is for the system's failures only. */
 mr_status mr_verify_one(mr_verify_job *job, mr_error *err);
+
+mr_status mr_verify_find_begin(const mr_shard *const *shards, size_t count, mr_verify_find *f, mr_error *err);
+void mr_verify_find_end(mr_verify_find *f);
+bool mr_verify_find_name(const mr_verify_find *f, const char *name, size_t len);
+/* Another file of the dataset that should have this size, and (digest not NULL) these very bytes; NULL: none. */
+const mr_shard *mr_verify_find_other(const mr_verify_job *job, bool idx, uint64_t size, const mr_digest *digest);
+
+/* The manifest's counts and classes against the rows of a good index; sets job->counted. */
+void mr_verify_rows(mr_verify_job *job);
+/* What is wrong with the classes that a meta names; NULL: nothing. */
+const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts, const mr_buf *class_name);
 
 /* Reads `bytes` bytes of the .mdb once: their digest, and the hash of every record of job->rows.
  * *read_to: where the file really ended, if it has become shorter meanwhile. */

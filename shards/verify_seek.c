@@ -43,14 +43,15 @@ static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const cha
     uint8_t packed[MR_SEEK_HEADER] = {0};
     mr_status status = size < sizeof packed ? MR_OK : mr_file_pread(fd, packed, sizeof packed, 0, name, why);
     if (status == MR_OK)
-        status = mr_seek_check_header(packed, size, job->shard, &job->seek_header, why);
+        status = mr_seek_check_header(packed, size, &job->counted, &job->seek_header, why);
     if (status != MR_OK)
         return status;
     uint64_t table = (job->seek_header.rows + 1) * MR_SEEK_OFFSET;
     if (!mr_buf_reserve(&job->seek, table))
         return mr_fail_memory(why, name);
     status = mr_file_pread(fd, job->seek.data, table, MR_SEEK_HEADER, name, why);
-    return status == MR_OK ? mr_seek_check_table(job->seek.data, &job->seek_header, size, job->shard, rows, why) : status;
+    return status == MR_OK ? mr_seek_check_table(job->seek.data, &job->seek_header, size, &job->counted, rows, why)
+                           : status;
 }
 
 static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
@@ -64,7 +65,7 @@ static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char
         return mr_fail_memory(why, name);
     status = mr_file_pread(fd, job->seek.data, size, 0, name, why);
     if (status == MR_OK)
-        status = mr_seek_check(job->seek.data, size, job->shard, rows, &job->seek_header, why);
+        status = mr_seek_check(job->seek.data, size, &job->counted, rows, &job->seek_header, why);
     job->seek.len = size;
     return status;
 }

@@ -58,21 +58,6 @@ static bool same_digest(const mr_verify_job *job, const mr_digest *a, const mr_d
            (job->options->no_sha256 || memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0);
 }
 
-/* Another file of the dataset that should have this size, and (digest not NULL) these very bytes; NULL: none. */
-static const mr_shard *other_shard(const mr_verify_job *job, bool idx, uint64_t size, const mr_digest *digest)
-{
-    for (size_t i = 0; i < job->manifest->split_count; i++) {
-        const mr_split *split = &job->manifest->splits[i];
-        for (size_t k = 0; k < split->shard_count; k++) {
-            const mr_shard *s = &split->shards[k];
-            const mr_digest *d = idx ? &s->idx : &s->mdb;
-            if (s != job->shard && d->bytes == size && (!digest || same_digest(job, d, digest)))
-                return s;
-        }
-    }
-    return NULL;
-}
-
 static void size_problem(mr_verify_job *job, const char *name, uint64_t size, uint64_t expected)
 {
     SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: has %llu bytes, the manifest says %llu (%llu %s)", name, (ull)size,
@@ -83,7 +68,7 @@ static void size_problem(mr_verify_job *job, const char *name, uint64_t size, ui
 static void digest_problem(mr_verify_job *job, const char *name, bool idx, const mr_digest *found, const char *so)
 {
     const mr_digest *listed = idx ? &job->shard->idx : &job->shard->mdb;
-    const mr_shard *other = other_shard(job, idx, found->bytes, found);
+    const mr_shard *other = mr_verify_find_other(job, idx, found->bytes, found);
     char a[33], b[33];
     if (other) {
         SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: holds the bytes of %s.%s; have the two files changed places?", name,
@@ -120,7 +105,7 @@ static mr_status judge_index(mr_verify_job *job, const mr_buf *bytes, mr_error *
         return status;
     job->index_good = same_digest(job, &digest, &job->shard->idx);
     bool right_size = bytes->len == job->shard->idx.bytes;
-    if (!job->index_good && (right_size || other_shard(job, true, bytes->len, &digest)))
+    if (!job->index_good && (right_size || mr_verify_find_other(job, true, bytes->len, &digest)))
         digest_problem(job, job->idx_name, true, &digest, "");
     if (!right_size)
         return MR_OK;
@@ -150,7 +135,7 @@ static mr_status check_index(mr_verify_job *job, mr_error *err)
         return status;
     if (size != listed)
         size_problem(job, job->idx_name, size, listed);
-    if (size == listed || other_shard(job, true, size, NULL)) {
+    if (size == listed || mr_verify_find_other(job, true, size, NULL)) {
         mr_error why;
         if (!mr_buf_reserve(&bytes, size))
             status = mr_fail_memory(err, job->idx_name);
@@ -222,7 +207,7 @@ static void name_hits(mr_verify_job *job, uint64_t read_to)
 static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to)
 {
     bool whole_size = job->size == job->shard->mdb.bytes;
-    if (other_shard(job, false, found->bytes, found)) {
+    if (mr_verify_find_other(job, false, found->bytes, found)) {
         digest_problem(job, job->mdb_name, false, found, "");
         job->out->hit = job->shard->samples;
         return;
@@ -246,7 +231,7 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
 static mr_status check_bytes(mr_verify_job *job, mr_error *err)
 {
     uint64_t listed = job->shard->mdb.bytes, read_to;
-    uint64_t bytes = job->size < listed || other_shard(job, false, job->size, NULL) ? job->size : listed;
+    uint64_t bytes = job->size < listed || mr_verify_find_other(job, false, job->size, NULL) ? job->size : listed;
     mr_digest digest;
     mr_status status = mr_verify_pass(job, bytes, &digest, &read_to, err);
     if (status != MR_OK)
@@ -301,6 +286,8 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
         else if (job->shard->samples > INT32_MAX)   /* a row and its part share 32 bits in the pass over the file */
             status = mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
     }
+    if (status == MR_OK)
+        mr_verify_rows(job);
     if (status == MR_OK)
         status = mr_verify_seek(job, err);
     if (status == MR_OK)

@@ -43,7 +43,7 @@ drawn draw_sample(uint64_t seed, uint64_t first, uint64_t n)
     mr_random_stream(&r, seed + 2000, n);
     char *text = support_path("{\"source\":\"a/%llu.png\"", (unsigned long long)n), *more;
     unsigned kind = (unsigned)mr_random_below(&r, 4);
-    more = support_path(kind == 0   ? "%s,\"label\":%llu,\"class\":\"c\""
+    more = support_path(kind == 0   ? "%s,\"label\":%llu"
                         : kind == 1 ? "%s,\"labels\":[0,%llu]"
                         : kind == 2 ? "%s,\"unannotated\":true,\"columns\":{\"label\":%llu}"
                                     : "%s,\"annotations\":[{\"image_of\":%llu,\"x\":1.50}]",
@@ -114,10 +114,12 @@ void draw_dataset(const char *dir)
             splits[i].images += splits[i].shards[k].images;
             splits[i].image_bytes += splits[i].shards[k].image_bytes;
         }
-    char layout[] = "imagenette", variant[] = "folder", c[] = "c";
-    mr_class class = {.name = c};
-    mr_manifest m = {.layout = layout, .variant = variant, .class_count = 1, .classes = &class, .split_count = 2,
-                     .splits = splits};
+    char layout[] = "imagenette", variant[] = "folder", names[7][2] = {"a", "b", "c", "d", "e", "f", "g"};
+    mr_class classes[7] = {{0}};
+    for (size_t i = 0; i < MR_COUNT(classes); i++)
+        classes[i].name = names[i];
+    mr_manifest m = {.layout = layout, .variant = variant, .class_count = MR_COUNT(classes), .classes = classes,
+                     .split_count = 2, .splits = splits};
     mr_buf text = {0};
     mr_error err;
     char *path = support_path("%s/manifest.json", dir);

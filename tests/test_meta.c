@@ -25,21 +25,22 @@ static void test_facts(void **state)
         const char *json;
         mr_meta_facts facts;
     } trials[] = {
-        {"{}", {.label = -1}},
-        {" {\"source\":\"a\"}\n", {.label = -1}},
-        {"{\"source\":\"a\",\"label\":0,\"class\":\"x\"}", {.label = 0}},
-        {"{\"label\":2147483647}", {.label = INT32_MAX}},
-        {"{\"labels\":[]}", {.label = -1, .multi_label = true}},
-        {"{\"labels\":[0,4,9]}", {.label = -1, .multi_label = true}},
-        {"{\"unannotated\":true}", {.label = -1, .unannotated = true}},
-        {"{\"unannotated\":false}", {.label = -1}},
-        {"{\"image_of\":9223372036854775807}", {.label = -1, .has_image_of = true, .image_of = INT64_MAX}},
+        {"{}", {.label = -1, .highest = -1}},
+        {" {\"source\":\"a\"}\n", {.label = -1, .highest = -1}},
+        {"{\"source\":\"a\",\"label\":0,\"class\":\"x\"}", {.label = 0, .has_class = true}},
+        {"{\"label\":2147483647}", {.label = INT32_MAX, .highest = INT32_MAX}},
+        {"{\"labels\":[]}", {.label = -1, .highest = -1, .multi_label = true}},
+        {"{\"labels\":[0,9,4]}", {.label = -1, .highest = 9, .multi_label = true}},
+        {"{\"unannotated\":true}", {.label = -1, .highest = -1, .unannotated = true}},
+        {"{\"unannotated\":false}", {.label = -1, .highest = -1}},
+        {"{\"image_of\":9223372036854775807}",
+         {.label = -1, .highest = -1, .has_image_of = true, .image_of = INT64_MAX}},
         {"{\"columns\":{\"label\":3,\"labels\":[1],\"image_of\":4,\"unannotated\":true,\"source\":5},\"label\":1}",
-         {.label = 1}},
+         {.label = 1, .highest = 1}},
         {"{\"annotations\":[{\"label\":3},[\"image_of\"],\"source\",null,1e999,-0.5,123456789012345678901234567890]}",
-         {.label = -1}},
-        {"{\"\":1,\"label \":2,\"Label\":3,\"labe\":4}", {.label = -1}},
-        {"{\"l\\u0061bel\":5}", {.label = 5}},
+         {.label = -1, .highest = -1}},
+        {"{\"\":1,\"label \":2,\"Label\":3,\"labe\":4}", {.label = -1, .highest = -1}},
+        {"{\"l\\u0061bel\":5}", {.label = 5, .highest = 5}},
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         mr_meta_facts facts;
@@ -49,7 +50,7 @@ static void test_facts(void **state)
             fail_msg("%s: %s", trials[i].json, err.text);
         if (facts.label != want->label || facts.multi_label != want->multi_label ||
             facts.unannotated != want->unannotated || facts.has_image_of != want->has_image_of ||
-            facts.image_of != want->image_of)
+            facts.image_of != want->image_of || facts.highest != want->highest || facts.has_class != want->has_class)
             fail_msg("%s: other facts", trials[i].json);
     }
 }

@@ -79,6 +79,39 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
     return status == MR_OK ? mr_pairs_judge(&t->pairs, t->ds, split, err) : status;
 }
 
+/* Equal names in equal order are the same classes, even where some have one name. */
+static bool same_classes(const mr_manifest *m, const mr_trained *t, size_t known)
+{
+    bool same = m->class_count == known;
+    for (size_t i = 0; same && i < known; i++)
+        same = strcmp(m->classes[i].name, mr_trained_class(t, (int32_t)i)) == 0;
+    return same;
+}
+
+/* A name that several classes of the model have says nothing: which of them would a class of the dataset be? */
+static mr_status check_ambiguity(const mr_manifest *m, const mr_trained *t, size_t known, mr_error *err)
+{
+    mr_status status = MR_OK;
+    size_t twins = 0;
+    const char **names = mr_alloc(known, sizeof *names);
+    if (!names)
+        return mr_fail_memory(err, "mapping classes");
+    for (size_t k = 0; k < known; k++)
+        names[k] = mr_trained_class(t, (int32_t)k);
+    mr_names_sort(names, known);
+    for (size_t k = 1; k < known; k++)          /* to the front, never past what is yet to be compared */
+        if (strcmp(names[k - 1], names[k]) == 0)
+            names[twins++] = names[k - 1];
+    for (size_t i = 0; status == MR_OK && i < m->class_count; i++)
+        if (mr_names_have(names, twins, m->classes[i].name, strlen(m->classes[i].name)))
+            status = mr_fail(err, MR_MISUSE, "%s: several classes of its model are named \"%s\": which of them the "
+                             "dataset's \"%s\" is cannot be told, as its classes are not the model's in number and "
+                             "order; 'millrace predict --no-labels' predicts without comparing", t->path,
+                             m->classes[i].name, m->classes[i].name);
+    free(names);
+    return status;
+}
+
 mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err)
 {
     size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
@@ -88,6 +121,12 @@ mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_t
     t->classes = mr_alloc(m->class_count + 1, sizeof *t->classes);
     if (!t->classes)
         return mr_fail_memory(err, "mapping classes");
+    bool same = same_classes(m, t, known);
+    mr_status status = same || q->no_labels ? MR_OK : check_ambiguity(m, t, known, err);
+    for (size_t i = 0; same && i < known; i++)
+        t->classes[i] = (int32_t)i;
+    if (same || status != MR_OK)
+        return status;
     for (size_t i = 0; i < m->class_count; i++) {
         t->classes[i] = -1;
         for (size_t k = 0; k < known && t->classes[i] < 0; k++)

@@ -1,0 +1,35 @@
+/* build_parts.h - between the files of build: one shard on its way from the plan into the staging folder.
+ *
+ *   begin -> row, row, ... (image, meta, index row)  ->  written anew (build.c)                  ->  index: where LMDB
+ *                                                        or compared with what is there (build_take.c)   put them
+ *
+ * Invariant: rows and counts come from mr_build_row() alone, whichever way the shard goes. */
+#ifndef MR_BUILD_PARTS_H
+#define MR_BUILD_PARTS_H
+
+#include "ingest.h"
+
+typedef struct mr_build {
+    mr_ingest *in;
+    const mr_cut *cut;
+    int dir;                        /* the staging folder */
+    char mdb[128], idx[128], done[128], path[4096];
+    uint32_t *holders;              /* row -> first row of the shard with the same content, as far as hashes tell */
+    mr_row *rows;
+    mr_buf image, other, meta;
+    mr_shard shard;
+} mr_build;
+
+/* build_rows.c: holders and room for the rows; then row after row, each into b->rows[row] but for the offsets, its meta
+ * in b->meta, its image, unless another row stores it, in b->image and counted in b->shard. */
+mr_status mr_build_begin(mr_build *b, mr_error *err);
+mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
+
+/* build.c: the offsets by the pages of the .mdb, the whole index in `index`, its digest in b->shard.idx. */
+mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
+
+/* build_take.c: what NAME.done says of the .mdb, and whether what an earlier run left is what this one would write. */
+mr_status mr_build_write_done(const mr_build *b, mr_error *err);
+bool mr_build_take_over(mr_build *b);
+
+#endif

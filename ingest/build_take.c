@@ -1,0 +1,98 @@
+/* build_take.c - a shard that an earlier run left finished: is it the one that this run would write?
+ * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index and
+ * the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
+ * Whatever differs or cannot be read is no failure: the shard is written anew. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "build_parts.h"
+#include "file.h"
+#include "index.h"
+
+mr_status mr_build_write_done(const mr_build *b, mr_error *err)
+{
+    char xxh[33], sha[65];
+    mr_buf text = {0};
+    mr_hex(b->shard.mdb.xxh3_128, 16, xxh);
+    mr_hex(b->shard.mdb.sha256, 32, sha);
+    json_t *doc = json_pack("{s{sIssss}}", "mdb", "bytes", (json_int_t)b->shard.mdb.bytes, "xxh3_128", xxh, "sha256",
+                            sha);
+    mr_status status = mr_json_dump(doc, &text, err);
+    if (status == MR_OK)
+        status = mr_file_publish(b->dir, b->done, text.data, text.len, err);
+    json_decref(doc);
+    mr_buf_free(&text);
+    return status;
+}
+
+static bool read_done(const mr_build *b, mr_digest *mdb)
+{
+    json_int_t bytes = -1;
+    const char *xxh, *sha;
+    mr_buf text = {0};
+    json_t *doc = NULL;
+    bool good = mr_file_read_all(b->dir, b->done, 1 << 16, &text, NULL) == MR_OK &&
+                mr_json_parse(text.data, text.len, b->done, &doc, NULL) == MR_OK &&
+                json_unpack(doc, "{s{sIssss}}", "mdb", "bytes", &bytes, "xxh3_128", &xxh, "sha256", &sha) == 0 &&
+                bytes >= 0 && mr_unhex(xxh, mdb->xxh3_128, 16) && mr_unhex(sha, mdb->sha256, 32);
+    mdb->bytes = (uint64_t)bytes;
+    json_decref(doc);
+    mr_buf_free(&text);
+    return good;
+}
+
+static bool same_bytes(mr_build *b, int mdb, uint64_t offset, const mr_buf *expected)
+{
+    enum { CHUNK = 1 << 18 };
+    mr_buf_clear(&b->other);
+    if (!mr_buf_reserve(&b->other, CHUNK))
+        return false;
+    for (size_t at = 0; at < expected->len; at += CHUNK) {
+        size_t len = expected->len - at < CHUNK ? expected->len - at : CHUNK;
+        if (mr_file_pread(mdb, b->other.data, len, offset + at, b->mdb, NULL) != MR_OK ||
+            memcmp(b->other.data, expected->data + at, len) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* `found`: rows of the index that lies there.  Their offsets are where to look, and prove to be right later, when the
+ * index made by the pages equals it. */
+static bool same_records(mr_build *b, int mdb, const mr_row *found)
+{
+    for (size_t row = 0; row < b->cut->count; row++)
+        if (mr_build_row(b, row, NULL) != MR_OK || !same_bytes(b, mdb, found[row].meta_offset, &b->meta) ||
+            (b->rows[row].holder == row && !same_bytes(b, mdb, found[row].image_offset, &b->image)))
+            return false;
+    return true;
+}
+
+static bool same_shard(mr_build *b, int mdb)
+{
+    mr_shard *s = &b->shard;
+    mr_digest found;
+    mr_buf idx = {0}, made = {0};
+    mr_row *rows = NULL;
+    bool good = mr_file_read_all(b->dir, b->idx, MR_INDEX_HEADER + s->samples * MR_INDEX_ROW, &idx, NULL) == MR_OK &&
+                mr_index_parse(idx.data, idx.len, s, &rows, NULL) == MR_OK && same_records(b, mdb, rows) &&
+                mr_build_index(b, mdb, s->mdb.bytes, &made, NULL) == MR_OK && made.len == idx.len &&
+                memcmp(made.data, idx.data, idx.len) == 0 &&
+                mr_digest_file(mdb, s->mdb.bytes, true, b->mdb, &found, NULL) == MR_OK &&
+                memcmp(found.sha256, s->mdb.sha256, 32) == 0 && memcmp(found.xxh3_128, s->mdb.xxh3_128, 16) == 0;
+    free(rows);
+    mr_buf_free(&idx);
+    mr_buf_free(&made);
+    return good;
+}
+
+bool mr_build_take_over(mr_build *b)
+{
+    int mdb;
+    uint64_t size;
+    if (!read_done(b, &b->shard.mdb) || mr_file_open(b->dir, b->mdb, false, &mdb, &size, NULL) != MR_OK)
+        return false;
+    bool good = size == b->shard.mdb.bytes && same_shard(b, mdb);
+    close(mdb);
+    return good;
+}
