@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_RATIO = 100 };
+#include "source.h"
+
 
 /* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
  * outside programs for some.  One layer, chosen here by its magic, is what archives have. */
@@ -100,7 +101,7 @@ mr_status archive_input_blame(const archive_input *in, const char *name, mr_erro
 uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio)
 {
     uint64_t weight = in->seekable && in->size < in->taken ? in->size : in->taken, most;
-    if (__builtin_mul_overflow(weight, ratio ? ratio : DEFAULT_RATIO, &most) || in->grown <= most)
+    if (__builtin_mul_overflow(weight, mr_source_ratio(ratio), &most) || in->grown <= most)
         return 0;
     return in->grown - most;
 }
@@ -112,7 +113,7 @@ mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, 
     if (archive_input_beyond(in, ratio) <= in->allowance)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
-                   "more through", name, (unsigned long long)(ratio ? ratio : DEFAULT_RATIO));
+                   "more through", name, (unsigned long long)mr_source_ratio(ratio));
 }
 
 bool archive_input_must_seek(const archive_input *in)

@@ -35,11 +35,9 @@ mr_status archive_input_blame(const archive_input *in, const char *name, mr_erro
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 
-enum { ARCHIVE_ALLOWANCE = 64 << 20 };  /* of all archives of a source together: small ones may well pack better */
-
 /* Counts what came out of the archive: data, holes, names and headers.  A few bytes may be packed so that they fill any
- * disk: MR_BAD_DATA when more came out than the allowance and `ratio` (0: 100) times what was read of it or, where parts
- * may be read again and again, than its size. */
+ * disk: MR_BAD_DATA when more came out than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together) and
+ * `ratio` (0: 100) times what was read of it or, where parts may be read again and again, than its size. */
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err);
 /* What has come out beyond the ratio. */
 uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio);

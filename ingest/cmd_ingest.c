@@ -47,8 +47,8 @@ static const struct argp_option options[] = {
     {"max-scans", KEY_MAX_SCANS, "N", 0, "reject JPEGs with more scans (default 256, fewer for large ones)", 3},
     {"max-file", KEY_MAX_FILE, "SIZE", 0, "reject larger image files (default 1GiB)", 3},
     {"max-files", KEY_MAX_FILES, "N", 0, "refuse a source of more files (default 20000000)", 3},
-    {"max-ratio", KEY_MAX_RATIO, "N", 0, "refuse an archive that unpacks to more than N times its size (default 100; "
-     "the first 64 MiB are free)", 3},
+    {"max-ratio", KEY_MAX_RATIO, "N", 0, "refuse an archive that unpacks to more than N times its size, and metas of "
+     "more than N times the files they are made of (default 100; the first 64 MiB are free)", 3},
     {"fail-on-leak", KEY_FAIL_ON_LEAK, 0, 0, "end with exit code 1 if a picture is in two splits", 3},
     {.doc = "How it runs:", .group = 4},
     {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},

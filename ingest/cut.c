@@ -1,4 +1,4 @@
-/* cut.c - which samples go into which shard, in which order.
+/* cut.c - which samples go into which shard, in which order; and that their metas are no bomb.
  * Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +79,25 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
         cut->count++;
     }
     return MR_OK;
+}
+
+/* A class's name, a table's header and a caption stand once in the source, and in the meta of each sample. */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err)
+{
+    const mr_plan *plan = &in->plan;
+    uint64_t ratio = in->options->for_source.max_ratio, metas = 0, bytes = 0;
+    for (uint32_t e = 0; e < mr_source_count(in->source); e++)
+        bytes += plan->used[e] ? mr_source_entry(in->source, e)->size : 0;
+    uint64_t most = mr_source_most(bytes, ratio);
+    for (size_t i = 0; i < plan->sample_count && metas <= most; i++) {
+        const mr_sample *s = &plan->samples[i];
+        metas += s->meta_bytes + (s->label >= 0 ? strlen(plan->classes[s->label].name) : 0);
+    }
+    if (metas <= most)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%s: its %zu samples repeat so much of its tables that their metas have more than "
+                   "%llu times the bytes of all its files, as a bomb's would; --max-ratio N lets more through",
+                   in->options->sources[0], plan->sample_count, (unsigned long long)mr_source_ratio(ratio));
 }
 
 mr_status mr_cut_shards(mr_ingest *in, mr_error *err)

@@ -164,33 +164,44 @@ static mr_status give_row(table *tab, const char *name, int column, const key *k
     return MR_OK;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 /* A label may name a class that has no folder here (a part of the data, or the noise itself): a class all the same.  A
  * column without any of the classes holds something else. */
 static mr_status add_classes(const mr_tree *t, const table *tab, const char *name, size_t column, mr_plan *plan,
                              mr_error *err)
 {
-    size_t known = plan->class_count, hits = 0;
-    const char *other = NULL;
+    const char **others = mr_alloc(plan->sample_count, sizeof *others), *head = tab->csv.header[column];
+    size_t count = 0, hits = 0;
+    mr_status status = MR_OK;
+    if (!others)
+        return mr_fail_memory(err, "numbering the classes");
     for (size_t i = 0; i < plan->sample_count; i++) {
         size_t len;
         const key *k = find_row(tab, mr_tree_path(t, plan->samples[i].entry, &len));
         const char *cell = k ? mr_csv_cell(&tab->csv, k->row, column) : "";
-        int32_t label = *cell ? mr_plan_class_find(plan, cell, strlen(cell)) : -1;
-        hits += label >= 0 && (size_t)label < known;
-        if (label >= 0 || !*cell)
-            continue;
-        mr_status status = mr_plan_class(plan, cell, strlen(cell), false, 0, err);
-        if (status != MR_OK)
-            return status;
-        mr_note_add(plan->notes, MR_NOTE_CLASS, name, strlen(name), 0, "class %s has no folder: column %s names it",
-                    cell, tab->csv.header[column]);
-        other = other ? other : cell;
+        if (*cell && mr_plan_class_find(plan, cell, strlen(cell)) >= 0)
+            hits++;
+        else if (*cell)
+            others[count++] = cell;
     }
-    if (other && !hits)
-        return mr_fail(err, MR_MISUSE, "--label-column %s: no cell of this column in %s is a class of the dataset, one "
-                       "is \"%s\"", tab->csv.header[column], name, other);
+    if (count && !hits)
+        status = mr_fail(err, MR_MISUSE, "--label-column %s: no cell of this column in %s is a class of the dataset, "
+                         "one is \"%s\"", head, name, others[0]);
+    qsort(others, count, sizeof *others, by_text);
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        if (i && !strcmp(others[i], others[i - 1]))
+            continue;
+        mr_note_add(plan->notes, MR_NOTE_CLASS, name, strlen(name), 0, "class %s has no folder: column %s names it",
+                    others[i], head);
+        status = mr_plan_class(plan, others[i], strlen(others[i]), false, 0, err);
+    }
+    free(others);
     mr_plan_classes_sort(plan);
-    return MR_OK;
+    return status;
 }
 
 static mr_status label_samples(const mr_tree *t, table *tab, const char *name, int column, mr_plan *plan,

@@ -138,7 +138,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: holds no image for layout %s", o->sources[0], in->choice.layout->name);
     if (in->plan.sample_count >= UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "more than %u samples", UINT32_MAX - 1);
-    return MR_OK;
+    return mr_check_metas(in, err);
 }
 
 static mr_status judge_rejects(const mr_ingest *in, mr_error *err)

@@ -92,6 +92,7 @@ typedef struct mr_stage mr_stage;                                           /* s
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err);   /* open_files.c: rows become entries */
 mr_status mr_examine(mr_ingest *in, mr_error *err);                         /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err);                /* cut.c: that they are no bomb */
 mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* cut.c: order and shards */
 
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);

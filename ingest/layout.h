@@ -31,6 +31,8 @@ typedef struct mr_plan {
     size_t split_count, split_room;
     mr_class *classes;
     size_t class_count, class_room;
+    struct mr_class_place *places;  /* see mr_plan_classes_place(); NULL: the classes are sorted themselves */
+    size_t place_count;
     uint64_t maps_used;             /* bit i: --split-map number i found its split */
     uint8_t *used;                  /* one byte an entry: set for files that were understood (not "ignored") */
     mr_notes *notes;
@@ -95,10 +97,11 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err);   /* marks the entry used */
 /* Adds a class (name bytes are escaped to path text) behind the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
-/* Index of the class of that name (path text of the bytes), -1: none. Linear under 16 classes, else by a sorted copy:
- * valid after mr_plan_classes_sort(). */
+/* Index of the class of that name (path text of the bytes), -1: none.  Of the classes that there were at the last
+ * mr_plan_classes_sort(), or, where they keep their order, at the last mr_plan_classes_place(). */
 int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len);
 void mr_plan_classes_sort(mr_plan *plan);           /* bytewise by name, duplicates removed */
+mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err);      /* no two have one name */
 
 /* ---- for ingest ----------------------------------------------------------------------------------------------- */
 

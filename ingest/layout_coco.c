@@ -106,10 +106,19 @@ static bool has_image(const mr_tree *t, const char *dir)
     return false;
 }
 
-/* Where the images of a part seem to lie: a folder's name, or NULL. */
-static const char *images_of(const mr_tree *t, const mr_coco_part *part, char out[300])
+/* Where images lie that are in no split's folder: a folder's name, or NULL. */
+static const char *flat_images(const mr_tree *t)
 {
     static const char *const flat[] = {"images", "", "annotations"};
+    for (size_t i = 0; i < MR_COUNT(flat); i++)
+        if (has_image(t, flat[i]))
+            return *flat[i] ? flat[i] : "the same folder";
+    return NULL;
+}
+
+/* Where the images of a part seem to lie: a folder's name, or NULL.  `flat`: where those of any part may. */
+static const char *images_of(const mr_tree *t, const mr_coco_part *part, const char *flat, char out[300])
+{
     if (part->split_len > 200)
         return NULL;
     for (int i = 0; i < 2; i++) {
@@ -117,20 +126,17 @@ static const char *images_of(const mr_tree *t, const mr_coco_part *part, char ou
         if (mr_tree_has_dir(t, out, strlen(out)))
             return strcat(out, "/");
     }
-    for (size_t i = 0; i < MR_COUNT(flat); i++)
-        if (has_image(t, flat[i]))
-            return strcpy(out, *flat[i] ? flat[i] : "the same folder");
-    return NULL;
+    return flat;
 }
 
 static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
 {
     char folder[300];
-    const char *images = NULL;
+    const char *images = NULL, *flat = flat_images(t);
     const mr_coco_part *part = &st->parts[0];
     for (size_t i = 0; i < st->part_count && !images; i++) {
         part = &st->parts[i];
-        images = images_of(t, part, folder);
+        images = images_of(t, part, flat, folder);
     }
     mr_buf name = {0};
     mr_text_escape(&name, part->split, part->split_len);

@@ -58,11 +58,21 @@ static bool same_split(const mr_coco_part *a, const char *split, size_t len)
     return a->split_len == len && !memcmp(a->split, split, len);
 }
 
+/* Parts are sorted by their split, bytewise. */
 static bool has_parts(const mr_coco_build *b, const char *folder)
 {
-    for (size_t i = 0; i < b->st->part_count; i++)
-        if (same_split(&b->st->parts[i], folder, strlen(folder)))
+    size_t low = 0, high = b->st->part_count, len = strlen(folder);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const mr_coco_part *p = &b->st->parts[mid];
+        int order = memcmp(p->split, folder, p->split_len < len ? p->split_len : len);
+        if (!order && p->split_len == len)
             return true;
+        if (order < 0 || (!order && p->split_len < len))
+            low = mid + 1;
+        else
+            high = mid;
+    }
     return false;
 }
 
@@ -70,6 +80,9 @@ static bool has_parts(const mr_coco_build *b, const char *folder)
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
     mr_coco_state *st = b->st;
+    if (st->group_count == MR_SPLITS_MOST)
+        return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than the %d splits that a dataset may have",
+                       MR_SPLITS_MOST);
     const mr_coco_part *part = &st->parts[first];
     mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
     if (part->split_len >= sizeof g.folder)
@@ -167,48 +180,86 @@ static mr_status plan_classes(const mr_coco_build *b)
 
 /* ---- images in no annotation file ----------------------------------------------------------------------------- */
 
-static bool under(const char *path, size_t len, const char *parent, const char *folder)
+static const char *const flat_dirs[] = {"", "images/", "annotations/"};
+
+typedef struct owners {
+    mr_coco_group **by_folder;      /* sorted */
+    size_t count;
+    mr_coco_group *flat[MR_COUNT(flat_dirs)];   /* the only one with images there; NULL: none, or not to be told */
+} owners;
+
+static int by_folder(const void *a, const void *b)
 {
-    size_t a = strlen(parent), n = strlen(folder);
-    return len > a + n && !memcmp(path, parent, a) && !memcmp(path + a, folder, n) && path[a + n] == '/';
+    return strcmp((*(mr_coco_group *const *)a)->folder, (*(mr_coco_group *const *)b)->folder);
+}
+
+static mr_status find_owners(const mr_coco_build *b, owners *o)
+{
+    mr_coco_state *st = b->st;
+    bool any_left_out = false;      /* its images may lie anywhere */
+    o->by_folder = mr_alloc(st->group_count, sizeof *o->by_folder);
+    if (!o->by_folder)
+        return mr_fail_memory(b->err, "listing COCO images");
+    for (; o->count < st->group_count; o->count++) {
+        o->by_folder[o->count] = &st->groups[o->count];
+        any_left_out = any_left_out || st->groups[o->count].left_out;
+    }
+    qsort(o->by_folder, o->count, sizeof *o->by_folder, by_folder);
+    for (size_t k = 0; k < MR_COUNT(flat_dirs) && !any_left_out; k++)
+        for (size_t i = 0, users = 0; i < st->group_count; i++)
+            if (st->groups[i].flat[k])
+                o->flat[k] = users++ ? NULL : &st->groups[i];
+    return MR_OK;
+}
+
+/* The group in whose folder the path begins. */
+static mr_coco_group *in_folder(const owners *o, const char *path, size_t len)
+{
+    const char *slash = memchr(path, '/', len);
+    mr_coco_group key, *wanted = &key;
+    size_t n = slash ? (size_t)(slash - path) : sizeof key.folder;
+    if (n >= sizeof key.folder)
+        return NULL;
+    memcpy(key.folder, path, n);
+    key.folder[n] = '\0';
+    mr_coco_group **found = bsearch(&wanted, o->by_folder, o->count, sizeof *o->by_folder, by_folder);
+    return found ? *found : NULL;
 }
 
 /* The group in whose folder the file lies; or beside whose images, if that tells one from all others. */
-static mr_coco_group *owner_of(const mr_coco_build *b, const char *path, size_t len)
+static mr_coco_group *owner_of(const owners *o, const char *path, size_t len)
 {
-    static const char *const flat[] = {"", "images/", "annotations/"};
-    mr_coco_group *found = NULL;
-    for (size_t i = 0; i < b->st->group_count; i++) {
-        mr_coco_group *g = &b->st->groups[i];
-        if (under(path, len, "", g->folder) || under(path, len, "images/", g->folder))
-            return g;
-    }
+    bool images = len > 7 && !memcmp(path, "images/", 7);
+    mr_coco_group *own = in_folder(o, path, len), *under = images ? in_folder(o, path + 7, len - 7) : NULL;
+    if (own || under)
+        return own && (!under || own < under) ? own : under;
     const char *slash = memrchr(path, '/', len);
     size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
-    for (size_t i = 0; i < b->st->group_count; i++) {
-        mr_coco_group *g = &b->st->groups[i];
-        for (size_t k = 0; k < MR_COUNT(flat); k++) {
-            if (!g->flat[k] || dir != strlen(flat[k]) || memcmp(path, flat[k], dir) != 0)
-                continue;
-            if (found && found != g)
-                return NULL;
-            found = g;
-        }
-        if (g->left_out)
-            return NULL;            /* its images may lie there too */
-    }
-    return found;
+    for (size_t k = 0; k < MR_COUNT(flat_dirs); k++)
+        if (dir == strlen(flat_dirs[k]) && !memcmp(path, flat_dirs[k], dir))
+            return o->flat[k];
+    return NULL;
+}
+
+static mr_status add_unlisted(const mr_coco_build *b, mr_coco_group *g, uint32_t entry)
+{
+    mr_status status = mr_coco_group_split(b, g);
+    mr_sample sample = {.split = g->split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED,
+                        .aux = MR_COCO_UNLISTED};
+    return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
 }
 
 static mr_status plan_unlisted(const mr_coco_build *b)
 {
-    for (uint32_t n = b->tree->begin; n < b->tree->end; n++) {
+    owners o = {0};
+    mr_status status = find_owners(b, &o);
+    for (uint32_t n = b->tree->begin; n < b->tree->end && status == MR_OK; n++) {
         size_t len;
         const char *path = mr_tree_path(b->tree, n, &len);
         if (b->plan->used[n] || !mr_name_is_image(path, len))
             continue;
         b->plan->used[n] = 1;
-        mr_coco_group *g = owner_of(b, path, len);
+        mr_coco_group *g = owner_of(&o, path, len);
         if (g && g->left_out)
             continue;
         bool keep = g && b->options->keep_unlisted;
@@ -216,17 +267,11 @@ static mr_status plan_unlisted(const mr_coco_build *b)
                     keep ? "taken without annotation (--keep-unlisted)"
                     : g  ? "in no annotation file of its split: left out (--keep-unlisted takes it)"
                          : "in no annotation file, and of no split: left out");
-        if (!keep)
-            continue;
-        mr_status status = mr_coco_group_split(b, g);
-        mr_sample sample = {.split = g->split, .entry = n, .label = -1, .flags = MR_FLAG_UNANNOTATED,
-                            .aux = MR_COCO_UNLISTED};
-        if (status == MR_OK)
-            status = mr_plan_add(b->plan, &sample, b->err);
-        if (status != MR_OK)
-            return status;
+        if (keep)
+            status = add_unlisted(b, g, n);
     }
-    return MR_OK;
+    free(o.by_folder);
+    return status;
 }
 
 /* ---- the order ------------------------------------------------------------------------------------------------ */

@@ -148,35 +148,48 @@ static bool is_config(const mr_hub_file *f, const char *wanted)
     return yes || (strlen(wanted) == f->config.len && memcmp(wanted, f->config.text, f->config.len) == 0);
 }
 
-/* The names of the configs, each once, and how many there are. */
-static size_t list_configs(const mr_hub_files *files, mr_buf *out)
+static int by_config(const void *a, const void *b)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        bool seen = false;
-        for (size_t j = 0; j < i && !seen; j++)
-            seen = same(files->items[j].config, files->items[i].config);
-        if (seen)
-            continue;
-        mr_buf_add_text(out, count++ ? ", " : "");
-        mr_hub_config_name(&files->items[i], out);
+    const mr_hub_part *x = &((const mr_hub_file *)a)->config, *y = &((const mr_hub_file *)b)->config;
+    size_t len = x->len < y->len ? x->len : y->len;
+    int order = len ? memcmp(x->text, y->text, len) : 0;
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* The names of the configs, each once, and how many there are. */
+static mr_status list_configs(const mr_hub_files *files, mr_buf *out, size_t *count, mr_error *err)
+{
+    mr_hub_file *sorted = mr_alloc(files->count, sizeof *sorted);
+    *count = 0;
+    if (!sorted)
+        return mr_fail_memory(err, "listing Parquet files");
+    if (files->count) {
+        memcpy(sorted, files->items, files->count * sizeof *sorted);
+        qsort(sorted, files->count, sizeof *sorted, by_config);
     }
-    return count;
+    for (size_t i = 0; i < files->count; i++) {
+        if (i && same(sorted[i].config, sorted[i - 1].config))
+            continue;
+        mr_buf_add_text(out, (*count)++ ? ", " : "");
+        mr_hub_config_name(&sorted[i], out);
+    }
+    free(sorted);
+    return MR_OK;
 }
 
 mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, mr_error *err)
 {
     mr_buf names = {0};
-    size_t configs = list_configs(files, &names), kept = 0, with_split = 0;
-    mr_status status = MR_OK;
+    size_t configs, kept = 0, with_split = 0;
+    mr_status status = list_configs(files, &names, &configs, err);
     for (size_t i = 0; i < files->count; i++)
         if (!wanted || is_config(&files->items[i], wanted))
             files->items[kept++] = files->items[i];
-    if (!files->count)
+    if (status == MR_OK && !files->count)
         status = mr_fail(err, MR_BAD_DATA, "no Parquet file: needs %s", mr_layout_hub.needs);
-    else if (wanted && !kept)
+    else if (status == MR_OK && wanted && !kept)
         status = mr_fail(err, MR_MISUSE, "--config %s is not there; choose one of: %s", wanted, mr_buf_text(&names));
-    else if (!wanted && configs > 1)
+    else if (status == MR_OK && !wanted && configs > 1)
         status = mr_fail(err, MR_MISUSE, "the source holds %zu configs; choose one with --config: %s", configs,
                          mr_buf_text(&names));
     mr_buf_free(&names);

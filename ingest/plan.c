@@ -6,6 +6,11 @@
 #include "layout.h"
 #include "text.h"
 
+typedef struct mr_class_place {
+    const char *name;               /* of the class: its text stays where it is */
+    int32_t class;
+} class_place;
+
 static bool same(const char *text, const char *bytes, size_t len)
 {
     return strlen(text) == len && !memcmp(text, bytes, len);
@@ -33,6 +38,9 @@ static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t
             *split = (uint32_t)i;
             return MR_OK;
         }
+    if (plan->split_count == MR_SPLITS_MOST)
+        return mr_fail(err, MR_BAD_DATA, "%.*s: the source has more than the %d splits that a dataset may have",
+                       (int)len, name, MR_SPLITS_MOST);
     if (!MR_GROW(plan->splits, plan->split_count, plan->split_room))
         return mr_fail_memory(err, "listing the splits");
     mr_plan_split *s = &plan->splits[plan->split_count];
@@ -105,6 +113,8 @@ static int by_name(const void *a, const void *b)
 
 void mr_plan_classes_sort(mr_plan *plan)
 {
+    free(plan->places);
+    plan->places = NULL;
     if (!plan->class_count)
         return;
     qsort(plan->classes, plan->class_count, sizeof *plan->classes, by_name);
@@ -117,6 +127,24 @@ void mr_plan_classes_sort(mr_plan *plan)
     plan->class_count = kept;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    return strcmp(((const class_place *)a)->name, ((const class_place *)b)->name);
+}
+
+mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err)
+{
+    class_place *places = mr_realloc(plan->places, plan->class_count + 1, sizeof *places);
+    if (!places)
+        return mr_fail_memory(err, "listing the classes");
+    for (size_t i = 0; i < plan->class_count; i++)
+        places[i] = (class_place){plan->classes[i].name, (int32_t)i};
+    qsort(places, plan->class_count, sizeof *places, by_place);
+    plan->places = places;
+    plan->place_count = plan->class_count;
+    return MR_OK;
+}
+
 static int compare(const char *bytes, size_t len, const char *name)
 {
     size_t name_len = strlen(name);
@@ -124,23 +152,25 @@ static int compare(const char *bytes, size_t len, const char *name)
     return cmp ? cmp : (len > name_len) - (len < name_len);
 }
 
-/* A search by halves first: what it finds is right in any order, and in sorted classes it misses nothing. */
+static const char *name_at(const mr_plan *plan, size_t n)
+{
+    return plan->places ? plan->places[n].name : plan->classes[n].name;
+}
+
+/* By halves, whoever wrote the names: a table of hashes could be made slow by them. */
 static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
 {
-    size_t low = 0, high = plan->class_count;
+    size_t low = 0, high = plan->places ? plan->place_count : plan->class_count;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        int cmp = compare(name, len, plan->classes[mid].name);
+        int cmp = compare(name, len, name_at(plan, mid));
         if (!cmp)
-            return (int32_t)mid;
+            return plan->places ? plan->places[mid].class : (int32_t)mid;
         if (cmp < 0)
             high = mid;
         else
             low = mid + 1;
     }
-    for (size_t i = 0; i < plan->class_count; i++)
-        if (!compare(name, len, plan->classes[i].name))
-            return (int32_t)i;
     return -1;
 }
 
@@ -182,6 +212,7 @@ void mr_plan_free(const mr_layout *layout, mr_plan *plan)
     for (size_t i = 0; i < plan->class_count; i++)
         free(plan->classes[i].name);
     free(plan->classes);
+    free(plan->places);
     free(plan->splits);
     free(plan->samples);
     free(plan->used);

@@ -43,7 +43,6 @@ void mr_rf_table_free(struct mr_rf_table *table)
 
 static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
 {
-    bool first = !plan->class_count;                /* its names are all new, and no two are equal */
     int filename = mr_csv_column(&sh->csv, "filename");
     if (filename < 0 && mr_csv_column(&sh->csv, "Pixel Value") >= 0)
         return mr_fail(err, MR_BAD_DATA, "%s: this is a Roboflow export of segmentation masks, which millrace does not "
@@ -54,22 +53,21 @@ static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
     sh->label_of = mr_alloc(sh->csv.columns, sizeof *sh->label_of);
     if (!sh->label_of)
         return mr_fail_memory(err, "reading a table of classes");
-    for (size_t c = 0; c < sh->csv.columns; c++) {
+    mr_status status = mr_plan_classes_place(plan, err);    /* a header's own names differ */
+    for (size_t c = 0; c < sh->csv.columns && status == MR_OK; c++) {
         const char *name = sh->csv.header[c];
         bool unlabeled = !strcasecmp(name, "Unlabeled");
         sh->label_of[c] = unlabeled ? UNLABELED : NO_CLASS;
         if (c == sh->filename || unlabeled || !*name)
             continue;
-        int32_t label = first ? -1 : mr_plan_class_find(plan, name, strlen(name));
+        int32_t label = mr_plan_class_find(plan, name, strlen(name));
         if (label < 0) {
-            mr_status status = mr_plan_class(plan, name, strlen(name), false, 0, err);
-            if (status != MR_OK)
-                return status;
+            status = mr_plan_class(plan, name, strlen(name), false, 0, err);
             label = (int32_t)plan->class_count - 1;
         }
         sh->label_of[c] = label;
     }
-    return MR_OK;
+    return status;
 }
 
 static mr_status read_sheet(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir, sheet *sh, mr_error *err)

@@ -21,10 +21,28 @@ typedef struct mr_source mr_source;
 typedef struct mr_source_options {
     uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
     uint64_t max_entries;           /* 0: 20,000,000 */
-    uint64_t max_ratio;             /* bytes that come out of an archive for each byte of it; 0: 100 */
+    uint64_t max_ratio;             /* see mr_source_most() */
     const char *leave_out[2];       /* folders that are not entered: the target, which may lie in a source; NULL: none */
     bool quiet;
 } mr_source_options;
+
+enum { MR_SOURCE_ALLOWANCE = 64 << 20 };        /* beyond the ratio: little things may well repeat themselves */
+
+/* 0: the default. */
+static inline uint64_t mr_source_ratio(uint64_t max_ratio)
+{
+    return max_ratio ? max_ratio : 100;
+}
+
+/* What so many bytes from outside may become, an archive's its files', a source's its metas: so many times as much, and
+ * 64 MiB. */
+static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
+{
+    uint64_t most;
+    bool over = __builtin_mul_overflow(bytes, mr_source_ratio(max_ratio), &most) ||
+                __builtin_add_overflow(most, (uint64_t)MR_SOURCE_ALLOWANCE, &most);
+    return over ? UINT64_MAX : most;
+}
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
  * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).

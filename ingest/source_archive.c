@@ -327,7 +327,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->fd = fd;
     in->seekable = is_file;
     in->size = is_file ? (uint64_t)st.st_size : 0;
-    in->allowance = l->beyond < ARCHIVE_ALLOWANCE ? ARCHIVE_ALLOWANCE - l->beyond : 0;
+    in->allowance = l->beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - l->beyond : 0;
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
     if (utf8)

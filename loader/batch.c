@@ -232,8 +232,8 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, 
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
     }
-    return mr_fail(err, MR_BAD_DATA, "%s: not one of its %llu samples is good; `millrace verify` shows what is whole",
-                   w->split->name, (ull)items);
+    return mr_fail(err, MR_BAD_DATA, "%s: not one of its %llu samples is good; `millrace verify --decode` shows what "
+                   "is whole", w->split->name, (ull)items);
 }
 
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err)

@@ -87,8 +87,8 @@ uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, siz
 mr_status mr_pixels_other_size(const char *name, uint64_t width, uint64_t height, const mr_image_facts *facts,
                                mr_error *err)
 {
-    return mr_fail(err, MR_BAD_SAMPLE, "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify`",
-                   name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
+    return mr_fail(err, MR_BAD_SAMPLE, "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify "
+                   "--deep`", name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
 }
 
 static bool inside(const mr_region *r, const mr_image_facts *f)

@@ -14,7 +14,7 @@
 #include "file.h"
 #include "format.h"
 
-enum { MAX_SPLITS = 1000, MAX_SHARDS = 100000, MAX_CLASSES = 10000000, WHERE = 200, LEAST_NODE = 16 };
+enum { MAX_SHARDS = 100000, MAX_CLASSES = 10000000, WHERE = 200, LEAST_NODE = 16 };
 /* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory that
  * its index takes, whatever the manifest of a stranger claims. */
 #define MAX_MANIFEST ((uint64_t)256 << 20)
@@ -56,7 +56,7 @@ mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, cons
     for (size_t i = 0; i < m->split_count; i++)
         mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
     mr_status status = mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split; it has %s", name,
-                               dataset ? dataset : "the dataset", mr_buf_text(&names));
+                               dataset ? dataset : "the dataset", m->split_count ? mr_buf_text(&names) : "no splits");
     mr_buf_free(&names);
     return status;
 }
@@ -208,8 +208,8 @@ static mr_status parse_splits(const json_t *doc, const char *name, mr_manifest *
     if (status != MR_OK)
         return status;
     size_t count = json_object_size(splits);
-    if (count > MAX_SPLITS)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu splits are more than %d", name, count, MAX_SPLITS);
+    if (count > MR_SPLITS_MOST)
+        return mr_fail(err, MR_BAD_DATA, "%s: %zu splits are more than %d", name, count, MR_SPLITS_MOST);
     m->splits = mr_alloc(count, sizeof *m->splits);
     if (!m->splits)
         return mr_fail_memory(err, "reading the manifest");

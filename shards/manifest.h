@@ -22,6 +22,8 @@ typedef struct mr_split {
     mr_shard *shards;
 } mr_split;
 
+enum { MR_SPLITS_MOST = 1000 };    /* of a dataset */
+
 /* The memory that a manifest may take when it is read: 1.3 million classes, or 300,000 shards. */
 #define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
 

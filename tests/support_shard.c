@@ -10,6 +10,8 @@
 #include "index.h"
 #include "support_lmdb.h"
 
+enum { LABELS = 7 };
+
 static bool shares(uint64_t seed, uint64_t first, uint64_t n)
 {
     mr_random r;
@@ -47,7 +49,7 @@ drawn draw_sample(uint64_t seed, uint64_t first, uint64_t n)
                         : kind == 1 ? "%s,\"labels\":[0,%llu]"
                         : kind == 2 ? "%s,\"unannotated\":true,\"columns\":{\"label\":%llu}"
                                     : "%s,\"annotations\":[{\"image_of\":%llu,\"x\":1.50}]",
-                        text, (unsigned long long)(n % 7));
+                        text, (unsigned long long)(n % LABELS));
     free(text);
     if (d.shares) {
         text = support_path("%s,\"image_of\":%llu", more, (unsigned long long)d.image_of);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -172,11 +173,43 @@ static void test_no_directory(void **state)
     support_tmpdir_remove(tmp);
 }
 
+/* A run's folder may come from a stranger, with a link to somebody's folder, or to nothing, in the place of its own. */
+static void test_link(void **state)
+{
+    (void)state;
+    char *tmp = support_tmpdir(), *other = support_path("%s/other", tmp), *link = support_path("%s/run", tmp);
+    char *inside = support_path("%s/run/tensorboard", tmp);
+    mr_events *e = NULL;
+    mr_error err;
+    for (unsigned there = 0; there < 2; there++) {
+        if (there)
+            assert_int_equal(mkdir(other, 0777), 0);
+        assert_int_equal(symlink(other, link), 0);
+        assert_int_equal(mr_events_open(link, &e, &err), MR_MISUSE);
+        assert_non_null(strstr(err.text, "run: is a link"));
+        assert_null(e);
+        assert_int_equal(unlink(link), 0);
+    }
+    char *list = support_list(other);
+    assert_string_equal(list, "");
+    free(list);
+    assert_int_equal(symlink(other, link), 0);      /* a link above is the user's own way of naming the place */
+    assert_int_equal(mr_events_open(inside, &e, &err), MR_OK);
+    assert_int_equal(mr_events_close(e, &err), MR_OK);
+    list = support_list(other);
+    assert_non_null(strstr(list, "tensorboard/events.out.tfevents."));
+    free(list);
+    free(inside);
+    free(link);
+    free(other);
+    support_tmpdir_remove(tmp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc32c),    cmocka_unit_test(test_read_back),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_full_disk), cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_full_disk), cmocka_unit_test(test_no_directory), cmocka_unit_test(test_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,7 @@ static void classes_are_found_in_any_order(void **state)
         snprintf(name, sizeof name, "c%d", (i * 7) % 20);
         assert_int_equal(mr_plan_class(&plan, name, strlen(name), false, 0, &err), MR_OK);
     }
+    assert_int_equal(mr_plan_classes_place(&plan, &err), MR_OK);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 20; i++) {
             snprintf(name, sizeof name, "c%d", i);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "support.h"
 #include "support_archive.h"
 #include "support_image.h"
@@ -340,12 +341,103 @@ static void test_tables(void **state)
     expect_table("roboflow", "train/_annotations.coco.json", false, repeat("", "{\"a\":", 1000000, ""));
 }
 
+/* ---- many names -------------------------------------------------------------------------------------------------- */
+
+/* head 0, head 1 ... */
+static void add_numbered(mr_buf *out, const char *head, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mr_buf_printf(out, "%s%zu", head, i);
+}
+
+/* `count` files of one content, and `more` others, in an archive that is refused with these words. */
+static void expect_many(const char *head, size_t count, const char *tail, const char *content,
+                        const support_entry *more, size_t more_count, const char *option, const char *words)
+{
+    support_entry *entries = calloc(count + more_count, sizeof *entries);
+    for (size_t i = 0; i < count; i++)
+        entries[i] = (support_entry){.path = support_path("%s%zu%s", head, i, tail), .bytes = content,
+                                     .len = strlen(content)};
+    for (size_t i = 0; i < more_count; i++)
+        entries[count + i] = more[i];
+    char *path = archive("tar.gz", entries, count + more_count);
+    support_expect_refusal(RUN("ingest", path, dst, "--jobs", "1", option), words);
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)entries[i].path);
+    free(entries);
+    free(path);
+}
+
+/* A class of a long name, in the meta of each of its samples: 1 MiB that would become 400. */
+static void test_repeated_name(void **state)
+{
+    (void)state;
+    enum { COUNT = 400 };
+    support_entry entries[COUNT + 1];
+    mr_buf table = {0};
+    mr_buf_add_text(&table, "filename,");
+    for (size_t i = 0; i < 1 << 20; i++)
+        mr_buf_add(&table, "n", 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        mr_buf_printf(&table, "\n%zu.jpg,1", i);
+        entries[i] = (support_entry){.path = support_path("ds/train/%zu.jpg", i), .bytes = good.bytes, .len = good.len};
+    }
+    entries[COUNT] = (support_entry){.path = "ds/train/_classes.csv", .bytes = mr_buf_text(&table), .len = table.len};
+    char *path = archive("tar.gz", entries, COUNT + 1);
+    support_expect_refusal(RUN("ingest", path, dst), "as a bomb's would; --max-ratio N lets more through");
+    support_result r = RUN("ingest", path, dst, "--dry-run", "--max-ratio", "1000", "--quiet");
+    support_assert_status(&r, 0);   /* the limit is an option */
+    support_result_free(&r);
+    for (size_t i = 0; i < COUNT; i++)
+        free((char *)(uintptr_t)entries[i].path);
+    mr_buf_free(&table);
+    free(path);
+}
+
+/* Tens of thousands of classes, configs and annotation files, each under a name of its own, in a few hundred KB: if
+ * each was looked for among all others, it would take many seconds. */
+static void test_many_names(void **state)
+{
+    (void)state;
+    static const char coco[] = "{\"images\":[],\"annotations\":[],\"categories\":[]}";
+    static const char *const sheets[] = {"ds/train/_classes.csv", "ds/valid/_classes.csv", "ds/test/_classes.csv"},
+                      *const heads[] = {",a", ",b", ",c"};
+    const size_t part = support_sanitized() ? 8 : 1;
+    mr_buf text[4] = {{0}};
+    support_entry tables[3];
+    for (size_t i = 0; i < 3; i++) {
+        mr_buf_add_text(&text[i], "filename");
+        add_numbered(&text[i], heads[i], 32000 / part);
+        mr_buf_add_text(&text[i], "\n");
+        tables[i] = (support_entry){.path = sheets[i], .bytes = mr_buf_text(&text[i]), .len = text[i].len};
+    }
+    expect_many("ds/train/", 1, ".jpg", "x", tables, 3, "--quiet", "holds no image for layout roboflow");
+
+    mr_buf_add_text(&text[3], "path,noisy\nval/b/1.jpg,b\n");
+    for (size_t i = 0; i < 40000 / part; i++)
+        mr_buf_printf(&text[3], "train/a/%zu.jpg,c%zu\n", i, i);
+    const support_entry noisy[] = {
+        {.path = "ds/noisy_imagenette.csv", .bytes = mr_buf_text(&text[3]), .len = text[3].len},
+        {.path = "ds/val/b/1.jpg", .bytes = "x", .len = 1}};
+    expect_many("ds/train/a/", 40000 / part, ".jpg", "x", noisy, 2, "--label-column=noisy", "images are rejected");
+
+    expect_many("ds/c", 50000 / part, "/train-00000-of-00001.parquet", "", NULL, 0, "--quiet",
+                "choose one with --config");
+    expect_many("ds/annotations/captions_s", 20000 / part, "-dev2017.json", coco, NULL, 0, "--quiet", "without images");
+    const support_entry image = {.path = "ds/images/1.jpg", .bytes = "x", .len = 1};
+    expect_many("ds/annotations/captions_s", 20000 / part, "-dev2017.json", coco, &image, 1, "--quiet",
+                "more than the 1000 splits that a dataset may have");
+    for (size_t i = 0; i < 4; i++)
+        mr_buf_free(&text[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_bombs),      TEST(test_archives_in_archives), TEST(test_many_entries),
         TEST(test_deep_names), TEST(test_nothing_outside),      TEST(test_tables),
+        TEST(test_many_names),   TEST(test_repeated_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

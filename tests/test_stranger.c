@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "support.h"
 #include "support_archive.h"
 
@@ -171,9 +172,76 @@ static void test_checkpoints(void **state)
     free(run);
 }
 
+/* ---- a sound run of ours ----------------------------------------------------------------------------------------- */
+
+#define SMALL                                                                                                          \
+    "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "1", "--heads", "2",         \
+        "--mlp", "32", "--dropout", "0", "--batch", "4", "--steps", "1", "--quiet"
+
+static char *train(void)
+{
+    char *run = support_path("%s/own", dir);
+    support_expect(0, "train", ds, SMALL, "--output", run, (char *)NULL);
+    return run;
+}
+
+static void expect_misuse(support_result r, const char *words)
+{
+    assert_int_equal(r.status, 2);
+    support_expect_refusal(r, words);
+}
+
+/* A dataset without anything to judge: no result is better than one of nothing. */
+static void test_nothing_to_judge(void **state)
+{
+    (void)state;
+    static const char words[] = "split \"void\" has no samples to judge", none[] = "it has no splits";
+    char *run = train();
+    edit("\"splits\": {", "\"splits\": {\"void\": {\"samples\": 0, \"images\": 0, \"bytes\": 0, \"shards\": []}, ", 1);
+    expect_misuse(support_millrace("eval", ds, run, "--split", "void", (char *)NULL), words);
+    expect_misuse(support_millrace("predict", ds, run, "--split", "void", (char *)NULL), words);
+    expect_misuse(support_millrace("train", ds, SMALL, "--eval-split", "void", (char *)NULL), words);
+    support_expect(0, "eval", ds, run, (char *)NULL);
+
+    char *bare = support_path("%.*s\"splits\": {}}", (int)(strstr(text, "\"splits\"") - text), text);
+    support_write_text(manifest, bare);
+    expect_misuse(support_millrace("plan", ds, "--split", "train", "--global-batch", "4", (char *)NULL), none);
+    expect_misuse(support_millrace("replay", ds, "--split", "train", "--global-batch", "4", (char *)NULL), none);
+    expect_misuse(support_millrace("eval", ds, run, "--split", "train", (char *)NULL), none);
+    expect_misuse(support_millrace("eval", ds, run, (char *)NULL), "has neither val nor test");
+    free(bare);
+    free(run);
+}
+
+static void add_classes(const char *name, size_t count)
+{
+    mr_buf classes = {0};
+    mr_buf_add_text(&classes, "\"classes\": [");
+    for (size_t i = 0; i < count; i++)
+        mr_buf_printf(&classes, "{\"name\":\"%s%zu\"},", name, i);
+    edit("\"classes\": [", mr_buf_text(&classes), 1);
+    mr_buf_free(&classes);
+}
+
+/* A hundred thousand classes of theirs, two thousand of the model: each of one looked for in all of the other would
+ * take several seconds. */
+static void test_many_classes(void **state)
+{
+    (void)state;
+    add_classes("own", 2000);
+    char *run = train();
+    add_classes("other", support_sanitized() ? 20000 : 100000);
+    support_result r = support_millrace("predict", ds, run, "--no-labels", "--top", "1", (char *)NULL);
+    support_assert_cheap(&r);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    free(run);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_numbers), TEST(test_shapes), TEST(test_checkpoints)};
+    const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_numbers), TEST(test_shapes), TEST(test_checkpoints),
+                                       TEST(test_nothing_to_judge), TEST(test_many_classes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,6 +265,40 @@ static void test_long_added(void **state)
     }
 }
 
+/* A token of a blank that takes blanks along, before it, behind it or both, in a text of nothing else; with another one
+ * between that takes none, and goes back to where it stands itself.  Read for each token, a run would take minutes. */
+static void test_blanks(void **state)
+{
+    (void)state;
+    enum { LEN = 1 << 20 };
+    static char text[LEN];
+    static int32_t ids[LEN + 2];
+    static const struct {
+        const char *flags;
+        size_t count;               /* of LEN blanks: the first takes all */
+    } cases[] = {{"\"lstrip\":true,\"rstrip\":true", 1}, {"\"rstrip\":true", LEN}, {"\"lstrip\":true", LEN}};
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *added = support_path("\"added_tokens\":[{\"id\":7,\"content\":\" \",%s},"
+                                   "{\"id\":8,\"content\":\"\\t\"}],", cases[i].flags);
+        char *json = file_with("added", added);
+        mr_tokenizer *t = NULL;
+        mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
+        size_t count = 0;
+        memset(text, ' ', LEN);
+        assert_int_equal(mr_tokenizer_parse(json, strlen(json), "a.json", &t, NULL), MR_OK);
+        assert_int_equal(mr_tokenizer_encode(t, s, text, LEN, LEN + 2, ids, &count, NULL), MR_OK);
+        assert_int_equal(count, cases[i].count + 2);
+        for (size_t at = 1; at < LEN; at += 2)
+            text[at] = '\t';
+        assert_int_equal(mr_tokenizer_encode(t, s, text, LEN, LEN + 2, ids, &count, NULL), MR_OK);
+        assert_in_range(count, LEN / 2 + 2, LEN + 2);
+        mr_tokenizer_free(t);
+        mr_tokenizer_scratch_free(s);
+        free(added);
+        free(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_every_damage),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_long_added),
+        cmocka_unit_test(test_blanks),
     };
     return cmocka_run_group_tests_name("tokenizer_hostile", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ enum {
 
 static mr_status no_json(mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "meta: is not one sound JSON object; run 'millrace verify'");
+    return mr_fail(err, MR_BAD_DATA, "meta: is not one sound JSON object; run 'millrace verify --deep'");
 }
 
 static mr_status twice(const char *name, mr_error *err)
@@ -140,7 +140,8 @@ mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error
         return status;
     bool sound = mr_json_decode(text, out);
     if (!sound || (!out->failed && !mr_utf8_valid((const char *)out->data + begin, out->len - begin)))
-        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is no sound JSON string; run 'millrace verify'", n);
+        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is no sound JSON string; run 'millrace verify --deep'",
+                       n);
     return mr_buf_status(out, err, "reading a caption");
 }
 

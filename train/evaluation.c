@@ -218,6 +218,15 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
     return status;
 }
 
+mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err)
+{
+    const mr_split *found;
+    mr_status status = mr_manifest_find_split(m, dataset, split, &found, err);
+    if (status == MR_OK && found->samples == 0)
+        return mr_fail(err, MR_MISUSE, "%s: split \"%s\" has no samples to judge", dataset, split);
+    return status;
+}
+
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err)
 {
     evaluation v = {.e = e};

@@ -6,6 +6,7 @@
 #define MR_EVALUATION_H
 
 #include "feed.h"
+#include "manifest.h"
 #include "retrieval.h"
 
 typedef struct mr_verdict {         /* on one sample */
@@ -46,6 +47,8 @@ typedef struct mr_evaluation {
     double seconds;
 } mr_evaluation;
 
+/* MR_MISUSE: the dataset has no such split, or the split no samples: a result of nothing would look like one. */
+mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err);
 /* Collective.  The same result on every rank. */
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err);
 

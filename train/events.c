@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -171,7 +172,24 @@ static void host_name(char name[65])
             *at = '_';
 }
 
-static mr_status make_file(mr_events *e, const char *dir, long long seconds, mr_error *err)
+/* The folder itself, not one that a link in its place names: a run's folder may be a stranger's. */
+static mr_status open_folder(const char *dir, int *fd, mr_error *err)
+{
+    struct stat st;
+    mr_status status = mr_dir_make(dir, err);
+    if (status != MR_OK)
+        return status;
+    *fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd >= 0)
+        return MR_OK;
+    int saved = errno;
+    if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a link, and TensorBoard events are written to no folder but the run's "
+                       "own; remove the link", dir);
+    return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
+}
+
+static mr_status make_file(mr_events *e, int folder, const char *dir, long long seconds, mr_error *err)
 {
     char host[65];
     host_name(host);
@@ -181,7 +199,7 @@ static mr_status make_file(mr_events *e, const char *dir, long long seconds, mr_
         const char *path = mr_buf_text(&e->path);
         if (e->path.failed)
             return mr_fail_memory(err, dir);
-        e->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        e->fd = openat(folder, path + strlen(dir) + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (e->fd >= 0)
             return MR_OK;
         if (errno != EEXIST)
@@ -197,9 +215,12 @@ mr_status mr_events_open(const char *dir, mr_events **out, mr_error *err)
     if (!e)
         return mr_fail_memory(err, dir);
     e->fd = -1;
-    mr_status status = mr_dir_make(dir, err);
+    int folder = -1;
+    mr_status status = open_folder(dir, &folder, err);
     if (status == MR_OK)
-        status = make_file(e, dir, (long long)now, err);
+        status = make_file(e, folder, dir, (long long)now, err);
+    if (folder >= 0)
+        close(folder);
     if (status == MR_OK) {
         static const char version[] = "brain.Event:2";
         begin_event(e, (double)now, 0);

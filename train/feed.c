@@ -223,8 +223,8 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
             return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and a classifier learns from labels alone",
                            f->split, (unsigned long long)s->sample);
         if (s->label >= 0 && (size_t)s->label >= f->class_count)
-            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'", f->split,
-                           (unsigned long long)s->sample, (int)s->label, f->class_count);
+            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'",
+                           f->split, (unsigned long long)s->sample, (int)s->label, f->class_count);
         f->host.labels[i] = s->label >= 0 && f->classes ? f->classes[s->label] : s->label;
         f->host.weights[i] = f->host.labels[i] < 0 ? 0 : s->weight;
         f->host.keys[i] = key_of(f, s);

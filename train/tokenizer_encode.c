@@ -259,17 +259,28 @@ static bool is_space(const encoder *e, const char *at, size_t *len)
     return (mr_classes_at(&e->t->classes, at, len) & MR_CLASS) == MR_SPACE;
 }
 
-/* Takes the white space before and behind it along, if it is such a token; not what an earlier one has already. */
-static void widen(const encoder *e, const mr_added *a, const char *text, size_t len, size_t from, size_t *start,
-                  size_t *stop)
+/* A token's place in a text that goes on behind the last one at `from`. */
+typedef struct match {
+    size_t start, stop, from;
+    size_t blanks;                      /* where the white space ends that a token before took along; 0: none did */
+} match;
+
+/* Takes the white space before and behind it along, if it is such a token; not what an earlier one has already.  Tokens
+ * of blanks lie in what one before them took: they go to the same end, and no run of blanks is read for each. */
+static void widen(const encoder *e, const mr_added *a, const char *text, size_t len, match *m)
 {
     size_t n;
-    while (a->lstrip && *start > from && is_space(e, text + character_before(text, *start), &n))
-        *start = character_before(text, *start);
-    if (a->lstrip && *start < from)
-        *start = from;
-    while (a->rstrip && *stop < len && is_space(e, text + *stop, &n))
-        *stop += n;
+    while (a->lstrip && m->start > m->from && is_space(e, text + character_before(text, m->start), &n))
+        m->start = character_before(text, m->start);
+    if (a->lstrip && m->start < m->from)
+        m->start = m->from;
+    if (!a->rstrip)
+        return;
+    if (m->stop < m->blanks)
+        m->stop = m->blanks;
+    while (m->stop < len && is_space(e, text + m->stop, &n))
+        m->stop += n;
+    m->blanks = m->stop;
 }
 
 static mr_status encode_set(encoder *e, unsigned which, const char *text, size_t len, mr_error *err)
@@ -278,22 +289,22 @@ static mr_status encode_set(encoder *e, unsigned which, const char *text, size_t
         return encode_pieces(e, text, len, err);
     const mr_added_set *set = &e->t->sets[which];
     mr_status status = MR_OK;
-    size_t from = 0;
+    match m = {0};
     for (size_t at = 0; at < len && set->count && !full(e) && status == MR_OK;) {
         const mr_added *a = set->first[(uint8_t)text[at]] ? longest(e->t, set, text + at, len - at) : NULL;
-        size_t start = at, stop = at + (a ? a->len : 1);
-        at = stop;
-        if (!a || (a->single_word && !stands_alone(e, text, len, start, stop)))
+        m.start = at;
+        m.stop = at += a ? a->len : 1;
+        if (!a || (a->single_word && !stands_alone(e, text, len, m.start, m.stop)))
             continue;
-        widen(e, a, text, len, from, &start, &stop);
-        if (from < start)
-            status = encode_set(e, which + 1, text + from, start - from, err);
-        if (start < stop)               /* a token of blanks, all of which an earlier one took, is none */
+        widen(e, a, text, len, &m);
+        if (m.from < m.start)
+            status = encode_set(e, which + 1, text + m.from, m.start - m.from, err);
+        if (m.start < m.stop)           /* a token of blanks, all of which an earlier one took, is none */
             emit(e, a->id);
-        from = stop;
+        m.from = m.stop;
     }
-    if (status == MR_OK && from < len && !full(e))
-        status = encode_set(e, which + 1, text + from, len - from, err);
+    if (status == MR_OK && m.from < len && !full(e))
+        status = encode_set(e, which + 1, text + m.from, len - m.from, err);
     return status;
 }
 

@@ -88,56 +88,75 @@ static bool same_classes(const mr_manifest *m, const mr_trained *t, size_t known
     return same;
 }
 
-/* A name that several classes of the model have says nothing: which of them would a class of the dataset be? */
-static mr_status check_ambiguity(const mr_manifest *m, const mr_trained *t, size_t known, mr_error *err)
+typedef struct known_class {        /* of the model */
+    const char *name;
+    int32_t class;
+} known_class;
+
+static int by_name(const void *a, const void *b)
 {
-    mr_status status = MR_OK;
-    size_t twins = 0;
-    const char **names = mr_alloc(known, sizeof *names);
-    if (!names)
-        return mr_fail_memory(err, "mapping classes");
-    for (size_t k = 0; k < known; k++)
-        names[k] = mr_trained_class(t, (int32_t)k);
-    mr_names_sort(names, known);
-    for (size_t k = 1; k < known; k++)          /* to the front, never past what is yet to be compared */
-        if (strcmp(names[k - 1], names[k]) == 0)
-            names[twins++] = names[k - 1];
-    for (size_t i = 0; status == MR_OK && i < m->class_count; i++)
-        if (mr_names_have(names, twins, m->classes[i].name, strlen(m->classes[i].name)))
-            status = mr_fail(err, MR_MISUSE, "%s: several classes of its model are named \"%s\": which of them the "
-                             "dataset's \"%s\" is cannot be told, as its classes are not the model's in number and "
-                             "order; 'millrace predict --no-labels' predicts without comparing", t->path,
-                             m->classes[i].name, m->classes[i].name);
-    free(names);
-    return status;
+    const known_class *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
+/* The model's first class of this name, behind it the others; NULL: none. */
+static const known_class *find_class(const known_class *known, size_t count, const char *name)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (strcmp(known[mid].name, name) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < count && strcmp(known[low].name, name) == 0 ? &known[low] : NULL;
+}
+
+/* `at`: the model's class that has the name, NULL: none.  A name that several classes of it have says nothing. */
+static mr_status check_class(const mr_trained_request *q, const mr_trained *t, const char *name, const known_class *at,
+                             const known_class *end, mr_error *err)
+{
+    if (q->no_labels)
+        return MR_OK;
+    if (!at)
+        return mr_fail(err, MR_MISUSE, "%s: has a class \"%s\", and the model of %s was trained on %u others (\"%s\", "
+                       "...); 'millrace predict --no-labels' predicts without comparing", q->dataset, name, t->path,
+                       t->checkpoint.model.classes, mr_trained_class(t, 0));
+    if (at + 1 < end && strcmp(at[1].name, name) == 0)
+        return mr_fail(err, MR_MISUSE, "%s: several classes of its model are named \"%s\": which of them the dataset's "
+                       "\"%s\" is cannot be told, as its classes are not the model's in number and order; "
+                       "'millrace predict --no-labels' predicts without comparing", t->path, name, name);
+    return MR_OK;
+}
+
+/* Both lists may be a stranger's, and long. */
 mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err)
 {
+    mr_status status = MR_OK;
     size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
     if (known != t->checkpoint.model.classes)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: names %zu classes of %u", t->path, known,
                        t->checkpoint.model.classes);
     t->classes = mr_alloc(m->class_count + 1, sizeof *t->classes);
-    if (!t->classes)
+    known_class *sorted = mr_alloc(known + 1, sizeof *sorted);
+    if (!t->classes || !sorted) {
+        free(sorted);
         return mr_fail_memory(err, "mapping classes");
-    bool same = same_classes(m, t, known);
-    mr_status status = same || q->no_labels ? MR_OK : check_ambiguity(m, t, known, err);
-    for (size_t i = 0; same && i < known; i++)
-        t->classes[i] = (int32_t)i;
-    if (same || status != MR_OK)
-        return status;
-    for (size_t i = 0; i < m->class_count; i++) {
-        t->classes[i] = -1;
-        for (size_t k = 0; k < known && t->classes[i] < 0; k++)
-            if (strcmp(m->classes[i].name, mr_trained_class(t, (int32_t)k)) == 0)
-                t->classes[i] = (int32_t)k;
-        if (t->classes[i] < 0 && !q->no_labels)
-            return mr_fail(err, MR_MISUSE, "%s: has a class \"%s\", and the model of %s was trained on %zu others (\"%s\", "
-                           "...); 'millrace predict --no-labels' predicts without comparing", q->dataset,
-                           m->classes[i].name, t->path, known, mr_trained_class(t, 0));
     }
-    return MR_OK;
+    for (size_t k = 0; k < known; k++)
+        sorted[k] = (known_class){mr_trained_class(t, (int32_t)k), (int32_t)k};
+    qsort(sorted, known, sizeof *sorted, by_name);
+    bool same = same_classes(m, t, known);
+    for (size_t i = 0; i < m->class_count && status == MR_OK; i++) {
+        const known_class *at = find_class(sorted, known, m->classes[i].name);
+        t->classes[i] = same ? (int32_t)i : at ? at->class : -1;
+        if (!same)
+            status = check_class(q, t, m->classes[i].name, at, sorted + known, err);
+    }
+    free(sorted);
+    return status;
 }
 
 /* ---- everything together ------------------------------------------------------------------------------------------ */
@@ -156,13 +175,11 @@ mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error 
 
 static mr_status find_split(const mr_trained_request *q, const mr_manifest *m, const char **out, mr_error *err)
 {
-    if (q->split) {
-        *out = q->split;
-        return mr_manifest_find_split(m, q->dataset, q->split, NULL, err);
-    }
-    *out = mr_manifest_split(m, "val") ? "val" : "test";
-    return mr_manifest_split(m, *out) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: has neither val nor test; name a --split",
-                                                        q->dataset);
+    const mr_split *val = mr_manifest_split(m, "val"), *test = mr_manifest_split(m, "test");
+    *out = q->split ? q->split : val && (val->samples || !test) ? "val" : "test";
+    if (!q->split && !val && !test)
+        return mr_fail(err, MR_MISUSE, "%s: has neither val nor test; name a --split", q->dataset);
+    return mr_split_to_judge(m, q->dataset, *out, err);
 }
 
 static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned threads, mr_error *err)

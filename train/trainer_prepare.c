@@ -84,7 +84,7 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
         return status;
     if (*s->eval_split) {
         t->eval_split = s->eval_split;
-        return mr_manifest_find_split(t->manifest, s->dataset, s->eval_split, NULL, err);
+        return mr_split_to_judge(t->manifest, s->dataset, s->eval_split, err);
     }
     for (size_t i = 0; i < MR_COUNT(usual) && !t->eval_split; i++) {
         const mr_split *split = mr_manifest_split(t->manifest, usual[i]);
