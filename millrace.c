@@ -51,7 +51,7 @@ static void usage(FILE *stream)
     for (size_t i = 0; i < MR_COUNT(commands); i++)
         fprintf(stream, "  %s%-9s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i].word, mr_sgr(stream, MR_PLAIN),
                 commands[i].what);
-    fprintf(stream, "\n'millrace COMMAND --help' explains a command.  To try it all without a download:\n\n"
+    fprintf(stream, "\n'millrace help COMMAND' explains a command.  To try it all without a download:\n\n"
                     "  millrace sample pictures --layout imagenette\n"
                     "  millrace ingest pictures dataset\n"
                     "  millrace verify dataset\n\n"
@@ -90,23 +90,31 @@ static void at_exit(int code, void *unused)
     _exit(3);
 }
 
-static int run(const command *c, int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    int code = c->run(argc, argv);
-    ended = true;
-    return code;
+    for (size_t i = 0; i < MR_COUNT(commands); i++) {
+        if (strcmp(commands[i].word, argv[0]) != 0)
+            continue;
+        int code = commands[i].run(argc, argv);
+        ended = true;
+        return code;
+    }
+    return unknown(argv[0]);
 }
 
 int main(int argc, char **argv)
 {
+    char help[] = "--help";
     on_exit(at_exit, NULL);
     mr_json_watch();
-    /* A closed pipe is a write error with a message, not a silent death. */
+    /* A closed pipe is a write error, after which files are put in order, not a sudden death. */
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
         usage(stderr);
         return 2;
     }
+    if (strcmp(argv[1], "help") == 0 && argc > 2)
+        return run(2, (char *[]){argv[2], help, NULL});
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         usage(stdout);
         return 0;
@@ -115,8 +123,5 @@ int main(int argc, char **argv)
         printf("millrace %s, dataset format 1\n", MILLRACE_VERSION);
         return 0;
     }
-    for (size_t i = 0; i < MR_COUNT(commands); i++)
-        if (strcmp(commands[i].word, argv[1]) == 0)
-            return run(&commands[i], argc - 1, argv + 1);
-    return unknown(argv[1]);
+    return run(argc - 1, argv + 1);
 }

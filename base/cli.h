@@ -7,8 +7,9 @@
 
 #include "error.h"
 
-/* Parses argv[1..] by `argp` (argv[0] is the command's name).  Unknown long options get the nearest known one
- * suggested.  On --help prints and exits 0; on wrong use exits 2. */
+/* Parses argv[1..] by `argp` (argv[0] is the command's name; argv ends with NULL).  Unknown long options get the
+ * nearest known one suggested.  On --help prints and exits 0; on wrong use exits 2.  Behind the \v of argp's doc, lines
+ * that begin with a blank are printed as they are. */
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */

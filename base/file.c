@@ -131,6 +131,13 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err)
     return status;
 }
 
+mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
+{
+    if (errnum == ENOENT || errnum == ENOTDIR)
+        return mr_fail(err, MR_MISUSE, "%s: its folder is not there", path);
+    return mr_fail_errno(err, errnum, "%s: cannot create", path);
+}
+
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err)
 {
     mr_buf temp = {0};
@@ -143,7 +150,7 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
     unlinkat(dirfd, temp_path, 0);
     int fd = openat(dirfd, temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
-        status = mr_fail_errno(err, errno, "%s", temp_path);
+        status = dirfd == AT_FDCWD ? mr_file_fail_create(err, errno, path) : mr_fail_errno(err, errno, "%s", temp_path);
         goto done;
     }
     status = mr_file_write(fd, bytes, len, temp_path, err);
@@ -270,4 +277,32 @@ mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err
     *dir = d;
     *name = n;
     return MR_OK;
+}
+
+/* The nearest of `path` and its parents that is there, without links; NULL: memory is out. */
+static char *resolve(const char *path)
+{
+    char *real = realpath(path, NULL), *at = strdup(path), *dir, *name;
+    while (!real && at && mr_path_split(at, &dir, &name, NULL) == MR_OK) {
+        bool top = strcmp(dir, at) == 0;
+        free(name);
+        free(at);
+        at = dir;
+        if (top)
+            break;
+        real = realpath(at, NULL);
+    }
+    free(at);
+    return real;
+}
+
+bool mr_path_inside(const char *path, const char *folder)
+{
+    char *inner = resolve(path), *outer = realpath(folder, NULL);
+    size_t len = outer ? strlen(outer) : 0;
+    bool inside = inner && outer && strncmp(inner, outer, len) == 0 &&
+                  (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
+    free(inner);
+    free(outer);
+    return inside;
 }

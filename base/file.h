@@ -20,7 +20,11 @@ mr_status mr_file_read_all(int dirfd, const char *path, uint64_t max, mr_buf *ou
 mr_status mr_file_write(int fd, const void *bytes, size_t len, const char *name, mr_error *err);
 mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset, const char *name, mr_error *err);
 
-/* Writes `path` whole: temp name beside it, write, fsync, rename, fsync of the directory. */
+/* Why `path`, as the user named it, could not be created: MR_MISUSE where its folder is not there. */
+mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path);
+
+/* Writes `path` whole: temp name beside it, write, fsync, rename, fsync of the directory.  With AT_FDCWD the path is
+ * taken for one that the user named. */
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err);
 
 /* Removes the temp file of a mr_file_publish() of `path` that was killed, if there is one. */
@@ -38,5 +42,8 @@ mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the w
 
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */
 mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err);
+
+/* Whether `path`, which need not be there yet, is `folder` or lies in it, links resolved. */
+bool mr_path_inside(const char *path, const char *folder);
 
 #endif

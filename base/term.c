@@ -50,6 +50,8 @@ size_t mr_term_text(FILE *stream, const char *text)
     return printed;
 }
 
+#define CANNOT_WRITE "standard output: cannot write"
+
 static _Atomic int output_failed;               /* why: errno, as a stream only remembers that it failed */
 
 void mr_term_push(FILE *stream)
@@ -63,13 +65,23 @@ mr_status mr_term_flush(mr_error *err)
     mr_term_push(stdout);
     if (!ferror(stdout))
         return MR_OK;
-    return output_failed ? mr_fail_errno(err, output_failed, "standard output: cannot write")
+    return output_failed ? mr_fail_errno(err, output_failed, CANNOT_WRITE)
                          : mr_fail(err, MR_SYSTEM, "standard output: some of it could not be written");
+}
+
+/* Who reads standard output has chosen to stop, as `head` does: the exit code says that not all was delivered. */
+static bool reader_left(const mr_error *err)
+{
+    mr_error gone;
+    mr_fail_errno(&gone, EPIPE, CANNOT_WRITE);
+    return strcmp(err->text, gone.text) == 0;
 }
 
 void mr_term_error(const mr_error *err)
 {
     mr_term_push(stdout);
+    if (reader_left(err))
+        return;
     fprintf(stderr, "%smillrace:%s %s\n", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), err->text);
 }
 
@@ -206,8 +218,9 @@ static void draw(const mr_progress *p, double now)
     if (p->total)
         n += snprintf(line + n, sizeof line - (size_t)n, " / %s (%llu %%)", mr_text_count(p->total, total),
                       (unsigned long long)(p->done * 100 / p->total));
-    n += snprintf(line + n, sizeof line - (size_t)n, "  %s/s", rate);
-    if (p->total && p->done && p->done <= p->total)
+    if (p->bytes)
+        n += snprintf(line + n, sizeof line - (size_t)n, "  %s/s", rate);
+    if (p->done && p->done < p->total)
         snprintf(line + n, sizeof line - (size_t)n, "  %s left",
                  mr_text_seconds(spent * (double)(p->total - p->done) / (double)p->done, left));
     mr_term_redraw(stderr, line);
@@ -232,6 +245,7 @@ void mr_progress_end(mr_progress *p)
 {
     if (!p)
         return;
+    draw(p, mr_seconds());          /* what was done since the last line, for whoever keeps them all */
     mr_term_redraw(stderr, "");
     pthread_mutex_destroy(&p->lock);
     free(p);

@@ -19,7 +19,7 @@ void mr_term_push(FILE *stream);
 /* MR_SYSTEM, with the cause, if something printed on standard output has not reached it. */
 mr_status mr_term_flush(mr_error *err);
 
-/* "millrace: WHERE: WHAT" on stderr, in red on a terminal. */
+/* "millrace: WHERE: WHAT" on stderr, in red on a terminal; nothing if it is that standard output's reader has gone. */
 void mr_term_error(const mr_error *err);
 void mr_term_warn(const char *text);
 

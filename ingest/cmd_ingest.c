@@ -52,7 +52,8 @@ static const struct argp_option options[] = {
     {"fail-on-leak", KEY_FAIL_ON_LEAK, 0, 0, "end with exit code 1 if a picture is in two splits", 3},
     {.doc = "How it runs:", .group = 4},
     {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},
-    {"dry-run", KEY_DRY_RUN, 0, 0, "look at everything, say what would be done, write nothing", 4},
+    {"dry-run", KEY_DRY_RUN, 0, 0, "look at everything, say what would be done, write nothing; a single SRC needs "
+     "no DST then", 4},
     {"report", KEY_REPORT, "FILE", 0, "write the report here as well, also when ingest fails", 4},
     {"json", KEY_JSON, 0, 0, "print one JSON object instead of the summary", 4},
     {"quiet", 'q', 0, 0, "no progress and no summary", 4},
@@ -73,7 +74,8 @@ static const char help[] =
     "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  MILLRACE_PYTHON names the "
     "Python to use in place of python3; MILLRACE_PARQUET_READER another program, which gets a Parquet file on standard "
     "input and its name, /dev/stdin, as the last argument, and writes a tar stream.\n\n"
-    "Exit codes: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed.";
+    "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 interrupted by SIGINT "
+    "(Ctrl-C) or SIGTERM, with DST as it was.";
 
 typedef struct args {
     mr_ingest_options o;
@@ -103,20 +105,21 @@ static void check_layout(const char *name, struct argp_state *state)
             return;
     }
     const char *near = mr_text_nearest(name, names);
-    mr_cli_misuse(state, "--layout %s: unknown layout%s%s%s", name, near ? "; did you mean " : "", near ? near : "",
-                  near ? "?" : "; use imagenette, roboflow, coco, newyorker or hub");
+    mr_cli_misuse(state, "--layout %s: there is no such layout%s%s%s There are imagenette, roboflow, coco, newyorker "
+                  "and hub", name, near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
 }
 
 static void finish(args *a, struct argp_state *state)
 {
+    bool alone = a->path_count == 1 && a->o.dry_run;       /* what is only looked at needs no DST */
     if (a->path_count == 0)
         mr_cli_misuse(state, "SRC and DST are missing, for example: millrace ingest imagenette2-160.tgz imagenette");
-    if (a->path_count == 1)
+    if (a->path_count == 1 && !alone)
         mr_cli_misuse(state, "DST is missing, for example: millrace ingest %s %s", a->paths[0], "dataset");
     a->o.sources = a->paths;
-    a->o.source_count = a->path_count - 1;
-    a->o.target = a->paths[a->path_count - 1];
-    if (strcmp(a->o.target, "-") == 0 || !*a->o.target)
+    a->o.source_count = a->path_count - !alone;
+    a->o.target = alone ? NULL : a->paths[a->path_count - 1];
+    if (a->o.target && (strcmp(a->o.target, "-") == 0 || !*a->o.target))
         mr_cli_misuse(state, "DST must be a folder to make, not '%s'", a->o.target);
     a->o.for_layout.maps = a->maps;
     a->o.for_source.quiet = a->o.quiet;
@@ -247,14 +250,28 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
     return status;
 }
 
+static mr_buf farewell;             /* written before a signal may come */
+
 static void on_signal(int number)
 {
-    static const char text[] = "\nmillrace: interrupted; DST is as it was, and the same command goes on from the "
-                               "shards that are finished\n";
-    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    ssize_t n = write(STDERR_FILENO, farewell.data, farewell.len);
     (void)n;
     signal(number, SIG_DFL);
     raise(number);
+}
+
+static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
+{
+    mr_buf_add_text(&farewell, "\nmillrace: interrupted; ");
+    if (o->dry_run)
+        mr_buf_add_text(&farewell, "nothing was written\n");
+    else {
+        mr_text_show(&farewell, o->target, strlen(o->target));
+        mr_buf_add_text(&farewell, " is as it was, and the same command goes on from the shards that are finished\n");
+    }
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    return mr_buf_status(&farewell, err, "starting");
 }
 
 int cmd_ingest(int argc, char **argv)
@@ -275,11 +292,10 @@ int cmd_ingest(int argc, char **argv)
     bool leader = mr_ranks_rank(ranks) == 0;
     if (!a.jobs_given)
         a.o.jobs = mr_ranks_world(ranks) > 1 ? 1 : mr_pool_processors();
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
-    if (a.o.dry_run && mr_ranks_world(ranks) > 1)
+    status = mr_ranks_agree(ranks, catch_signals(&a.o, &err), &err);
+    if (status == MR_OK && a.o.dry_run && mr_ranks_world(ranks) > 1)
         status = mr_fail(&err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
-    else
+    if (status == MR_OK)
         status = mr_ingest_run(&a.o, ranks, &in, &err);
     if (leader && a.report && in.options)
         told = write_report(&in, a.report, status == MR_OK, &other);

@@ -21,11 +21,12 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
 {
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++) {
         size_t shown = 0, count = notes->counts[kind];
+        char number[32];
         bool bad = kind == MR_NOTE_REJECT || kind == MR_NOTE_LEAK;
         if (count == 0)
             continue;
-        fprintf(stream, "%s%s: %zu%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind], count,
-                mr_sgr(stream, MR_PLAIN));
+        fprintf(stream, "%s%s: %s%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind],
+                mr_text_count(count, number), mr_sgr(stream, MR_PLAIN));
         size_t most = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
         for (size_t i = 0; i < notes->count && shown < most; i++) {
             const mr_note *n = &notes->items[i];
@@ -39,7 +40,7 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
             shown++;
         }
         if (count > shown)
-            fprintf(stream, "  ... and %zu more, %s\n", count - shown,
+            fprintf(stream, "  ... and %s more, %s\n", mr_text_count(count - shown, number),
                     count > notes->kept[kind] ? "the first of them in the report" : rest);
     }
 }
@@ -49,18 +50,11 @@ static mr_status print_splits(const mr_ingest *in, FILE *stream, mr_error *err)
     char samples[32], images[32], bytes[32], shards[32];
     mr_table *t = mr_table_new(5);
     mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards");
-    for (size_t s = 0; s < in->plan.split_count; s++) {
-        uint64_t n = 0, size = 0, cuts = 0, stored = 0;
-        for (size_t i = 0; i < in->cut_count; i++) {
-            if (in->cuts[i].split != s)
-                continue;
-            n += in->cuts[i].count;
-            cuts++;
-            stored += in->manifest ? in->shards[i].images : in->cuts[i].images;
-            size += in->manifest ? in->shards[i].image_bytes : in->cuts[i].image_bytes;
-        }
-        mr_table_row(t, in->plan.splits[s].name, mr_text_count(n, samples), mr_text_count(stored, images),
-                     mr_text_bytes(size, bytes), mr_text_count(cuts, shards));
+    for (uint32_t s = 0; s < in->plan.split_count; s++) {
+        mr_split_sums sums = mr_ingest_split(in, s);
+        mr_table_row(t, in->plan.splits[s].name, mr_text_count(sums.samples, samples),
+                     mr_text_count(sums.images, images), mr_text_bytes(sums.bytes, bytes),
+                     mr_text_count(sums.shards, shards));
     }
     return mr_table_print(t, stream, err);
 }
@@ -68,9 +62,10 @@ static mr_status print_splits(const mr_ingest *in, FILE *stream, mr_error *err)
 static void print_classes(const mr_ingest *in, FILE *stream)
 {
     size_t n = in->plan.class_count;
+    char count[32];
     if (n == 0)
         return;
-    fprintf(stream, "%zu class%s: ", n, n == 1 ? "" : "es");
+    fprintf(stream, "%s class%s: ", mr_text_count(n, count), n == 1 ? "" : "es");
     for (size_t i = 0; i < n && i < 12; i++) {
         fprintf(stream, "%s", i ? ", " : "");
         mr_term_text(stream, in->plan.classes[i].name);

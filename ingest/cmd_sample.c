@@ -53,8 +53,8 @@ static const mr_sketch_layout *find_layout(struct argp_state *state, const char 
         names[i] = mr_sketch_layouts[i]->name;
     }
     const char *near = mr_text_nearest(name, names);
-    mr_cli_misuse(state, "unknown layout '%s'; %s%s", name, near ? "did you mean " : "there are imagenette, roboflow, "
-                  "coco and newyorker", near ? near : "");
+    mr_cli_misuse(state, "--layout %s: there is no such layout to draw%s%s%s There are imagenette, roboflow, coco and "
+                  "newyorker", name, near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
     return NULL;
 }
 

@@ -116,15 +116,27 @@ static key *find_row(const table *tab, const char *path)
 
 /* ---- labels --------------------------------------------------------------------------------------------------- */
 
+/* Whether any cell of the column is a class of the dataset. */
+static bool has_labels(const table *tab, size_t column, const mr_plan *plan)
+{
+    for (size_t r = 0; r < tab->csv.rows; r++) {
+        const char *cell = mr_csv_cell(&tab->csv, r, column);
+        if (*cell && mr_plan_class_find(plan, cell, strlen(cell)) >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* The column of --label-column; -1: none was asked for. */
-static mr_status choose_column(const table *tab, const char *name, const char *wanted, int *column, mr_error *err)
+static mr_status choose_column(const table *tab, const char *name, const char *wanted, const mr_plan *plan, int *column,
+                               mr_error *err)
 {
     *column = wanted ? mr_csv_column(&tab->csv, wanted) : -1;
     if (!wanted || (*column >= 0 && (size_t)*column != tab->path_column))
         return MR_OK;
     mr_buf there = {0};
     for (size_t c = 0; c < tab->csv.columns; c++)
-        if (c != tab->path_column)
+        if (c != tab->path_column && has_labels(tab, c, plan))
             mr_buf_printf(&there, "%s%s", there.len ? ", " : "", tab->csv.header[c]);
     mr_fail(err, MR_MISUSE, "--label-column %s: %s has no such column of labels; it has: %s", wanted, name,
             mr_buf_text(&there));
@@ -273,7 +285,7 @@ mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_p
     if (column < 0)
         return mr_fail(err, MR_BAD_DATA, "%s: no column is named \"path\"", name);
     tab->path_column = (size_t)column;
-    status = choose_column(tab, name, o->label_column, &column, err);
+    status = choose_column(tab, name, o->label_column, plan, &column, err);
     if (status == MR_OK)
         status = index_rows(tab, name, plan, err);
     if (status == MR_OK && column >= 0)

@@ -16,18 +16,10 @@ static bool leader(const mr_ingest *in)
     return mr_ranks_rank(in->ranks) == 0;
 }
 
-static mr_status list_source(mr_ingest *in, const mr_stage *stage, int spool, mr_error *err)
-{
-    const mr_ingest_options *o = in->options;
-    mr_source_options options = o->for_source;
-    options.leave_out[0] = o->target;
-    options.leave_out[1] = stage ? mr_stage_path(stage) : NULL;
-    return mr_source_open(o->sources, o->source_count, spool, &options, &in->notes, &in->source, err);
-}
-
 /* Rank 0 lists and unpacks; the others open the same files by its listing. */
 static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
+    const mr_ingest_options *o = in->options;
     mr_buf listing = {0};
     int spool = -1;
     mr_status status = MR_OK;
@@ -37,7 +29,7 @@ static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
         if (stage && mr_ranks_world(in->ranks) == 1)        /* other ranks open it by its name */
             mr_stage_spool_unlink(stage);
         if (status == MR_OK)
-            status = list_source(in, stage, spool, err);
+            status = mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err);
         if (spool >= 0)
             close(spool);
         if (status == MR_OK && mr_ranks_world(in->ranks) > 1)
@@ -145,7 +137,7 @@ static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     uint64_t rejects = in->rejects, files = in->file_count + in->rejects_listed;
-    char limit[64];
+    char limit[64], rejected[32], of[32];
     bool too_many;
     if (o->max_rejects_percent >= 0) {
         too_many = (double)rejects * 100 > o->max_rejects_percent * (double)files;
@@ -155,10 +147,10 @@ static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)o->max_rejects);
     }
     if (too_many)
-        return mr_fail(err, MR_BAD_DATA, "%llu of %llu images are rejected, more than --max-rejects %s allows; nothing "
-                       "was written", (unsigned long long)rejects, (unsigned long long)files, limit);
+        return mr_fail(err, MR_BAD_DATA, "%s of %s images are rejected, more than --max-rejects %s allows; nothing was "
+                       "written", mr_text_count(rejects, rejected), mr_text_count(files, of), limit);
     if (in->order_count == 0)
-        return mr_fail(err, MR_BAD_DATA, "all %llu images are rejected; nothing was written", (unsigned long long)files);
+        return mr_fail(err, MR_BAD_DATA, "all %s images are rejected; nothing was written", mr_text_count(files, of));
     return MR_OK;
 }
 
@@ -279,8 +271,8 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (status == MR_OK)
         status = judge_rejects(in, err);
     if (status == MR_OK && o->fail_on_leak && in->leaks)
-        status = mr_fail(err, MR_BAD_DATA, "%llu leaks between splits, and --fail-on-leak is given; nothing was written",
-                         (unsigned long long)in->leaks);
+        status = mr_fail(err, MR_BAD_DATA, "%llu leak%s between splits, and --fail-on-leak is given; nothing was "
+                         "written", (unsigned long long)in->leaks, in->leaks == 1 ? "" : "s");
     status = mr_ranks_agree(in->ranks, status, err);
     if (status != MR_OK || o->dry_run)
         return status;
@@ -296,13 +288,32 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     return mr_ranks_agree(in->ranks, status, err);
 }
 
+/* A dataset among its own pictures would be taken for some of them the next time. */
+static mr_status check_paths(const mr_ingest_options *o, mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < o->source_count; i++) {
+        const char *source = o->sources[i];
+        mr_manifest *dataset = NULL;
+        if (mr_manifest_open(source, &dataset, NULL, NULL) == MR_OK)
+            status = mr_fail(err, MR_MISUSE, "%s: is a millrace dataset already; `millrace inspect` says what is in "
+                             "it, `millrace export` gives its files back", source);
+        else if (o->target && mr_path_inside(o->target, source))
+            status = mr_fail(err, MR_MISUSE, "%s: lies in the source %s; choose a DST outside of it", o->target,
+                             source);
+        mr_manifest_free(dataset);
+    }
+    return status;
+}
+
 mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err)
 {
     double started = mr_seconds();
     mr_stage *stage = NULL;
     mr_status status = MR_OK;
     *in = (mr_ingest){.options = o, .ranks = ranks};
-    if (!o->dry_run) {
+    status = mr_ranks_agree(ranks, leader(in) ? check_paths(o, err) : MR_OK, err);
+    if (status == MR_OK && !o->dry_run) {
         /* Rank 0 makes the folder that the others open. */
         if (leader(in))
             status = mr_stage_open(o->target, o->force, true, &stage, err);

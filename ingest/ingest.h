@@ -116,4 +116,11 @@ mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err);  
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err);                 /* report.c */
 json_t *mr_ingest_report(const mr_ingest *in, bool complete);               /* what report.json holds; NULL: no memory */
 
+typedef struct mr_split_sums {
+    uint64_t samples, images, bytes, shards;
+} mr_split_sums;
+
+/* Of the shards as built; of one that is not built yet as planned. */
+mr_split_sums mr_ingest_split(const mr_ingest *in, uint32_t split);         /* report.c */
+
 #endif

@@ -85,7 +85,8 @@ static void describe(const mr_source *s, mr_buf *out)
         const char *slash = memrchr(e->path, '/', e->path_len), *base = slash ? slash + 1 : e->path;
         const char *dot = strrchr(base, '.');
         char end[16];
-        snprintf(end, sizeof end, "%.14s", dot && dot != base && mr_utf8_valid(dot, strlen(dot)) ? dot : "other");
+        bool named = dot && dot != base && mr_utf8_valid(dot, strlen(dot));
+        snprintf(end, sizeof end, "%.14s", named ? dot : "without ending");
         size_t k = 0;
         while (k < kind_count && strcasecmp(kinds[k].end, end) != 0)
             k++;
@@ -100,7 +101,7 @@ static void describe(const mr_source *s, mr_buf *out)
     for (size_t k = 0; k < kind_count; k++)
         mr_buf_printf(out, "%zu %s%s", kinds[k].count, kinds[k].end, k + 1 < kind_count || other ? ", " : "");
     if (other)
-        mr_buf_printf(out, "%zu others", other);
+        mr_buf_printf(out, "%zu of other kinds", other);
 }
 
 static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)

@@ -14,7 +14,7 @@
     X(ODD_NAME, "odd_names", "names not UTF-8")          /* kept byte-exact */                            \
     X(UNLISTED, "unlisted", "images in no annotation")                                                    \
     X(MISSING, "missing", "annotated but not there")                                                      \
-    X(CLASS, "classes", "classes not in every split")                                                     \
+    X(CLASS, "class_notes", "classes not in every split")                                                 \
     X(LEAK, "leaks", "leaks between splits")                                                              \
     X(IGNORED, "ignored", "other files left out")                                                         \
     X(INFO, "notes", "remarks")

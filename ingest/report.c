@@ -111,6 +111,20 @@ static json_t *notes_of(const mr_notes *notes, mr_note_kind kind)
     return list;
 }
 
+mr_split_sums mr_ingest_split(const mr_ingest *in, uint32_t split)
+{
+    mr_split_sums sums = {0};
+    for (size_t i = 0; i < in->cut_count; i++) {
+        if (in->cuts[i].split != split)
+            continue;
+        sums.shards++;
+        sums.samples += in->cuts[i].count;
+        sums.images += in->manifest ? in->shards[i].images : in->cuts[i].images;
+        sums.bytes += in->manifest ? in->shards[i].image_bytes : in->cuts[i].image_bytes;
+    }
+    return sums;
+}
+
 static json_t *splits_json(const mr_ingest *in)
 {
     json_t *splits = json_object();
@@ -119,7 +133,12 @@ static json_t *splits_json(const mr_ingest *in)
         for (size_t i = 0; i < in->plan.sample_count; i++)
             samples += in->plan.samples[i].split == s &&
                        !(in->examined && in->examined[in->file_of[in->plan.samples[i].entry]].why);
-        json_object_set_new(splits, in->plan.splits[s].name, json_pack("{sI}", "samples", samples));
+        json_t *split = json_pack("{sI}", "samples", samples);
+        mr_split_sums sums = mr_ingest_split(in, s);
+        if (split && in->cut_count)
+            json_object_update_new(split, json_pack("{sIsIsI}", "images", (json_int_t)sums.images, "bytes",
+                                                    (json_int_t)sums.bytes, "shards", (json_int_t)sums.shards));
+        json_object_set_new(splits, in->plan.splits[s].name, split);
     }
     return splits;
 }

@@ -183,13 +183,6 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
     size_t noted = notes->count;
     if (!(l.source = mr_alloc(1, sizeof *l.source)))
         return mr_fail_memory(err, "listing the source");
-    for (size_t i = 0; i < MR_COUNT(l.leave_out); i++) {
-        struct stat st;
-        if (o->leave_out[i] && lstat(o->leave_out[i], &st) == 0) {
-            l.leave_out[i].dev = st.st_dev;
-            l.leave_out[i].ino = st.st_ino;
-        }
-    }
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = list_one(&l, srcs[i], err);
     if (status == MR_OK)

@@ -22,7 +22,6 @@ typedef struct mr_source_options {
     uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
     uint64_t max_entries;           /* 0: 20,000,000 */
     uint64_t max_ratio;             /* see mr_source_most() */
-    const char *leave_out[2];       /* folders that are not entered: the target, which may lie in a source; NULL: none */
     bool quiet;
 } mr_source_options;
 

@@ -75,15 +75,6 @@ static mr_status enter(walk *w, int dirfd, const char *name, unsigned depth, mr_
     return walk_dir(w, fd, depth + 1, err);
 }
 
-/* The dataset that is being made is no part of its own source. */
-static bool is_left_out(const list *l, const struct stat *st)
-{
-    for (size_t i = 0; i < MR_COUNT(l->leave_out); i++)
-        if (l->leave_out[i].ino == st->st_ino && l->leave_out[i].dev == st->st_dev)
-            return true;
-    return false;
-}
-
 static mr_status remember_archive(walk *w, const char *name, mr_error *err)
 {
     char *copy = strdup(name);
@@ -105,7 +96,7 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, path);
     if (S_ISDIR(st.st_mode))
-        return is_left_out(w->list, &st) ? MR_OK : enter(w, dirfd, name, depth, err);
+        return enter(w, dirfd, name, depth, err);
     if (S_ISLNK(st.st_mode))
         return add_link(w, dirfd, name, err);
     if (!S_ISREG(st.st_mode)) {

@@ -44,10 +44,6 @@ typedef struct list {
     mr_source *source;
     mr_notes *notes;
     mr_source_options options;
-    struct {
-        dev_t dev;
-        ino_t ino;
-    } leave_out[2];                 /* of options.leave_out; ino 0: none */
     listed *items;
     size_t count, room;
     pending_link *links;

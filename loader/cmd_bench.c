@@ -39,7 +39,7 @@ static const struct argp_option options[] = {
     {"size", OPT_SIZE, "PIXELS", 0, "side of decoded pictures (default 224)", 1},
     MR_TRANSFORM_OPTIONS(2),
     {"max-pixels", OPT_MAX_PIXELS, "N", 0, "fail on larger pictures (default 178956970)", 3},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 3},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 3},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 3},
     {0},
 };
@@ -212,6 +212,7 @@ static void print_decoders(const mr_bench_result *r)
 {
     double percent = r->jpegs ? 100.0 / (double)r->jpegs : 0;
     const mr_bench_stages *s = &r->stages;
+    char count[32];
     if (r->jpegs)
         printf("  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
                percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
@@ -222,8 +223,9 @@ static void print_decoders(const mr_bench_result *r)
     else if (r->own_jpegs && !r->seek_jpegs)
         printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
     if (s->pictures)
-        printf("  own decoder, %llu pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
-               "colour %.3f ms\n", (unsigned long long)s->pictures, s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
+        printf("  own decoder, %s pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
+               "colour %.3f ms\n", mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms,
+               s->colour_ms);
 }
 
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
@@ -249,8 +251,6 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
         return status;
     printf("  %.2f times the CPU of the %s, %.2f times its rate\n", r->cpu_ratio, limits[q->bench.stage],
            r->rate_ratio);
-    printf("  first batch of %u after %.1f ms, of which its work takes %.1f when all is warm\n", r->batch,
-           r->first_batch_ms, first_batch_limit(q, r));
     if (r->resized_ratio > 0)
         printf("  %.2f times the CPU of the %s and the same resize\n", r->resized_ratio, limits[q->bench.stage]);
     printf("  step by step: read %.3f, hash %.3f", r->read_ms, r->hash_ms);
@@ -260,8 +260,10 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
         printf(", resize %.3f", r->resize_ms);
     printf(" ms\n");
     print_decoders(r);
+    printf("  first batch of %u after %.1f ms, of which its work takes %.1f ms when all is warm\n", r->batch,
+           r->first_batch_ms, first_batch_limit(q, r));
     bottleneck(q, r, world, words, sizeof words);
-    printf("%s\n", words);
+    printf("  %s\n", words);
     return MR_OK;
 }
 

@@ -26,7 +26,7 @@ typedef struct memory {
 
 static const struct argp_option options[] = {
     MR_PLAN_OPTIONS,
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 4},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 4},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 4},
     {0},
 };

@@ -18,11 +18,12 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"to", OPT_TO, "FORM", 0, "folder (default): every file at its source path; tar: a WebDataset tar", 1},
-    {"split", OPT_SPLIT, "SPLIT", 0, "Only this split", 1},
-    {"force", OPT_FORCE, NULL, 0, "Replace OUT, with all that is in it", 1},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object at the end", 2},
-    {"quiet", 'q', NULL, 0, "No progress, no summary", 2},
+    {"to", OPT_TO, "FORM", 0, "folder: every file at its source path; tar: a WebDataset tar (default: tar if OUT "
+     "ends in .tar, else folder)", 1},
+    {"split", OPT_SPLIT, "SPLIT", 0, "only this split", 1},
+    {"force", OPT_FORCE, NULL, 0, "replace OUT, with all that is in it", 1},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object at the end", 2},
+    {"quiet", 'q', NULL, 0, "no progress, no summary", 2},
     {0},
 };
 
@@ -31,14 +32,15 @@ static const char help[] =
     "label of every sample.  Each record is checked against its hash on the way.  OUT appears only when it is whole."
     "\vExamples:\n"
     "  millrace export imagenette pictures\n"
-    "  millrace export imagenette val.tar --to tar --split val\n"
+    "  millrace export imagenette val.tar --split val\n"
     "  millrace export imagenette - --to tar | ssh host tar -x\n\n"
     "Annotations are part of a sample's meta: see 'millrace show' or the .json files of the tar.\n\n"
     "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.";
 
 static bool is_tar(const request *q)
 {
-    return q->to && strcmp(q->to, "tar") == 0;
+    size_t len = q->out ? strlen(q->out) : 0;
+    return q->to ? strcmp(q->to, "tar") == 0 : len > 4 && strcmp(q->out + len - 4, ".tar") == 0;
 }
 
 static void check(const request *q, struct argp_state *state)
@@ -86,9 +88,10 @@ static void print_summary(const request *q, const mr_export_result *r, double se
         printf("{\"ok\":true,\"samples\":%llu,\"files\":%llu,\"bytes\":%llu}\n", (unsigned long long)r->samples,
                (unsigned long long)r->files, (unsigned long long)r->bytes);
     else if (!q->options.quiet)
-        fprintf(strcmp(q->out, "-") == 0 ? stderr : stdout, "%s: %swritten%s, %s files, %s, of %s samples in %s\n", q->out,
-                mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), mr_text_count(r->files, files),
-                mr_text_bytes(r->bytes, bytes), mr_text_count(r->samples, samples), mr_text_seconds(seconds, time));
+        fprintf(strcmp(q->out, "-") == 0 ? stderr : stdout, "%s: %swritten%s, %s file%s, %s, of %s sample%s in %s\n",
+                q->out, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), mr_text_count(r->files, files),
+                r->files == 1 ? "" : "s", mr_text_bytes(r->bytes, bytes), mr_text_count(r->samples, samples),
+                r->samples == 1 ? "" : "s", mr_text_seconds(seconds, time));
 }
 
 int cmd_export(int argc, char **argv)

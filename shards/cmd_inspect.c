@@ -1,6 +1,6 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
- * Invariant: reads the manifest and the headers of seek indexes, indexes only for --classes; image bytes are never
- * touched. */
+ * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
+ * the indexes is read only for --classes, and no image byte is ever touched. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "cli.h"
 #include "cmd_seek.h"
 #include "commands.h"
+#include "dataset.h"
 #include "index.h"
-#include "manifest.h"
 #include "term.h"
 #include "text.h"
 
@@ -33,8 +33,8 @@ typedef struct census {
 } census;
 
 static const struct argp_option options[] = {
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
-    {"classes", OPT_CLASSES, NULL, 0, "List every class with its number of samples in each split", 1},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
+    {"classes", OPT_CLASSES, NULL, 0, "list every class with its number of samples in each split", 1},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
     {0},
 };
@@ -46,7 +46,8 @@ static const char help[] =
     "  millrace inspect imagenette\n"
     "  millrace inspect --classes imagenette\n"
     "  millrace inspect --json imagenette | jq .splits.train.samples\n\n"
-    "Exit status: 0 done; 1 the manifest or an index is damaged; 2 wrong use or no dataset there; 3 the system failed.";
+    "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index is damaged; 2 wrong use "
+    "or no dataset there; 3 the system failed.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -201,7 +202,8 @@ static void print_classes(const mr_manifest *m)
 {
     if (!m->class_count)
         return;
-    printf("\n  %s%zu classes%s: ", mr_sgr(stdout, MR_BOLD), m->class_count, mr_sgr(stdout, MR_PLAIN));
+    printf("\n  %s%zu class%s%s: ", mr_sgr(stdout, MR_BOLD), m->class_count, m->class_count == 1 ? "" : "es",
+           mr_sgr(stdout, MR_PLAIN));
     for (size_t i = 0; i < m->class_count && i < CLASSES_SHOWN; i++) {
         printf("%s", i ? ", " : "");
         mr_term_text(stdout, m->classes[i].name);
@@ -343,20 +345,22 @@ int cmd_inspect(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {0};
-    mr_manifest *m = NULL;
+    mr_dataset *ds = NULL;
+    const mr_manifest *m = NULL;
     census c = {0};
     cmd_seek_found found = {0};
-    uint8_t digest[32];
     char hex[65];
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_manifest_open(q.dir, &m, digest, &err);
+    mr_status status = mr_dataset_open(q.dir, &ds, &err);
+    if (status == MR_OK)
+        m = mr_dataset_manifest(ds);
     if (status == MR_OK && q.classes)
         status = count_all(q.dir, m, &c, &err);
     if (status == MR_OK)
         status = cmd_seek_find(q.dir, m, &found, &err);
     if (status == MR_OK) {
-        mr_hex(digest, sizeof digest, hex);
+        mr_hex(mr_dataset_digest(ds), 32, hex);
         if (q.json)
             status = print_json(m, hex, &c, &found, &err);
         else
@@ -365,6 +369,6 @@ int cmd_inspect(int argc, char **argv)
     if (status != MR_OK)
         mr_term_error(&err);
     free(c.counts);
-    mr_manifest_free(m);
+    mr_dataset_free(ds);
     return mr_exit_code(status);
 }

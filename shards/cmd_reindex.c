@@ -36,9 +36,9 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"jobs", 'j', "N", 0, "Threads (default: one a processor)", 1},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
-    {"quiet", 'q', NULL, 0, "No progress, and no words when all is well", 1},
+    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 1},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
+    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 1},
     {0},
 };
 

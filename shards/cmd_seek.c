@@ -207,9 +207,12 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
     cmd_seek_sums s = cmd_seek_sum(q->results, q->shards, q->count);
     mr_status status = MR_OK;
     mr_buf words = {0};
+    mr_error why;
     for (size_t i = 0; i < q->count; i++)
-        if (q->results[i].outcome == MR_SEEK_FAILED)
-            mr_term_error(&q->results[i].why);
+        if (q->results[i].outcome == MR_SEEK_FAILED) {
+            mr_fail(&why, q->results[i].why.status, "%s: %s", q->dir, q->results[i].why.text);
+            mr_term_error(&why);
+        }
     if (q->json) {
         status = print_json(q, &s, err);
     } else if (!q->options.quiet || s.worst != MR_OK) {

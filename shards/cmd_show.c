@@ -30,9 +30,9 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"image", OPT_IMAGE, "FILE", 0, "Write the encoded image to FILE ('-': standard output) and print nothing else", 1},
-    {"force", OPT_FORCE, NULL, 0, "Let --image replace an existing FILE", 1},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 1},
+    {"image", OPT_IMAGE, "FILE", 0, "write the encoded image to FILE ('-': standard output) and print nothing else", 1},
+    {"force", OPT_FORCE, NULL, 0, "let --image replace an existing FILE", 1},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
     {0},
 };
@@ -205,7 +205,7 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
     if (fd < 0 && errno == EEXIST)
         return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
     if (fd < 0)
-        return mr_fail_errno(err, errno, "%s", q->image);
+        return mr_file_fail_create(err, errno, q->image);
     mr_status status = mr_file_write(fd, v->image, v->image_len, q->image, err);
     if (close(fd) != 0 && status == MR_OK)
         status = mr_fail_errno(err, errno, "%s: cannot close", q->image);

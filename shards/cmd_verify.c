@@ -23,16 +23,18 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"quick", OPT_QUICK, NULL, 0, "Sizes, manifest and indexes only: seconds for terabytes, but no image byte is read", 1},
-    {"deep", OPT_DEEP, NULL, 0, "Also walk LMDB's pages and compare metas and image headers with the index", 1},
-    {"decode", OPT_DECODE, NULL, 0, "Also decode every pixel, and make seek indexes again to compare (implies --deep)", 1},
+    {"quick", OPT_QUICK, NULL, 0, "sizes, manifest and indexes only: seconds for terabytes, but no image byte is "
+     "read", 1},
+    {"deep", OPT_DEEP, NULL, 0, "also walk LMDB's pages and compare metas and image headers with the index", 1},
+    {"decode", OPT_DECODE, NULL, 0, "also decode every pixel, and make seek indexes again to compare (implies "
+     "--deep)", 1},
     {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
-    {"expect", OPT_EXPECT, "DIGEST", 0, "Insist on this dataset digest (inspect prints it): pins the very dataset", 2},
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "With --decode: a larger picture is a problem (default 178956970)", 2},
-    {"jobs", 'j', "N", 0, "Threads (default: one a processor)", 3},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object with every problem", 4},
-    {"junit", OPT_JUNIT, "FILE", 0, "Also write JUnit XML, a test case a shard", 4},
-    {"quiet", 'q', NULL, 0, "No progress, and no words when all is well", 4},
+    {"expect", OPT_EXPECT, "DIGEST", 0, "insist on this dataset digest (inspect prints it): pins the very dataset", 2},
+    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "with --decode: a larger picture is a problem (default 178956970)", 2},
+    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 3},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object with every problem", 4},
+    {"junit", OPT_JUNIT, "FILE", 0, "also write JUnit XML, a test case a shard", 4},
+    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 4},
     {0},
 };
 
@@ -163,15 +165,15 @@ static void print_totals(const request *q, const mr_verify_report *r)
     mr_text_bytes(r->bytes, bytes);
     mr_text_seconds(r->seconds, seconds);
     mr_text_bytes(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0, rate);
-    printf("  %s samples in %s shard%s of %zu split%s, %s\n", samples, shards, r->shard_count == 1 ? "" : "s",
-           r->split_count, r->split_count == 1 ? "" : "s", bytes);
+    printf("  %s sample%s in %s shard%s of %zu split%s, %s\n", samples, r->samples == 1 ? "" : "s", shards,
+           r->shard_count == 1 ? "" : "s", r->split_count, r->split_count == 1 ? "" : "s", bytes);
     printf("  checked %s", what_was_read(r, q->options.no_sha256));
+    printf(" in %s", seconds);
+    if (r->level != MR_VERIFY_QUICK)
+        printf(", %s/s", rate);
     if (r->seeks)
-        printf("; %zu seek index%s", r->seeks, r->seeks == 1 ? "" : "es");
-    if (r->level == MR_VERIFY_QUICK)
-        printf(" in %s\n", seconds);
-    else
-        printf(" in %s, %s/s\n", seconds, rate);
+        printf(", with %zu seek index%s", r->seeks, r->seeks == 1 ? "" : "es");
+    printf("\n");
     if (r->have_digest) {
         mr_hex(r->digest, sizeof r->digest, digest);
         printf("  digest %s\n", digest);
@@ -205,12 +207,22 @@ static void print_next(const request *q, bool mend, bool reindex, bool undecodab
                "--check decode, which rejects them\n");
 }
 
+/* All as the manifest says, and only another manifest than --expect names. */
+static void print_another(const request *q, const mr_verify_report *r)
+{
+    print_problems(&r->problems);
+    printf("%s: whole%s, but %snot the dataset expected%s\n", q->dir,
+           r->level == MR_VERIFY_QUICK ? " as far as was looked" : "", mr_sgr(stdout, MR_RED),
+           mr_sgr(stdout, MR_PLAIN));
+    print_totals(q, r);
+}
+
 static void print_report(const request *q, const mr_verify_report *r)
 {
     uint64_t hit = 0;
     size_t damaged = 0;
     bool reindex = false, mend = false, undecodable = false;
-    char count[32], shards[32];
+    char count[32], shards[32], all[32];
     for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
         mr_term_warn(r->warnings.items[i].detail);
     if (mr_verify_ok(r)) {
@@ -218,6 +230,10 @@ static void print_report(const request *q, const mr_verify_report *r)
             return;
         printf("%s: %swhole%s\n", q->dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN));
         print_totals(q, r);
+        return;
+    }
+    if (mr_verify_whole(r)) {
+        print_another(q, r);
         return;
     }
     print_problems(&r->problems);
@@ -236,11 +252,12 @@ static void print_report(const request *q, const mr_verify_report *r)
     printf("%s: %s%s%s", q->dir, mr_sgr(stdout, MR_RED), undecodable && !mend && !reindex ? "not sound" : "damaged",
            mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
-        printf(", %s of %zu shards", mr_text_count(damaged, shards), r->shard_count);
+        printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),
+               r->shard_count == 1 ? "" : "s");
     if (r->shard_count && r->level == MR_VERIFY_QUICK)
         printf("; without --quick verify says which samples are hit");
     else if (r->shard_count)
-        printf(", %s samples hit; all else is whole", mr_text_count(hit, count));
+        printf(", %s sample%s hit; all else is whole", mr_text_count(hit, count), hit == 1 ? "" : "s");
     printf("\n");
     print_next(q, mend, reindex, undecodable);
     print_next_seek(q, r);
@@ -248,28 +265,35 @@ static void print_report(const request *q, const mr_verify_report *r)
         print_totals(q, r);
 }
 
+static mr_status print_json(const mr_verify_report *r, mr_error *err)
+{
+    json_t *json = NULL;
+    mr_status status = mr_verify_json(r, &json, err);
+    if (status == MR_OK)
+        status = mr_json_print(json, err);
+    json_decref(json);
+    return status;
+}
+
+static mr_status write_junit(const request *q, const mr_verify_report *r, mr_error *err)
+{
+    mr_buf xml = {0};
+    mr_status status = mr_verify_junit(r, q->dir, &xml, err);
+    if (status == MR_OK)
+        status = mr_file_publish(AT_FDCWD, q->junit, xml.data, xml.len, err);
+    mr_buf_free(&xml);
+    return status;
+}
+
+/* The verdict is printed whatever becomes of the file, and the other way round. */
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
-    mr_status status = MR_OK;
-    mr_buf xml = {0};
-    json_t *json = NULL;
-    if (q->junit) {
-        status = mr_verify_junit(r, q->dir, &xml, err);
-        if (status == MR_OK)
-            status = mr_file_publish(AT_FDCWD, q->junit, xml.data, xml.len, err);
-    }
-    mr_buf_free(&xml);
-    if (status != MR_OK)
-        return status;
-    if (q->json) {
-        status = mr_verify_json(r, &json, err);
-        if (status == MR_OK)
-            status = mr_json_print(json, err);
-        json_decref(json);
-        return status;
-    }
-    print_report(q, r);
-    return MR_OK;
+    mr_status written = q->junit ? write_junit(q, r, err) : MR_OK, printed = MR_OK;
+    if (q->json)
+        printed = print_json(r, written == MR_OK ? err : NULL);
+    else
+        print_report(q, r);
+    return written == MR_OK ? printed : written;
 }
 
 int cmd_verify(int argc, char **argv)

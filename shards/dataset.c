@@ -37,25 +37,7 @@ const uint8_t *mr_dataset_digest(const mr_dataset *ds)
 
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
 {
-    uint64_t size, bytes = strcmp(suffix, "mdb") == 0 ? shard->mdb.bytes : shard->idx.bytes;
-    char name[96];
-    int opened = -1;
-    snprintf(name, sizeof name, "%s.%s", shard->name, suffix);
-    errno = 0;
-    mr_status status = mr_file_open(ds->dir, name, true, &opened, &size, err);
-    int why = errno;
-    if (status == MR_SYSTEM && faccessat(ds->dir, name, F_OK, 0) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_BAD_DATA, "%s: is missing; `millrace verify` shows what else is", name);
-    errno = why;
-    if (status != MR_OK)
-        return status;
-    if (size == bytes) {
-        *fd = opened;
-        return MR_OK;
-    }
-    close(opened);
-    return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu; `millrace verify` shows what is whole", name,
-                   (unsigned long long)size, (unsigned long long)bytes);
+    return mr_index_open_file(ds->dir, shard, suffix, fd, err);
 }
 
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err)
@@ -83,6 +65,7 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
+    mr_error why = {.status = MR_OK};       /* of a shard, whose name alone would not tell where it lies */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
     ds->dir = -1;
@@ -94,7 +77,9 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     }
     for (size_t i = 0; status == MR_OK && i < ds->manifest->split_count; i++)
         for (size_t k = 0; status == MR_OK && k < ds->manifest->splits[i].shard_count; k++)
-            status = check_shard(ds, &ds->manifest->splits[i].shards[k], err);
+            status = check_shard(ds, &ds->manifest->splits[i].shards[k], &why);
+    if (why.status != MR_OK)
+        mr_fail(err, status, "%s: %s", path, why.text);
     if (status == MR_OK)
         *out = ds;
     else

@@ -163,16 +163,15 @@ static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
 
 /* ---- OUT ------------------------------------------------------------------------------------------------------ */
 
-/* Replacing a folder removes it: not the one that holds the dataset. */
-static mr_status check_not_inside(const char *dataset, const char *out, mr_error *err)
+mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
 {
-    char *inner = realpath(dataset, NULL), *outer = realpath(out, NULL);
-    size_t len = outer ? strlen(outer) : 0;
-    bool inside = inner && outer && strncmp(inner, outer, len) == 0 &&
-                  (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
-    free(inner);
-    free(outer);
-    return inside ? mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out) : MR_OK;
+    /* Replacing a folder removes it. */
+    if (mr_path_inside(dataset, out))
+        return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);
+    if (mr_path_inside(out, dataset))
+        return mr_fail(err, MR_MISUSE, "%s: lies in the dataset %s, where nothing else belongs; export to another "
+                       "place", out, dataset);
+    return MR_OK;
 }
 
 static bool is_empty(const char *path)
@@ -187,7 +186,7 @@ static bool is_empty(const char *path)
 }
 
 /* *target: OUT without links and "..", for the temporary folder has to lie beside it. */
-static mr_status check_out(const char *dataset, const char *out, bool force, char **target, bool *replace, mr_error *err)
+static mr_status find_target(const char *out, bool force, char **target, bool *replace, mr_error *err)
 {
     struct stat st;
     *replace = false;
@@ -203,7 +202,7 @@ static mr_status check_out(const char *dataset, const char *out, bool force, cha
     if (!force)
         return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it", out);
     *replace = true;
-    return check_not_inside(dataset, *target, err);
+    return MR_OK;
 }
 
 /* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
@@ -228,7 +227,9 @@ mr_status mr_export_folder(const char *dataset, const char *out, const mr_export
     mr_manifest *m = NULL;
     mr_status status = mr_manifest_open(dataset, &m, NULL, err);
     if (status == MR_OK)
-        status = check_out(dataset, out, o->force, &target, &replace, err);
+        status = mr_export_check_out(dataset, out, err);
+    if (status == MR_OK)
+        status = find_target(out, o->force, &target, &replace, err);
     if (status == MR_OK)
         status = mr_export_temp_open(target, true, &temp, err);
     f.dirfd = temp.fd;

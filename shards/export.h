@@ -16,7 +16,8 @@ typedef struct mr_export_result {
     uint64_t samples, files, bytes;
 } mr_export_result;
 
-/* Every source path once, with its bytes.  MR_MISUSE: `out` is there and not empty, or holds the dataset. */
+/* Every source path once, with its bytes.  MR_MISUSE: `out` is there and not empty, or it does
+ * not suit mr_export_check_out(). */
 mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                            mr_error *err);
 
@@ -24,6 +25,9 @@ mr_status mr_export_folder(const char *dataset, const char *out, const mr_export
  * out "-": standard output. */
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err);
+
+/* MR_MISUSE: `out` lies in the dataset's folder, or that in `out`. */
+mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err);
 
 /* ---- between the two ------------------------------------------------------------------------------------------ */
 

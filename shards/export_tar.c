@@ -157,7 +157,9 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
     mr_export_temp temp = {.fd = -1};
     if (strcmp(out, "-") == 0)
         return write_tar(dataset, STDOUT_FILENO, "standard output", o, result, err);
-    mr_status status = check_out(out, o->force, err);
+    mr_status status = mr_export_check_out(dataset, out, err);
+    if (status == MR_OK)
+        status = check_out(out, o->force, err);
     if (status == MR_OK)
         status = mr_export_temp_open(out, false, &temp, err);
     if (status == MR_OK)

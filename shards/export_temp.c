@@ -82,12 +82,12 @@ mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, m
     if (status != MR_OK)
         return status;
     if (folder && mkdir(t->path, 0777) != 0)
-        return mr_fail_errno(err, errno, "%s: cannot make the folder", t->path);
+        return mr_file_fail_create(err, errno, out);
     t->made = folder;
     t->fd = folder ? open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                    : open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (t->fd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot open", t->path);
+        return mr_file_fail_create(err, errno, out);
     t->made = true;
     return lock(t, err);
 }

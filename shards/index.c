@@ -2,8 +2,11 @@
  * Invariant: rows are handed out only if every one of them points inside the shard. */
 #include "index.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -124,25 +127,44 @@ mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_sh
                    (unsigned long long)found.image_bytes);
 }
 
-mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
+mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
 {
+    bool is_mdb = strcmp(suffix, "mdb") == 0;
+    uint64_t size, bytes = is_mdb ? shard->mdb.bytes : shard->idx.bytes;
+    const char *way_out = is_mdb ? "verify` shows what is whole" : "reindex` makes it anew";
     char name[96];
-    int fd;
-    uint64_t size;
-    mr_buf bytes = {0};
-    snprintf(name, sizeof name, "%s.idx", shard->name);
-    mr_status status = mr_file_open(dirfd, name, true, &fd, &size, err);
+    int opened = -1;
+    snprintf(name, sizeof name, "%s.%s", shard->name, suffix);
+    errno = 0;
+    mr_status status = mr_file_open(dirfd, name, true, &opened, &size, err);
+    int why = errno;
+    if (status == MR_SYSTEM && faccessat(dirfd, name, F_OK, 0) != 0 && errno == ENOENT)
+        return mr_fail(err, MR_BAD_DATA, "%s: is missing; `millrace %s", name, way_out);
+    errno = why;
     if (status != MR_OK)
         return status;
-    if (size != shard->idx.bytes)
-        status = mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu", name, (unsigned long long)size,
-                         (unsigned long long)shard->idx.bytes);
-    else if (!mr_buf_reserve(&bytes, size))
+    if (size == bytes) {
+        *fd = opened;
+        return MR_OK;
+    }
+    close(opened);
+    return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes instead of %llu; `millrace %s", name, (unsigned long long)size,
+                   (unsigned long long)bytes, way_out);
+}
+
+mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
+{
+    int fd;
+    mr_buf bytes = {0};
+    mr_status status = mr_index_open_file(dirfd, shard, "idx", &fd, err);
+    if (status != MR_OK)
+        return status;
+    if (!mr_buf_reserve(&bytes, shard->idx.bytes))
         status = mr_fail_memory(err, "reading a shard");
     else
-        status = mr_file_pread(fd, bytes.data, size, 0, name, err);
+        status = mr_file_pread(fd, bytes.data, shard->idx.bytes, 0, shard->name, err);
     if (status == MR_OK)
-        status = mr_index_parse(bytes.data, size, shard, rows, err);
+        status = mr_index_parse(bytes.data, shard->idx.bytes, shard, rows, err);
     mr_buf_free(&bytes);
     close(fd);
     return status;

@@ -53,18 +53,23 @@ void mr_seek_job_free(mr_seek_job *job)
 static mr_status read_index(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
-    char name[MR_SEEK_NAME];
+    uint64_t len = shard->idx.bytes;
     uint8_t digest[16] = {0};
     mr_buf bytes = {0};
-    snprintf(name, sizeof name, "%s.idx", shard->name);
-    mr_status status = mr_file_read_all(job->dirfd, name, shard->idx.bytes, &bytes, err);
+    int fd;
+    mr_status status = mr_index_open_file(job->dirfd, shard, "idx", &fd, err);
+    if (status != MR_OK)
+        return status;
+    status = mr_buf_reserve(&bytes, len) ? mr_file_pread(fd, bytes.data, len, 0, shard->name, err)
+                                         : mr_fail_memory(err, shard->name);
+    close(fd);
     if (status == MR_OK)
-        mr_hash128(bytes.data, bytes.len, digest);
-    if (status == MR_OK && (bytes.len != shard->idx.bytes || memcmp(digest, shard->idx.xxh3_128, 16) != 0))
-        status = mr_fail(err, MR_BAD_DATA, "%s: is not the index that the manifest knows; `millrace reindex` makes it anew",
-                         name);
+        mr_hash128(bytes.data, len, digest);
+    if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
+        status = mr_fail(err, MR_BAD_DATA, "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
+                         "it anew", shard->name);
     if (status == MR_OK)
-        status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
+        status = mr_index_parse(bytes.data, len, shard, &job->rows, err);
     if (status == MR_OK)        /* readers bound a seek index by the manifest's counts */
         status = mr_index_check_counts(job->rows, shard, NULL, err);
     mr_buf_free(&bytes);
@@ -105,18 +110,12 @@ static mr_status look_at_old(mr_seek_job *job, const char *name, bool *good, mr_
 
 static mr_status open_records(mr_seek_job *job, mr_error *err)
 {
-    char name[MR_SEEK_NAME];
-    uint64_t size;
-    snprintf(name, sizeof name, "%s.mdb", job->shard->name);
-    mr_status status = mr_file_open(job->dirfd, name, true, &job->mdb, &size, err);
-    if (status == MR_OK && size != job->shard->mdb.bytes)
-        status = mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu; `millrace verify` shows what is "
-                         "whole", name, (ull)size, (ull)job->shard->mdb.bytes);
+    mr_status status = mr_index_open_file(job->dirfd, job->shard, "mdb", &job->mdb, err);
     if (status != MR_OK)
         return status;
     job->chunks = mr_alloc(job->chunk_count, sizeof *job->chunks);
     job->lens = mr_alloc(job->shard->samples, sizeof *job->lens);
-    return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, name);
+    return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, job->shard->name);
 }
 
 static mr_status begin(mr_seek_job *job, mr_error *err)

@@ -184,7 +184,7 @@ static mr_status check_expected(run *v, mr_error *err)
         return MR_OK;
     mr_hex(r->digest, sizeof r->digest, found);
     mr_problem_add(&r->problems, MR_PROBLEM_EXPECT, NULL, MR_NO_SAMPLE, NULL,
-                   "manifest.json: the dataset's digest is %s, expected was %s", found, v->o->expect);
+                   "another dataset than expected: its digest is %s, expected was %s", found, v->o->expect);
     return MR_OK;
 }
 

@@ -105,11 +105,13 @@ mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_repor
 void mr_verify_report_free(mr_verify_report *r);
 
 bool mr_verify_ok(const mr_verify_report *r);
+bool mr_verify_whole(const mr_verify_report *r);    /* nothing is wrong but that another dataset was expected */
 /* Whether all of the shard's problems are of these kinds (bit 1 << kind); true if it has none. */
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds);
 size_t mr_verify_problem_count(const mr_verify_report *r);
 
-/* {"ok":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...], ...} */
+/* {"ok":bool,"whole":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...],
+ *  ...} */
 mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err);
 /* JUnit XML, one test case a shard; what concerns the whole dataset stands in one more case named "dataset". */
 mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err);

@@ -73,6 +73,14 @@ bool mr_verify_ok(const mr_verify_report *r)
     return mr_verify_problem_count(r) == 0;
 }
 
+bool mr_verify_whole(const mr_verify_report *r)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < r->problems.count; i++)
+        others += r->problems.items[i].kind == MR_PROBLEM_EXPECT;
+    return mr_verify_problem_count(r) == others;
+}
+
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds)
 {
     for (size_t i = 0; i < s->problems.count; i++)
@@ -133,8 +141,9 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
     }
     mr_hex(r->digest, sizeof r->digest, digest);
     json_t *doc = !good ? NULL :
-        json_pack("{s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r), "shards",
-                  (json_int_t)r->shard_count, "seek_indexes", (json_int_t)r->seeks, "records", (json_int_t)r->samples, "bytes", (json_int_t)r->bytes, "digest",
+        json_pack("{s:b,s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r), "whole",
+                  mr_verify_whole(r), "shards", (json_int_t)r->shard_count, "seek_indexes", (json_int_t)r->seeks,
+                  "records", (json_int_t)r->samples, "bytes", (json_int_t)r->bytes, "digest",
                   r->have_digest ? digest : NULL, "level", mr_verify_level_words[r->level], "seconds", r->seconds,
                   "records_hit", (json_int_t)hit, "damaged", damaged, "problems", problems, "warnings", warnings);
     json_decref(problems);

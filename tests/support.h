@@ -81,6 +81,11 @@ void support_result_free(support_result *r);
 
 /* Runs millrace, expects this exit status (the message shows both outputs otherwise), frees the result. */
 void support_expect(int status, const char *arg, ...) __attribute__((sentinel));
+/* Runs millrace with these arguments (NULL behind) in `directory`, expects this exit status and exactly these words on
+ * standard output and error; NULL: any. */
+void support_says(const char *directory, int status, const char *out, const char *err, const char *const *args);
+#define SAYS(directory, status, out, err, ...) \
+    support_says(directory, status, out, err, (const char *const[]){__VA_ARGS__, NULL})
 /* Checks the exit status of a result that is kept. */
 void support_assert_status(const support_result *r, int status);
 

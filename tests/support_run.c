@@ -258,6 +258,20 @@ void support_expect(int status, const char *arg, ...)
     support_result_free(&r);
 }
 
+void support_says(const char *directory, int status, const char *out, const char *err, const char *const *args)
+{
+    const char *argv[MAX_ARGS + 2] = {support_millrace_path()};
+    for (size_t n = 1; *args && n <= MAX_ARGS; n++)
+        argv[n] = *args++;
+    support_result r = support_run(argv, &(support_limits){.directory = directory});
+    support_assert_status(&r, status);
+    if (out)
+        assert_string_equal(r.out, out);
+    if (err)
+        assert_string_equal(r.err, err);
+    support_result_free(&r);
+}
+
 void support_result_free(support_result *r)
 {
     free(r->out);

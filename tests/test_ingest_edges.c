@@ -39,6 +39,8 @@ static void put_text(const char *text, const char *format, const char *a)
     free(full);
 }
 
+#define says(status, words, ...) SAYS(dir, status, NULL, words, __VA_ARGS__)
+
 static json_t *load(const char *path)
 {
     json_t *doc = json_load_file(path, 0, NULL);
@@ -107,16 +109,55 @@ static void test_a_failure_leaves_no_folders(void **state)
 static void test_a_target_inside_the_source(void **state)
 {
     (void)state;
-    char *target = support_path("%s/out", source), *report = support_path("%s/report.json", target);
-    for (int again = 0; again < 2; again++) {
-        support_expect(0, "ingest", source, target, "--quiet", "--force", (char *)NULL);
-        json_t *doc = load(report);
-        assert_int_equal(json_integer_value(json_object_get(doc, "files")), 121);
-        assert_int_equal(json_array_size(json_object_get(doc, "ignored")), 0);
-        json_decref(doc);
+    static const char *const places[] = {"source/out", "source", "source/train/a/b", "link/../source/out", "link/out"};
+    char *link = support_path("%s/link", dir);
+    assert_int_equal(symlink("source", link), 0);
+    uint64_t before = support_tree_hash(source);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *said = support_path("millrace: %s: lies in the source source; choose a DST outside of it\n", places[i]);
+        says(2, said, "ingest", "source", places[i]);
+        free(said);
     }
-    free(report);
-    free(target);
+    assert_true(support_tree_hash(source) == before);
+    says(0, NULL, "ingest", "source", "source-2", "--quiet");       /* beside it, though the name begins alike */
+    says(2, "millrace: source-2: is a millrace dataset already; `millrace inspect` says what is in it, `millrace "
+            "export` gives its files back\n", "ingest", "source-2", "out");
+    free(link);
+}
+
+/* What is only looked at needs no DST. */
+static void test_a_look_without_a_target(void **state)
+{
+    (void)state;
+    says(0, NULL, "ingest", "source", "--dry-run");
+    says(0, NULL, "ingest", "source", "out", "--dry-run");
+    says(2, "millrace ingest: DST is missing, for example: millrace ingest source dataset\n"
+            "Try 'millrace ingest --help'.\n", "ingest", "source");
+    says(2, "millrace ingest: --layout imagnette: there is no such layout; did you mean imagenette? There are "
+            "imagenette, roboflow, coco, newyorker and hub\nTry 'millrace ingest --help'.\n", "ingest", "source", "out",
+         "--layout", "imagnette");
+    char *list = support_list(dir);
+    assert_null(strstr(list, "out"));
+    free(list);
+}
+
+/* Interrupted while it waits for the rest of an archive, of which it has taken more than a pipe holds: by the signal,
+ * with a word about DST by its name. */
+static void test_interrupted(void **state)
+{
+    (void)state;
+    char *line = support_path("mkfifo pipe; head -c 400000 /dev/zero > big; '%s' ingest - 'some\ttarget' < pipe & "
+                              "pid=$!; exec 3> pipe; tar cf - big | head -c 300000 >&3; kill -INT $pid; wait $pid; "
+                              "echo $?", support_millrace_path());
+    const char *const argv[] = {"/bin/bash", "-mc", line, NULL};
+    support_result r = support_run(argv, &(support_limits){.directory = dir});
+    assert_string_equal(r.out, "130\n");
+    const char *said = "millrace: interrupted; some\\x09target is as it was, and the same command goes on from the "
+                       "shards that are finished\n";
+    if (!strstr(r.err, said))
+        fail_msg("not \"%s\" but: %s", said, r.err);
+    support_result_free(&r);
+    free(line);
 }
 
 /* Address space is not taken for what a shard might become, only for what it is. */
@@ -290,6 +331,7 @@ int main(void)
         TEST(test_the_report_names_paths_of_the_layout), TEST(test_rejects_are_a_share_of_all),
         TEST(test_options_that_miss_say_so),       TEST(test_a_group_in_two_splits_is_a_leak),
         TEST(test_zip_and_7z_on_standard_input),   TEST(test_large_nothings_cost_little),
+        TEST(test_a_look_without_a_target),        TEST(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

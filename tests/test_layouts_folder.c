@@ -18,8 +18,8 @@ static void classes_are_the_union_of_all_splits(void **state)
                   "train train/b/1.jpg b - - -\n"
                   "train train/d/2.png d - - -\n"
                   "val val/a/3.webp a - - -\n"
-                  "note classes val: class b has no image in split val\n"
-                  "note classes val: class d has no image in split val\n"
+                  "note class_notes val: class b has no image in split val\n"
+                  "note class_notes val: class d has no image in split val\n"
                   "unused LICENSE\n"
                   "unused train/.ipynb_checkpoints/7.jpg\n"
                   "unused train/b/.hidden.jpg\n"
@@ -50,8 +50,8 @@ static void file_names_never_decide_the_class(void **state)
     plan_is(NULL, "layout imagenette 55: variant image-folder, licence -, classes n01440764 n03888257\n"
                   "train train/n01440764/n03888257_1.JPEG n01440764 - - -\n"
                   "val val/n03888257/ILSVRC2012_val_00000001.JPEG n03888257 - - -\n"
-                  "note classes train: class n03888257 has no image in split train\n"
-                  "note classes val: class n01440764 has no image in split val\n");
+                  "note class_notes train: class n03888257 has no image in split train\n"
+                  "note class_notes val: class n01440764 has no image in split val\n");
 }
 
 static void images_outside_of_class_folders_are_reported(void **state)
@@ -63,7 +63,7 @@ static void images_outside_of_class_folders_are_reported(void **state)
                   "note unlisted test/8.png: not in a class folder\n"
                   "note unlisted test/9.png: not in a class folder\n"
                   "note unlisted train/0.jpg: not in a class folder\n"
-                  "note classes test: no class has an image in split test\n");
+                  "note class_notes test: no class has an image in split test\n");
     plan_is(&(mr_layout_options){.keep_unlisted = true},
             "layout imagenette 50: variant image-folder, licence -, classes a\n"
             "test test/8.png - - U -\n"
@@ -73,7 +73,7 @@ static void images_outside_of_class_folders_are_reported(void **state)
             "note unlisted test/8.png: not in a class folder: kept without label\n"
             "note unlisted test/9.png: not in a class folder: kept without label\n"
             "note unlisted train/0.jpg: not in a class folder: kept without label\n"
-            "note classes test: no class has an image in split test\n");
+            "note class_notes test: no class has an image in split test\n");
 }
 
 static void folders_without_splits_are_one_split(void **state)

@@ -17,8 +17,8 @@ static void folder_export(void **state)
                   "train train/daisy/a_jpg.rf.Not-Hex.jpg daisy a_jpg - -\n"
                   "val valid/rose/b.png.rf.1_jpg.rf.2.jpg rose b.png - -\n"
                   "val valid/rose/plain.jpg rose - - -\n"
-                  "note classes train: class rose has no image in split train\n"
-                  "note classes val: class daisy has no image in split val\n"
+                  "note class_notes train: class rose has no image in split train\n"
+                  "note class_notes val: class daisy has no image in split val\n"
                   "unused valid/rose/.rf.00.jpg\n");
 }
 
@@ -88,9 +88,9 @@ static void headers_are_matched_by_name(void **state)
                   "test test/3.jpg c - - -\n"
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg b - - -\n"
-                  "note classes test/_classes.csv: class a is no column of test/_classes.csv\n"
-                  "note classes train/_classes.csv: class c is no column of train/_classes.csv\n"
-                  "note classes valid/_classes.csv: class c is no column of valid/_classes.csv\n");
+                  "note class_notes test/_classes.csv: class a is no column of test/_classes.csv\n"
+                  "note class_notes train/_classes.csv: class c is no column of train/_classes.csv\n"
+                  "note class_notes valid/_classes.csv: class c is no column of valid/_classes.csv\n");
 }
 
 static void a_split_without_a_table_is_unlisted(void **state)

@@ -1,12 +1,14 @@
 /* test_printed.c - what is printed: that it arrives, and that a terminal shows the words of strangers and obeys none.
  * Invariant tested: whatever classes, paths and words a dataset has, standard output and error of every command hold no
  * control character but line ends and tabs; a result that could not be printed is a failure. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "support_image.h"
 #include "support.h"
+#include "term.h"
 #include "text.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
@@ -166,13 +168,13 @@ static void test_manifest(void **state)
     free(path);
 }
 
-/* A device that is full, in the place of standard output. */
-static void test_full_output(void **state)
+/* Every command with its standard output there: exit code 3, and `words` on standard error; "": nothing there. */
+static void each_command_into(const char *output, const char *words)
 {
-    (void)state;
     static const char *const commands[] = {
-        "--help", "--version", "ingest --help", "sample more --layout coco --images 10", "ingest drawn ds",
-        "ingest drawn ds2 --json", "ingest drawn ds3 --dry-run", "verify ds", "verify ds --json", "inspect ds",
+        "--help", "--version", "ingest --help", "ingest --usage", "help seek",
+        "sample more --layout coco --images 10", "ingest drawn ds", "ingest drawn ds2 --json",
+        "ingest drawn ds3 --dry-run", "verify ds", "verify ds --json", "inspect ds",
         "inspect ds --json", "inspect ds --classes", "show ds train 0", "show ds train 0 --json",
         "show ds train 0 --image -", "export ds out", "export ds out2 --json", "export ds --to tar -", "reindex ds",
         "reindex ds --json", "seek ds", "seek ds --json", "plan ds --global-batch 4", "plan ds --global-batch 4 --json",
@@ -180,21 +182,67 @@ static void test_full_output(void **state)
         "train ds --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 --batch 4 --steps 1 "
         "--output run", "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
     };
-    if (access("/dev/full", W_OK) != 0)
-        skip();
     SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "16", "--quiet");
     for (size_t i = 0; i < MR_COUNT(commands); i++) {
-        char *line = support_path("exec '%s' %s > /dev/full", support_millrace_path(), commands[i]);
+        char *line = support_path("exec '%s' %s %s", support_millrace_path(), commands[i], output);
         const char *const argv[] = {"/bin/sh", "-c", line, NULL};
         support_result r = support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
-        /* argp prints help, and keeps to itself why it could not. */
-        const char *words = strstr(commands[i], " --help") ? "standard output: some of it could not be written"
-                                                           : "standard output: cannot write: No space left on device";
-        if (r.status != 3 || !strstr(r.err, words))
+        if (r.status != 3 || !strstr(r.err, words) || (!*words && r.err_len))
             fail_msg("%s: exit %d, %s", commands[i], r.status, r.err);
         support_result_free(&r);
         free(line);
     }
+}
+
+/* A device that is full, in the place of standard output. */
+static void test_full_output(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    each_command_into("> /dev/full", "standard output: cannot write: No space left on device");
+}
+
+/* Who reads it has had enough: no word about that. */
+static void test_closed_pipe(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    assert_int_equal(dup2(ends[1], 9), 9);
+    close(ends[1]);
+    each_command_into(">&9", "");
+    close(9);
+}
+
+/* A terminal in the place of standard error, where the last line drawn tells all, and no rate of nothing. */
+static void test_progress(void **state)
+{
+    (void)state;
+    char text[4096] = "";
+    int master = posix_openpt(O_RDWR | O_NOCTTY), saved = dup(STDERR_FILENO);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0)
+        skip();
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(slave >= 0 && saved >= 0);
+    setenv("TERM", "xterm", 1);
+    assert_int_equal(dup2(slave, STDERR_FILENO), STDERR_FILENO);
+    for (uint64_t bytes = 0; bytes < 2; bytes++) {
+        mr_progress *p = mr_progress_begin(bytes ? "verify" : "seek index", 1500, false);
+        mr_progress_add(p, 128, bytes << 20);
+        mr_progress_add(p, 1372, bytes << 20);
+        mr_progress_end(p);
+    }
+    dup2(saved, STDERR_FILENO);
+    close(slave);                   /* then reading ends, once all has come through */
+    for (ssize_t n, len = 0; (n = read(master, text + len, sizeof text - 1 - (size_t)len)) > 0;)
+        len += n;
+    close(master);
+    close(saved);
+    char *end = strstr(text, "\r\033[Kseek index  1,500 / 1,500 (100 %)\r\033[K"), *rate = strstr(text, "/s");
+    if (!end || !rate || rate < strstr(text, "verify  128 / 1,500 (8 %)  "))
+        fail_msg("drawn was: %s", text);
 }
 
 /* What was asked for beside the dataset is part of what was asked for. */
@@ -202,7 +250,7 @@ static void test_report_that_fails(void **state)
 {
     (void)state;
     SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "10", "--quiet");
-    SHOWS(3, "no/report.json", "ingest", "drawn", "ds", "--quiet", "--report", "no/report.json");
+    SHOWS(2, "no/report.json: its folder is not there", "ingest", "drawn", "ds", "-q", "--report", "no/report.json");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -211,7 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_classes_and_paths), TEST(test_words), TEST(test_manifest),
-        TEST(test_full_output),       TEST(test_report_that_fails),
+        TEST(test_full_output),       TEST(test_closed_pipe),
+        TEST(test_report_that_fails), TEST(test_progress),
     };
     return cmocka_run_group_tests_name("printed", tests, NULL, NULL);
 }

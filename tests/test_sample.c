@@ -86,7 +86,7 @@ static void wrong_use_is_refused(void **state)
     REFUSED("folder", "--layout", "coco");
     REFUSED("--layout is missing", "x");
     REFUSED("did you mean coco", "x", "--layout", "cocoo");
-    REFUSED("there are imagenette", "x", "--layout", "zzzzzzzzzzzzzzzz");
+    REFUSED("There are imagenette", "x", "--layout", "zzzzzzzzzzzzzzzz");
     REFUSED("--images", "x", "--layout", "coco", "--images", "9");
     REFUSED("--images", "x", "--layout", "coco", "--images", "100001");
     REFUSED("--images", "x", "--layout", "coco", "--images", "many");

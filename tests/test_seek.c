@@ -62,7 +62,7 @@ static void test_made_and_dropped(void **state)
     make_pictures(dir, SAMPLES, PER_SHARD, NULL);
     uint64_t before = support_tree_hash(dir);
     expect_words(0, "3 seek indexes made, 0 kept", "seek", NULL, dir);
-    expect_words(0, "; 3 seek indexes", "verify", "--decode", dir);
+    expect_words(0, ", with 3 seek indexes\n", "verify", "--decode", dir);
     expect_words(0, "an entry every 16 MCUs", "inspect", NULL, dir);
     expect_words(0, "\"shards\": 3", "inspect", "--json", dir);
     expect_words(0, "0 seek indexes made, 3 kept", "seek", NULL, dir);

@@ -114,7 +114,7 @@ static void test_refusals(void **state)
         {2, "--size", "16777216", "expected a number from 261"},
         {2, "--size", "many", "expected a number"},
         {2, "--output", dir, "is a directory"},
-        {3, "--output", nowhere, "No such file"},
+        {2, "--output", nowhere, "no/t.json: its folder is not there"},
         {1, "--text-column", "story", "no sample of train has text in column \"story\"; the first has it in title, cap"
                                       "tions"},
         {2, "--split", "val", "name a --text-column; the first sample has text in title"},

@@ -1,0 +1,275 @@
+/* test_commands.c - what a stranger reads who misspells, asks for help, or has lost a file.
+ * Invariant tested: wrong use and damage are told in one sentence with the names that were given, the way out, and the
+ * exit status that the README promises. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "support.h"
+
+#define WRONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    SAYS(dir, 0, "", "", "sample", "drawn", "--layout", "imagenette", "--images", "12", "--size", "32", "-q");
+    SAYS(dir, 0, "", "", "ingest", "drawn", "ds", "--quiet");
+    *state = dir;
+    return 0;
+}
+
+static support_result run(const char *dir, const char *const *args)
+{
+    const char *argv[8] = {support_millrace_path()};
+    for (size_t n = 1; *args; n++)
+        argv[n] = *args++;
+    return support_run(argv, &(support_limits){.directory = dir});
+}
+
+#define RUN(dir, ...) run(dir, (const char *const[]){__VA_ARGS__, NULL})
+
+static void assert_holds(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("no \"%s\" in:\n%s", words, text);
+}
+
+static void remove_file(const char *dir, const char *name)
+{
+    char *path = support_path("%s/%s", dir, name);
+    assert_int_equal(unlink(path), 0);
+    free(path);
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------- */
+
+#define TRY(command) "Try 'millrace " command " --help'.\n"
+
+static void test_options(void **state)
+{
+    const char *dir = *state;
+    SAYS(dir, 2, "", "millrace show: unknown option -1\n" TRY("show"), "show", "ds", "train", "-1");
+    SAYS(dir, 2, "", "millrace show: '-1' is no sample number; they count from 0\n" TRY("show"), "show", "ds", "train",
+         "--", "-1");
+    SAYS(dir, 2, "", "millrace verify: unknown option -qx\n" TRY("verify"), "verify", "-qx", "ds");
+    SAYS(dir, 2, "", "millrace verify: unknown option --junti; did you mean --junit?\n" TRY("verify"), "verify",
+         "ds", "--junti=x");
+    SAYS(dir, 2, "", "millrace verify: --junit needs a value: --junit FILE\n" TRY("verify"), "verify", "ds", "--junit");
+    SAYS(dir, 2, "", "millrace verify: -j needs a value: -j N\n" TRY("verify"), "verify", "ds", "-qj");
+    SAYS(dir, 2, "", "millrace verify: --json takes no value\n" TRY("verify"), "verify", "ds", "--json=yes");
+    SAYS(dir, 2, "", "millrace verify: --j could be --json or --junit\n" TRY("verify"), "verify", "ds", "--j");
+    SAYS(dir, 2, "", "millrace: there is no command 'verfiy'; did you mean 'millrace verify'?\n"
+                     "Try 'millrace --help'.\n", "help", "verfiy");
+    /* A value may look like an option, and a beginning that only one option has is enough. */
+    SAYS(dir, 2, "", "millrace verify: --jobs --json: expected a number from 1 to 1024\n" TRY("verify"), "verify", "ds",
+         "--jobs", "--json");
+    SAYS(dir, 0, "", "", "verify", "ds", "-qj2", "--no-sha");
+    SAYS(dir, 2, "", "millrace verify: one dataset at a time; '--help' is one too many\n" TRY("verify"), "verify", "ds",
+         "--", "--help");
+}
+
+static bool is_wrapped(const char *text)
+{
+    for (; *text; text += strcspn(text, "\n") + 1)
+        if (*text != ' ' && strcspn(text, "\n") > 79)
+            return false;
+    return true;
+}
+
+static void test_help(void **state)
+{
+    const char *dir = *state;
+    static const char *const commands[] = {"ingest", "verify", "inspect", "show", "export", "reindex", "seek", "plan",
+                                           "replay", "bench", "train", "eval", "predict", "tokenizer", "sample"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        support_result r = RUN(dir, commands[i], "--help");
+        support_assert_status(&r, 0);
+        char *usage = support_path("Usage: millrace %s [OPTION...] ", commands[i]);
+        assert_int_equal(strncmp(r.out, usage, strlen(usage)), 0);
+        free(usage);
+        if (strstr(r.out, " \n") || !is_wrapped(r.out))
+            fail_msg("a blank at a line's end, or a long line: %s", r.out);
+        SAYS(dir, 0, r.out, "", "help", commands[i]);
+        SAYS(dir, 0, r.out, "", commands[i], "-?", "further");
+        support_result_free(&r);
+    }
+    /* Examples can be pasted, however long they are. */
+    support_result r = RUN(dir, "help", "train");
+    assert_holds(r.out, "\n  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt "
+                        "--batch 8 --output run\n");
+    support_result_free(&r);
+    SAYS(dir, 0, "Usage: millrace seek [-q?] [-j N] [--drop] [--every=N] [--force] [--json]\n"
+                 "            [--threads=N] [--jobs=N] [--quiet] [--help] [--usage] DST\n", "", "seek", "--usage");
+}
+
+/* ---- what is told of work done ---------------------------------------------------------------------------------- */
+
+static void test_sums_of_splits(void **state)
+{
+    const char *dir = *state;
+    support_result ingest = RUN(dir, "ingest", "drawn", "again", "--json");
+    support_result inspect = RUN(dir, "inspect", "ds", "--json");
+    support_assert_status(&ingest, 0);
+    support_assert_status(&inspect, 0);
+    json_t *made = json_loads(ingest.out, 0, NULL), *found = json_loads(inspect.out, 0, NULL), *sums;
+    const char *split, *word;
+    assert_int_equal(json_object_size(json_object_get(made, "splits")), 2);
+    json_object_foreach(json_object_get(made, "splits"), split, sums) {
+        const json_t *same = json_object_get(json_object_get(found, "splits"), split);
+        json_t *number;
+        assert_int_equal(json_object_size(sums), 4);
+        json_object_foreach(sums, word, number)
+            assert_true(json_equal(number, json_object_get(same, word)) && json_integer_value(number) > 0);
+    }
+    json_decref(made);
+    json_decref(found);
+    support_result_free(&ingest);
+    support_result_free(&inspect);
+}
+
+/* Lines that belong together stand together, and all stand in from the first. */
+static void test_bench(void **state)
+{
+    support_result r = RUN(*state, "bench", "ds", "--seconds", "0.1", "--threads", "1");
+    support_assert_status(&r, 0);
+    const char *ratios = strstr(r.out, " times its rate\n"), *both = strstr(r.out, " and the same resize\n");
+    assert_non_null(ratios);
+    assert_ptr_equal(strchr(strchr(ratios, '\n') + 1, '\n'), both ? strchr(both, '\n') : NULL);
+    assert_holds(r.out, " ms when all is warm\n  The bottleneck is ");
+    for (const char *at = strchr(r.out, '\n') + 1; *at; at = strchr(at, '\n') + 1)
+        assert_int_equal(strncmp(at, "  ", 2), 0);
+    support_result_free(&r);
+}
+
+static void test_layouts_to_draw(void **state)
+{
+    SAYS(*state, 2, "", "millrace sample: --layout hub: there is no such layout to draw. There are imagenette, "
+                        "roboflow, coco and newyorker\n" TRY("sample"), "sample", "new", "--layout", "hub");
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------- */
+
+static void test_places_that_are_not_there(void **state)
+{
+    const char *dir = *state;
+    support_result r = RUN(dir, "verify", "ds", "--junit", "nope/x.xml");
+    support_assert_status(&r, 2);
+    assert_int_equal(strncmp(r.out, "ds: whole\n", 10), 0);
+    assert_string_equal(r.err, "millrace: nope/x.xml: its folder is not there\n");
+    support_result_free(&r);
+    static const char gone[] = "millrace: nope/x: its folder is not there\n";
+    SAYS(dir, 2, "", gone, "show", "ds", "train", "0", "--image", "nope/x");
+    SAYS(dir, 2, "", gone, "show", "ds", "train", "0", "--image", "nope/x", "--force");
+    SAYS(dir, 2, "", gone, "export", "ds", "nope/x");
+    SAYS(dir, 2, "", gone, "export", "ds", "nope/x", "--to", "tar");
+    SAYS(dir, 2, NULL, gone, "ingest", "drawn", "other", "--report", "nope/x");
+}
+
+static void test_places_inside_the_dataset(void **state)
+{
+    const char *dir = *state;
+    uint64_t before;
+    char *ds = support_path("%s/ds", dir), *tar = support_path("%s/val.tar", dir);
+    before = support_tree_hash(ds);
+    static const char *const places[] = {"ds/out", "ds/a/b", "./ds/../ds/out.tar"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *said = support_path("millrace: %s: lies in the dataset ds, where nothing else belongs; export to another "
+                                  "place\n", places[i]);
+        SAYS(dir, 2, "", said, "export", "ds", places[i]);
+        SAYS(dir, 2, "", said, "export", "ds", places[i], "--force");
+        free(said);
+    }
+    SAYS(dir, 2, "", "millrace: .: holds the dataset itself; export to another place\n", "export", "ds", ".", "-q",
+         "--force");
+    assert_true(support_tree_hash(ds) == before);
+
+    /* A name that ends in .tar is a wish. */
+    SAYS(dir, 0, "", "", "export", "ds", "val.tar", "--split", "val", "--quiet");
+    SAYS(dir, 0, "", "", "export", "ds", "folder.tar", "--to", "folder", "--quiet");
+    assert_true(support_size(tar) > 1024);
+    char *folder = support_path("%s/folder.tar/train", dir);
+    assert_true(support_exists(folder));
+    free(folder);
+    free(tar);
+    free(ds);
+}
+
+/* ---- damage ----------------------------------------------------------------------------------------------------- */
+
+static void test_lost_files(void **state)
+{
+    const char *dir = *state;
+    static const char lost[] = "millrace: ds: train-00000.idx: is missing; `millrace reindex` makes it anew\n";
+    remove_file(dir, "ds/train-00000.idx");
+    SAYS(dir, 1, "", lost, "inspect", "ds");
+    SAYS(dir, 1, "", lost, "inspect", "--json", "ds");
+    SAYS(dir, 1, "", lost, "inspect", "--classes", "ds");
+    SAYS(dir, 1, "", lost, "show", "ds", "val", "0");
+    SAYS(dir, 1, NULL, lost, "seek", "ds");
+    SAYS(dir, 0, "", "", "reindex", "ds", "--quiet");
+    SAYS(dir, 0, NULL, "", "inspect", "ds");
+
+    char *index = support_path("%s/ds/val-00000.idx", dir), *said;
+    said = support_path("millrace: ds: val-00000.idx: 0 bytes instead of %llu; `millrace reindex` makes it anew\n",
+                        (unsigned long long)support_size(index));
+    support_write(index, "", 0);
+    SAYS(dir, 1, "", said, "inspect", "ds");
+    SAYS(dir, 1, NULL, said, "seek", "--force", "ds");
+    free(said);
+    free(index);
+    SAYS(dir, 0, "", "", "reindex", "ds", "--quiet");
+
+    remove_file(dir, "ds/train-00000.mdb");
+    said = support_path("millrace: ds: train-00000.mdb: is missing; `millrace verify` shows what is whole\n");
+    SAYS(dir, 1, "", said, "inspect", "ds");
+    SAYS(dir, 1, NULL, said, "seek", "--force", "ds");
+    free(said);
+}
+
+static void test_another_dataset(void **state)
+{
+    const char *dir = *state;
+    support_result r = RUN(dir, "verify", "ds", "--expect", WRONG, "--junit", "x.xml");
+    support_assert_status(&r, 1);
+    assert_string_equal(r.err, "");
+    assert_holds(r.out, ", expected was " WRONG "\nds: whole, but not the dataset expected\n  12 samples in 2 shards ");
+    assert_holds(r.out, "  checked digests, indexes and every record in ");
+    assert_holds(r.out, "/s, with 2 seek indexes\n  digest ");
+    support_result_free(&r);
+    char *xml = support_path("%s/x.xml", dir), *text = (char *)support_read(xml, NULL);
+    assert_holds(text, "tests=\"3\" failures=\"1\"");
+    assert_holds(text, "name=\"dataset\" time=\"0.000\">\n"
+                       "    <failure type=\"expect\" message=\"another dataset than expected: ");
+    free(text);
+    free(xml);
+    r = RUN(dir, "verify", "ds", "--expect", WRONG, "--json", "--quick");
+    support_assert_status(&r, 1);
+    assert_holds(r.out, "\"ok\": false,\n \"whole\": true,\n");
+    support_result_free(&r);
+    r = RUN(dir, "verify", "ds", "--expect", WRONG, "--quick");
+    assert_holds(r.out, "\nds: whole as far as was looked, but not the dataset expected\n");
+    support_result_free(&r);
+
+    remove_file(dir, "ds/val-00000.idx");
+    r = RUN(dir, "verify", "ds", "--expect", WRONG);
+    support_assert_status(&r, 1);
+    assert_holds(r.out, "\nds: damaged, 1 of 2 shards, ");
+    support_result_free(&r);
+    r = RUN(dir, "verify", "ds", "--expect", WRONG, "--json");
+    assert_holds(r.out, "\"ok\": false,\n \"whole\": false,\n");
+    support_result_free(&r);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, support_tmpdir_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_options),    TEST(test_help),           TEST(test_places_that_are_not_there),
+        TEST(test_places_inside_the_dataset), TEST(test_lost_files), TEST(test_another_dataset), TEST(test_bench),
+        TEST(test_sums_of_splits), TEST(test_layouts_to_draw),
+    };
+    return cmocka_run_group_tests_name("commands", tests, NULL, NULL);
+}
