@@ -156,12 +156,12 @@ static void test_checkpoints(void **state)
         support_archive(weights, "zip", &entry, 1);
         const char *eval[] = {support_millrace_path(), "eval", ds, run, NULL},
                    *predict[] = {eval[0], "predict", ds, run, NULL};
-        const char *train[] = {eval[0], "train",        ds,      "--model",  "vit", "--image-size", "24", "--patch",
+        const char *begin[] = {eval[0], "train",        ds,      "--model",  "vit", "--image-size", "24", "--patch",
                                "8",     "--hidden",     "16",    "--layers", "1",   "--heads",      "2",  "--mlp",
                                "32",    "--pretrained", weights, NULL};
         support_expect_refusal(support_run(eval, NULL), "");
         support_expect_refusal(support_run(predict, NULL), "");
-        support_expect_refusal(support_run(train, NULL), "weights.npz");
+        support_expect_refusal(support_run(begin, NULL), "weights.npz");
     }
     char *escape = support_path("%s/escape.npy", dir);
     assert_false(support_exists(escape));
