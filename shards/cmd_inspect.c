@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "class_counts.h"
 #include "cli.h"
 #include "cmd_seek.h"
 #include "commands.h"
@@ -23,14 +24,6 @@ typedef struct request {
     const char *dir;
     bool json, classes;
 } request;
-
-/* counts[split * width + class]; behind the classes: samples with no label, a list, or one beyond the classes. */
-enum { NO_LABEL, SEVERAL_LABELS, NO_SUCH_CLASS, BEHIND_CLASSES };
-
-typedef struct census {
-    uint64_t *counts;
-    size_t width;
-} census;
 
 static const struct argp_option options[] = {
     {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
@@ -59,44 +52,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     default: return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
-}
-
-/* ---- counting labels ------------------------------------------------------------------------------------------ */
-
-static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
-{
-    mr_row *rows;
-    mr_status status = mr_index_read(dirfd, shard, &rows, err);
-    if (status != MR_OK)
-        return status;
-    for (uint64_t i = 0; i < shard->samples; i++) {
-        int32_t label = rows[i].label;
-        if (rows[i].flags & MR_FLAG_MULTI_LABEL)
-            counts[classes + SEVERAL_LABELS]++;
-        else if (label < 0)
-            counts[classes + NO_LABEL]++;
-        else
-            counts[(size_t)label < classes ? (size_t)label : classes + NO_SUCH_CLASS]++;
-    }
-    free(rows);
-    return MR_OK;
-}
-
-static mr_status count_all(const char *dir, const mr_manifest *m, census *c, mr_error *err)
-{
-    c->width = m->class_count + BEHIND_CLASSES;
-    c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
-    if (!c->counts)
-        return mr_fail_memory(err, "counting classes");
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dirfd < 0)
-        return mr_fail(err, MR_SYSTEM, "%s: cannot open", dir);
-    mr_status status = MR_OK;
-    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
-        for (size_t k = 0; status == MR_OK && k < m->splits[i].shard_count; k++)
-            status = count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err);
-    close(dirfd);
-    return status;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
@@ -137,7 +92,7 @@ static void add_classes(const mr_manifest *m, json_t *doc)
     json_decref(ids);
 }
 
-static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
+static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *doc)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < m->split_count; i++) {
@@ -147,14 +102,14 @@ static void add_counts(const mr_manifest *m, const census *c, json_t *doc)
             json_array_append_new(list, json_integer((json_int_t)counts[k]));
         json_object_set_new(all, m->splits[i].name,
                             json_pack("{s:o,s:I,s:I,s:I}", "classes", list,
-                                      "no_label", (json_int_t)counts[m->class_count + NO_LABEL],
-                                      "several_labels", (json_int_t)counts[m->class_count + SEVERAL_LABELS],
-                                      "no_such_class", (json_int_t)counts[m->class_count + NO_SUCH_CLASS]));
+                                      "no_label", (json_int_t)counts[m->class_count + MR_NO_LABEL],
+                                      "several_labels", (json_int_t)counts[m->class_count + MR_SEVERAL_LABELS],
+                                      "no_such_class", (json_int_t)counts[m->class_count + MR_NO_SUCH_CLASS]));
     }
     json_object_set_new(doc, "class_counts", all);
 }
 
-static mr_status print_json(const mr_manifest *m, const char *digest, const census *c, const cmd_seek_found *found,
+static mr_status print_json(const mr_manifest *m, const char *digest, const mr_class_counts *c, const cmd_seek_found *found,
                             mr_error *err)
 {
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
@@ -213,7 +168,7 @@ static void print_classes(const mr_manifest *m)
     printf("\n");
 }
 
-static bool any(const mr_manifest *m, const census *c, size_t column)
+static bool any(const mr_manifest *m, const mr_class_counts *c, size_t column)
 {
     for (size_t i = 0; i < m->split_count; i++)
         if (c->counts[i * c->width + column])
@@ -222,12 +177,12 @@ static bool any(const mr_manifest *m, const census *c, size_t column)
 }
 
 /* Where a sample has boxes or a list of labels, counting single labels would show nothing but zeros. */
-static bool has_labels(const mr_manifest *m, const census *c)
+static bool has_labels(const mr_manifest *m, const mr_class_counts *c)
 {
     for (size_t k = 0; k < m->class_count; k++)
         if (any(m, c, k))
             return true;
-    return any(m, c, m->class_count + NO_SUCH_CLASS);
+    return any(m, c, m->class_count + MR_NO_SUCH_CLASS);
 }
 
 static void print_all_classes(const mr_manifest *m)
@@ -251,11 +206,11 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
-static const char *const behind_classes[BEHIND_CLASSES] = {
-    [NO_LABEL] = "(no label)", [SEVERAL_LABELS] = "(several labels)", [NO_SUCH_CLASS] = "(beyond the classes)"};
+static const char *const behind_classes[MR_BEHIND_CLASSES] = {
+    [MR_NO_LABEL] = "(no label)", [MR_SEVERAL_LABELS] = "(several labels)", [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
 /* A column a split shows what is missing where. */
-static void print_census(const mr_manifest *m, const census *c)
+static void print_census(const mr_manifest *m, const mr_class_counts *c)
 {
     size_t width = 7;
     for (size_t i = 0; i < m->class_count; i++)
@@ -311,7 +266,7 @@ static void print_seeks(const cmd_seek_found *found)
     mr_buf_free(&words);
 }
 
-static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const census *c,
+static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const mr_class_counts *c,
                              const cmd_seek_found *found, mr_error *err)
 {
     bool variant = m->variant && *m->variant;
@@ -347,7 +302,7 @@ int cmd_inspect(int argc, char **argv)
     request q = {0};
     mr_dataset *ds = NULL;
     const mr_manifest *m = NULL;
-    census c = {0};
+    mr_class_counts c = {0};
     cmd_seek_found found = {0};
     char hex[65];
     mr_error err = {0};
@@ -356,7 +311,7 @@ int cmd_inspect(int argc, char **argv)
     if (status == MR_OK)
         m = mr_dataset_manifest(ds);
     if (status == MR_OK && q.classes)
-        status = count_all(q.dir, m, &c, &err);
+        status = mr_class_counts_read(q.dir, m, &c, &err);
     if (status == MR_OK)
         status = cmd_seek_find(q.dir, m, &found, &err);
     if (status == MR_OK) {

@@ -198,7 +198,8 @@ def train(f, shape):
     killed = ["train", "data", *options, "--output", "killed", "--log", "killed.jsonl"]
     f.run_killed(*killed, *how(), ranks=world, seconds=took)
     # Once there is a checkpoint, it has the options too.
-    again = lambda: chance.choice([killed, killed[:2] + killed[-4:-2] + ["--quiet"]]) if begun(f.at("killed")) else killed
+    alone = killed[:2] + ["--output", "killed", "--quiet"]
+    again = lambda: chance.choice([killed, alone]) if begun(f.at("killed")) else killed
     for _ in range(chance.randint(0, 2)):
         f.run_killed(*again(), *how(), "--resume", ranks=world, seconds=took)
     f.run(*again(), *how(), "--resume", ranks=world)

@@ -1,0 +1,44 @@
+/* class_counts.c - see class_counts.h. */
+#include "class_counts.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "index.h"
+
+static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
+{
+    mr_row *rows;
+    mr_status status = mr_index_read(dirfd, shard, &rows, err);
+    if (status != MR_OK)
+        return status;
+    for (uint64_t i = 0; i < shard->samples; i++) {
+        int32_t label = rows[i].label;
+        if (rows[i].flags & MR_FLAG_MULTI_LABEL)
+            counts[classes + MR_SEVERAL_LABELS]++;
+        else if (label < 0)
+            counts[classes + MR_NO_LABEL]++;
+        else
+            counts[(size_t)label < classes ? (size_t)label : classes + MR_NO_SUCH_CLASS]++;
+    }
+    free(rows);
+    return MR_OK;
+}
+
+mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err)
+{
+    c->width = m->class_count + MR_BEHIND_CLASSES;
+    c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
+    if (!c->counts)
+        return mr_fail_memory(err, "counting classes");
+    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return mr_fail(err, MR_SYSTEM, "%s: cannot open", dir);
+    mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
+        for (size_t k = 0; status == MR_OK && k < m->splits[i].shard_count; k++)
+            status = count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err);
+    close(dirfd);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* class_counts.h - how many samples of each split have each label, by the indexes alone.
+ * Invariant: the counts of a split add up to its samples. */
+#ifndef MR_CLASS_COUNTS_H
+#define MR_CLASS_COUNTS_H
+
+#include "manifest.h"
+
+/* Behind the classes: samples with no label, a list of them, or one beyond the classes. */
+enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
+
+typedef struct mr_class_counts {
+    uint64_t *counts;               /* [split * width + class]; to be freed, after a failure too */
+    size_t width;
+} mr_class_counts;
+
+/* MR_BAD_DATA: an index is damaged or missing. */
+mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err);
+
+#endif
