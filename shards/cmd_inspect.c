@@ -1,11 +1,9 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
  * the indexes is read only for --classes, and no image byte is ever touched. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "class_counts.h"
 #include "cli.h"

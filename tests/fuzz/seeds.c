@@ -76,7 +76,7 @@ static void seed_shards(const char *tmp)
 static void seed_words(const char *target, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "text-%zu", i);
         seed(target, name, words[i], strlen(words[i]));
     }
