@@ -168,7 +168,8 @@ static void test_manifest(void **state)
     free(path);
 }
 
-#define TINY " --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 --batch 4 --steps 1"
+#define TRAIN "train ds --output run --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 " \
+              "--steps 1"
 
 /* Every command with its standard output there: exit code 3, and `words` on standard error; "": nothing there. */
 static void each_command_into(const char *output, const char *words)
@@ -181,7 +182,7 @@ static void each_command_into(const char *output, const char *words)
         "show ds train 0 --image -", "export ds out", "export ds out2 --json", "export ds --to tar -", "reindex ds",
         "reindex ds --json", "seek ds", "seek ds --json", "plan ds --global-batch 4", "plan ds --global-batch 4 --json",
         "replay ds --global-batch 4", "replay ds --global-batch 4 --json", "bench ds --seconds 0.1 --threads 1",
-        "train ds --output run" TINY, "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
+        TRAIN, "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
     };
     SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "16", "--quiet");
     for (size_t i = 0; i < MR_COUNT(commands); i++) {
