@@ -147,7 +147,7 @@ def checkpoints(path):
             with open(os.path.join(path, name)) as file:
                 state = json.load(file)
             del state["seal"]
-            for option in ("threads", "exchange", "log"):           # as each run had its own
+            for option in ("threads", "exchange"):           # as each run had its own
                 del state["facts"]["options"][option]
             found[name] = state
     return found
@@ -198,7 +198,7 @@ def train(f, shape):
     killed = ["train", "data", *options, "--output", "killed", "--log", "killed.jsonl"]
     f.run_killed(*killed, *how(), ranks=world, seconds=took)
     # Once there is a checkpoint, it has the options too.
-    alone = killed[:2] + ["--output", "killed", "--quiet"]
+    alone = killed[:2] + ["--output", "killed", "--log", "killed.jsonl", "--quiet"]
     again = lambda: chance.choice([killed, alone]) if begun(f.at("killed")) else killed
     for _ in range(chance.randint(0, 2)):
         f.run_killed(*again(), *how(), "--resume", ranks=world, seconds=took)

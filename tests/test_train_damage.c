@@ -92,7 +92,8 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
     size_t len, len_later;
     uint8_t *before = support_read(weights, &len);
 
-    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--resume", "--max-bad", "1", (char *)NULL);
+    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--log", log, "--resume", "--max-bad",
+                      "1", (char *)NULL);
     expect(r.out, "Validation Results / Global Steps: 10");
     expect(r.out, "Damaged samples passed over: 0 in training, 1 in the last evaluation");
     expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
@@ -103,7 +104,7 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
     assert_int_equal(number(results, "eval_step"), 10);
 
     /* It was entered: nobody judges it again, and it is the best. */
-    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--resume", (char *)NULL);
+    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--log", log, "--resume", (char *)NULL);
     assert_null(strstr(r.out, "Validation Results"));
     expect(r.out, "(step 10)");
     support_result_free(&r);

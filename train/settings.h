@@ -15,7 +15,8 @@ typedef enum mr_setting_kind {
 } mr_setting_kind;
 
 typedef enum mr_setting_life {
-    MR_ONCE,                        /* of one call of the program */
+    MR_ONCE,                        /* of one call of the program; so is every file that is written: a checkpoint may be
+                                     * a stranger's, and names no place to write to */
     MR_KEPT,                        /* a resumed run takes it from the checkpoint unless it is given */
     MR_FIXED,                       /* the same, and nothing else may be given */
 } mr_setting_life;
@@ -111,7 +112,8 @@ typedef enum mr_setting_life {
       "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
     X(5, MR_SET_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                          \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
-    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", MR_KEPT, "one JSON line an update")                        \
+    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", MR_ONCE,                                                    \
+      "one JSON line an update; a resumed run wants it again")                                                         \
     X(5, MR_SET_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                \
       "first updates that do not count for samples per second")                                                        \
     X(5, MR_SET_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                           \
