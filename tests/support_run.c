@@ -192,6 +192,16 @@ static support_result run_args(const char *arg, va_list rest)
     return support_run(argv, NULL);
 }
 
+support_result support_millrace_under(const char *const *args, const support_limits *limits)
+{
+    const char *argv[49] = {support_millrace_path()};
+    for (size_t n = 1; args[n - 1]; n++) {
+        assert_true(n < 48);
+        argv[n] = args[n - 1];
+    }
+    return support_run(argv, limits);
+}
+
 support_result support_millrace(const char *arg, ...)
 {
     va_list rest;

@@ -33,15 +33,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static support_result millrace(const char *const *args)
-{
-    const char *argv[24] = {support_millrace_path()};
-    for (size_t n = 1; *args && n < 23; n++)
-        argv[n] = *args++;
-    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
-}
-
-#define RUN(...) millrace((const char *const[]){__VA_ARGS__, NULL})
+#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
+                                       &(support_limits){.directory = dir, .seconds = 60})
 
 /* The picture with `hole` bytes that are not there behind it, or before it. */
 static void add_sparse(struct archive *a, const char *path, uint64_t hole, bool before)

@@ -30,15 +30,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static support_result millrace(const char *const *args)
-{
-    const char *argv[24] = {support_millrace_path()};
-    for (size_t n = 1; *args && n < 23; n++)
-        argv[n] = *args++;
-    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
-}
-
-#define RUN(...) millrace((const char *const[]){__VA_ARGS__, NULL})
+#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
+                                       &(support_limits){.directory = dir, .seconds = 60})
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
@@ -238,7 +231,7 @@ static void test_scan_limits(void **state)
 static uint64_t peak(const char *const *args)
 {
     malloc_trim(0);
-    support_result r = millrace(args);
+    support_result r = support_millrace_under(args, &(support_limits){.directory = dir, .seconds = 60});
     support_assert_cheap(&r);
     support_assert_status(&r, 0);
     uint64_t bytes = r.peak_memory;

@@ -36,10 +36,7 @@ static int tear_down(void **state)
 
 static support_result run(const char *const *args)
 {
-    const char *argv[48] = {support_millrace_path()};
-    for (size_t n = 1; *args && n < 47; n++)
-        argv[n] = *args++;
-    return support_run(argv, &(support_limits){.seconds = 12, .directory = root});
+    return support_millrace_under(args, &(support_limits){.seconds = 12, .directory = root});
 }
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})

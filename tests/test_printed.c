@@ -31,14 +31,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static support_result run(const char *const *args)
-{
-    const char *argv[32] = {support_millrace_path()};
-    for (size_t n = 1; *args && n < 31; n++)
-        argv[n] = *args++;
-    return support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
-}
-
 static void assert_harmless(const char *text, size_t len, const char *command)
 {
     for (size_t i = 0; i < len;) {
@@ -52,7 +44,7 @@ static void assert_harmless(const char *text, size_t len, const char *command)
 /* Runs it, with this exit status and these words (NULL: any) in what it says. */
 static void shows(int status, const char *words, const char *const *args)
 {
-    support_result r = run(args);
+    support_result r = support_millrace_under(args, &(support_limits){.directory = dir, .seconds = 60});
     support_assert_status(&r, status);
     assert_harmless(r.out, r.out_len, args[0]);
     assert_harmless(r.err, r.err_len, args[0]);
