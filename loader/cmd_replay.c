@@ -30,12 +30,12 @@ static const struct argp_option options[] = {
     MR_PLAN_OPTIONS,
     MR_TRANSFORM_OPTIONS(4),
     {.doc = "What is printed:", .group = 5},
-    {"list", OPT_LIST, NULL, 0, "Name each sample: number, source path, crop box, mirrored or not; in whose place", 5},
-    {"on-bad", OPT_ON_BAD, "HOW", 0, "A damaged sample: fail (default), replace (by the next good one of the order) or "
+    {"list", OPT_LIST, NULL, 0, "name each sample: number, source path, crop box, mirrored or not; in whose place", 5},
+    {"on-bad", OPT_ON_BAD, "HOW", 0, "a damaged sample: fail (default), replace (by the next good one of the order) or "
      "mask (zeros, weight 0)", 5},
-    {"max-bad", OPT_MAX_BAD, "N", 0, "Fail after N damaged samples a rank all the same", 5},
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "A larger picture is a damaged sample (default 178956970)", 5},
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 5},
+    {"max-bad", OPT_MAX_BAD, "N", 0, "fail after N damaged samples a rank all the same", 5},
+    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "a larger picture is a damaged sample (default 178956970)", 5},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 5},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 5},
     {0},
 };

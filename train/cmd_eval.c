@@ -19,7 +19,7 @@ typedef struct request {
 
 static const struct argp_option options[] = {
     MR_TRAINED_OPTIONS,
-    {"json", OPT_JSON, NULL, 0, "Print one JSON object", 2},
+    {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
     {0},
 };

@@ -29,13 +29,13 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"text-column", OPT_COLUMN, "NAME", 0, "The member of a sample's meta that holds its text (default: "
+    {"text-column", OPT_COLUMN, "NAME", 0, "the member of a sample's meta that holds its text (default: "
                                            "image_description, else captions)", 1},
-    {"split", OPT_SPLIT, "SPLIT", 0, "Learn from this split (default train)", 1},
-    {"size", OPT_SIZE, "N", 0, "Tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
-    {"output", 'o', "FILE", 0, "Write it there (default tokenizer.json)", 1},
-    {"force", OPT_FORCE, NULL, 0, "Replace an existing FILE", 1},
-    {"quiet", 'q', NULL, 0, "No progress, no summary", 2},
+    {"split", OPT_SPLIT, "SPLIT", 0, "learn from this split (default train)", 1},
+    {"size", OPT_SIZE, "N", 0, "tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
+    {"output", 'o', "FILE", 0, "write it there (default tokenizer.json)", 1},
+    {"force", OPT_FORCE, NULL, 0, "replace an existing FILE", 1},
+    {"quiet", 'q', NULL, 0, "no progress, no summary", 2},
     {0},
 };
 

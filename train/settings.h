@@ -64,7 +64,7 @@ typedef enum mr_setting_life {
     X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT,                                                \
       "damaged samples a rank may meet and pass over before the run ends")                                             \
     X(2, MR_SET_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", MR_FIXED,                                 \
-      "a larger picture is a damaged sample (0: the default)")                                                         \
+      "a larger picture is a damaged sample")                                                                          \
     X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", MR_KEPT,                              \
       "what takes the place of such a sample: the next good one, or nothing")                                          \
     X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples a rank and micro-step")                  \
@@ -84,7 +84,7 @@ typedef enum mr_setting_life {
     X(3, MR_SET_REAL, double, adam_eps, "adam-eps", "E", "1e-8", MR_FIXED, "of adamw")                                 \
     X(3, MR_SET_REAL, double, weight_decay, "weight-decay", "D", "0", MR_FIXED, "pull of all parameters towards zero") \
     X(3, MR_SET_REAL, double, clip, "clip", "NORM", "1", MR_FIXED,                                                     \
-      "largest norm of all gradients together (0: no limit)")                                                          \
+      "largest norm of all gradients together, 0 for no limit")                                                        \
     X(3, MR_SET_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED,                                                \
       "share of activations dropped, at three places")                                                                 \
     X(3, MR_SET_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                        \
