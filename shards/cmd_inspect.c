@@ -207,6 +207,16 @@ static void print_class(const char *name, int width)
 static const char *const behind_classes[MR_BEHIND_CLASSES] = {
     [MR_NO_LABEL] = "(no label)", [MR_SEVERAL_LABELS] = "(several labels)", [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
+static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t column)
+{
+    for (size_t i = 0; i < m->split_count; i++) {
+        uint64_t n = c->counts[i * c->width + column];
+        char count[32];
+        printf("  %s%10s%s", n ? "" : mr_sgr(stdout, MR_YELLOW), mr_text_count(n, count), mr_sgr(stdout, MR_PLAIN));
+    }
+    printf("\n");
+}
+
 /* A column a split shows what is missing where. */
 static void print_census(const mr_manifest *m, const mr_class_counts *c)
 {
@@ -218,21 +228,16 @@ static void print_census(const mr_manifest *m, const mr_class_counts *c)
     for (size_t i = 0; i < m->split_count; i++)
         printf("  %10s", m->splits[i].name);
     printf("%s\n", mr_sgr(stdout, MR_PLAIN));
-    for (size_t k = 0; k < c->width; k++) {
-        if (k < m->class_count) {
-            printf("  %6zu  ", k);
-            print_class(m->classes[k].name, (int)width);
-        } else if (any(m, c, k)) {
-            printf("  %6s  %-*s", "", (int)width, behind_classes[k - m->class_count]);
-        } else {
+    for (size_t k = 0; k < m->class_count; k++) {
+        printf("  %6zu  ", k);
+        print_class(m->classes[k].name, (int)width);
+        print_counts(m, c, k);
+    }
+    for (size_t i = 0; i < MR_BEHIND_CLASSES; i++) {
+        if (!any(m, c, m->class_count + i))
             continue;
-        }
-        for (size_t i = 0; i < m->split_count; i++) {
-            uint64_t n = c->counts[i * c->width + k];
-            char count[32];
-            printf("  %s%10s%s", n ? "" : mr_sgr(stdout, MR_YELLOW), mr_text_count(n, count), mr_sgr(stdout, MR_PLAIN));
-        }
-        printf("\n");
+        printf("  %6s  %-*s", "", (int)width, behind_classes[i]);
+        print_counts(m, c, m->class_count + i);
     }
 }
 
