@@ -259,6 +259,17 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     }
 }
 
+_Noreturn void mr_cli_no_such(struct argp_state *state, const char *option, const char *word, const char *what,
+                              const char *const *words)
+{
+    const char *near = mr_text_nearest(word, words);
+    mr_buf all = {0};
+    for (size_t i = 0; words[i]; i++)
+        mr_buf_printf(&all, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " and ", words[i]);
+    mr_cli_misuse(state, "%s %s: there is no such %s%s%s%s There are %s", option, word, what,
+                  near ? "; did you mean " : ".", near ? near : "", near ? "?" : "", mr_buf_text(&all));
+}
+
 void mr_cli_must(struct argp_state *state, mr_status status, const mr_error *err)
 {
     if (status != MR_OK)

@@ -15,6 +15,11 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
 _Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
 
+/* The same of a word that is none of `words` (NULL behind them): suggests the nearest, and lists them.  `what`: what the
+ * words are. */
+_Noreturn void mr_cli_no_such(struct argp_state *state, const char *option, const char *word, const char *what,
+                              const char *const *words);
+
 /* The same with the sentence in `err`, unless `status` is MR_OK. */
 void mr_cli_must(struct argp_state *state, mr_status status, const mr_error *err);
 

@@ -104,9 +104,7 @@ static void check_layout(const char *name, struct argp_state *state)
         if (strcmp(names[i], name) == 0)
             return;
     }
-    const char *near = mr_text_nearest(name, names);
-    mr_cli_misuse(state, "--layout %s: there is no such layout%s%s%s There are imagenette, roboflow, coco, newyorker "
-                  "and hub", name, near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
+    mr_cli_no_such(state, "--layout", name, "layout", names);
 }
 
 static void finish(args *a, struct argp_state *state)

@@ -52,10 +52,7 @@ static const mr_sketch_layout *find_layout(struct argp_state *state, const char 
             return mr_sketch_layouts[i];
         names[i] = mr_sketch_layouts[i]->name;
     }
-    const char *near = mr_text_nearest(name, names);
-    mr_cli_misuse(state, "--layout %s: there is no such layout to draw%s%s%s There are imagenette, roboflow, coco and "
-                  "newyorker", name, near ? "; did you mean " : ".", near ? near : "", near ? "?" : "");
-    return NULL;
+    mr_cli_no_such(state, "--layout", name, "layout to draw", names);
 }
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd_damage.h"
 #include "cmd_options.h"
 #include "cmd_transform.h"
 #include "commands.h"
@@ -159,18 +160,6 @@ static mr_status print(void *ctx, const mr_replay_batch *b, mr_error *err)
     return mr_term_flush(err);
 }
 
-static mr_status print_end(const request *q, const mr_dataset *ds, const mr_damage *damage, mr_error *err)
-{
-    mr_buf text = {0};
-    if (q->json)
-        printf("],\"damaged\":%zu}\n", damage->count);
-    mr_status status = mr_damage_text(damage, ds, q->plan.split, &text, err);
-    if (status == MR_OK && text.len)
-        mr_term_warn(mr_buf_text(&text));
-    mr_buf_free(&text);
-    return status;
-}
-
 static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
 {
     const mr_plan_request *p = &q->plan;
@@ -201,10 +190,12 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     bool speaks = mr_ranks_rank(ranks) == 0;
     if (q->json && speaks && status == MR_OK && q->printed == 0)
         begin_json(q);
-    if (speaks && status == MR_OK)
-        status = print_end(q, ds, &damage, err);
+    if (speaks && q->json && status == MR_OK)
+        printf("],\"damaged\":%zu}\n", damage.count);
     else if (speaks && q->json && q->printed)
         printf("]}\n");
+    if (speaks && status == MR_OK)
+        status = cmd_damage_warn(&damage, ds, p->split, err);
     mr_damage_release(&damage);
     return status;
 }

@@ -237,7 +237,7 @@ mr_status mr_export_folder(const char *dataset, const char *out, const mr_export
         status = mr_export_each(dataset, o, write_file, &f, result, err);
     if (status == MR_OK)
         status = publish(&temp, target, replace, err);
-    mr_status removed = mr_export_temp_close(&temp, true, status == MR_OK ? err : NULL);
+    mr_status removed = mr_export_temp_close(&temp, status == MR_OK ? err : NULL);
     mr_buf_free(&f.source);
     mr_buf_free(&f.path);
     mr_buf_free(&f.parent);

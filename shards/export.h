@@ -47,12 +47,12 @@ mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_exp
 typedef struct mr_export_temp {
     char *path;
     int fd;                         /* of the folder, or of the file, for writing */
-    bool made;
+    bool made;                      /* there is something of ours at `path` */
 } mr_export_temp;
 
 /* Removes what exports to `out` that were killed left there, and makes a new one.  To be closed if it failed, too. */
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err);
-/* `remove`: what is at its path now, with all that is in it. */
-mr_status mr_export_temp_close(mr_export_temp *t, bool remove, mr_error *err);
+/* Removes what is at its path now, with all that is in it, if it is still `made`. */
+mr_status mr_export_temp_close(mr_export_temp *t, mr_error *err);
 
 #endif

@@ -166,6 +166,6 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
         status = write_tar(dataset, temp.fd, out, o, result, err);
     if (status == MR_OK)
         status = publish(&temp, out, err);
-    mr_export_temp_close(&temp, true, NULL);
+    mr_export_temp_close(&temp, NULL);
     return status;
 }

@@ -92,10 +92,10 @@ mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, m
     return lock(t, err);
 }
 
-mr_status mr_export_temp_close(mr_export_temp *t, bool remove, mr_error *err)
+mr_status mr_export_temp_close(mr_export_temp *t, mr_error *err)
 {
     mr_status status = MR_OK;
-    if (t->made && remove)
+    if (t->made)
         status = mr_dir_remove(AT_FDCWD, t->path, err);
     if (t->fd >= 0)
         close(t->fd);

@@ -152,20 +152,28 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
                    (unsigned long long)bytes, way_out);
 }
 
-mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
+mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err)
 {
     int fd;
-    mr_buf bytes = {0};
     mr_status status = mr_index_open_file(dirfd, shard, "idx", &fd, err);
     if (status != MR_OK)
         return status;
-    if (!mr_buf_reserve(&bytes, shard->idx.bytes))
+    if (!mr_buf_reserve(out, shard->idx.bytes))
         status = mr_fail_memory(err, "reading a shard");
     else
-        status = mr_file_pread(fd, bytes.data, shard->idx.bytes, 0, shard->name, err);
+        status = mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err);
     if (status == MR_OK)
-        status = mr_index_parse(bytes.data, shard->idx.bytes, shard, rows, err);
-    mr_buf_free(&bytes);
+        out->len = shard->idx.bytes;
     close(fd);
+    return status;
+}
+
+mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
+{
+    mr_buf bytes = {0};
+    mr_status status = mr_index_bytes(dirfd, shard, &bytes, err);
+    if (status == MR_OK)
+        status = mr_index_parse(bytes.data, bytes.len, shard, rows, err);
+    mr_buf_free(&bytes);
     return status;
 }

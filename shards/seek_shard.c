@@ -53,23 +53,16 @@ void mr_seek_job_free(mr_seek_job *job)
 static mr_status read_index(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
-    uint64_t len = shard->idx.bytes;
     uint8_t digest[16] = {0};
     mr_buf bytes = {0};
-    int fd;
-    mr_status status = mr_index_open_file(job->dirfd, shard, "idx", &fd, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_buf_reserve(&bytes, len) ? mr_file_pread(fd, bytes.data, len, 0, shard->name, err)
-                                         : mr_fail_memory(err, shard->name);
-    close(fd);
+    mr_status status = mr_index_bytes(job->dirfd, shard, &bytes, err);
     if (status == MR_OK)
-        mr_hash128(bytes.data, len, digest);
+        mr_hash128(bytes.data, bytes.len, digest);
     if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
         status = mr_fail(err, MR_BAD_DATA, "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
                          "it anew", shard->name);
     if (status == MR_OK)
-        status = mr_index_parse(bytes.data, len, shard, &job->rows, err);
+        status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
     if (status == MR_OK)        /* readers bound a seek index by the manifest's counts */
         status = mr_index_check_counts(job->rows, shard, NULL, err);
     mr_buf_free(&bytes);

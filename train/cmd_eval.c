@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "cmd_damage.h"
 #include "commands.h"
 #include "term.h"
 #include "text.h"
@@ -132,7 +133,7 @@ int cmd_eval(int argc, char **argv)
     if (status == MR_OK && speaks)
         status = print(&q, &t, &result, &err);
     if (status == MR_OK && speaks)
-        status = mr_trained_warn(&t, &err);
+        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

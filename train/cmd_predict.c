@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
 #include "meta.h"
@@ -229,7 +230,7 @@ int cmd_predict(int argc, char **argv)
     if (status == MR_OK)
         status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
     if (status == MR_OK && speaks)
-        status = mr_trained_warn(&t, &err);
+        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trained_close(&t);

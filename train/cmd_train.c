@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
 #include "term.h"
@@ -166,20 +167,10 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
     return status;
 }
 
-/* On standard error, however quiet: it is the data that speaks. */
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
-    mr_buf text = {0};
-    mr_status status = mr_damage_text(&t->feed.damage, t->ds, t->settings->split, &text, err);
-    if (status == MR_OK && text.len)
-        mr_term_warn(mr_buf_text(&text));
-    mr_buf_clear(&text);
-    if (status == MR_OK && t->eval_split)
-        status = mr_damage_text(&t->judged_damage, t->ds, t->eval_split, &text, err);
-    if (status == MR_OK && text.len)
-        mr_term_warn(mr_buf_text(&text));
-    mr_buf_free(&text);
-    return status;
+    mr_status status = cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err);
+    return status == MR_OK && t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : status;
 }
 
 static void print_end(const mr_trainer *t, int stopped)

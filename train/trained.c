@@ -6,7 +6,6 @@
 
 #include "cli.h"
 #include "dataset.h"
-#include "term.h"
 #include "text.h"
 #include "tokenizer.h"
 #include "trainer.h"
@@ -227,16 +226,6 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
                    .max_pixels = q->max_pixels},
     };
     return MR_OK;
-}
-
-mr_status mr_trained_warn(const mr_trained *t, mr_error *err)
-{
-    mr_buf text = {0};
-    mr_status status = mr_damage_text(&t->damage, t->ds, t->evaluator.loader.split, &text, err);
-    if (status == MR_OK && text.len)
-        mr_term_warn(mr_buf_text(&text));
-    mr_buf_free(&text);
-    return status;
 }
 
 void mr_trained_close(mr_trained *t)
