@@ -92,7 +92,7 @@ mr_status (mr_fail_errno)(mr_error *err, int errnum, const char *format, ...)
 
 mr_status (mr_fail_memory)(mr_error *err, const char *what)
 {
-    return mr_fail(err, MR_SYSTEM, "out of memory while %s", what);
+    return mr_fail(err, MR_SYSTEM, "%s: out of memory", what);
 }
 
 int mr_exit_code(mr_status status)

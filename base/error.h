@@ -16,7 +16,7 @@ mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_P
 /* Why a thread may not have started, for the sentence that says so: EAGAIN's own text names neither. */
 #define MR_NO_THREAD "for lack of memory or by `ulimit -u`"
 
-/* MR_SYSTEM, "out of memory while WHAT". */
+/* MR_SYSTEM, "WHAT: out of memory"; what: a file, or what was being done. */
 mr_status mr_fail_memory(mr_error *err, const char *what);
 
 /* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */

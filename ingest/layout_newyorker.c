@@ -96,17 +96,14 @@ static bool has_images(const mr_tree *t)
     return false;
 }
 
-/* Does the first row hold "contest_number"?  A row longer than the head is judged by its head. */
-static mr_status is_contest(const mr_tree *t, const mr_newyorker_config *c, bool *found, mr_error *err)
+/* Does the file's first row hold "contest_number"?  A row longer than the head is judged by its head. */
+static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_error *err)
 {
     static const char key[] = "\"contest_number\"";
-    size_t i = 0;
-    while (c->files[i] == MR_NO_ENTRY)
-        i++;
-    uint64_t size = mr_source_entry(t->source, c->files[i])->size;
+    uint64_t size = mr_source_entry(t->source, file)->size;
     size_t len = size < 64 << 10 ? (size_t)size : 64 << 10;
     char *head = malloc(len + 1);
-    mr_status status = head ? mr_source_pread(t->source, c->files[i], head, len, 0, err)
+    mr_status status = head ? mr_source_pread(t->source, file, head, len, 0, err)
                             : mr_fail_memory(err, "looking at rows");
     if (status == MR_OK) {
         const char *end = memchr(head, '\n', len);
@@ -114,6 +111,17 @@ static mr_status is_contest(const mr_tree *t, const mr_newyorker_config *c, bool
     }
     free(head);
     return status == MR_SYSTEM ? status : MR_OK;
+}
+
+/* In any config, in any split: the first may well be empty. */
+static mr_status any_contest(const mr_tree *t, const configs *list, bool *found, mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < list->count; i++)
+        for (size_t k = 0; k < MR_NEWYORKER_FILES && status == MR_OK && !*found; k++)
+            if (list->items[i].files[k] != MR_NO_ENTRY)
+                status = is_contest(t, list->items[i].files[k], found, err);
+    return status;
 }
 
 static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
@@ -129,6 +137,9 @@ static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
     if (!images)
         snprintf(bid->refusal, sizeof bid->refusal, "New Yorker caption contest rows (%.100s) without their images: "
                  MR_NEWYORKER_IMAGES ".zip is missing; put it (or its folder) beside them", mr_buf_text(&names));
+    else if (!rows && list->count)
+        snprintf(bid->refusal, sizeof bid->refusal, "New Yorker contest images without captions: the files of %.100s "
+                 "hold no row with contest_number", mr_buf_text(&names));
     else if (!rows)
         snprintf(bid->refusal, sizeof bid->refusal, "New Yorker contest images without captions: matching.zip (or "
                  "ranking.zip, explanation.zip ...) is missing; put it beside " MR_NEWYORKER_IMAGES);
@@ -140,8 +151,8 @@ static mr_status newyorker_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
     configs list = {0};
     bool images = has_images(t), rows = false;
     mr_status status = list_configs(t, &list, err);
-    if (status == MR_OK && list.count)
-        status = is_contest(t, &list.items[0], &rows, err);
+    if (status == MR_OK)
+        status = any_contest(t, &list, &rows, err);
     if (status == MR_OK && (rows || images))
         bid_with(&list, rows, images, bid);
     free(list.items);

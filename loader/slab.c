@@ -62,7 +62,7 @@ mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_alloca
         grown.mapped = grown.room;
     }
     if (!grown.data)
-        return mr_fail(err, MR_SYSTEM, "out of memory while making a batch of %zu bytes; a smaller batch or prefetch "
+        return mr_fail(err, MR_SYSTEM, "making a batch of %zu bytes: out of memory; a smaller batch or prefetch "
                        "needs less", bytes);
     if ((uintptr_t)grown.data % ALIGN) {
         release(&grown, allocator);

@@ -198,6 +198,15 @@ static void test_bids(void **state)
     assert_non_null(strstr(p.bid.refusal, "matching.zip"));
     assert_int_equal(p.status, MR_BAD_DATA);
     support_plan_done(&p);
+    support_put(dir, "m/train.jsonl", "");
+    p = support_plan_at(NEWYORKER, dir, "", NULL);
+    assert_int_equal(p.bid.score, 60);
+    assert_non_null(strstr(p.bid.refusal, "the files of m hold no row with contest_number"));
+    support_plan_done(&p);
+    support_put(dir, "m/val.jsonl", "{\"contest_number\":1}\n");
+    p = support_plan_at(NEWYORKER, dir, "", NULL);
+    assert_int_equal(p.bid.score, 95);
+    support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
 

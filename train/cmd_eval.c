@@ -106,12 +106,12 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
         json_decref(doc);
         return status;
     }
-    char number[40], out[60];
+    char number[2][40], out[60];
     if (pairs)
         return print_recall(t, split, r, err);
-    printf("%s, %s of %s: accuracy %s%.5f%s (%llu of %s), loss %.5f%s\n", t->path, split, q->trained.dataset,
-           mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), (ull)r->right,
-           mr_text_count(r->samples, number), r->loss, left_out(r, out));
+    printf("%s, %s of %s: accuracy %s%.5f%s (%s of %s), loss %.5f%s\n", t->path, split, q->trained.dataset,
+           mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN),
+           mr_text_count(r->right, number[0]), mr_text_count(r->samples, number[1]), r->loss, left_out(r, out));
     return MR_OK;
 }
 

@@ -97,6 +97,7 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
 static mr_status words(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
+    char number[40];
     if (!t->config.card->text)
         return MR_OK;
     mr_status status = mr_pairs_open(&t->pairs, t->ds, s->split, s->text_column, t->config.text, s->expand_captions,
@@ -104,13 +105,13 @@ static mr_status words(mr_trainer *t, mr_error *err)
     if (status == MR_OK)
         mr_buf_printf(&t->said, "Words from %s, up to %u tokens of each\n", t->pairs.column, t->config.text);
     if (status == MR_OK && t->pairs.without)
-        mr_buf_printf(&t->said, "%llu sample%s without a caption %s left out\n", (ull)t->pairs.without,
+        mr_buf_printf(&t->said, "%s sample%s without a caption %s left out\n", mr_text_count(t->pairs.without, number),
                       t->pairs.without == 1 ? "" : "s", t->pairs.without == 1 ? "is" : "are");
     if (status == MR_OK && t->eval_split)
         status = mr_pairs_judge(&t->pairs, t->ds, t->eval_split, err);
     if (status == MR_OK && t->pairs.judged)
-        mr_buf_printf(&t->said, "%s is judged by %llu of its samples, the others have no caption\n", t->eval_split,
-                      (ull)t->pairs.judged_count);
+        mr_buf_printf(&t->said, "%s is judged by %s of its samples, the others have no caption\n", t->eval_split,
+                      mr_text_count(t->pairs.judged_count, number));
     return status;
 }
 
@@ -142,8 +143,10 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
         t->best_update = t->restored->best_update;
         t->evaluation_due = t->restored->evaluation_due && t->eval_split;
     }
-    mr_buf_printf(&t->said, "%llu samples, %llu an update, %llu updates an epoch, %llu in all\n", (ull)samples,
-                  (ull)global, (ull)an_epoch, (ull)t->updates);
+    char number[4][40];
+    mr_buf_printf(&t->said, "%s samples, %s an update, %s updates an epoch, %s in all\n",
+                  mr_text_count(samples, number[0]), mr_text_count(global, number[1]),
+                  mr_text_count(an_epoch, number[2]), mr_text_count(t->updates, number[3]));
     return MR_OK;
 }
 
