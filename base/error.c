@@ -40,16 +40,14 @@ static void fit(char *out, size_t room, const char *text)
 static void copy_printable(char *out, size_t room, const char *text)
 {
     size_t at = 0;
+    char shown[5];
     while (*text) {
-        size_t n = mr_text_printable(text, strnlen(text, 4)), need = n ? n : 4;
+        text += mr_text_next(text, strnlen(text, 4), shown);
+        size_t need = strlen(shown);
         if (need >= room - at)
             break;
-        if (n)
-            memcpy(out + at, text, n);
-        else
-            snprintf(out + at, room - at, "\\x%02X", (uint8_t)*text);
+        memcpy(out + at, shown, need);
         at += need;
-        text += n ? n : 1;
     }
     out[at] = '\0';
 }

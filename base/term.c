@@ -38,14 +38,12 @@ const char *mr_sgr(FILE *stream, mr_colour colour)
 size_t mr_term_text(FILE *stream, const char *text)
 {
     size_t printed = 0;
+    char shown[5];
     while (*text) {
-        size_t n = mr_text_printable(text, strnlen(text, 4));
-        if (n)
-            fwrite(text, 1, n, stream);
-        else
-            fprintf(stream, "\\x%02X", (uint8_t)*text);
-        text += n ? n : 1;
-        printed += n ? 1 : 4;
+        size_t n = mr_text_next(text, strnlen(text, 4), shown);
+        fputs(shown, stream);
+        text += n;
+        printed += n == 1 ? strlen(shown) : 1;
     }
     return printed;
 }

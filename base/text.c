@@ -96,15 +96,24 @@ size_t mr_text_printable(const char *text, size_t len)
     return utf8_len(p, len);
 }
 
+size_t mr_text_next(const char *text, size_t len, char shown[5])
+{
+    size_t n = mr_text_printable(text, len);
+    if (n) {
+        memcpy(shown, text, n);
+        shown[n] = '\0';
+        return n;
+    }
+    snprintf(shown, 5, "\\x%02X", (uint8_t)*text);
+    return 1;
+}
+
 void mr_text_show(mr_buf *out, const char *text, size_t len)
 {
+    char shown[5];
     for (size_t i = 0; i < len;) {
-        size_t n = mr_text_printable(text + i, len - i);
-        if (n)
-            mr_buf_add(out, text + i, n);
-        else
-            mr_buf_printf(out, "\\x%02X", (uint8_t)text[i]);
-        i += n ? n : 1;
+        i += mr_text_next(text + i, len - i, shown);
+        mr_buf_add_text(out, shown);
     }
 }
 

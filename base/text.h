@@ -15,6 +15,9 @@ size_t mr_utf8_cut(const char *bytes, size_t len);      /* bytes at the end, 0 t
 /* Bytes of the first character of `text` if a terminal shows it; 0: a control character (C0, DEL, C1), one that
  * turns the direction of what follows, or no UTF-8. */
 size_t mr_text_printable(const char *text, size_t len);
+/* The first character of `text` as a terminal may see it, itself or its first byte as \xNN; returns how many bytes of
+ * `text`, of at least one, that stands for. */
+size_t mr_text_next(const char *text, size_t len, char shown[5]);
 /* Appends foreign words as people may see them: what is not printable as \xHH.  Not meant to be read back. */
 void mr_text_show(mr_buf *out, const char *text, size_t len);
 /* Appends JSON as people may see it: its strings' DEL and C1, which JSON lets through, as \u00XX. */
