@@ -147,7 +147,7 @@ typedef struct mr_loader_options {  /* all zero but split and global_batch works
     mr_delivery deliver;
     mr_transform transform;         /* also for encoded delivery: it gives each sample's view */
     mr_on_bad on_bad;
-    uint64_t max_bad;               /* bad samples taken before giving up; 0: no limit */
+    uint64_t max_bad;               /* bad samples taken before giving up, each counted once; 0: no limit */
     int with_meta;                  /* 1: batches carry each sample's meta */
     mr_cursor start;
     uint64_t epochs;                /* MR_END after so many from start.epoch; 0: 1 */

@@ -3,6 +3,8 @@
 #ifndef MR_ERROR_H
 #define MR_ERROR_H
 
+#include <stdbool.h>
+
 #include "millrace.h"
 
 #define MR_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -18,6 +20,12 @@ mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_P
 
 /* MR_SYSTEM, "WHAT: out of memory"; what: a file, or what was being done. */
 mr_status mr_fail_memory(mr_error *err, const char *what);
+
+/* A damaged sample, or shard around it: what may be passed over. */
+static inline bool mr_status_is_bad(mr_status status)
+{
+    return status == MR_BAD_SAMPLE || status == MR_BAD_DATA;
+}
 
 /* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */
 int mr_exit_code(mr_status status);

@@ -42,18 +42,20 @@ void mr_loading_free(mr_loading *b, const mr_work *w)
 mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err)
 {
     size_t at = b->bad_count;
+    const mr_sample_facts *f = &b->facts[slot];
+    mr_bad_slot bad = {.slot = slot, .sample = f->sample, .padding = !(f->weight > 0), .error = *why};
     b->parts[slot].bad = true;
     /* Only the first in order is told when a bad sample fails the batch. */
     if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
         if (slot < b->bad[0].slot)
-            b->bad[0] = (mr_bad_slot){slot, b->facts[slot].sample, *why};
+            b->bad[0] = bad;
         return MR_OK;
     }
     if (!MR_GROW(b->bad, b->bad_count, b->bad_room))
         return mr_fail_memory(err, "noting a bad sample");
     for (; at > 0 && b->bad[at - 1].slot > slot; at--)
         b->bad[at] = b->bad[at - 1];
-    b->bad[at] = (mr_bad_slot){slot, b->facts[slot].sample, *why};
+    b->bad[at] = bad;
     b->bad_count++;
     return MR_OK;
 }

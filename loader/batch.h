@@ -55,9 +55,4 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
 /* After all slots were loaded or noted.  A failure is the batch's. */
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err);
 
-static inline bool mr_status_is_bad(mr_status status)
-{
-    return status == MR_BAD_SAMPLE || status == MR_BAD_DATA;
-}
-
 #endif

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "flow.h"
@@ -26,7 +27,8 @@ struct mr_loader {
     unsigned started, hand_count;   /* threads running; hands (one without threads) */
     unsigned callers;               /* inside of mr_loader_next() */
     bool settling;
-    uint64_t bad;                   /* of the batches given */
+    uint64_t *met;                  /* bad samples of the batches given, ascending, where there is a limit */
+    size_t met_count, met_room;
     mr_cursor cursor;
     mr_status status;               /* final, once it is not MR_OK */
     mr_error error;
@@ -137,6 +139,7 @@ void mr_loader_free(mr_loader *l)
     for (unsigned i = 0; i < l->hand_count; i++)
         mr_hands_free(&l->hands[i].hands);
     free(l->hands);
+    free(l->met);
     mr_flow_close(&l->flow, child);
     free(l);
 }
@@ -154,19 +157,48 @@ static mr_status end(mr_loader *l, mr_status status, const mr_error *why, mr_err
     return l->status;
 }
 
-static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_error *err)
+/* Where a sample stands, or belongs, among those met. */
+static size_t place_of(const mr_loader *l, uint64_t sample)
+{
+    size_t low = 0, high = l->met_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->met[middle] < sample)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A sample counts once, in however many epochs it comes; the rank that has it as padding leaves it to its owner. */
+static mr_status meet(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
 {
     uint64_t limit = l->flow.work.o.max_bad;
+    size_t at = limit && !bad->padding ? place_of(l, bad->sample) : 0;
+    if (!limit || bad->padding || (at < l->met_count && l->met[at] == bad->sample))
+        return MR_OK;
+    if (l->met_count == limit)
+        return mr_fail(err, bad->error.status, "%s; it is one more than the %llu bad samples allowed", bad->error.text,
+                       (unsigned long long)limit);
+    if (!MR_GROW(l->met, l->met_count, l->met_room))
+        return mr_fail_memory(err, "noting a bad sample");
+    memmove(l->met + at + 1, l->met + at, (l->met_count - at) * sizeof *l->met);
+    l->met[at] = bad->sample;
+    l->met_count++;
+    return MR_OK;
+}
+
+static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_error *err)
+{
     if (b->status != MR_OK)
         return end(l, b->status, &b->error, err);
-    if (limit && b->lent.replaced > limit - l->bad) {
-        const mr_error *first = &b->bad[limit - l->bad].error;
+    for (size_t i = 0; i < b->bad_count; i++) {
         mr_error why;
-        mr_fail(&why, first->status, "%s; it is one more than the %llu bad samples allowed", first->text,
-                (unsigned long long)limit);
-        return end(l, why.status, &why, err);
+        mr_status status = meet(l, &b->bad[i], &why);
+        if (status != MR_OK)
+            return end(l, status, &why, err);
     }
-    l->bad += b->lent.replaced;
     l->cursor = mr_flow_behind(&l->flow, b->lent.epoch, b->lent.step);
     mr_flow_lend_head(&l->flow);
     pthread_cond_signal(&l->flow.to_do);

@@ -3,6 +3,8 @@
 #ifndef MR_LOADER_H
 #define MR_LOADER_H
 
+#include <stdbool.h>
+
 #include "millrace.h"
 
 /* Waits until the threads have nothing to do: the prefetched batches stand ready.  For measuring. */
@@ -18,6 +20,7 @@ mr_loader_spent mr_loader_time(const mr_loader *l);
 /* What was bad in a lent batch: batch->replaced of them, in the order of their slots. */
 typedef struct mr_bad_slot {
     uint64_t slot, sample;          /* sample: the damaged one, whatever stands in its place */
+    bool padding;                   /* the slot only fills up the batch: another one is answerable for the sample */
     mr_error error;
 } mr_bad_slot;
 const mr_bad_slot *mr_batch_bad(const mr_batch *batch);

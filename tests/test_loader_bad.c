@@ -208,6 +208,37 @@ static void test_limit(void **state)
         }
         seen_free(&first);
     }
+    /* Each counts once, however often it comes. */
+    o.epochs = 3;
+    o.max_bad = 7;
+    seen_list s = run_ranks(ds, o, 1, 2, 0);
+    assert_true(s.status == MR_END && s.replaced == 21);
+    seen_free(&s);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
+/* Of 13 samples in batches of two times 4, rank 1 has 12 and then, as padding, 0 to 2: 0 is rank 0's to count. */
+static void test_limit_and_padding(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, 13, PER_SHARD, NULL);
+    hurt_image(dir, 0, PER_SHARD);
+    hurt_image(dir, 12, PER_SHARD);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_MASK);
+    o.shuffle = MR_SHUFFLE_NONE;
+    o.tail = MR_TAIL_PAD;
+    o.epochs = 1;
+    o.max_bad = 1;
+    seen_list s = run_ranks(ds, o, 2, 1, 0);
+    assert_true(s.status == MR_END && s.replaced == 3);
+    seen_free(&s);
+    hurt_image(dir, 1, PER_SHARD);
+    s = run_ranks(ds, o, 2, 1, 0);
+    assert_int_equal(s.status, MR_BAD_SAMPLE);
+    seen_free(&s);
     mr_dataset_free(ds);
     support_tmpdir_remove(dir);
 }
@@ -267,7 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_undecodable), cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_limit),           cmocka_unit_test(test_shard_cut_off),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_limit_and_padding),           cmocka_unit_test(test_shard_cut_off),
         cmocka_unit_test(test_nothing_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

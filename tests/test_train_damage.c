@@ -138,7 +138,7 @@ static void training_counts_and_names(void **state)
     IN(two_results, "counted-two/train_results.json");
     static const char *const runs[] = {"counted", "counted-two"};
     for (unsigned i = 0; i < 2; i++) {
-        support_result r = train_command(0, dir, i ? 2 : 0, "train", "bad", TINY, "--epochs", "3", "--max-bad", "50",
+        support_result r = train_command(0, dir, i ? 2 : 0, "train", "bad", TINY, "--epochs", "3", "--max-bad", "2",
                                          "--output", runs[i], "-q", (char *)NULL);
         assert_string_equal(r.out, "");
         expect(r.err, "train: 2 damaged samples passed over: 7 (train/");

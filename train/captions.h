@@ -33,8 +33,8 @@ mr_status mr_captions_find(const char *column, const char *meta, size_t len, mr_
 mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error *err);
 
 /* The samples of a split, each as often as it has captions, in the split's order: items of a loader.  Samples without
- * one are left out: *without of them.  Caller: free(*items).  MR_BAD_DATA, MR_BAD_SAMPLE: names the sample whose meta
- * cannot be read; MR_MISUSE: no such split. */
+ * one are left out: *without of them; one whose meta is damaged comes once, for the loader to find.  Caller:
+ * free(*items).  MR_BAD_DATA: names the sample whose words cannot be read; MR_MISUSE: no such split. */
 mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char *column, uint64_t **items,
                              uint64_t *count, uint64_t *without, mr_error *err);
 

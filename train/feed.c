@@ -258,7 +258,7 @@ static mr_status take(mr_feed *f, mr_error *err)
     f->waited += mr_seconds() - start;
     if (status == MR_OK)
         return mr_damage_note(&f->damage, f->batch, err);
-    if (f->fails && (status == MR_BAD_SAMPLE || status == MR_BAD_DATA))
+    if (f->fails && mr_status_is_bad(status))
         return mr_fail(err, status, "%s; --max-bad N passes over up to N of them", why.text);
     if (status != MR_END && err)
         *err = why;

@@ -67,23 +67,29 @@ mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr
 static mr_status look(const mr_dataset *ds, const char *split, const char *column, mr_pairs *p, mr_buf *known,
                       mr_error *err)
 {
-    uint64_t samples = mr_dataset_samples(ds, split);
+    uint64_t samples = mr_dataset_samples(ds, split), looked_at = 0;
     mr_sample_view view = {0};
-    mr_status status = MR_OK;
-    for (uint64_t n = 0; n < samples && n < LOOKED_AT && !*p->column && status == MR_OK; n++) {
+    mr_status status = MR_OK, damage = MR_OK;
+    for (uint64_t n = 0; n < samples && looked_at < LOOKED_AT && !*p->column; n++) {
         size_t count = 0;
         status = mr_dataset_read_meta(ds, split, n, &view, err);
+        if (mr_status_is_bad(status)) {     /* for the loader to find, and to pass over if that is allowed */
+            damage = status;
+            status = MR_OK;
+            continue;
+        }
         if (status == MR_OK && *column)
             status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
         if (status != MR_OK)
             break;
+        looked_at++;
         mr_buf_clear(known);
         const char *guess = mr_captions_guess(view.meta, view.meta_len, known);
         if (*column ? count > 0 : guess != NULL)
             snprintf(p->column, sizeof p->column, "%s", *column ? column : guess);
     }
     mr_sample_view_free(&view);
-    return status;
+    return status == MR_OK && !looked_at ? damage : status;
 }
 
 static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, mr_error *err)
@@ -128,7 +134,7 @@ static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *
     if (status == MR_OK)
         status = mr_captions_count(p->column, view->meta, view->meta_len, &count, &why);
     *has = status != MR_OK || count > 0;
-    if (status == MR_OK || status == MR_BAD_DATA || status == MR_BAD_SAMPLE)
+    if (status == MR_OK || mr_status_is_bad(status))
         return MR_OK;
     if (err)
         *err = why;

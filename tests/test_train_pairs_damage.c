@@ -1,0 +1,70 @@
+/* test_train_pairs_damage.c - samples whose words are damaged, in training and judging by words.
+ * Invariant tested: the loader alone decides about a damaged sample: passed over as often as is allowed, else the end,
+ * with its name; nobody who looks for words beforehand stumbles over it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_loader.h"
+#include "support_train.h"
+
+enum { FIRST = 0, ANOTHER = 30, ONE_SHARD = 1000 };
+
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    train_make_pairs(dir);
+    IN(data, "data");
+    hurt_meta(data, FIRST, ONE_SHARD);
+    hurt_meta(data, ANOTHER, ONE_SHARD);
+    *state = dir;
+    return 0;
+}
+
+static void expect(support_result r, int status, const char *words)
+{
+    support_assert_status(&r, status);
+    if (!strstr(r.err, words))
+        fail_msg("\"%s\" does not speak of \"%s\"", r.err, words);
+    support_result_free(&r);
+}
+
+static void words_are_passed_over(void **state)
+{
+    static const char *const captions[] = {"-q", "--expand-captions"};
+    for (unsigned i = 0; i < 2; i++) {
+        expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "2", "--output", i ? "all" : "one",
+                               captions[i], (char *)NULL), 0, "train: 2 damaged samples passed over: 0, 30;");
+        expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "1", "--output", "none", captions[i],
+                               (char *)NULL), 1, "it is one more than the 1 bad samples allowed");
+        expect(train_pairs_run(*state, 0, "--epochs", "2", "--output", "none", captions[i], (char *)NULL), 1,
+               "its meta differs");
+    }
+    expect(train_command(0, *state, 0, "eval", "data", "one", "--split", "train", "--max-bad", "2", (char *)NULL), 0,
+           "train: 2 damaged samples passed over");
+    expect(train_command(1, *state, 0, "eval", "data", "one", "--split", "train", (char *)NULL), 1, "its meta differs");
+}
+
+/* Whom the first metas could not tell the column, all of them damaged, is told why. */
+static void no_meta_is_whole(void **state)
+{
+    const char *dir = *state;
+    IN(copy, "copy");
+    IN(data, "copy/data");
+    const char *make[] = {"sh", "-c", "mkdir \"$1\" && cp -r \"$0\"/data \"$0\"/tok.json \"$1\"", dir, copy, NULL};
+    support_result r = support_run(make, NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    for (uint64_t n = 1; n < 96; n++)
+        if (n != ANOTHER)
+            hurt_meta(data, n, ONE_SHARD);
+    expect(train_pairs_run(copy, 0, "--steps", "1", "--max-bad", "200", (char *)NULL), 1, "its meta differs");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_passed_over),
+        cmocka_unit_test(no_meta_is_whole),
+    };
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
+}
