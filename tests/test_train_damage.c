@@ -188,12 +188,26 @@ static void eval_and_predict_say_what_was_left_out(void **state)
     support_result_free(&r);
 }
 
+/* A verdict on nothing would look like one. */
+static void nothing_that_could_be_judged(void **state)
+{
+    const char *dir = *state;
+    support_result r = train_command(0, dir, 0, "train", "data", TINY, "--steps", "1", "--output", "nothing", "-q",
+                                     (char *)NULL);
+    support_result_free(&r);
+    r = train_command(1, dir, 0, "eval", "data", "nothing", "--max-pixels", "1", "--max-bad", "100", (char *)NULL);
+    expect(r.err, "val: not one of its samples could be judged");
+    assert_string_equal(r.out, "");
+    support_result_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_evaluation_that_fails_costs_nothing),
         cmocka_unit_test(training_counts_and_names),
         cmocka_unit_test(eval_and_predict_say_what_was_left_out),
+        cmocka_unit_test(nothing_that_could_be_judged),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -44,6 +44,23 @@ static void words_are_passed_over(void **state)
     expect(train_command(1, *state, 0, "eval", "data", "one", "--split", "train", (char *)NULL), 1, "its meta differs");
 }
 
+/* The one rank that met it is named, whether or not the others wait for its negatives. */
+static void the_rank_that_fails_is_named(void **state)
+{
+    char rank[2][8] = {"", ""};
+    for (unsigned i = 0; i < 2; i++) {
+        support_result r = train_pairs_run(*state, 2, "--steps", "40", "--batch", "4", "--seed", "1", "--output", "none",
+                                           i ? "--gather-negatives" : "-q", (char *)NULL);
+        support_assert_status(&r, 1);
+        const char *said = strstr(r.err, "millrace: rank ");
+        assert_non_null(said);
+        snprintf(rank[i], sizeof rank[i], "%.6s", said + strlen("millrace: "));
+        assert_null(strstr(said + strlen("millrace: rank 0: "), "rank "));
+        support_result_free(&r);
+    }
+    assert_string_equal(rank[0], rank[1]);
+}
+
 /* Whom the first metas could not tell the column, all of them damaged, is told why. */
 static void no_meta_is_whole(void **state)
 {
@@ -64,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_passed_over),
+        cmocka_unit_test(the_rank_that_fails_is_named),
         cmocka_unit_test(no_meta_is_whole),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

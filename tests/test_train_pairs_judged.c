@@ -87,6 +87,26 @@ static void samples_without_words_are_not_judged(void **state)
     json_decref(one);
 }
 
+/* How captions and equal pictures come to the learner is no part of the verdict, which chooses the best checkpoint. */
+static void learning_otherwise_is_judged_alike(void **state)
+{
+    const char *const ways[][2] = {{".", "--unique-images"}, {"coco", "--expand-captions"}};
+    for (size_t i = 0; i < 2; i++) {
+        TRAIN_PATH(dir, *state, ways[i][0]);
+        IN(log, "way.jsonl");
+        train_pairs_expect(0, dir, 0, "--steps", "4", "--batch", "2", ways[i][1], "--log", log, "--output", "way",
+                           (char *)NULL);
+        support_result r = train_command(0, dir, 0, "eval", "data", "way", "--split", "val", "--batch", "2", "--json",
+                                         (char *)NULL);
+        json_t *doc = json_loads(r.out, 0, NULL), *lines = train_log(log, "eval_loss");
+        assert_float_equal(json_number_value(json_object_get(doc, "loss")),
+                           json_number_value(json_object_get(json_array_get(lines, 0), "eval_loss")), 1e-9);
+        json_decref(doc);
+        json_decref(lines);
+        support_result_free(&r);
+    }
+}
+
 /* One caption of five is drawn for each sample: the words that are shown must be those that the model saw. */
 static void expect_drawn_words(const char *dir, const uint64_t *items, char *const *shown, size_t count)
 {
@@ -315,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_ranks_judges_alike),
         cmocka_unit_test(samples_without_words_are_not_judged),
+        cmocka_unit_test(learning_otherwise_is_judged_alike),
         cmocka_unit_test(words_shown_are_those_that_were_read),
         cmocka_unit_test(eval_says_what_it_judged),
         cmocka_unit_test(lines_tell_of_the_embeddings),

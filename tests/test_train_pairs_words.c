@@ -212,6 +212,21 @@ static void damaged_checkpoints_are_named(void **state)
     }
 }
 
+/* A rate of 0 is the default of the model's kind, given or not. */
+static void the_rate_that_is_zero(void **state)
+{
+    const char *dir = *state;
+    static const char *const rates[] = {"0", "0.5"};
+    for (unsigned i = 0; i < 2; i++) {
+        IN(log, i ? "rate-1.jsonl" : "rate-0.jsonl");
+        train_pairs_expect(0, dir, 0, "--steps", "1", "--lr", rates[i], "--warmup", "0", "--decay", "none", "--log", log,
+                           (char *)NULL);
+        json_t *lines = train_log(log, "lr");
+        assert_float_equal(json_number_value(json_object_get(json_array_get(lines, 0), "lr")), i ? 0.5 : 1e-5, 1e-12);
+        json_decref(lines);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_sample_without_words_is_named),
         cmocka_unit_test(labels_are_not_needed),
         cmocka_unit_test(damaged_checkpoints_are_named),
+        cmocka_unit_test(the_rate_that_is_zero),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

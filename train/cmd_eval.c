@@ -1,6 +1,8 @@
 /* cmd_eval.c - `millrace eval DATASET RUN`: loss and accuracy (or recall) of a trained model on a split, every sample once. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "cmd_damage.h"
@@ -89,15 +91,21 @@ static mr_status print_recall(const mr_trained *t, const char *split, const mr_e
     return mr_table_print(table, stdout, err);
 }
 
+static json_t *path(const char *bytes)
+{
+    return mr_json_path(bytes, strlen(bytes));
+}
+
 static mr_status print(const request *q, const mr_trained *t, const mr_evaluation *r, mr_error *err)
 {
     const char *split = t->evaluator.loader.split;
     bool pairs = t->checkpoint.model.card->text;
     if (q->json) {
-        json_t *doc = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "dataset", q->trained.dataset, "checkpoint",
-                                t->path, "split", split, "update", (json_int_t)t->checkpoint.update, "samples",
-                                (json_int_t)r->samples, "damaged", (json_int_t)r->damaged, "loss", r->loss,
-                                "seconds", r->seconds);
+        json_t *doc = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:f}", "dataset", path(q->trained.dataset),
+                                "checkpoint", path(t->path), "split", split, "update",
+                                (json_int_t)t->checkpoint.update, "samples", (json_int_t)r->samples, "damaged",
+                                (json_int_t)r->damaged, "loss",
+                                isfinite(r->loss) ? json_real(r->loss) : json_null(), "seconds", r->seconds);
         if (pairs)
             json_object_update_new(doc, recall_json(&r->recall));
         else

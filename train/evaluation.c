@@ -242,6 +242,9 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
         status = v.pairs ? add_up_pairs(&v, &result, err) : add_up(&v, &result, err);
     if (status == MR_OK)
         status = mr_damage_join(&v.feed.damage, e->ranks, err);
+    if (status == MR_OK && !e->unlabelled && !result.samples)
+        status = mr_fail(err, MR_BAD_DATA, "%s: not one of its samples could be judged; `millrace verify --decode` shows "
+                         "what is whole", e->loader.split);
     if (status == MR_OK) {
         result.seconds = mr_seconds() - start;
         result.damaged = v.feed.damage.count;

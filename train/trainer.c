@@ -44,7 +44,11 @@ static mr_status peers_status(const mr_trainer *t, mr_error *err)
 static mr_status next(mr_trainer *t, mr_status before, mr_model_input *in, double *weight, mr_error *err)
 {
     mr_status status = before == MR_OK ? mr_feed_next(&t->feed, in, weight, err) : before;
-    return t->peers.all ? mr_ranks_agree(t->ranks, status, err) : status;
+    if (!t->peers.all)
+        return status;
+    if (status != MR_OK)
+        mr_fail(err, status, "rank %u: %s", mr_ranks_rank(t->ranks), err->text);
+    return mr_ranks_agree(t->ranks, status, err);
 }
 
 static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, double weight, mr_error *err)
@@ -87,6 +91,8 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     for (uint64_t micro = 1; ; micro++) {
         double weight = 0;
         status = next(t, status, &in, &weight, err);
+        if (status != MR_OK && t->peers.all)
+            return status;                      /* all ranks know, and who it was */
         if (status != MR_OK)
             break;
         status = forward(t, u, &in, weight, err);
@@ -113,7 +119,7 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
         status = t->device->card->wait(t->device, err);
     if (status == MR_OK)
         status = mr_exchange_finish(t->exchange, &sum, err);
-    /* Nothing but masked samples: there is nothing to learn from, and no step. */
+    /* Nothing but masked samples: no gradient, and only what the rule does by itself, momentum and decay. */
     if (status == MR_OK)
         status = mr_optimizer_update(&t->optimizer, t->done + 1, u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1, sum,
                                      t->values, &u->facts, err);
@@ -129,6 +135,8 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 static mr_status evaluate(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
+    mr_feed_text text = t->pairs.text;
+    text.expanded = text.groups = false;        /* how it learns is no part of how it is judged, here or by eval */
     mr_evaluator e = {
         .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
         .damage = &t->judged_damage,
@@ -137,7 +145,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
                    .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad,
                    .max_pixels = s->max_pixels},
-        .text = &t->pairs.text,
+        .text = &text,
     };
     mr_evaluation result;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
@@ -246,7 +254,8 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             .grad_norm = u->facts.grad_norm, .samples = (uint64_t)u->sums[SAMPLES], .seconds = now - since,
             .wait = t->feed.waited - waited, .exchange = mr_exchange_seconds(t->exchange) - exchanged,
         };
-        *stopped = u->sums[STOP] > 0 ? (signalled ? signalled : SIGTERM) : 0;
+        /* A signal during the last update comes too late to stop anything. */
+        *stopped = u->sums[STOP] > 0 && t->done < t->updates ? (signalled ? signalled : SIGTERM) : 0;
         u->carried = mr_journal_update_done(t->journal, &told, &u->words);
         status = pause_for(t, u, *stopped || t->done == end, err);
         since = mr_seconds();

@@ -102,8 +102,11 @@ static mr_status words(mr_trainer *t, mr_error *err)
         return MR_OK;
     mr_status status = mr_pairs_open(&t->pairs, t->ds, s->split, s->text_column, t->config.text, s->expand_captions,
                                      s->unique_images, err);
-    if (status == MR_OK)
-        mr_buf_printf(&t->said, "Words from %s, up to %u tokens of each\n", t->pairs.column, t->config.text);
+    if (status == MR_OK) {
+        mr_buf_add_text(&t->said, "Words from ");
+        mr_text_show(&t->said, t->pairs.column, strlen(t->pairs.column));
+        mr_buf_printf(&t->said, ", up to %u tokens of each\n", t->config.text);
+    }
     if (status == MR_OK && t->pairs.without)
         mr_buf_printf(&t->said, "%s sample%s without a caption %s left out\n", mr_text_count(t->pairs.without, number),
                       t->pairs.without == 1 ? "" : "s", t->pairs.without == 1 ? "is" : "are");
@@ -160,7 +163,7 @@ static mr_status rule(mr_trainer *t, mr_error *err)
                        (ull)t->updates);
     t->update_rule = (mr_optimizer_options){
         .kind = adamw ? MR_ADAMW : MR_SGD,
-        .lr = {.base = s->lr > 0 ? s->lr : adamw ? 0.001 : 0.03, .warmup = warmup, .steps = t->updates,
+        .lr = {.base = s->lr > 0 ? s->lr : t->config.card->text ? 1e-5 : adamw ? 0.001 : 0.03, .warmup = warmup, .steps = t->updates,
                .decay = s->decay[0] == 'c' ? MR_DECAY_COSINE : s->decay[0] == 'l' ? MR_DECAY_LINEAR : MR_DECAY_NONE},
         .momentum = s->momentum, .beta1 = 0.9, .beta2 = 0.999, .eps = s->adam_eps,
         .weight_decay = s->weight_decay, .clip = s->clip,

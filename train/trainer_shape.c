@@ -100,7 +100,7 @@ static mr_status fit_words(mr_trainer *t, mr_model_config *c, mr_error *err)
 static mr_status suit_words(mr_settings *s, mr_model_config *c, mr_error *err)
 {
     static const char *const course[][2] = {
-        {"optimizer", "adamw"}, {"adam-eps", "1e-6"}, {"lr", "1e-5"}, {"decay", "linear"}, {"warmup", "0"},
+        {"optimizer", "adamw"}, {"adam-eps", "1e-6"}, {"decay", "linear"}, {"warmup", "0"},
     };
     mr_status status = MR_OK;
     for (size_t i = 0; i < MR_COUNT(course) && status == MR_OK; i++)
