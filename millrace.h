@@ -194,7 +194,8 @@ typedef struct mr_loader mr_loader;
 mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err);
 /* Waits for the next batch in order; a caller that holds all (prefetch + 2) batches waits until one is released.
  * MR_END: the last epoch is over.  A failure is final: the same one comes again.  MR_MISUSE: a loader with threads in a
- * child of fork(), which has none of them; there it can only be freed. */
+ * child of fork(), which has none of them; there it can only be freed, which leaves its memory and files to
+ * the child's end. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
 void mr_batch_release(mr_loader *l, const mr_batch *batch);    /* NULL is fine; any thread */
 uint64_t mr_loader_steps(const mr_loader *l);                   /* of an epoch, the same on every rank */

@@ -79,7 +79,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
         mr_writer_abandon(w);
     if (status == MR_OK)
         status = finish(b, err);
-    return status == MR_OK ? mr_build_write_done(b, err) : status;
+    return status == MR_OK ? mr_build_write_done(b->dir, &b->shard, err) : status;
 }
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bool *resumed, mr_error *err)
@@ -87,7 +87,7 @@ mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bo
     mr_build b = {.in = in, .cut = &in->cuts[number], .dir = mr_stage_dir(stage)};
     snprintf(b.mdb, sizeof b.mdb, "%s.mdb", b.cut->name);
     snprintf(b.idx, sizeof b.idx, "%s.idx", b.cut->name);
-    snprintf(b.done, sizeof b.done, "%s.done", b.cut->name);
+    mr_build_done_name(b.cut->name, b.done);
     if ((size_t)snprintf(b.path, sizeof b.path, "%s/%s", mr_stage_path(stage), b.mdb) >= sizeof b.path)
         return mr_fail(err, MR_MISUSE, "%s: the path is too long", mr_stage_path(stage));
     memcpy(b.shard.name, b.cut->name, sizeof b.shard.name);

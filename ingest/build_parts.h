@@ -28,8 +28,9 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 /* build.c: the offsets by the pages of the .mdb, the whole index in `index`, its digest in b->shard.idx. */
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
 
-/* build_take.c: what NAME.done says of the .mdb, and whether what an earlier run left is what this one would write. */
-mr_status mr_build_write_done(const mr_build *b, mr_error *err);
+/* build_take.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would write. */
+void mr_build_done_name(const char *shard, char name[128]);
+mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err);
 bool mr_build_take_over(mr_build *b);
 
 #endif

@@ -2,6 +2,7 @@
  * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index and
  * the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
  * Whatever differs or cannot be read is no failure: the shard is written anew. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,17 +11,22 @@
 #include "file.h"
 #include "index.h"
 
-mr_status mr_build_write_done(const mr_build *b, mr_error *err)
+void mr_build_done_name(const char *shard, char name[128])
 {
-    char xxh[33], sha[65];
+    snprintf(name, 128, "%s.done", shard);
+}
+
+mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err)
+{
+    char xxh[33], sha[65], name[128];
     mr_buf text = {0};
-    mr_hex(b->shard.mdb.xxh3_128, 16, xxh);
-    mr_hex(b->shard.mdb.sha256, 32, sha);
-    json_t *doc = json_pack("{s{sIssss}}", "mdb", "bytes", (json_int_t)b->shard.mdb.bytes, "xxh3_128", xxh, "sha256",
-                            sha);
+    mr_build_done_name(shard->name, name);
+    mr_hex(shard->mdb.xxh3_128, 16, xxh);
+    mr_hex(shard->mdb.sha256, 32, sha);
+    json_t *doc = json_pack("{s{sIssss}}", "mdb", "bytes", (json_int_t)shard->mdb.bytes, "xxh3_128", xxh, "sha256", sha);
     mr_status status = mr_json_dump(doc, &text, err);
     if (status == MR_OK)
-        status = mr_file_publish(b->dir, b->done, text.data, text.len, err);
+        status = mr_file_publish(dir, name, text.data, text.len, err);
     json_decref(doc);
     mr_buf_free(&text);
     return status;

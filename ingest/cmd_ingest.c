@@ -75,7 +75,7 @@ static const char help[] =
     "Python to use in place of python3; MILLRACE_PARQUET_READER another program, which gets a Parquet file on standard "
     "input and its name, /dev/stdin, as the last argument, and writes a tar stream.\n\n"
     "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 interrupted by SIGINT "
-    "(Ctrl-C) or SIGTERM, with DST as it was.";
+    "(Ctrl-C) or SIGTERM, with DST as it was or, if the message says so, new and whole.";
 
 typedef struct args {
     mr_ingest_options o;
@@ -248,11 +248,13 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
     return status;
 }
 
-static mr_buf farewell;             /* written before a signal may come */
+static atomic_bool published;
+static mr_buf farewells[2];         /* until then, and from then on; written before a signal may come */
 
 static void on_signal(int number)
 {
-    ssize_t n = write(STDERR_FILENO, farewell.data, farewell.len);
+    const mr_buf *words = &farewells[atomic_load(&published)];
+    ssize_t n = write(STDERR_FILENO, words->data, words->len);
     (void)n;
     signal(number, SIG_DFL);
     raise(number);
@@ -260,23 +262,30 @@ static void on_signal(int number)
 
 static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
 {
-    mr_buf_add_text(&farewell, "\nmillrace: interrupted; ");
-    if (o->dry_run)
-        mr_buf_add_text(&farewell, "nothing was written\n");
-    else {
-        mr_text_show(&farewell, o->target, strlen(o->target));
-        mr_buf_add_text(&farewell, " is as it was, and the same command goes on from the shards that are finished\n");
+    const char *const ends[] = {
+        " is as it was, and the same command goes on from the shards that are finished\n",
+        o->force ? " is the new dataset, whole; what may be left of the old one lies beside it, as .partial\n"
+                 : " is the new dataset, whole\n",
+    };
+    mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < MR_COUNT(farewells); i++) {
+        mr_buf *words = &farewells[i];
+        mr_buf_add_text(words, "\nmillrace: interrupted; ");
+        if (!o->dry_run)
+            mr_text_show(words, o->target, strlen(o->target));
+        mr_buf_add_text(words, o->dry_run ? "nothing was written\n" : ends[i]);
+        status = mr_buf_status(words, err, "starting");
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    return mr_buf_status(&farewell, err, "starting");
+    return status;
 }
 
 int cmd_ingest(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "SRC... DST", help, NULL, NULL, NULL};
     args a = {.o = {.shard_size = (uint64_t)256 << 20, .max_rejects_percent = 1, .seek = true,
-                    .seek_every = MR_JPEG_SEEK_EVERY}};
+                    .seek_every = MR_JPEG_SEEK_EVERY, .published = &published}};
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
     mr_error err, other;
@@ -290,7 +299,7 @@ int cmd_ingest(int argc, char **argv)
     bool leader = mr_ranks_rank(ranks) == 0;
     if (!a.jobs_given)
         a.o.jobs = mr_ranks_world(ranks) > 1 ? 1 : mr_pool_processors();
-    status = mr_ranks_agree(ranks, catch_signals(&a.o, &err), &err);
+    status = mr_ranks_agree(ranks, leader ? catch_signals(&a.o, &err) : MR_OK, &err);
     if (status == MR_OK && a.o.dry_run && mr_ranks_world(ranks) > 1)
         status = mr_fail(&err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
     if (status == MR_OK)

@@ -218,38 +218,6 @@ static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
     return status;
 }
 
-/* Report, then manifest, then the rename that shows them. */
-static mr_status publish(mr_ingest *in, mr_stage *stage, mr_error *err)
-{
-    mr_buf text = {0};
-    json_t *report = NULL;
-    int dir = mr_stage_dir(stage);
-    mr_status status = mr_ingest_manifest(in, err);
-    if (status == MR_OK) {
-        report = mr_ingest_report(in, true);
-        status = mr_json_dump(report, &text, err);
-    }
-    if (status == MR_OK)
-        status = mr_file_publish(dir, MR_REPORT, text.data, text.len, err);
-    mr_buf_clear(&text);
-    if (status == MR_OK)
-        status = mr_manifest_write(in->manifest, &text, err);
-    if (status == MR_OK) {
-        mr_sha256(text.data, text.len, in->digest);
-        status = mr_file_publish(dir, MR_MANIFEST, text.data, text.len, err);
-    }
-    for (size_t i = 0; status == MR_OK && i < in->cut_count; i++) {
-        char done[128];
-        snprintf(done, sizeof done, "%s.done", in->cuts[i].name);
-        status = mr_dir_remove(dir, done, err);
-    }
-    if (status == MR_OK)
-        status = mr_stage_publish(stage, in->options->target, err);
-    json_decref(report);
-    mr_buf_free(&text);
-    return status;
-}
-
 static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
@@ -284,7 +252,7 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (status == MR_OK && o->seek)
         status = mr_build_seeks(in, stage, err);
     if (status == MR_OK && leader(in))
-        status = publish(in, stage, err);
+        status = mr_publish(in, stage, err);
     return mr_ranks_agree(in->ranks, status, err);
 }
 

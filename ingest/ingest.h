@@ -9,6 +9,8 @@
 #ifndef MR_INGEST_H
 #define MR_INGEST_H
 
+#include <stdatomic.h>
+
 #include "image.h"
 #include "layout.h"
 #include "manifest.h"
@@ -34,6 +36,7 @@ typedef struct mr_ingest_options {
     bool fail_on_leak, force, dry_run, quiet;
     bool seek;                      /* with seek indexes ... */
     unsigned seek_every;            /* ... of this spacing */
+    atomic_bool *published;         /* becomes true in one act with the rename, as signal handlers see it */
 } mr_ingest_options;
 
 /* One image file of the source, read once. */
@@ -105,13 +108,16 @@ mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
 /* Removes what is no .mdb, .idx or .done of the shards named. */
 mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
-mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err); /* the rename */
+/* The rename, after another look at the target.  On failure all is as it was unless *published. */
+mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err);
 void mr_stage_close(mr_stage *s);                                           /* removes the folder if it is empty */
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
                                                                             /* build.c: thread-safe; fills in->shards[cut] */
 
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err);      /* build_seeks.c; every rank */
+
+mr_status mr_publish(mr_ingest *in, mr_stage *stage, mr_error *err);         /* publish.c; rank 0 */
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err);                 /* report.c */
 json_t *mr_ingest_report(const mr_ingest *in, bool complete);               /* what report.json holds; NULL: no memory */

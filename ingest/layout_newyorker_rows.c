@@ -93,13 +93,9 @@ static mr_status plan_file(build *b, uint32_t entry, const char *stem)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, stem, strlen(stem), 0, "split left out by --split-map");
         return MR_OK;
     }
-    bool empty = true;
-    for (; (status = mr_jsonl_next(&j, &r, b->err)) == MR_OK && (status = add_row(b, &j, &r, split)) == MR_OK;)
-        empty = false;
+    while ((status = mr_jsonl_next(&j, &r, b->err)) == MR_OK && (status = add_row(b, &j, &r, split)) == MR_OK)
+        ;
     mr_buf_free(&j.buf);
-    if (status == MR_END && empty)
-        return mr_fail(b->err, MR_BAD_DATA, "%s: holds no row; bring it back, or take it away if the split is not "
-                       "wanted", file_name(&j));
     if (status != MR_END)
         return status;
     if (b->plan->sample_count == samples) {

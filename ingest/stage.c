@@ -1,132 +1,41 @@
 /* stage.c - DST.partial, where a dataset grows beside its target.
  * Invariant: at most one ingest works in it (flock), and the target changes by one rename of the whole folder. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
-#include "ingest.h"
+#include "stage_parts.h"
 #include "text.h"
 
 struct mr_stage {
     char *path;                     /* DST.partial */
+    mr_target target;
     char *made;                     /* the first of DST's parents that was not there before; NULL: all were */
     int dir;
-    bool replaces;                  /* the target holds a dataset that goes when the new one is whole */
     bool owner;                     /* rank 0 */
     bool published;
 };
 
-#define SPOOL "spool"
 #define ROWS "rows-%05u.spool"
-
-typedef enum target_kind { ABSENT, EMPTY_FOLDER, DATASET, OTHER } target_kind;
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-/* A name that millrace gives to a file of a dataset, finished or not: what else lies there is somebody's own. */
-static bool is_ours(const char *name)
-{
-    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", SPOOL};
-    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done", ".done.tmp",
-                                       ".spool"};
-    for (size_t i = 0; i < MR_COUNT(whole); i++)
-        if (strcmp(name, whole[i]) == 0)
-            return true;
-    const char *dash = strrchr(name, '-');          /* SPLIT-00017.mdb; LMDB's readers leave a .mdb-lock */
-    if (dash && strcmp(dash, "-lock") == 0)
-        dash = memrchr(name, '-', (size_t)(dash - name));
-    size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
-    for (size_t i = 0; digits >= 5 && i < MR_COUNT(ends); i++)
-        if (strcmp(dash + 1 + digits, ends[i]) == 0)
-            return true;
-    return false;
-}
-
-/* What a folder holds; `foreign` gets the name of something that is not ours, or "". */
-static void look_into(DIR *dir, target_kind *kind, char foreign[NAME_MAX + 1])
-{
-    *kind = EMPTY_FOLDER;
-    foreign[0] = '\0';
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (is_dots(e->d_name))
-            continue;
-        if (strcmp(e->d_name, MR_MANIFEST) == 0)
-            *kind = DATASET;
-        else if (*kind == EMPTY_FOLDER)
-            *kind = OTHER;
-        if (!is_ours(e->d_name))
-            snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
-    }
-    closedir(dir);
-}
-
-static mr_status look_at(const char *target, target_kind *kind, char foreign[NAME_MAX + 1], mr_error *err)
-{
-    struct stat st;
-    if (lstat(target, &st) != 0) {
-        *kind = ABSENT;
-        if (errno == ENOTDIR)
-            return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file", target);
-        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", target);
-    }
-    *kind = OTHER;
-    if (!S_ISDIR(st.st_mode))
-        return MR_OK;
-    DIR *dir = opendir(target);
-    if (!dir)
-        return mr_fail_errno(err, errno, "%s", target);
-    look_into(dir, kind, foreign);
-    return MR_OK;
-}
-
-static mr_status check_target(mr_stage *s, const char *target, bool force, mr_error *err)
-{
-    target_kind kind;
-    char foreign[NAME_MAX + 1];
-    mr_status status = look_at(target, &kind, foreign, err);
-    if (status != MR_OK)
-        return status;
-    if (kind == OTHER)
-        return mr_fail(err, MR_MISUSE, "%s: is there and is no millrace dataset; choose another DST or remove it", target);
-    if (kind == DATASET && !force)
-        return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
-                       target);
-    if (kind == DATASET && foreign[0])
-        return mr_fail(err, MR_MISUSE, "%s: --force would delete '%s', which is no part of a dataset; move it away or "
-                       "choose another DST", target, foreign);
-    s->replaces = kind == DATASET;
-    return MR_OK;
-}
 
 /* DST.partial is swept: only a folder that holds nothing but an unfinished dataset is taken over. */
 static mr_status check_stage(const mr_stage *s, mr_error *err)
 {
-    target_kind kind;
+    mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    struct stat opened, now;
     /* Between opening it and locking it another ingest may have published it: then it is no stage any more. */
-    if (fstat(s->dir, &opened) != 0 || lstat(s->path, &now) != 0 || opened.st_ino != now.st_ino ||
-        opened.st_dev != now.st_dev)
+    if (!mr_folder_is_at(s->dir, s->path))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
-    DIR *dir = opendir(s->path);
-    if (!dir)
-        return mr_fail_errno(err, errno, "%s", s->path);
-    look_into(dir, &kind, foreign);
-    if (!foreign[0])
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or choose "
-                   "another DST", s->path, foreign);
+    mr_status status = mr_folder_look(s->dir, s->path, &kind, foreign, err);
+    if (status == MR_OK && foreign[0])
+        return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or "
+                       "choose another DST", s->path, foreign);
+    return status;
 }
 
 /* The first folder on the way to `path` that is not there yet; NULL: all are (or memory is out, which makes() sees). */
@@ -146,10 +55,10 @@ static char *first_missing(const char *path)
     }
 }
 
-static mr_status make(mr_stage *s, const char *target, mr_error *err)
+static mr_status make(mr_stage *s, mr_error *err)
 {
     char *parent = NULL, *name = NULL;
-    mr_status status = mr_path_split(target, &parent, &name, err);
+    mr_status status = mr_path_split(s->target.path, &parent, &name, err);
     if (status == MR_OK) {
         s->made = first_missing(parent);
         status = mr_dir_make(parent, err);
@@ -176,33 +85,49 @@ static void remove_parents(const mr_stage *s)
     free(path);
 }
 
-mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err)
+/* The names of DST and DST.partial. */
+static mr_stage *new_stage(const char *target, bool force, bool first_rank)
 {
     mr_stage *s = mr_alloc(1, sizeof *s);
     size_t len = strlen(target);
     while (len > 1 && target[len - 1] == '/')
         len--;
-    mr_buf path = {0};
-    mr_buf_printf(&path, "%.*s.partial", (int)len, target);
-    if (!s || mr_buf_status(&path, err, target) != MR_OK) {
-        free(s);
+    if (!s)
+        return NULL;
+    *s = (mr_stage){.dir = -1, .target = {.path = strndup(target, len), .force = force, .old = -1}};
+    if (s->target.path && asprintf(&s->path, "%s.partial", s->target.path) < 0)
+        s->path = NULL;
+    if (!s->path) {
+        mr_stage_close(s);
+        return NULL;
+    }
+    s->owner = first_rank;
+    return s;
+}
+
+static mr_status open_folder(mr_stage *s, mr_error *err)
+{
+    s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (s->dir >= 0)
+        return MR_OK;
+    if (errno == ENOTDIR || errno == ELOOP)
+        return mr_fail(err, MR_MISUSE, "%s: is in the way, the dataset grows in a folder of this name; move it away or "
+                       "choose another DST", s->path);
+    return mr_fail_errno(err, errno, "%s", s->path);
+}
+
+mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err)
+{
+    mr_stage *s = new_stage(target, force, first_rank);
+    if (!s)
         return mr_fail_memory(err, target);
-    }
-    mr_buf_text(&path);
-    *s = (mr_stage){.path = (char *)path.data, .dir = -1, .owner = first_rank};
-    mr_status status = first_rank ? check_target(s, target, force, err) : MR_OK;
+    mr_status status = first_rank ? mr_target_check(&s->target, err) : MR_OK;
     if (status == MR_OK && first_rank)
-        status = make(s, target, err);
-    if (status == MR_OK) {
-        s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (s->dir < 0 && (errno == ENOTDIR || errno == ELOOP))
-            status = mr_fail(err, MR_MISUSE, "%s: is in the way, the dataset grows in a folder of this name; move it "
-                             "away or choose another DST", s->path);
-        else if (s->dir < 0)
-            status = mr_fail_errno(err, errno, "%s", s->path);
-    }
-    if (status == MR_OK && first_rank && flock(s->dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        status = mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it", s->path);
+        status = make(s, err);
+    if (status == MR_OK)
+        status = open_folder(s, err);
+    if (status == MR_OK && first_rank)
+        status = mr_folder_lock(s->dir, s->path, err);
     if (status == MR_OK && first_rank)
         status = check_stage(s, err);
     if (status != MR_OK) {
@@ -229,13 +154,13 @@ int mr_stage_dir(const mr_stage *s)
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
 {
     int flags = s->owner ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
-    *fd = openat(s->dir, SPOOL, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return *fd < 0 ? mr_fail_errno(err, errno, "%s/%s", s->path, SPOOL) : MR_OK;
+    *fd = openat(s->dir, MR_STAGE_SPOOL, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s/%s", s->path, MR_STAGE_SPOOL) : MR_OK;
 }
 
 void mr_stage_spool_unlink(mr_stage *s)
 {
-    unlinkat(s->dir, SPOOL, 0);
+    unlinkat(s->dir, MR_STAGE_SPOOL, 0);
 }
 
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err)
@@ -264,15 +189,10 @@ static bool belongs(const char *name, const char *const *shards, size_t count)
 
 mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err)
 {
-    int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = mr_folder_list(s->dir);
     mr_status status = MR_OK;
-    if (!dir) {
-        mr_fail_errno(err, errno, "%s", s->path);
-        if (fd >= 0)
-            close(fd);
-        return MR_SYSTEM;
-    }
+    if (!dir)
+        return mr_fail_errno(err, errno, "%s", s->path);
     const char **shards = mr_alloc(count, sizeof *shards);
     if (!shards)
         status = mr_fail_memory(err, s->path);
@@ -281,7 +201,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     if (shards)
         mr_names_sort(shards, count);
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
-        if (is_dots(e->d_name) || belongs(e->d_name, shards, count))
+        if (mr_is_dots(e->d_name) || belongs(e->d_name, shards, count))
             continue;
         status = mr_dir_remove(s->dir, e->d_name, err);
     }
@@ -290,46 +210,15 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     return status;
 }
 
-/* Removes the dataset that was replaced, once it is sure that a power loss cannot bring back its name. */
-static mr_status remove_replaced(mr_stage *s, const char *path, const char *target, mr_error *err)
-{
-    s->published = true;
-    mr_status status = mr_dir_sync_parent(AT_FDCWD, target, err);
-    return status == MR_OK ? mr_dir_remove(AT_FDCWD, path, err) : status;
-}
-
-/* renameat2(EXCHANGE) swaps old and new in one act.  File systems without it get the old one moved aside first: then a
- * crash between the two renames leaves it whole under DST.partial.old. */
-static mr_status exchange(mr_stage *s, const char *target, mr_error *err)
-{
-    if (renameat2(AT_FDCWD, s->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return remove_replaced(s, s->path, target, err);
-    if (errno != EINVAL && errno != ENOSYS)
-        return mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
-    mr_buf aside = {0};
-    mr_buf_printf(&aside, "%s.old", s->path);
-    mr_status status = mr_buf_status(&aside, err, target);
-    if (status == MR_OK && (rename(target, mr_buf_text(&aside)) != 0 || rename(s->path, target) != 0))
-        status = mr_fail_errno(err, errno, "%s: cannot take the place of %s", s->path, target);
-    if (status == MR_OK)
-        status = remove_replaced(s, mr_buf_text(&aside), target, err);
-    mr_buf_free(&aside);
-    return status;
-}
-
-mr_status mr_stage_publish(mr_stage *s, const char *target, mr_error *err)
+mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err)
 {
     mr_status status = mr_dir_sync(s->dir, s->path, err);
-    if (status != MR_OK)
-        return status;
-    if (s->replaces)
-        status = exchange(s, target, err);
-    else if (rename(s->path, target) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot be renamed to %s", s->path, target);
-    if (status != MR_OK)
-        return status;
-    s->published = true;
-    return mr_dir_sync_parent(AT_FDCWD, target, err);
+    if (status == MR_OK)
+        status = mr_target_check(&s->target, err);      /* hours may have gone by */
+    if (status == MR_OK)
+        status = mr_target_take(&s->target, s->path, published, err);
+    s->published = atomic_load(published);
+    return status;
 }
 
 void mr_stage_close(mr_stage *s)
@@ -343,6 +232,8 @@ void mr_stage_close(mr_stage *s)
     }
     if (s->dir >= 0)
         close(s->dir);
+    mr_target_close(&s->target);
+    free(s->target.path);
     free(s->made);
     free(s->path);
     free(s);

@@ -7,7 +7,9 @@
 
 #include <math.h>
 
+#include "error.h"
 #include "mix.h"
+#include "resize.h"
 
 enum { TRIES = 10, DEFAULT_SIZE = 224 };
 
@@ -133,4 +135,12 @@ mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height)
     v.crop_left = middle(v.out_width, size);
     v.crop_top = middle(v.out_height, size);
     return v;
+}
+
+mr_status mr_view_check(const mr_view *v, mr_error *err)
+{
+    if (v->out_width <= MR_RESIZE_LONGEST && v->out_height <= MR_RESIZE_LONGEST)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_SAMPLE, "%u x %u pixels resized to a short side of %u have a long one of more than %u",
+                   v->width, v->height, v->out_width < v->out_height ? v->out_width : v->out_height, MR_RESIZE_LONGEST);
 }

@@ -24,7 +24,10 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
 
 /* MR_TRANSFORM_SQUARE: the whole picture to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
  * truncated, then the central size x size part (round half to even), source box the whole picture.  There is no
- * padding: a `resize` below `size` counts as `size`. */
+ * padding: a `resize` below `size` counts as `size`.  A long side that no uint32_t holds is UINT32_MAX. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
+
+/* MR_BAD_SAMPLE: what it is resized to is longer than MR_RESIZE_LONGEST.  A failure does not say of which sample. */
+mr_status mr_view_check(const mr_view *v, mr_error *err);
 
 #endif

@@ -41,7 +41,7 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     const mr_batch *batch;
     mr_status status = mr_work_open(&b->work, ds, &o, err);
     if (status == MR_OK)
-        status = mr_passes_new(&b->work, ds, o.threads ? o.threads : 1, &b->passes, err);
+        status = mr_passes_new(&b->work, o.threads ? o.threads : 1, &b->passes, err);
     double start = mr_seconds();
     if (status == MR_OK)
         status = mr_loader_open(ds, &o, &b->loader, err);
@@ -144,7 +144,7 @@ static mr_status run_turn(bench *b, turn *t, mr_error *err)
     if (status == MR_OK && !odd)
         status = run_limit(b, count, &t->limit, err);
     if (status == MR_OK && b->o->stage == MR_BENCH_READ) {
-        /* The first copy builds page tables. */
+        /* The first copy fills the memory that is copied. */
         status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &warm, err);
         if (status == MR_OK)
             status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err);

@@ -3,7 +3,7 @@
  * the page cache, so that a machine that is busy or slow is so for all of them.
  *
  *   stage    product                                  limit
- *   read     mr_loader, encoded: pread, hash          plain pread; beside it memcpy from a mapping
+ *   read     mr_loader, encoded: pread, hash          plain pread; beside it memcpy
  *   decode   pread, hash, the region that is shown    plain decode of the whole picture by the codec's library
  *   input    mr_loader, float32: all of it            the same */
 #ifndef MR_BENCH_H

@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "file.h"
@@ -14,11 +12,20 @@
 
 enum { KEPT = 64 };                 /* records a plain program would have in its batch */
 
+/* Memory that copies come from: more than caches hold, those that all threads share and those of each. */
+static const size_t copied = 256 << 20, copied_each = 16 << 20;
+
+/* One record behind the other, from the front again. */
+typedef struct ring {
+    mr_slab slab;
+    size_t used;
+} ring;
+
 typedef struct worker {
     mr_hands hands;
     mr_pixels_scratch *plain;       /* libjpeg-turbo for all JPEGs */
-    mr_slab batch;                  /* where plain reads and copies go, one behind the other, from the front again */
-    size_t used;                    /* of the batch */
+    ring batch;                     /* where plain reads and copies go */
+    ring source;                    /* where copies come from */
     float *out;
     double read, hash, decode, resize;
     char apart[64];                 /* from the next worker's numbers */
@@ -26,10 +33,9 @@ typedef struct worker {
 
 struct mr_passes {
     mr_work *work;
-    const mr_dataset *ds;
     unsigned threads;
     worker *workers;
-    const uint8_t **maps;           /* of each shard, when first asked for */
+    size_t batch_room, source_room; /* of a worker's rings */
     /* Of the pass that runs: */
     mr_bench_pass pass;
     int until;
@@ -55,27 +61,32 @@ void mr_passes_free(mr_passes *b)
     for (unsigned i = 0; b->workers && i < b->threads; i++) {
         mr_hands_free(&b->workers[i].hands);
         mr_pixels_scratch_free(b->workers[i].plain);
-        mr_slab_free(&b->workers[i].batch, NULL);
+        mr_slab_free(&b->workers[i].batch.slab, NULL);
+        mr_slab_free(&b->workers[i].source.slab, NULL);
         free(b->workers[i].out);
     }
-    for (size_t i = 0; b->maps && i < b->work->split->shard_count; i++)
-        if (b->maps[i])
-            munmap((void *)(uintptr_t)b->maps[i], b->work->split->shards[i].mdb.bytes);
     free(b->workers);
-    free(b->maps);
     free(b);
 }
 
-mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_passes **out, mr_error *err)
+/* A thread's share; no more in all than there are records, which may well fit into a cache. */
+static size_t source_room(const mr_split *split, unsigned threads)
+{
+    uint64_t each = copied / threads > copied_each ? copied / threads : copied_each;
+    uint64_t records = mr_split_mean_bytes(split) * split->samples / threads;
+    return (size_t)(records < each ? records : each);
+}
+
+mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err)
 {
     mr_passes *b = mr_alloc(1, sizeof *b);
     mr_status status = MR_OK;
     if (!b)
         return mr_fail_memory(err, "measuring");
-    *b = (mr_passes){.work = w, .ds = ds, .threads = threads};
+    *b = (mr_passes){.work = w, .threads = threads, .batch_room = KEPT * (size_t)mr_split_mean_bytes(w->split),
+                     .source_room = source_room(w->split, threads)};
     b->workers = mr_alloc(threads, sizeof *b->workers);
-    b->maps = mr_alloc(w->split->shard_count ? w->split->shard_count : 1, sizeof *b->maps);
-    if (!b->workers || !b->maps)
+    if (!b->workers)
         status = mr_fail_memory(err, "measuring");
     for (unsigned i = 0; status == MR_OK && i < threads; i++) {
         status = mr_hands_init(&b->workers[i].hands, w, err);
@@ -107,35 +118,40 @@ mr_pixels_counts mr_passes_counts(const mr_passes *b)
 
 /* ---- one record ------------------------------------------------------------------------------------------------- */
 
-/* The next place in the thread's batch. */
-static mr_status next_place(mr_passes *b, worker *w, size_t len, uint8_t **out, mr_error *err)
+/* The next place, in memory that has been written to: pages that were only asked for are all the same one. */
+static mr_status next_place(ring *r, size_t room, size_t len, uint8_t **out, mr_error *err)
 {
-    size_t mean = (size_t)mr_split_mean_bytes(b->work->split), room = KEPT * mean;
-    mr_status status = mr_slab_reserve(&w->batch, room > len ? room : len, 0, NULL, err);
+    size_t before = r->slab.room;
+    mr_status status = mr_slab_reserve(&r->slab, room > len ? room : len, 0, NULL, err);
     if (status != MR_OK)
         return status;
-    if (len > w->batch.room - w->used)
-        w->used = 0;
-    *out = w->batch.data + w->used;
-    w->used += len;
+    if (r->slab.room != before)
+        memset(r->slab.data, 0xA5, r->slab.room);
+    if (len > r->slab.room - r->used)
+        r->used = 0;
+    *out = r->slab.data + r->used;
+    r->used += len;
     return MR_OK;
 }
 
 static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, mr_error *err)
 {
     const mr_open_shard *open;
+    mr_error why;
     mr_status status = mr_shard_files_borrow(b->work->files, r->sample, &open, err);
     if (status != MR_OK)
         return status;
-    status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, open->shard->name, err);
+    status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, "its image", &why);
+    const char *shard = open->shard->name;
     mr_shard_files_return(b->work->files, open);
-    return status;
+    return status == MR_OK ? status : mr_fail(err, status, "%s.mdb: sample %llu: %s", shard,
+                                              (unsigned long long)r->sample, why.text);
 }
 
 static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     uint8_t *out;
-    mr_status status = next_place(b, w, r->row.image_len, &out, err);
+    mr_status status = next_place(&w->batch, b->batch_room, r->row.image_len, &out, err);
     return status == MR_OK ? read_to(b, r, out, err) : status;
 }
 
@@ -145,13 +161,16 @@ static mr_status fetch(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     return status == MR_OK ? read_to(b, r, w->hands.bytes.data, err) : status;
 }
 
+/* As many bytes as the record has, out of memory of the program's own: a mapped file that is cut off is a signal. */
 static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
-    size_t shard = (size_t)(mr_dataset_shard(b->work->split, r->sample) - b->work->split->shards);
-    uint8_t *out;
-    mr_status status = next_place(b, w, r->row.image_len, &out, err);
+    size_t len = r->row.image_len;
+    uint8_t *out, *from;
+    mr_status status = next_place(&w->batch, b->batch_room, len, &out, err);
     if (status == MR_OK)
-        memcpy(out, b->maps[shard] + r->row.image_offset, r->row.image_len);
+        status = next_place(&w->source, b->source_room, len, &from, err);
+    if (status == MR_OK)
+        memcpy(out, from, len);
     return status;
 }
 
@@ -216,38 +235,16 @@ static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
 
 /* ---- one pass --------------------------------------------------------------------------------------------------- */
 
-static mr_status map_shards(mr_passes *b, mr_error *err)
-{
-    for (size_t i = 0; i < b->work->split->shard_count; i++) {
-        const mr_shard *shard = &b->work->split->shards[i];
-        int fd;
-        if (b->maps[i])
-            continue;
-        mr_status status = mr_dataset_open_file(b->ds, shard, "mdb", &fd, err);
-        if (status != MR_OK)
-            return status;
-        void *map = mmap(NULL, shard->mdb.bytes, PROT_READ, MAP_SHARED, fd, 0);
-        close(fd);
-        if (map == MAP_FAILED)
-            return mr_fail(err, MR_SYSTEM, "%s.mdb: cannot be mapped", shard->name);
-        b->maps[i] = map;
-    }
-    return MR_OK;
-}
-
 mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
                             size_t count, mr_bench_times *times, mr_error *err)
 {
-    mr_status status = pass == MR_PASS_COPY ? map_shards(b, err) : MR_OK;
-    if (status != MR_OK)
-        return status;
     b->pass = pass;
     b->until = until;
     b->records = records;
     for (unsigned i = 0; i < b->threads; i++)
         b->workers[i].read = b->workers[i].hash = b->workers[i].decode = b->workers[i].resize = 0;
     double wall = mr_seconds(), cpu = mr_bench_cpu();
-    status = mr_pool_run(count, b->threads, one, b, err);
+    mr_status status = mr_pool_run(count, b->threads, one, b, err);
     *times = (mr_bench_times){.wall = mr_seconds() - wall, .cpu = mr_bench_cpu() - cpu};
     for (unsigned i = 0; i < b->threads; i++) {
         times->read += b->workers[i].read;

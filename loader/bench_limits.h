@@ -12,7 +12,7 @@ typedef struct mr_bench_record {
 
 typedef enum mr_bench_pass {
     MR_PASS_PREAD,                  /* into one batch a thread, filled again and again */
-    MR_PASS_COPY,                   /* the same by memcpy from a mapping */
+    MR_PASS_COPY,                   /* as many bytes by memcpy, out of memory */
     MR_PASS_DECODE,                 /* pread, then the codec's library decodes the whole picture */
     MR_PASS_STEPS,                  /* the product's steps, each timed */
 } mr_bench_pass;
@@ -22,8 +22,8 @@ typedef struct mr_bench_times {
     double read, hash, decode, resize;      /* CPU of the steps, MR_PASS_STEPS only */
 } mr_bench_times;
 
-typedef struct mr_passes mr_passes;   /* threads' memory, mappings */
-mr_status mr_passes_new(mr_work *w, const mr_dataset *ds, unsigned threads, mr_passes **out, mr_error *err);
+typedef struct mr_passes mr_passes;   /* threads' memory */
+mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err);
 void mr_passes_free(mr_passes *b);
 
 /* `until`: how far MR_PASS_STEPS goes. */

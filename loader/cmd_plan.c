@@ -90,15 +90,18 @@ static uint64_t last_batch(const mr_schedule *s)
     return s->steps ? covered(s) - (s->steps - 1) * s->global_batch : 0;
 }
 
-/* ---- JSON: written as it is made, so that a plan of any length takes no memory ---------------------------------- */
+/* Both forms are written as they are made, so that a plan of any length takes no memory; when output fails they end, in
+ * the middle of a step if need be. */
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static void list_json(const mr_schedule *s, uint64_t epoch, uint64_t step, bool weights)
 {
     printf(",\"%s\":[", weights ? "weights" : "ranks");
-    for (unsigned rank = 0; rank < s->world; rank++) {
+    for (unsigned rank = 0; rank < s->world && !ferror(stdout); rank++) {
         uint64_t count = mr_schedule_count(s, step, rank);
         printf("%s[", rank ? "," : "");
-        for (uint64_t i = 0; i < count; i++) {
+        for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
             mr_slot slot = mr_schedule_slot(s, epoch, step, rank, i);
             printf("%s%llu", i ? "," : "", weights ? (ull)slot.weight : (ull)slot.sample);
         }
@@ -189,10 +192,10 @@ static void print_batches(const mr_plan_request *q, const mr_schedule *s)
     if (q->first < q->end)
         printf("\n");
     for (uint64_t k = q->first; k < q->end && !ferror(stdout); k++)
-        for (unsigned rank = 0; rank < s->world; rank++) {
+        for (unsigned rank = 0; rank < s->world && !ferror(stdout); rank++) {
             uint64_t count = mr_schedule_count(s, k, rank);
             printf("  step %llu  rank %u ", (ull)k, rank);
-            for (uint64_t i = 0; i < count; i++) {
+            for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
                 mr_slot slot = mr_schedule_slot(s, q->epoch, k, rank, i);
                 printf(" %llu%s", (ull)slot.sample, slot.weight > 0 ? "" : "*");
                 marked |= slot.weight <= 0;

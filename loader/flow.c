@@ -297,7 +297,7 @@ mr_status mr_flow_open(mr_flow *f, const mr_dataset *ds, const mr_loader_options
     return status;
 }
 
-void mr_flow_close(mr_flow *f, bool forked)
+void mr_flow_close(mr_flow *f)
 {
     for (unsigned i = 0; f->batches && i < f->total; i++)
         mr_loading_free(&f->batches[i], &f->work);
@@ -308,8 +308,6 @@ void mr_flow_close(mr_flow *f, bool forked)
     free(f->idle);
     free(f->slabs);
     mr_work_close(&f->work);
-    if (forked)
-        return;
     pthread_cond_destroy(&f->ready);
     pthread_cond_destroy(&f->to_do);
     pthread_mutex_destroy(&f->lock);

@@ -30,8 +30,7 @@ typedef struct mr_flow {
 
 /* `f` zeroed.  After a failure too it must be closed. */
 mr_status mr_flow_open(mr_flow *f, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
-/* `forked`: in a child of fork(), where the lock is as it happened to be: it is left alone. */
-void mr_flow_close(mr_flow *f, bool forked);
+void mr_flow_close(mr_flow *f);
 
 /* Whoever is to be woken is woken when the lock is free: a thread that wakes to a lock that is taken sleeps again. */
 void mr_flow_unlock(mr_flow *f);

@@ -87,13 +87,23 @@ static mr_status start(mr_loader *l, mr_error *err)
     return mr_fail_errno(err, why, "a loader's thread cannot be started, " MR_NO_THREAD);
 }
 
-mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err)
+/* None is open yet. */
+static void share_files(mr_work *w, const mr_work *with)
+{
+    mr_shard_files_free(w->files);
+    w->files = mr_shard_files_share(with->files);
+}
+
+mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, const mr_loader_options *options,
+                                mr_loader **out, mr_error *err)
 {
     mr_loader *l = mr_alloc(1, sizeof *l);
     if (!l)
         return mr_fail_memory(err, "opening a loader");
     l->process = getpid();
     mr_status status = mr_flow_open(&l->flow, ds, options, err);
+    if (status == MR_OK && first)
+        share_files(&l->flow.work, &first->flow.work);
     if (status == MR_OK) {
         l->cursor = (mr_cursor){l->flow.epoch, mr_schedule_position(&l->flow.work.schedule, l->flow.step)};
         status = make_hands(l, err);
@@ -105,6 +115,11 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
     else
         mr_loader_free(l);
     return status;
+}
+
+mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options, mr_loader **out, mr_error *err)
+{
+    return mr_loader_open_beside(NULL, ds, options, out, err);
 }
 
 /* A child of fork() has none of the threads. */
@@ -129,18 +144,18 @@ static void stop(mr_loader *l)
     pthread_mutex_unlock(&f->lock);
 }
 
+/* In a child nothing is touched: the threads were anywhere, in the middle of an allocation or waiting for a shard, and
+ * stay there for ever. */
 void mr_loader_free(mr_loader *l)
 {
-    if (!l)
+    if (!l || forked(l))
         return;
-    bool child = forked(l);
-    if (!child)
-        stop(l);
+    stop(l);
     for (unsigned i = 0; i < l->hand_count; i++)
         mr_hands_free(&l->hands[i].hands);
     free(l->hands);
     free(l->met);
-    mr_flow_close(&l->flow, child);
+    mr_flow_close(&l->flow);
     free(l);
 }
 

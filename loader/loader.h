@@ -7,6 +7,11 @@
 
 #include "millrace.h"
 
+/* Another loader of the split of `first`, beside it: they share the shards that are open, so that any number of loaders
+ * takes the descriptors of one.  NULL: alone, as mr_loader_open() does. */
+mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, const mr_loader_options *options,
+                                mr_loader **out, mr_error *err);
+
 /* Waits until the threads have nothing to do: the prefetched batches stand ready.  For measuring. */
 void mr_loader_settle(mr_loader *l);
 

@@ -37,7 +37,7 @@ static mr_status open_loaders(run *r, const mr_dataset *ds, mr_error *err)
         return mr_fail_memory(err, "replaying");
     for (; r->count < (processes > 1 ? 1 : o.world); r->count++) {
         o.rank = first + r->count;
-        mr_status status = mr_loader_open(ds, &o, &r->loaders[r->count], err);
+        mr_status status = mr_loader_open_beside(r->loaders[0], ds, &o, &r->loaders[r->count], err);
         if (status != MR_OK)
             return status;
     }

@@ -14,7 +14,7 @@
 
 #include "resize_kernels.h"
 
-enum { MAX_SIDE = 1 << 24, ABREAST = 4 };       /* ABREAST: rows that `across` does at a time */
+enum { MAX_SIDE = 1 << 24, ABREAST = 4 };       /* of the input; ABREAST: rows that `across` does at a time */
 
 struct mr_resizer {
     const mr_resize_kernels *kernels;
@@ -118,9 +118,9 @@ static mr_status check_held(const mr_resize_side *s, mr_error *err)
 static mr_status check(const mr_resize_job *j, mr_error *err)
 {
     if (!j->in_width || !j->in_height || j->in_width > MAX_SIDE || j->in_height > MAX_SIDE || !j->out_width ||
-        !j->out_height || j->out_width > MAX_SIDE || j->out_height > MAX_SIDE)
-        return mr_fail(err, MR_MISUSE, "resizing %u x %u pixels to %u x %u: sides are 1 to %d", j->in_width,
-                       j->in_height, j->out_width, j->out_height, MAX_SIDE);
+        !j->out_height || j->out_width > MR_RESIZE_LONGEST || j->out_height > MR_RESIZE_LONGEST)
+        return mr_fail(err, MR_MISUSE, "resizing %u x %u pixels to %u x %u: sides are 1 to %d, resized ones 1 to %u",
+                       j->in_width, j->in_height, j->out_width, j->out_height, MAX_SIDE, MR_RESIZE_LONGEST);
     if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
         return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside",
                        j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);

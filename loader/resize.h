@@ -22,6 +22,8 @@ void mr_resizer_use(mr_resizer *r, const mr_resize_kernels *kernels);
 /* From now on a job ends with MR_END between two output rows once *stop is true; `stop` must outlive the resizer. */
 void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop);
 
+#define MR_RESIZE_LONGEST (UINT32_MAX - 1)  /* side of a resized picture, of which the kept part alone takes memory */
+
 typedef struct mr_resize_span {
     uint32_t from, count;
 } mr_resize_span;

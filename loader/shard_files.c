@@ -24,6 +24,7 @@ struct mr_shard_files {
     const mr_split *split;
     pthread_mutex_t lock;
     pthread_cond_t returned;
+    _Atomic unsigned users;
     unsigned max, count;
     uint64_t clock;
     size_t rows_bytes, tables_bytes;
@@ -52,6 +53,7 @@ mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsign
         free(shards);
         return mr_fail_memory(err, "opening shards");
     }
+    f->users = 1;
     f->ds = ds;
     f->split = split;
     f->shards = shards;
@@ -86,9 +88,15 @@ static void close_shard(mr_shard_files *f, mr_open_shard *s)
     s->shard = NULL;
 }
 
+mr_shard_files *mr_shard_files_share(mr_shard_files *f)
+{
+    atomic_fetch_add(&f->users, 1);
+    return f;
+}
+
 void mr_shard_files_free(mr_shard_files *f)
 {
-    if (!f)
+    if (!f || atomic_fetch_sub(&f->users, 1) > 1)
         return;
     while (f->count)
         close_shard(f, f->open[0]);

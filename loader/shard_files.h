@@ -33,6 +33,8 @@ typedef struct mr_open_shard {
  * must outlive it. */
 mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
                              mr_error *err);
+/* The same once more: it ends when each of its users has freed it. */
+mr_shard_files *mr_shard_files_share(mr_shard_files *f);
 void mr_shard_files_free(mr_shard_files *f);
 
 /* The shard that has sample n, open.  Where no file can be opened it closes idle ones, then waits for returns. */

@@ -315,6 +315,8 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     h->seek_len = 0;
     mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
     if (status == MR_OK)
+        status = mr_view_check(v, &why);
+    if (status == MR_OK)
         status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
     if (status == MR_OK)
         status = mr_orient_pixels(h->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);

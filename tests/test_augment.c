@@ -2,6 +2,7 @@
  * Invariant tested: a view depends on seed, epoch and sample alone and lies inside the picture, whatever its size.
  * Numbers in tables were worked out with Python's own int(), round() and / from torchvision's source. */
 #include "augment.h"
+#include "error.h"
 #include "support.h"
 
 #include <float.h>
@@ -169,6 +170,25 @@ static void views_are_inside(void **state)
     }
 }
 
+/* What a side is resized to is counted up to a limit; beyond, it is not taken for another number. */
+static void sides_beyond_counting(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][4] = {        /* resize, longest side that fits, what it becomes, the next */
+        {1, UINT32_MAX - 1, UINT32_MAX - 1, UINT32_MAX}, {2, INT32_MAX, UINT32_MAX - 1, UINT32_MAX},
+        {256, (1 << 24) - 1, UINT32_MAX - 255, UINT32_MAX}, {16384, (1 << 18) - 1, UINT32_MAX - 16383, UINT32_MAX}};
+    for (size_t i = 0; i < MR_COUNT(cases); i++)
+        for (uint32_t more = 0; more < 2; more++) {
+            const uint32_t *c = cases[i], side = c[1] + more;
+            mr_transform t = {.kind = MR_TRANSFORM_CENTER, .size = 1, .resize = c[0]};
+            mr_view tall = mr_view_eval(&t, 1, side), wide = mr_view_eval(&t, side, 1);
+            assert_int_equal(tall.out_height, c[2 + more]);
+            assert_int_equal(wide.out_width, c[2 + more]);
+            assert_int_equal(mr_view_check(&tall, NULL), more ? MR_BAD_SAMPLE : MR_OK);
+            assert_int_equal(mr_view_check(&wide, NULL), more ? MR_BAD_SAMPLE : MR_OK);
+        }
+}
+
 /* The loader refuses such options; here they may give any box, but a box. */
 static void senseless_numbers_give_a_box(void **state)
 {
@@ -312,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_are_even),           cmocka_unit_test(refused_tries_are_tried_again),
         cmocka_unit_test(mirrors_as_often_as_asked), cmocka_unit_test(views_are_inside),
+        cmocka_unit_test(sides_beyond_counting),
         cmocka_unit_test(senseless_numbers_give_a_box), cmocka_unit_test(falls_back_to_the_middle),
         cmocka_unit_test(center_is_torchvisions),   cmocka_unit_test(square_keeps_no_ratio),
         cmocka_unit_test(depends_on_its_key_alone), cmocka_unit_test(stays_as_published),

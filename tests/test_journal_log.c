@@ -1,5 +1,6 @@
 /* test_journal_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
  * Invariant tested: a log holds each update of a run once, however often the run was killed, and loses nothing else. */
+#include "journal_parts.h"
 #include "support_journal.h"
 
 #include <fcntl.h>
@@ -194,6 +195,7 @@ static void test_log_to_pipe(void **state)
     int reader = open(fifo, O_RDONLY | O_NONBLOCK);
     mr_journal_options o = {.log = fifo, .steps = 10, .resume = true, .first = 4};
     mr_journal *j = support_journal_open(&o);
+    assert_false(fcntl(j->log, F_GETFL) & O_NONBLOCK);      /* a reader that is slow loses nothing */
     support_journal_updates(j, 5, 5);
     ssize_t n = read(reader, line, sizeof line - 1);
     assert_true(n > 0);
@@ -201,6 +203,24 @@ static void test_log_to_pipe(void **state)
     assert_true(strncmp(line, "{\"step\": 5, ", 12) == 0 && strchr(line, '\n') == line + n - 1);
     mr_journal_free(j);
     close(reader);
+    free(fifo);
+    support_journal_end(&p);
+}
+
+/* Nobody listens: waiting for somebody would be waiting for ever. */
+static void test_pipe_without_reader(void **state)
+{
+    (void)state;
+    support_journal p = support_journal_begin();
+    char *fifo = support_path("%s/fifo", p.dir);
+    mr_journal_options o = {.log = fifo, .steps = 10};
+    mr_journal *j = NULL;
+    mr_error err = {0};
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    alarm(20);
+    assert_int_equal(mr_journal_open(&o, &j, &err), MR_MISUSE);
+    alarm(0);
+    assert_non_null(strstr(err.text, "fifo: nobody reads from it"));
     free(fifo);
     support_journal_end(&p);
 }
@@ -214,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_bad_places),
         cmocka_unit_test(test_log_to_pipe),
+        cmocka_unit_test(test_pipe_without_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,8 +206,6 @@ static void test_bids(void **state)
     support_put(dir, "m/val.jsonl", "{\"contest_number\":1}\n");
     p = support_plan_at(NEWYORKER, dir, "", NULL);
     assert_int_equal(p.bid.score, 95);
-    assert_int_equal(p.status, MR_BAD_DATA);
-    assert_non_null(strstr(p.err.text, "m/train.jsonl: holds no row"));
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataset_maker.h"
 #include "error.h"
 #include "order.h"
 #include "support_loader.h"
@@ -294,13 +295,47 @@ static void test_nothing_good(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* A line of pixels, enlarged until its short side is `resize`, has millions of rows or columns, of which some in the
+ * middle are kept.  Where they are more than a number holds, and only there, the sample is bad. */
+static void test_long_pictures(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    made samples[] = {{.source = "usual", .image = make_png(20, 30, 2, 8, false)},
+                      {.source = "tall", .image = make_png(1, 300000, 2, 8, false)},
+                      {.source = "wide", .image = make_png(300000, 1, 2, 8, false)}};
+    made_split split = {.name = "train", .samples = samples, .count = MR_COUNT(samples), .per_shard = 2};
+    dataset_make(dir, &split, 1);
+    mr_dataset *ds = open_dataset_at(dir);
+    for (unsigned i = 0; i < 12; i++) {
+        bool beyond = i & 1;
+        mr_loader_options o = {.split = "train", .global_batch = 3, .shuffle = MR_SHUFFLE_NONE,
+                               .transform = {.kind = MR_TRANSFORM_CENTER, .size = 16, .resize = beyond ? 16384 : 256}};
+        o.deliver = i & 2 ? MR_DELIVER_F32_NCHW : MR_DELIVER_U8_NHWC;
+        o.on_bad = (mr_on_bad)(i / 4);
+        seen_list s = run_loader(ds, &o, 0);
+        if (beyond && o.on_bad == MR_ON_BAD_FAIL) {
+            assert_int_equal(s.status, MR_BAD_SAMPLE);
+            assert_non_null(strstr(s.error.text, "train-00000.mdb: sample 1 (tall): 1 x 300000 pixels"));
+        } else {
+            assert_int_equal(s.status, MR_END);
+            assert_int_equal(s.replaced, beyond ? 2 : 0);
+        }
+        seen_free(&s);
+    }
+    mr_dataset_free(ds);
+    for (size_t i = 0; i < MR_COUNT(samples); i++)
+        picture_free(&samples[i].image);
+    support_tmpdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_undecodable), cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_limit_and_padding),           cmocka_unit_test(test_shard_cut_off),
-        cmocka_unit_test(test_nothing_good),
+        cmocka_unit_test(test_limit),           cmocka_unit_test(test_limit_and_padding),
+        cmocka_unit_test(test_shard_cut_off),   cmocka_unit_test(test_nothing_good),
+        cmocka_unit_test(test_long_pictures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,10 +295,45 @@ static void test_fork(void **state)
     support_tmpdir_remove(dir);
 }
 
+static int free_after_fork(const char *dir)
+{
+    (void)dir;
+    alarm(20);                      /* ends who waits for ever */
+    mr_loader_free(parents_loader);
+    return 0;
+}
+
+/* In the middle of work, when one thread reads and the others wait until they may open a shard: none of them is in the
+ * child. */
+static void test_fork_at_work(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    char *dir = support_tmpdir();
+    make_pictures(dir, 43, 1, NULL);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = usual_options(MR_DELIVER_F32_NCHW, MR_TAIL_PAD);
+    o.threads = 6;
+    o.prefetch = 500;
+    o.epochs = 1000000;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (useconds_t i = 0; i < 24; i++) {
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){12, before.rlim_max}), 0);
+        parents_loader = open_loader(ds, &o);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        usleep(500 * i);
+        in_child(free_after_fork, dir);
+        mr_loader_free(parents_loader);
+    }
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork),            /* first: TSan wants no threads before a fork */
+        cmocka_unit_test(test_fork_at_work),
         cmocka_unit_test(test_few_files),
         cmocka_unit_test(test_allocator_and_bound),
         cmocka_unit_test(test_allocator_refuses),

@@ -186,7 +186,8 @@ static void test_things_in_a_checkpoint_of_pairs(void **state)
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-/* A source has a table of its own.  Without it there may be a dataset, but a FIFO or a device is in the report. */
+/* A source has a table of its own.  Without it there may be a dataset, but whatever is there instead is in the report,
+ * unless it is a folder: that holds nothing. */
 static void expect_tables(const char *tree, const char *table)
 {
     char *path = support_path("%s/%s", tree, table), *away = support_path("%s/away", root),
@@ -197,10 +198,8 @@ static void expect_tables(const char *tree, const char *table)
         support_result r = run(ARGS("ingest", tree, dst, "--force", "--quiet", "--report", report));
         support_assert_cheap(&r);
         char *text = r.status == 0 ? (char *)support_read(report, NULL) : NULL;
-        if (text && (kind == FIFO || kind == DEVICE) && !strstr(text, table))
+        if (text && (kind == FIFO || kind == DEVICE || kind == EMPTY) && !strstr(text, table))
             fail_msg("%s (%d) is not in the report: %s", table, (int)kind, text);
-        if (text && kind == EMPTY)
-            fail_msg("%s: nothing was said of it", table);
         free(text);
         support_result_free(&r);
         remove(path);

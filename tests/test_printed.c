@@ -173,6 +173,8 @@ static void each_command_into(const char *output, const char *words)
         "inspect ds --json", "inspect ds --classes", "show ds train 0", "show ds train 0 --json",
         "show ds train 0 --image -", "export ds out", "export ds out2 --json", "export ds --to tar -", "reindex ds",
         "reindex ds --json", "seek ds", "seek ds --json", "plan ds --global-batch 4", "plan ds --global-batch 4 --json",
+        "plan ds --global-batch 4000000000 --tail pad --batches 0",  /* of which a few bytes are written */
+        "plan ds --global-batch 4000000000 --tail pad --batches 0 --json",
         "replay ds --global-batch 4", "replay ds --global-batch 4 --json", "bench ds --seconds 0.1 --threads 1",
         TRAIN, "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
     };

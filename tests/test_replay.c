@@ -259,6 +259,21 @@ static void test_bench(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* A file that is mapped and cut off would end it by a signal. */
+static void test_bench_of_a_shard_that_is_cut_off(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, 43, 43, NULL);
+    static const char run[] = "\"$0\" bench \"$1\" --stage read --threads 1 --seconds 1 & sleep 0.5; "
+                              "grep train- /proc/$!/maps; truncate -s 4096 \"$1/train-00000.mdb\"; wait $!";
+    const char *const argv[] = {"/bin/sh", "-c", run, support_millrace_path(), dir, NULL};
+    support_result r = support_run(argv, NULL);
+    assert_string_equal(r.out, "");
+    expect_words(r, 1, "train-00000.mdb: ");
+    support_tmpdir_remove(dir);
+}
+
 /* A digest saved and taken up again anywhere is the digest of it all. */
 static void test_running_digest(void **state)
 {
@@ -291,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_running_digest), cmocka_unit_test(test_digests), cmocka_unit_test(test_pixels_and_list),
         cmocka_unit_test(test_under_mpirun),   cmocka_unit_test(test_failures), cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_of_a_shard_that_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,42 @@ static void no_more_is_asked_for_than_counts(void **state)
     mr_resizer_free(z);
 }
 
+enum { TIMES = 256, KEPT = 24, HELD = 40 };
+
+/* The middle of a line of `side` pixels, enlarged so much that all of them would be millions; `held` are there. */
+static mr_resize_job middle_of(const uint8_t *held, uint32_t side, bool column, bool bicubic)
+{
+    const mr_resize_span part = {(side - HELD) / 2, HELD}, one = {0, 1};
+    uint32_t out = side * TIMES, from = (out - KEPT) / 2;
+    return (mr_resize_job){
+        .rgb = held, .in_width = column ? 1 : side, .in_height = column ? side : 1, .columns = column ? one : part,
+        .rows = column ? part : one, .out_width = column ? TIMES : out, .out_height = column ? out : TIMES,
+        .crop_left = column ? 0 : from, .crop_top = column ? from : 0, .crop_width = KEPT, .crop_height = KEPT,
+        .bicubic = bicubic};
+}
+
+/* However long a picture is, its middle is what it is without its ends. */
+static void a_middle_knows_no_ends(void **state)
+{
+    static const uint32_t sides[] = {66000, 1000000, (1 << 24) - 2};
+    mr_random r = support_random();
+    support_resizers all = support_resizers_new();
+    uint8_t *held = take(HELD * 3);
+    (void)state;
+    mr_random_bytes(&r, held, HELD * 3);
+    for (size_t i = 0; i < 4 * MR_COUNT(sides); i++) {
+        mr_resize_job j = middle_of(held, sides[i / 4], i & 1, i & 2), cut = middle_of(held, HELD, i & 1, i & 2);
+        for (size_t k = 0; k < all.count * WAYS; k++) {
+            void *got = resized(all.of[k / WAYS], &j, k % WAYS), *want = resized(all.of[k / WAYS], &cut, k % WAYS);
+            assert_memory_equal(got, want, bytes_of(&cut, k % WAYS));
+            free(got);
+            free(want);
+        }
+    }
+    free(held);
+    support_resizers_free(&all);
+}
+
 static void a_part_that_is_too_small_is_refused(void **state)
 {
     static const mr_resize_span bad[] = {{3, 5}, {2, 5}, {2, 9}, {8, 0}, {0, 7}, {UINT32_MAX, 2}, {1, UINT32_MAX}};
@@ -246,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_gives_what_the_whole_gives),
         cmocka_unit_test(no_more_is_asked_for_than_counts),
+        cmocka_unit_test(a_middle_knows_no_ends),
         cmocka_unit_test(a_part_that_is_too_small_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,6 +242,7 @@ static void test_few_descriptors(void **state)
         ARGS("verify", "dst", "--jobs", "24", "-q"),
         ARGS("export", "dst", "out", "-q"),
         ARGS("replay", "dst", "--global-batch", "32", "--threads", "40", "--size", "16"),
+        ARGS("replay", "dst", "--global-batch", "64", "--ranks", "64", "--threads", "0"),
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         support_result r = run_in("ulimit -n 64; exec \"$@\"", w, commands[i], 0);

@@ -2,7 +2,6 @@
  * Invariant tested: a run is a function of its options; ranks, micro-steps and interruptions change nothing in it. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "support_train.h"
 
@@ -172,21 +171,6 @@ static void wrong_use_is_said_at_once(void **state)
         assert_null(strstr(r.out, "Training ("));
         support_result_free(&r);
     }
-}
-
-/* COCO's samples have boxes and captions, but no label of their own. */
-static void a_split_without_a_label_is_refused_at_once(void **state)
-{
-    const char *dir = *state;
-    IN(folder, "captions");
-    assert_int_equal(mkdir(folder, 0777), 0);
-    train_make_captions(folder);
-    support_result r = train_run(folder, 0, "--steps", "1", (char *)NULL);
-    support_assert_status(&r, 2);
-    assert_string_equal(r.out, "");
-    assert_non_null(strstr(r.err, "no sample of train has a label of its own"));
-    assert_non_null(strstr(r.err, "--model bridgetower"));
-    support_result_free(&r);
 }
 
 static void a_bad_sample_ends_all_ranks(void **state)
@@ -373,7 +357,6 @@ int main(void)
         cmocka_unit_test(another_world_goes_on),
         cmocka_unit_test(resume_refuses_another_run),
         cmocka_unit_test(wrong_use_is_said_at_once),
-        cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
         cmocka_unit_test(a_bad_sample_ends_all_ranks),
         cmocka_unit_test(the_plan_takes_no_step),
         cmocka_unit_test(eval_and_predict_agree_with_training),

@@ -8,6 +8,7 @@
 #include "dataset.h"
 #include "npz.h"
 #include "pairs.h"
+#include "support_faults.h"
 #include "support_train.h"
 
 /* DIR/e: a run, judged at its end in batches of 4; DIR/coco the same kind of folder for captions. */
@@ -295,13 +296,36 @@ static void lines_tell_of_the_embeddings(void **state)
     r = train_command(0, dir, 0, "predict", "data", "e", "--split", "test", "--threads", "1", (char *)NULL);
     assert_non_null(strstr(r.out, "sample,source,words,sample_1,source_1,score_1,sample_2,source_2,score_2\n0,"));
     support_result_free(&r);
-    /* A place where no file can be leaves nothing behind. */
-    r = train_command(3, dir, 0, "predict", "data", "e", "--embeddings", "e", (char *)NULL);
-    assert_non_null(strstr(r.err, "e: cannot put in place"));
-    assert_int_equal(r.out_len, 0);
+}
+
+/* Known before anything is judged, which the split here would not survive; and nothing is left behind. */
+static void a_place_where_no_file_can_be_is_told_at_once(void **state)
+{
+    static const struct { const char *place, *words; } cases[] = {
+        {"none/x.npz", "none/x.npz: its folder is not there"}, {"e", "e: is a folder"},
+        {"tok.json/x.npz", "tok.json/x.npz: its folder is not there"},
+    };
+    const char *dir = *state;
+    support_result r;
+    IN(shard, "hit/val-00000.mdb");
+    support_shell(dir, "cp -r data hit");
+    size_t len;
+    uint8_t *bytes = support_read(shard, &len), *picture = memmem(bytes, len, "\xFF\xD8\xFF", 3);
+    assert_non_null(picture);
+    picture[300] ^= 1;
+    support_write(shard, bytes, len);
+    free(bytes);
+    r = train_command(1, dir, 0, "predict", "hit", "e", "--embeddings", "x.npz", (char *)NULL);
     support_result_free(&r);
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        r = train_command(2, dir, 0, "predict", "hit", "e", "--embeddings", cases[i].place, (char *)NULL);
+        assert_non_null(strstr(r.err, cases[i].words));
+        assert_int_equal(r.out_len, 0);
+        support_result_free(&r);
+    }
     char *files = support_list(dir);
-    assert_null(strstr(files, ".tmp-"));
+    assert_null(strstr(files, ".tmp"));
+    assert_null(strstr(files, "x.npz"));
     free(files);
 }
 
@@ -339,6 +363,7 @@ int main(void)
         cmocka_unit_test(words_shown_are_those_that_were_read),
         cmocka_unit_test(eval_says_what_it_judged),
         cmocka_unit_test(lines_tell_of_the_embeddings),
+        cmocka_unit_test(a_place_where_no_file_can_be_is_told_at_once),
         cmocka_unit_test(numpy_reads_the_embeddings),
         cmocka_unit_test(a_model_of_classes_finds_no_words),
     };

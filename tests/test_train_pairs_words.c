@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support_checkpoint.h"
 #include "support_train.h"
 
 /* DIR/start: a checkpoint of one update; DIR/coco the same kind of folder for captions. */
@@ -159,6 +160,57 @@ static void shapes_that_do_not_fit_are_said(void **state)
                                      cases[i].option, cases[i].value, (char *)NULL), 1, cases[i].words);
 }
 
+/* ---- ids ---------------------------------------------------------------------------------------------------------- */
+
+/* What a tokenizer of 300 tokens says once `what` is done to it, and what is said to that. */
+static const struct { const char *what, *words; } ids[] = {
+    {"s/\"<pad>\":1,/\"<pad>\":50000,/; s/\"id\":1,/\"id\":50000,/", "<pad> has the id 50000; this model needs 1"},
+    {"s/\"<pad>\":1,/\"<pad>\":310,/; s/\"id\":1,/\"id\":310,/", "<pad> has the id 310; this model needs 1"},
+    {"s/<pad>/<x>/g; s/<unk>/<pad>/g; s/<x>/<unk>/g", "<pad> has the id 3; this model needs 1"},
+    {"s/<s>/<x>/g; s/<unk>/<s>/g; s/<x>/<unk>/g; s/\\[\"<unk>\",0\\]/[\"<s>\",3]/",
+     "<s> has the id 3; this model needs 0"},
+    {"s/<.s>/<x>/g; s/<unk>/<\\/s>/g; s/<x>/<unk>/g; s/\\[\"<unk>\",2\\]/[\"<\\/s>\",3]/",
+     "</s> has the id 3; this model needs 2"},
+};
+
+static void a_tokenizer_has_the_ids_of_the_model(void **state)
+{
+    const char *dir = *state;
+    IN(from, "tok.json");
+    IN(to, "ids.json");
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        edit(from, to, ids[i].what);
+        expect_words(train_pairs_run(dir, 0, "--steps", "1", "--tokenizer", "ids.json", (char *)NULL), 1, ids[i].words);
+    }
+}
+
+/* The same in a checkpoint, every digest and the seal right. */
+static void ids_of_a_strangers_checkpoint_are_checked(void **state)
+{
+    const char *dir = *state;
+    IN(start, "start");
+    IN(from, "tok.json");
+    IN(to, "ids.json");
+    IN(run, "ids");
+    for (size_t i = 0; i <= sizeof ids / sizeof *ids; i++) {
+        bool last = i == sizeof ids / sizeof *ids;
+        const char *words = last ? "its tokenizer has 400001 tokens, and its model 300" : ids[i].words;
+        edit(from, to, last ? "s/\"<mask>\":299/\"<mask>\":400000/; s/\"id\":299,/\"id\":400000,/" : ids[i].what);
+        mr_checkpoint c = read_checkpoint(start);
+        size_t len;
+        uint8_t *bytes = support_read(to, &len);
+        mr_buf_clear(&c.tokenizer);
+        mr_buf_add(&c.tokenizer, bytes, len);
+        write_checkpoint(&c, run, 0);
+        mr_checkpoint_release(&c);
+        free(bytes);
+        expect_words(train_command(1, dir, 0, "eval", "data", "ids", (char *)NULL), 1, words);
+        expect_words(train_command(1, dir, 0, "train", "data", "--resume", "--output", "ids", (char *)NULL), 1, words);
+    }
+}
+
+/* ---- samples ------------------------------------------------------------------------------------------------------ */
+
 static void a_sample_without_words_is_named(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");
@@ -186,7 +238,7 @@ static void damaged_checkpoints_are_named(void **state)
         {"tokenizer.json", "printf x >>", "tokenizer.json: has "},
         {"tokenizer.json", "printf x | dd conv=notrunc bs=1 seek=9 status=none of=",
          "tokenizer.json: does not have the digest"},
-        {"tokenizer.json", "rm ", "tokenizer.json: is missing; name another checkpoint"},
+        {"tokenizer.json", "rm ", "tokenizer.json: is missing; "},
         {"state.json", "printf x >>", "state.json: its seal does not fit its text"},
         {"state.json", "rm ", "state.json: is missing"},
         {"model.safetensors", "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=",
@@ -201,11 +253,11 @@ static void damaged_checkpoints_are_named(void **state)
         support_assert_status(&r, 0);
         support_result_free(&r);
         r = train_command(1, dir, 0, "eval", "data", "x", (char *)NULL);
-        if (!strstr(r.err, cases[i].words))
+        if (!strstr(r.err, cases[i].words) || !strstr(r.err, "; name another checkpoint\n"))
             fail_msg("%s %s: said %s", cases[i].how, cases[i].file, r.err);
         support_result_free(&r);
         r = train_command(1, dir, 0, "train", "data", "--resume", "--output", "x", "--batch", "8", (char *)NULL);
-        if (!strstr(r.err, cases[i].words))
+        if (!strstr(r.err, cases[i].words) || !strstr(r.err, "; move x/step-00000001 away to go on without it\n"))
             fail_msg("%s %s: said %s", cases[i].how, cases[i].file, r.err);
         support_result_free(&r);
         free(script);
@@ -234,6 +286,8 @@ int main(void)
         cmocka_unit_test(expanded_runs_go_on),
         cmocka_unit_test(wrong_options_are_said_at_once),
         cmocka_unit_test(shapes_that_do_not_fit_are_said),
+        cmocka_unit_test(a_tokenizer_has_the_ids_of_the_model),
+        cmocka_unit_test(ids_of_a_strangers_checkpoint_are_checked),
         cmocka_unit_test(a_sample_without_words_is_named),
         cmocka_unit_test(labels_are_not_needed),
         cmocka_unit_test(damaged_checkpoints_are_named),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
 #include "support_faults.h"
 #include "support_train.h"
 
@@ -114,6 +115,73 @@ static void a_misspelt_name_begins_no_run(void **state)
     support_result_free(&r);
 }
 
+/* ---- the log ------------------------------------------------------------------------------------------------------ */
+
+static void expect_updates(const char *log, size_t count)
+{
+    json_t *updates = train_log(log, "loss");
+    assert_int_equal(json_array_size(updates), count);
+    json_decref(updates);
+}
+
+/* A log may be shared: what is cut off it is this run's, never that of one which ended beside it. */
+static void the_log_of_another_run_stays(void **state)
+{
+    const char *dir = *state;
+    IN(log, "shared.jsonl");
+    train_expect(0, dir, 0, "--steps", "3", "--output", "first", "--log", "shared.jsonl", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "2", "--output", "second", "--log", "shared.jsonl", "--resume", (char *)NULL);
+    expect_updates(log, 5);
+    /* Killed before its first checkpoint: the updates that it told of come again. */
+    support_shell(dir, "rm -r second/step-*");
+    train_expect(0, dir, 0, "--steps", "4", "--output", "second", "--log", "shared.jsonl", "--resume", (char *)NULL);
+    expect_updates(log, 7);
+}
+
+/* ---- checkpoints that are none of use ----------------------------------------------------------------------------- */
+
+static void a_damaged_checkpoint_is_told_with_the_way_around_it(void **state)
+{
+    const char *dir = *state;
+    IN(whole, "whole/step-00000008/weights.npz");
+    IN(parts, "hit/step-00000008/weights.npz");
+    train_expect(0, dir, 0, "--batch", "6", "--grad-accum", "2", "--steps", "8", "--eval-every", "2", "--output", "hit",
+                 "--stop-after", "4", (char *)NULL);
+    support_shell(dir, "printf x | dd conv=notrunc bs=1 seek=999 status=none of=hit/step-00000004/optimizer.npz");
+    support_result r = train_command(1, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
+    expect(r.err, "hit/step-00000004/optimizer.npz: does not have the digest that state.json says; it is damaged; move "
+                  "hit/step-00000004 away to go on without it\n");
+    support_result_free(&r);
+    /* A new run there is told what a sound one would tell it. */
+    r = train_run(dir, 0, "--steps", "2", "--output", "hit", (char *)NULL);
+    support_assert_status(&r, 2);
+    expect(r.err, "hit: holds checkpoints of an earlier run (step-00000004); go on with --resume, or name another");
+    support_result_free(&r);
+    support_shell(dir, "mv hit/step-00000004 away");
+    r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
+    expect(r.out, "Going on from hit/step-00000002, 2 updates done");
+    support_result_free(&r);
+    support_assert_same_file(whole, parts);
+}
+
+/* A run within a checkpoint would be one that nobody finds. */
+static void a_checkpoint_is_no_output(void **state)
+{
+    static const char *const outputs[] = {"whole/step-00000008", "whole/step-00000009/", "renamed"};
+    support_shell(*state, "cp -r whole/step-00000008 renamed");
+    for (size_t i = 0; i < 2 * MR_COUNT(outputs); i++) {
+        support_result r = train_run(*state, 0, "--steps", "9", "--output", outputs[i / 2], i % 2 ? "--resume" : NULL,
+                                     (char *)NULL);
+        support_assert_status(&r, 2);
+        expect(r.err, outputs[i / 2]);
+        expect(r.err, ": is a checkpoint, or called like one; name by --output the folder of the run");
+        support_result_free(&r);
+    }
+    char *path = support_path("%s/whole/step-00000009", (const char *)*state);
+    assert_false(support_exists(path));
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +189,9 @@ int main(void)
         cmocka_unit_test(other_ranks_share_the_same_updates),
         cmocka_unit_test(what_cannot_be_shared_is_refused),
         cmocka_unit_test(a_misspelt_name_begins_no_run),
+        cmocka_unit_test(the_log_of_another_run_stays),
+        cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
+        cmocka_unit_test(a_checkpoint_is_no_output),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -58,9 +58,12 @@ mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsign
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
  * and may be missing.  config.json is for others: what this reader believes of the model stands in state.json.  *found:
- * the directory, caller frees; may be NULL.
- * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file. */
+ * the directory, also of one that is damaged, NULL if there is none; caller frees; may be NULL.
+ * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file; the way around it is the caller's. */
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err);
+
+/* Whether `path`, which need not be there, is a checkpoint itself to mr_checkpoint_read(), and not an OUTPUT. */
+bool mr_checkpoint_is(const char *path);
 
 #endif

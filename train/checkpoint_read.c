@@ -31,7 +31,7 @@ static mr_status open_file(const char *dir, int dirfd, const char *file, int *fd
     if (status == MR_OK)
         return MR_OK;
     if (faccessat(dirfd, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-        return mr_fail(err, MR_BAD_DATA, "%s/%s: is missing; name another checkpoint", dir, file);
+        return mr_fail(err, MR_BAD_DATA, "%s/%s: is missing", dir, file);
     return mr_fail(err, status, "%s/%s", dir, why.text);
 }
 
@@ -93,17 +93,26 @@ static mr_status find_best(const char *output, int fd, const mr_steps *steps, co
     return status;
 }
 
-/* A path is a checkpoint if it looks like one inside, or is called like one. */
+/* A path is a checkpoint if it looks like one inside, or is called like one.  `fd`: of the folder; -1: none is there. */
 static bool is_checkpoint(int fd, const char *path)
 {
     char *dir = NULL, *name = NULL;
     uint64_t update;
-    if (faccessat(fd, "state.json", F_OK, 0) == 0)
+    if (fd >= 0 && faccessat(fd, "state.json", F_OK, 0) == 0)
         return true;
     bool called = mr_path_split(path, &dir, &name, NULL) == MR_OK && mr_step_parse(name, &update);
     free(dir);
     free(name);
     return called;
+}
+
+bool mr_checkpoint_is(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is = is_checkpoint(fd, path);
+    if (fd >= 0)
+        close(fd);
+    return is;
 }
 
 /* Opens the checkpoint's directory: `path` itself, or one in it. */
@@ -147,12 +156,11 @@ static mr_status check_digest(int fd, uint64_t size, const mr_digest *want, cons
 {
     mr_digest have;
     if (size != want->bytes)
-        return mr_fail(err, MR_BAD_DATA, "%s: has %" PRIu64 " bytes, state.json says %" PRIu64 "; it is damaged, name "
-                       "another checkpoint", name, size, want->bytes);
+        return mr_fail(err, MR_BAD_DATA, "%s: has %" PRIu64 " bytes, state.json says %" PRIu64 "; it is damaged", name,
+                       size, want->bytes);
     mr_status status = mr_digest_file(fd, size, false, name, &have, err);
     if (status == MR_OK && memcmp(have.xxh3_128, want->xxh3_128, sizeof have.xxh3_128) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged, name "
-                         "another checkpoint", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: does not have the digest that state.json says; it is damaged", name);
     return status;
 }
 
@@ -225,15 +233,13 @@ mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_ch
         status = mr_pool_run(MR_FILES, MR_FILES, read_file, &r, err);
     if (r.fd >= 0)
         close(r.fd);
-    if (status != MR_OK) {
+    if (status == MR_OK)
+        *out = r.made;
+    else
         mr_checkpoint_release(&r.made);
-        free(r.dir);
-        return status;
-    }
-    *out = r.made;
     if (found)
         *found = r.dir;
     else
         free(r.dir);
-    return MR_OK;
+    return status;
 }

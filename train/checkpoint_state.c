@@ -210,7 +210,7 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
     if (status != MR_OK)
         return status == MR_SYSTEM ? mr_fail_memory(err, name)
                                    : mr_fail(err, MR_BAD_DATA, "%s: its seal does not fit its text: it was edited or "
-                                             "damaged; name another checkpoint", name);
+                                             "damaged", name);
     status = mr_json_bounded(bytes, len, 2 * (uint64_t)MR_STATE_MAX, name, err);
     if (status == MR_OK)
         status = mr_json_parse(bytes, len, name, &doc, err);

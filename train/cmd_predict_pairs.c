@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "captions.h"
@@ -151,16 +152,42 @@ static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *e
     return status;
 }
 
+/* The file that takes its place at `path` once it is whole; the caller frees its name. */
+static mr_status create_temp(const char *path, char **temp, int *fd, mr_error *err)
+{
+    if (asprintf(temp, "%s.tmp", path) < 0) {
+        *temp = NULL;
+        return mr_fail_memory(err, "writing embeddings");
+    }
+    unlink(*temp);                  /* of a run that was killed */
+    *fd = open(*temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    return *fd < 0 ? mr_file_fail_create(err, errno, path) : MR_OK;
+}
+
+/* Whether a file can be there, said before an hour's work; leaves none. */
+static mr_status try_place(const char *path, mr_error *err)
+{
+    struct stat st;
+    char *temp = NULL;
+    int fd = -1;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a folder", path);
+    mr_status status = create_temp(path, &temp, &fd, err);
+    if (fd >= 0) {
+        unlink(temp);
+        close(fd);
+    }
+    free(temp);
+    return status;
+}
+
 static mr_status write_embeddings(const mr_gallery *g, const char *path, mr_error *err)
 {
     char *temp = NULL;
+    int fd = -1;
     mr_npz_writer *npz = NULL;
     mr_error why;
-    if (asprintf(&temp, "%s.tmp", path) < 0)
-        return mr_fail_memory(err, "writing embeddings");
-    unlink(temp);                   /* of a run that was killed */
-    int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    mr_status status = fd < 0 ? mr_fail_errno(err, errno, "%s: cannot create", temp) : MR_OK;
+    mr_status status = create_temp(path, &temp, &fd, err);
     if (status == MR_OK)
         status = mr_npz_create(fd, path, &npz, err);
     if (status == MR_OK)
@@ -204,7 +231,10 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
     mr_evaluation ignored;
     mr_evaluator e = t->evaluator;
     e.gallery = &p.gallery;
-    mr_status status = mr_evaluate(&e, t->values, &ignored, err);
+    bool writes = q->embeddings && mr_ranks_rank(e.ranks) == 0;
+    mr_status status = mr_ranks_agree(e.ranks, writes ? try_place(q->embeddings, err) : MR_OK, err);
+    if (status == MR_OK)
+        status = mr_evaluate(&e, t->values, &ignored, err);
     if (status == MR_OK)
         status = mr_ranks_agree(e.ranks, mr_ranks_rank(e.ranks) == 0 ? hand_out(&p, err) : MR_OK, err);
     mr_gallery_release(&p.gallery);

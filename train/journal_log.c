@@ -94,8 +94,10 @@ mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges
 {
     struct stat st;
     mr_status status = MR_OK;
-    int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (opened < 0 || fstat(opened, &st) != 0)
+    int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    if (opened < 0 && errno == ENXIO)       /* else a FIFO's reader would be waited for, for ever if none comes */
+        status = mr_fail(err, MR_MISUSE, "%s: nobody reads from it, so the log cannot be written there", path);
+    else if (opened < 0 || fstat(opened, &st) != 0 || fcntl(opened, F_SETFL, O_APPEND) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
     if (status == MR_OK && S_ISREG(st.st_mode) && st.st_size > 0) {     /* a pipe has no past */
         FILE *file = fopen(path, "r+e");

@@ -40,9 +40,24 @@ static bool beside(const char *path, char *out, size_t room)
     return false;
 }
 
-static mr_status keep(mr_pairs *p, mr_error *err)
+/* The ids that the model has its rows for, and that its config.json names.  By that of <pad> a feed numbers the places
+ * of a text: with another they would be those of other rows, or of none. */
+static mr_status check_ids(const mr_tokenizer *t, const char *name, mr_error *err)
 {
-    return mr_tokenizer_write(p->tokenizer, &p->file, err);
+    static const struct { const char *text; int32_t id; } fixed[] = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}};
+    for (size_t i = 0; i < MR_COUNT(fixed); i++) {
+        int32_t id = mr_token_id(t, fixed[i].text);
+        if (id != fixed[i].id)
+            return mr_fail(err, MR_BAD_DATA, "%s: %s has the id %d; this model needs %d", name, fixed[i].text, id,
+                           fixed[i].id);
+    }
+    return MR_OK;
+}
+
+static mr_status keep(mr_pairs *p, const char *name, mr_error *err)
+{
+    mr_status status = check_ids(p->tokenizer, name, err);
+    return status == MR_OK ? mr_tokenizer_write(p->tokenizer, &p->file, err) : status;
 }
 
 mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
@@ -52,14 +67,20 @@ mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
     if (!*path && !beside(s->config, found, sizeof found) && !beside(s->pretrained, found, sizeof found))
         return mr_fail(err, MR_MISUSE, "%s: reads words, and no tokenizer lies beside --config or --pretrained; name one "
                        "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)", s->model);
-    mr_status status = mr_tokenizer_open(*path ? path : found, &p->tokenizer, err);
-    return status == MR_OK ? keep(p, err) : status;
+    path = *path ? path : found;
+    mr_status status = mr_tokenizer_open(path, &p->tokenizer, err);
+    return status == MR_OK ? keep(p, path, err) : status;
 }
 
-mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr_error *err)
+mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p, mr_error *err)
 {
-    mr_status status = mr_tokenizer_parse(file->data, file->len, name, &p->tokenizer, err);
-    return status == MR_OK ? keep(p, err) : status;
+    mr_status status = mr_tokenizer_parse(c->tokenizer.data, c->tokenizer.len, name, &p->tokenizer, err);
+    if (status == MR_OK)
+        status = keep(p, name, err);
+    if (status == MR_OK && mr_tokenizer_size(p->tokenizer) > c->model.vocab)
+        return mr_fail(err, MR_BAD_DATA, "%s: its tokenizer has %u tokens, and its model %u", name,
+                       mr_tokenizer_size(p->tokenizer), c->model.vocab);
+    return status;
 }
 
 /* ---- the column --------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #ifndef MR_PAIRS_H
 #define MR_PAIRS_H
 
+#include "checkpoint.h"
 #include "feed.h"
 #include "settings.h"
 
@@ -17,10 +18,11 @@ typedef struct mr_pairs {
     mr_feed_text text;              /* of the above */
 } mr_pairs;
 
-/* The tokenizer that the options name: --tokenizer, or what lies beside --config or in --pretrained.  MR_MISUSE: none. */
+/* The tokenizer that the options name: --tokenizer, or what lies beside --config or in --pretrained.  MR_MISUSE: none.
+ * MR_BAD_DATA: its special tokens have not the ids that the model needs. */
 mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err);
-/* The one that a checkpoint keeps. */
-mr_status mr_pairs_restore(const mr_buf *file, const char *name, mr_pairs *p, mr_error *err);
+/* The one that a checkpoint keeps; MR_BAD_DATA also: it has more tokens than the model. */
+mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p, mr_error *err);
 
 /* Everything else: `column` "" is guessed from the split's first samples.  `tokens`: that a text may have.
  * MR_MISUSE: there is no such column, the message names those there are. */

@@ -22,6 +22,8 @@ mr_status mr_tokenizer_write(const mr_tokenizer *t, mr_buf *out, mr_error *err);
 
 uint32_t mr_tokenizer_size(const mr_tokenizer *t);      /* 1 + the largest id */
 int32_t mr_tokenizer_pad(const mr_tokenizer *t);        /* id of <pad> */
+/* Id of an added token or a token of this text, -1: there is none. */
+int32_t mr_token_id(const mr_tokenizer *t, const char *text);
 
 mr_tokenizer_scratch *mr_tokenizer_scratch_new(void);   /* NULL: no memory */
 void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s);

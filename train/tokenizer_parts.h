@@ -103,8 +103,6 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
 /* `flags` says all but at and len; its id may be -1: the one that it gets. */
 mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_added *flags, const char *name,
                        mr_error *err);
-/* Id of an added token or a token of this text, -1: there is none. */
-int32_t mr_token_id(const mr_tokenizer *t, const char *text);
 mr_status mr_tokenizer_seal(mr_tokenizer *t, const char *name, mr_error *err);
 
 /* What the pair of ids merges to; NULL: nothing. */

@@ -7,7 +7,6 @@
 #include "cli.h"
 #include "dataset.h"
 #include "text.h"
-#include "tokenizer.h"
 #include "trainer.h"
 
 enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20 };
@@ -69,9 +68,7 @@ const char *mr_trained_class(const mr_trained *t, int32_t class)
 static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const char *split, mr_error *err)
 {
     const char *column = json_string_value(json_object_get(t->checkpoint.facts, "text_column"));
-    mr_status status = mr_pairs_restore(&t->checkpoint.tokenizer, t->path, &t->pairs, err);
-    if (status == MR_OK && mr_tokenizer_size(t->pairs.tokenizer) > t->checkpoint.model.vocab)
-        return mr_fail(err, MR_BAD_DATA, "%s: its tokenizer has more tokens than the model", t->path);
+    mr_status status = mr_pairs_restore(&t->checkpoint, t->path, &t->pairs, err);
     if (status == MR_OK)
         status = mr_pairs_open(&t->pairs, t->ds, split, q->text_column ? q->text_column : column ? column : "",
                                t->checkpoint.model.text, false, false, err);
@@ -198,6 +195,15 @@ static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned thre
     return t->device->card->wait(t->device, err);
 }
 
+static mr_status read_checkpoint(const mr_trained_request *q, mr_trained *t, mr_error *err)
+{
+    mr_error why;
+    mr_status status = mr_checkpoint_read(q->checkpoint, q->best, false, &t->checkpoint, &t->path, &why);
+    if (status == MR_OK)
+        return status;
+    return mr_fail(err, status, status == MR_BAD_DATA ? "%s; name another checkpoint" : "%s", why.text);
+}
+
 mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
@@ -205,7 +211,7 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
     const char *split = NULL;
     mr_status status = mr_dataset_open(q->dataset, &t->ds, err);
     if (status == MR_OK)
-        status = mr_checkpoint_read(q->checkpoint, q->best, false, &t->checkpoint, &t->path, err);
+        status = read_checkpoint(q, t, err);
     if (status == MR_OK)
         status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
     if (status == MR_OK)

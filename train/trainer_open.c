@@ -94,12 +94,16 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     char events[4096] = "", results[4096] = "";
+    bool begun = t->first > 0;
     if (mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
     if (*s->output) {
         if (snprintf(events, sizeof events, "%s/tensorboard", s->output) >= (int)sizeof events ||
             snprintf(results, sizeof results, "%s/train_results.json", s->output) >= (int)sizeof results)
             return mr_fail(err, MR_MISUSE, "--output: the path is too long");
+        /* A run that was killed before its first checkpoint left these, and lines in the log that will come again; if
+         * there are none, those of the log are another run's. */
+        begun = begun || access(events, F_OK) == 0;
         mr_status status = mr_dir_make(s->output, err);
         if (status != MR_OK)
             return status;
@@ -107,7 +111,7 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
     mr_journal_options o = {
         .stream = s->quiet ? NULL : stdout, .log = *s->log ? s->log : NULL, .events = *events ? events : NULL,
         .results = *results ? results : NULL, .steps = t->updates, .first = t->first,
-        .judges_first = t->evaluation_due, .resume = s->resume, .logging_steps = s->logging_steps,
+        .judges_first = t->evaluation_due, .resume = s->resume && begun, .logging_steps = s->logging_steps,
         .warmup_steps = s->throughput_warmup_steps,
     };
     return mr_journal_open(&o, &t->journal, err);

@@ -73,32 +73,41 @@ static mr_status begin_anew(mr_trainer *t, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
+/* What was `found`, and what reading it came to: `status`, and `why` if it was not read. */
+static mr_status take_up(mr_trainer *t, const char *found, mr_status status, const mr_error *why, mr_error *err)
 {
     mr_settings *s = t->settings;
     bool batch_given = s->given.batch, accum_given = s->given.grad_accum;
+    if (found && !s->resume)
+        return mr_fail(err, MR_MISUSE, "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
+                       "another --output", s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
+    if (found && status == MR_BAD_DATA)
+        return mr_fail(err, status, "%s; move %s away to go on without it", why->text, found);
+    if (status != MR_OK)
+        return mr_fail(err, status, "%s", why->text);
+    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
+    status = mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
+    return status == MR_OK ? divide(t, batch_given, accum_given, err) : status;
+}
+
+mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
+{
+    mr_settings *s = t->settings;
     if (!*s->output)
         return !s->resume ? MR_OK
                           : mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
+    if (mr_checkpoint_is(s->output))
+        return mr_fail(err, MR_MISUSE, "%s: is a checkpoint, or called like one; name by --output the folder of the "
+                       "run, which holds them", s->output);
     t->restored = mr_alloc(1, sizeof *t->restored);
     if (!t->restored)
         return mr_fail_memory(err, "reading the checkpoint");
     char *found = NULL;
-    mr_status status = mr_checkpoint_read(s->output, false, true, t->restored, &found, err);
-    if (status == MR_MISUSE)            /* none there */
-        return begin_anew(t, err);
-    if (status != MR_OK)
-        return status;
-    if (!s->resume) {
-        status = mr_fail(err, MR_MISUSE, "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
-                         "another --output", s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
-        free(found);
-        return status;
-    }
-    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
+    mr_error why;
+    mr_status status = mr_checkpoint_read(s->output, false, true, t->restored, &found, &why);
+    status = found || status != MR_MISUSE ? take_up(t, found, status, &why, err) : begin_anew(t, err);
     free(found);
-    status = mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
-    return status == MR_OK ? divide(t, batch_given, accum_given, err) : status;
+    return status;
 }
 
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err)

@@ -148,7 +148,7 @@ mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
     else
         t->config = t->restored->model;
     if (status == MR_OK && t->restored && t->config.card->text)
-        status = mr_pairs_restore(&t->restored->tokenizer, t->settings->output, &t->pairs, err);
+        status = mr_pairs_restore(t->restored, t->settings->output, &t->pairs, err);
     if (status == MR_OK)
         status = t->config.card->check(&t->config, err);
     return status == MR_OK ? t->config.card->params(&t->config, &t->params, err) : status;

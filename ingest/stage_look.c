@@ -1,0 +1,81 @@
+/* stage_look.c - what lies in a folder that ingest would work in, or remove.
+ * Invariant: a name that millrace does not give is somebody's own, and is told. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stage_parts.h"
+
+bool mr_is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* A name that millrace gives to a file of a dataset, finished or not. */
+static bool is_ours(const char *name)
+{
+    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
+    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done",
+                                       ".done.tmp", ".spool"};
+    for (size_t i = 0; i < MR_COUNT(whole); i++)
+        if (strcmp(name, whole[i]) == 0)
+            return true;
+    const char *dash = strrchr(name, '-');          /* SPLIT-00017.mdb; LMDB's readers leave a .mdb-lock */
+    if (dash && strcmp(dash, "-lock") == 0)
+        dash = memrchr(name, '-', (size_t)(dash - name));
+    size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
+    for (size_t i = 0; digits >= 5 && i < MR_COUNT(ends); i++)
+        if (strcmp(dash + 1 + digits, ends[i]) == 0)
+            return true;
+    return false;
+}
+
+DIR *mr_folder_list(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    int failed = errno;
+    if (fd >= 0 && !list)
+        close(fd);
+    errno = failed;
+    return list;
+}
+
+mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err)
+{
+    DIR *list = mr_folder_list(dir);
+    *kind = MR_FOLDER_EMPTY;
+    foreign[0] = '\0';
+    if (!list)
+        return mr_fail_errno(err, errno, "%s", path);
+    for (struct dirent *e; (e = readdir(list));) {
+        if (mr_is_dots(e->d_name))
+            continue;
+        if (strcmp(e->d_name, MR_MANIFEST) == 0)
+            *kind = MR_FOLDER_DATASET;
+        else if (*kind == MR_FOLDER_EMPTY)
+            *kind = MR_FOLDER_OTHER;
+        if (!is_ours(e->d_name))
+            snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
+    }
+    closedir(list);
+    return MR_OK;
+}
+
+bool mr_folder_is_at(int dir, const char *path)
+{
+    struct stat opened, there;
+    return fstat(dir, &opened) == 0 && lstat(path, &there) == 0 && opened.st_ino == there.st_ino &&
+           opened.st_dev == there.st_dev;
+}
+
+mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
+{
+    if (flock(dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it", path);
+    return MR_OK;
+}

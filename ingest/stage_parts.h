@@ -1,0 +1,46 @@
+/* stage_parts.h - between the files of the stage: what folders hold (stage_look.c), and how the one where the dataset
+ * grew (stage.c) takes the place of what lies at DST (stage_target.c). */
+#ifndef MR_STAGE_PARTS_H
+#define MR_STAGE_PARTS_H
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "ingest.h"
+
+/* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
+
+#define MR_STAGE_SPOOL "spool"
+
+typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_DATASET, MR_FOLDER_OTHER } mr_folder_kind;
+
+bool mr_is_dots(const char *name);                      /* "." or ".." */
+DIR *mr_folder_list(int dir);                           /* of its own, to be closed; NULL: errno */
+
+/* What an open folder holds; `foreign` gets the name of something that millrace does not make, or "". */
+mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err);
+
+/* Whether `path` (no link) still is the folder that is open. */
+bool mr_folder_is_at(int dir, const char *path);
+
+/* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
+mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
+
+/* ---- stage_target.c --------------------------------------------------------------------------------------------- */
+
+typedef struct mr_target {          /* DST */
+    char *path;                     /* no slashes behind it */
+    bool force;
+    int old;                        /* the dataset that goes when the new one is whole, locked; -1: none is there */
+} mr_target;
+
+/* Whether a dataset may appear there; opens and locks the one that it replaces.  Called again it looks again. */
+mr_status mr_target_check(mr_target *t, mr_error *err);
+
+/* The folder `from` becomes the target; what lay there is removed.  On failure all is as it was unless *published. */
+mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *published, mr_error *err);
+
+void mr_target_close(mr_target *t);
+
+#endif

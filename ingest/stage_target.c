@@ -1,0 +1,184 @@
+/* stage_target.c - DST: what may lie there, and how the new dataset takes its place.
+ * Invariant: only a dataset is removed, after it has lost its name, while it is locked, and only if nothing else lies
+ * in it; before the rename everything is as it was. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "stage_parts.h"
+
+/* ---- before ----------------------------------------------------------------------------------------------------- */
+
+#define NO_DATASET "%s: is there and is no millrace dataset; choose another DST or remove it"
+
+static bool is_mount_point(int dir)
+{
+    struct statx st;
+    return statx(dir, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+           (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
+}
+
+static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
+{
+    mr_folder_kind kind;
+    char foreign[NAME_MAX + 1];
+    mr_status status = mr_folder_look(dir, t->path, &kind, foreign, err);
+    if (status != MR_OK)
+        return status;
+    *replaces = kind == MR_FOLDER_DATASET;
+    if (kind == MR_FOLDER_OTHER)
+        return mr_fail(err, MR_MISUSE, NO_DATASET, t->path);
+    if (*replaces && !t->force)
+        return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
+                       t->path);
+    if (*replaces && foreign[0])
+        return mr_fail(err, MR_MISUSE, "%s: --force would delete '%s', which is no part of a dataset; move it away or "
+                       "choose another DST", t->path, foreign);
+    if (is_mount_point(dir))
+        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which no folder can replace; name one in it, for "
+                       "example %s/dataset", t->path, t->path);
+    return *replaces ? mr_folder_lock(dir, t->path, err) : MR_OK;
+}
+
+/* MR_OK with *dir -1: nothing is there. */
+static mr_status open_target(const char *path, int *dir, mr_error *err)
+{
+    struct stat st;
+    *dir = -1;
+    if (lstat(path, &st) != 0) {
+        if (errno == ENOTDIR)
+            return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file", path);
+        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", path);
+    }
+    if (S_ISLNK(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a link; name the folder itself or choose another DST", path);
+    if (!S_ISDIR(st.st_mode))
+        return mr_fail(err, MR_MISUSE, NO_DATASET, path);
+    *dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *dir < 0 ? mr_fail_errno(err, errno, "%s", path) : MR_OK;
+}
+
+mr_status mr_target_check(mr_target *t, mr_error *err)
+{
+    const char *slash = strrchr(t->path, '/');
+    bool replaces = false;
+    int dir;
+    mr_target_close(t);
+    if (mr_is_dots(slash ? slash + 1 : t->path))
+        return mr_fail(err, MR_MISUSE, "%s: no folder can be replaced by this name; use its own, or that of one "
+                       "in it, for example %s/dataset", t->path, t->path);
+    mr_status status = open_target(t->path, &dir, err);
+    if (status == MR_OK && dir >= 0)
+        status = check_folder(t, dir, &replaces, err);
+    if (status == MR_OK && replaces)
+        t->old = dir;
+    else if (dir >= 0)
+        close(dir);
+    return status;
+}
+
+void mr_target_close(mr_target *t)
+{
+    if (t->old >= 0)
+        close(t->old);
+    t->old = -1;
+}
+
+/* ---- the rename ------------------------------------------------------------------------------------------------- */
+
+/* 0 or errno; `aside` NULL: by an exchange.  *gone: where the old dataset lies now, NULL: at its place. */
+static int move(const mr_target *t, const char *from, const char *aside, const char **gone)
+{
+    if (t->old >= 0 && !aside) {
+        if (renameat2(AT_FDCWD, from, AT_FDCWD, t->path, RENAME_EXCHANGE) != 0)
+            return errno;
+        *gone = from;
+        return 0;
+    }
+    if (t->old >= 0) {
+        if (rename(t->path, aside) != 0)
+            return errno;
+        *gone = aside;
+    }
+    int failed = rename(from, t->path) == 0 ? 0 : errno;
+    if (failed && *gone && rename(aside, t->path) == 0)
+        *gone = NULL;
+    return failed;
+}
+
+/* One act with the word that it is done: a signal that ends the program comes before it or after it. */
+static int move_and_tell(const mr_target *t, const char *from, const char *aside, const char **gone,
+                         atomic_bool *published)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failed = move(t, from, aside, gone);
+    if (!failed)
+        atomic_store(published, true);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* ---- after ------------------------------------------------------------------------------------------------------ */
+
+/* A dataset that is at its place no more; what somebody put into it before it left is kept. */
+static mr_status remove_dataset(int dir, const char *path, mr_error *err)
+{
+    mr_folder_kind kind;
+    char foreign[NAME_MAX + 1];
+    mr_status status = mr_folder_look(dir, path, &kind, foreign, err);
+    if (status != MR_OK)
+        return status;
+    if (foreign[0])
+        return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no part "
+                       "of it", path, foreign);
+    if (!mr_folder_is_at(dir, path))
+        return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
+    return mr_dir_remove(AT_FDCWD, path, err);
+}
+
+/* What a crash between two renames, or after them, left there. */
+static mr_status clear_aside(const char *aside, mr_error *err)
+{
+    int dir = open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", aside);
+    mr_status status = mr_folder_lock(dir, aside, err);
+    if (status == MR_OK)
+        status = remove_dataset(dir, aside, err);
+    close(dir);
+    return status;
+}
+
+/* renameat2(EXCHANGE) swaps old and new in one act.  File systems without it get the old one moved aside first: then a
+ * crash between the two renames leaves it whole under DST.partial.old. */
+mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *published, mr_error *err)
+{
+    const char *gone = NULL;
+    mr_buf aside = {0};
+    mr_buf_printf(&aside, "%s.old", from);
+    mr_status status = mr_buf_status(&aside, err, t->path);
+    int failed = status == MR_OK ? move_and_tell(t, from, NULL, &gone, published) : 0;
+    if (t->old >= 0 && (failed == EINVAL || failed == ENOSYS)) {
+        status = clear_aside(mr_buf_text(&aside), err);
+        if (status == MR_OK)
+            failed = move_and_tell(t, from, mr_buf_text(&aside), &gone, published);
+    }
+    if (status == MR_OK && failed)
+        status = mr_fail_errno(err, failed, "%s: cannot take the place of %s%s%s", from, t->path,
+                               gone ? ", which is now " : "", gone ? gone : "");
+    /* Not before it is sure that a power loss cannot bring the old one's name back. */
+    if (status == MR_OK)
+        status = mr_dir_sync_parent(AT_FDCWD, t->path, err);
+    if (status == MR_OK && gone)
+        status = remove_dataset(t->old, gone, err);
+    mr_buf_free(&aside);
+    return status;
+}

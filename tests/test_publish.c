@@ -1,0 +1,219 @@
+/* test_publish.c - the moment when a new dataset takes DST's place, and what others do there meanwhile.
+ * Invariant tested: DST is the old dataset or the new one; nothing is removed that is no dataset, or that another
+ * ingest works in; when it does not come to the rename, no work is lost; what is said of DST is true. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static char *dir, *dst;
+static uint64_t clean, older;
+
+/* $M: the program.  ingest PROGRAM: the words that put the dataset `clean` at dst.  with WORDS COMMAND..: as
+ * preload/rename.c has it.  stopped PID: waits until it is.  said COMMAND..: one line of its exit status, whether
+ * shards were taken over, and its complaint. */
+static const char prelude[] =
+    "M=$1; preload=$2; with() { local words=$1; shift; exec env ASAN_OPTIONS=verify_asan_link_order=0 "
+    "LD_PRELOAD=$preload MILLRACE_TEST_RENAME=$words \"$@\"; }\n"
+    "stopped() { until grep -q '^State:.T' /proc/$1/status; do sleep 0.01; done; }\n"
+    "ingest() { echo \"$1\" ingest source dst --shard-size 64KiB; }\n"
+    "said() { local r=0; (\"$@\") >out 2>err || r=$?; echo $r $(grep -o 'taken over' out) "
+    "$(grep -a millrace: err); }\n";
+
+/* Runs the lines in the folder, expects these words on standard output. */
+static void expect(const char *words, const char *lines)
+{
+    char *script = support_path("%s%s", prelude, lines);
+    const char *argv[] = {"bash", "-c", script, "bash", support_millrace_path(), MILLRACE_TEST_RENAME, NULL};
+    support_result r = support_run(argv, &(support_limits){.directory = dir});
+    if (strcmp(r.out, words) != 0)
+        fail_msg("expected:\n%sfound:\n%s%s", words, r.out, r.err);
+    support_result_free(&r);
+    free(script);
+}
+
+static bool is_there(const char *name)
+{
+    char *path = support_path("%s/%s", dir, name);
+    bool there = support_exists(path);
+    free(path);
+    return there;
+}
+
+static void expect_only(uint64_t hash)
+{
+    assert_true(support_dataset_hash(dst) == hash);
+    assert_false(is_there("dst.partial"));
+    assert_false(is_there("dst.partial.old"));
+}
+
+static int make_datasets(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    dst = support_path("%s/dst", dir);
+    expect("", "set -e; for n in 1 2; do $M sample source$n --layout imagenette --images 40 --seed $n -q; done\n"
+               "mv source1 source; $M ingest source clean -q --shard-size 64KiB; $M ingest source2 older -q\n"
+               "tar cf source.tar source");
+    char *path = support_path("%s/clean", dir);
+    clean = support_dataset_hash(path);
+    free(path);
+    path = support_path("%s/older", dir);
+    older = support_tree_hash(path);
+    free(path);
+    return 0;
+}
+
+static int put_older(void **state)
+{
+    (void)state;
+    expect("", "rm -rf dst*; cp -r older dst");
+    return 0;
+}
+
+static int remove_all(void **state)
+{
+    (void)state;
+    free(dst);
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+/* The one that has replaced DST removes what DST.partial has become: that is no place to work in. */
+static void test_another_ingest_while_the_old_one_goes(void **state)
+{
+    (void)state;
+    expect("3 millrace: dst: another ingest is at work on it\n"
+           "3 millrace: dst.partial: another ingest is at work on it\n"
+           "0\n",
+           "(with stop $(ingest $M) --force -q) & pid=$!; stopped $pid\n"
+           "said $(ingest $M) --force -q\n"
+           "mv dst moved; said $(ingest $M) -q; mv moved dst\n"
+           "kill -CONT $pid; wait $pid; echo $?");
+    expect_only(clean);
+}
+
+/* Put into DST after the first look: it is seen before the rename, and no work is lost. */
+static void test_what_others_put_there_meanwhile(void **state)
+{
+    (void)state;
+    expect("2\n"
+           "millrace: dst: --force would delete 'run', which is no part of a dataset; move it away or choose another "
+           "DST\nprecious\n",
+           "mkfifo pipe; $M ingest - dst --force -q --shard-size 64KiB <pipe 2>err & exec 3>pipe\n"
+           "until [ -d dst.partial ]; do sleep 0.01; done\n"
+           "mkdir dst/run; echo precious >dst/run/checkpoint; cat source.tar >&3; exec 3>&-\n"
+           "wait $!; echo $?; cat err dst/run/checkpoint");
+    expect("0 taken over\n", "rm -r dst/run; said $(ingest $M) --force");
+    expect_only(clean);
+}
+
+/* Put there at the last moment, it is kept with what was replaced. */
+static void test_what_others_put_there_last(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"stop", "stop-apart"}, *const places[] = {"dst.partial", "dst.partial.old"};
+    for (size_t i = 0; i < 2; i++) {
+        char *words = support_path("2\nmillrace: %s: is the dataset that was replaced, and is kept for 'run', which is "
+                                   "no part of it\nprecious\n", places[i]);
+        char *lines = support_path("rm -rf dst*; cp -r older dst; (with %s $(ingest $M) --force -q) 2>err & pid=$!\n"
+                                   "stopped $pid; mkdir %s/run; echo precious >%s/run/checkpoint; kill -CONT $pid\n"
+                                   "wait $pid; echo $?; cat err %s/run/checkpoint; rm -r %s/run",
+                                   ways[i], places[i], places[i], places[i], places[i]);
+        expect(words, lines);
+        char *old = support_path("%s/%s", dir, places[i]);
+        assert_true(support_tree_hash(old) == older);
+        support_tmpdir_remove(old);
+        expect_only(clean);
+        free(words);
+        free(lines);
+    }
+}
+
+/* File systems that cannot exchange two names. */
+static void test_without_exchange(void **state)
+{
+    (void)state;
+    expect("3 millrace: dst.partial: cannot take the place of dst: Device or resource busy\n",
+           "said with apart,refused $(ingest $M) --force");
+    assert_true(support_tree_hash(dst) == older);
+    assert_false(is_there("dst.partial.old"));
+    /* left by a crash between the renames of another one; not all of it is its own */
+    expect("2 millrace: dst.partial.old: is the dataset that was replaced, and is kept for 'x', which is no part of "
+           "it\n",
+           "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
+    assert_true(support_tree_hash(dst) == older);
+    expect("0 taken over\n", "rm dst.partial.old/x; said with apart $(ingest $M) --force");
+    expect_only(clean);
+}
+
+static void test_a_rename_that_fails_loses_no_work(void **state)
+{
+    (void)state;
+    expect("3 millrace: dst.partial: cannot take the place of dst: Device or resource busy\n"
+           "0 taken over\n",
+           "rm -r dst; said with refused $(ingest $M); said $(ingest $M)");
+    expect_only(clean);
+}
+
+/* Names that no folder can be renamed to are refused before the work. */
+static void test_names_that_cannot_be_replaced(void **state)
+{
+    (void)state;
+    static const char *const names[] = {".", "..", "in/.", "in/..", "./", "in/../"};
+    expect("", "mkdir in empty; ln -s empty link; ln -s dst old-link");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int len = (int)strlen(names[i]) - (strlen(names[i]) > 1 && names[i][strlen(names[i]) - 1] == '/');
+        char *words = support_path("2 millrace: %.*s: no folder can be replaced by this name; use its own, or that of "
+                                   "one in it, for example %.*s/dataset\n", len, names[i], len, names[i]);
+        char *lines = support_path("cd in; said $M ingest ../source2 %s", names[i]);
+        expect(words, lines);
+        free(words);
+        free(lines);
+    }
+    expect("2 millrace: link: is a link; name the folder itself or choose another DST\n"
+           "2 millrace: link: is a link; name the folder itself or choose another DST\n"
+           "2 millrace: old-link: is a link; name the folder itself or choose another DST\n",
+           "said $(ingest $M | sed s:dst:link:); said $(ingest $M | sed s:dst:link//:)\n"
+           "said $(ingest $M | sed s:dst:old-link/:) --force");
+    expect("", "ls -d *.partial */*.partial .partial ..partial 2>&- | cat");
+    if (system("unshare -rm true 2>/dev/null") != 0)
+        support_cannot("a mount point", "unshare -rm true");
+    else
+        expect("2 millrace: empty: is a mount point, which no folder can replace; name one in it, for example "
+               "empty/dataset\n0\n",
+               "said unshare -rm sh -c \"mount --bind empty empty && $(ingest $M | sed s:dst:empty:)\"\n"
+               "said unshare -rm sh -c \"mount -t tmpfs none empty && $(ingest $M | sed s:dst:empty/dataset:)\"");
+}
+
+/* From the rename on DST is another one, whatever else is still to be done. */
+static void test_interrupted_after_the_rename(void **state)
+{
+    (void)state;
+    expect("143\n\nmillrace: interrupted; dst is the new dataset, whole; what may be left of the old one lies beside "
+           "it, as .partial\n",
+           "(with stop $(ingest $M) --force -q) 2>err & pid=$!; stopped $pid\n"
+           "kill -TERM $pid; kill -CONT $pid; wait $pid; echo $?; cat err");
+    assert_true(support_dataset_hash(dst) == clean);
+    expect("143\n\nmillrace: interrupted; dst is the new dataset, whole\n",
+           "rm -r dst dst.partial; (with stop $(ingest $M) -q) 2>err & pid=$!; stopped $pid\n"
+           "kill -TERM $pid; kill -CONT $pid; wait $pid; echo $?; cat err");
+    expect_only(clean);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, put_older)
+    const struct CMUnitTest tests[] = {
+        TEST(test_another_ingest_while_the_old_one_goes),
+        TEST(test_what_others_put_there_meanwhile),
+        TEST(test_what_others_put_there_last),
+        TEST(test_without_exchange),
+        TEST(test_a_rename_that_fails_loses_no_work),
+        TEST(test_names_that_cannot_be_replaced),
+        TEST(test_interrupted_after_the_rename),
+    };
+    return cmocka_run_group_tests(tests, make_datasets, remove_all);
+}

@@ -1,0 +1,92 @@
+/* test_train_labels.c - what a classifier says to samples without a label of their own.
+ * Invariant tested: they are told before the first update, of the split to learn from and of the one to judge by, with
+ * their number, the first of them and what to do. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support_faults.h"
+#include "support_train.h"
+
+/* DIR/source: Roboflow's table of several labels, each picture with one of them: train 28, val 8, test 4. */
+static int set_up(void **state)
+{
+    char *dir = support_tmpdir();
+    TRAIN_PATH(source, dir, "source");
+    support_expect(0, "sample", source, "--layout", "roboflow", "--variant", "multi-class", "--images", "40", "--size",
+                   "32", "--quiet", (char *)NULL);
+    /* Unlabeled, or nothing at all: the first class; several: the first of them. */
+    support_shell(dir, "sed -i '2,$s/g, 1, 0/g, 0, 1/; 2,${/, 1/!s/g, 0, 0/g, 0, 1/}; 2,$s/, 1/, x/; 2,$s/, 1/, 0/g; "
+                       "2,$s/, x/, 1/' source/*/_classes.csv");
+    *state = dir;
+    return 0;
+}
+
+/* RUN/data: of the source, the pictures in these lines of a split's table in all classes. */
+static void make_data(const char *dir, const char *run, const char *split, const char *lines)
+{
+    TRAIN_PATH(folder, dir, run);
+    TRAIN_PATH(source, folder, "source");
+    TRAIN_PATH(data, folder, "data");
+    char *command = support_path("mkdir %s && cp -r source %s && sed -i '%ss/, [01]/, 1/g' %s/source/%s/_classes.csv",
+                                 run, run, lines, run, split);
+    support_shell(dir, command);
+    support_expect(0, "ingest", source, data, "--quiet", (char *)NULL);
+    free(command);
+}
+
+static void a_few_are_counted(void **state)
+{
+    static const struct { const char *split, *lines, *option, *words; } cases[] = {
+        {"train", "12", NULL, "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
+         "classifier learns from labels alone; ingest the source without it, or learn from its words by --model"},
+        {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
+        {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
+        {"valid", "3", NULL, "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
+         "classifier learns from labels alone; ingest the source without it, or judge by another --eval-split"},
+        {"valid", "2,$", NULL, "no sample of val has a label of its own, and a classifier learns from labels alone; "
+         "judge by another --eval-split"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *run = support_path("few-%zu", i);
+        TRAIN_PATH(folder, *state, run);
+        make_data(*state, run, cases[i].split, cases[i].lines);
+        support_result r = train_run(folder, 0, "--steps", "1", "--batch", "4", cases[i].option, "9", (char *)NULL);
+        if (r.status != 2 || *r.out || !strstr(r.err, cases[i].words))
+            fail_msg("%zu: status %d, said %s%s", i, r.status, r.out, r.err);
+        support_result_free(&r);
+        free(run);
+    }
+}
+
+/* The way out leads out: test has labels. */
+static void another_split_may_judge(void **state)
+{
+    TRAIN_PATH(folder, *state, "other");
+    make_data(*state, "other", "valid", "3");
+    train_expect(0, folder, 0, "--epochs", "1", "--batch", "4", "--eval-split", "test", (char *)NULL);
+}
+
+/* COCO's samples have boxes and captions, but no label of their own. */
+static void a_split_without_a_label_is_refused_at_once(void **state)
+{
+    TRAIN_PATH(folder, *state, "captions");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    train_make_captions(folder);
+    support_result r = train_run(folder, 0, "--steps", "1", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "no sample of train has a label of its own"));
+    assert_non_null(strstr(r.err, "--model bridgetower"));
+    support_result_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_are_counted),
+        cmocka_unit_test(another_split_may_judge),
+        cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
+    };
+    return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
+}
