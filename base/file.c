@@ -1,4 +1,4 @@
-/* file.c - files and directories, opened and published with care. */
+/* file.c - files and directories, opened, read and made with care; publish.c writes whole files. */
 #include "file.h"
 
 #include <errno.h>
@@ -129,53 +129,6 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err)
     free(dir);
     free(name);
     return status;
-}
-
-mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
-{
-    if (errnum == ENOENT || errnum == ENOTDIR)
-        return mr_fail(err, MR_MISUSE, "%s: its folder is not there", path);
-    return mr_fail_errno(err, errnum, "%s: cannot create", path);
-}
-
-mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err)
-{
-    mr_buf temp = {0};
-    mr_buf_printf(&temp, "%s.tmp", path);
-    mr_status status = mr_buf_status(&temp, err, path);
-    if (status != MR_OK)
-        return status;
-    const char *temp_path = mr_buf_text(&temp);
-    /* A file of our own making: what an earlier run or a stranger left there (a FIFO would be waited for) goes first. */
-    unlinkat(dirfd, temp_path, 0);
-    int fd = openat(dirfd, temp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        status = dirfd == AT_FDCWD ? mr_file_fail_create(err, errno, path) : mr_fail_errno(err, errno, "%s", temp_path);
-        goto done;
-    }
-    status = mr_file_write(fd, bytes, len, temp_path, err);
-    if (status == MR_OK && fsync(fd) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot sync", temp_path);
-    if (close(fd) != 0 && status == MR_OK)
-        status = mr_fail_errno(err, errno, "%s: cannot close", temp_path);
-    if (status == MR_OK && renameat(dirfd, temp_path, dirfd, path) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot rename to %s", temp_path, path);
-    if (status == MR_OK)
-        status = mr_dir_sync_parent(dirfd, path, err);
-    else
-        unlinkat(dirfd, temp_path, 0);
-done:
-    mr_buf_free(&temp);
-    return status;
-}
-
-void mr_file_forget(int dirfd, const char *path)
-{
-    mr_buf temp = {0};
-    mr_buf_printf(&temp, "%s.tmp", path);
-    if (!temp.failed)
-        unlinkat(dirfd, mr_buf_text(&temp), 0);
-    mr_buf_free(&temp);
 }
 
 mr_status mr_file_scratch(int *fd, mr_error *err)

@@ -23,8 +23,22 @@ mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset,
 /* Why `path`, as the user named it, could not be created: MR_MISUSE where its folder is not there. */
 mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path);
 
-/* Writes `path` whole: temp name beside it, write, fsync, rename, fsync of the directory.  With AT_FDCWD the path is
- * taken for one that the user named. */
+/* A file on its way: write to `fd`, then close.  Readers of `path` see what was there before, or all of it: a temp name
+ * beside it, fsync, rename, fsync of the directory.  Two writers of one path take turns.
+ * With AT_FDCWD the path is taken for one that the user named: a link is followed, also to what is not there yet; a
+ * pipe, a FIFO that somebody reads, a terminal or another device, one of this process's descriptors (/dev/fd/N) is
+ * written to as it is. */
+typedef struct mr_output {
+    int fd, dirfd;
+    char *path, *temp;              /* temp: NULL, written straight into what is at `path` */
+} mr_output;
+
+mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *err);
+/* `status`: how writing went; if not MR_OK it is what returns, and the path is as it was (pipes and devices have what
+ * was written). */
+mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err);
+
+/* The same of bytes that are there already. */
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err);
 
 /* Removes the temp file of a mr_file_publish() of `path` that was killed, if there is one. */

@@ -14,8 +14,15 @@
 
 enum { LAST_WORDS_S = 5 };          /* how long the speaking rank has to print and to end the run before others do */
 
+typedef struct verdict {
+    int32_t status;
+    char text[sizeof ((mr_error *)NULL)->text];
+} verdict;
+
 struct mr_ranks {
     unsigned rank, world;
+    verdict *verdicts;              /* [world], for agree(): it has to go well when memory is out; NULL: alone */
+    uint64_t *verdict_lens;         /* [world] */
     const mr_ranks_card *card;      /* NULL: alone */
     void *library, *group;
     bool part, broken, speaks;
@@ -54,6 +61,25 @@ static void *open_library(void)
     return NULL;
 }
 
+/* `world`: at least the number of ranks. */
+static bool make_room(mr_ranks *r, unsigned world)
+{
+    r->verdicts = mr_alloc(world, sizeof *r->verdicts);
+    r->verdict_lens = mr_alloc(world, sizeof *r->verdict_lens);
+    for (unsigned i = 0; r->verdict_lens && i < world; i++)
+        r->verdict_lens[i] = sizeof *r->verdicts;
+    return r->verdicts && r->verdict_lens;
+}
+
+static void release(mr_ranks *r)
+{
+    if (!r)
+        return;
+    free(r->verdicts);
+    free(r->verdict_lens);
+    free(r);
+}
+
 mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
 {
     mr_ranks *r = mr_alloc(1, sizeof *r);
@@ -79,6 +105,10 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
         free(r);
         return mr_fail(err, MR_SYSTEM, "mpirun: millrace_mpi.so does not fit this program or MPI did not start");
     }
+    if (!make_room(r, r->world)) {  /* the launcher ends the others when this one ends */
+        release(r);
+        return mr_fail_memory(err, "starting");
+    }
     *out = r;
     return MR_OK;
 }
@@ -96,7 +126,7 @@ void mr_ranks_end(mr_ranks *r)
         r->card->forget(r->group);
     if (r->card && !r->part)
         r->card->stop();
-    free(r);        /* the library stays: MPI leaves threads and exit handlers behind */
+    release(r);     /* the library stays: MPI leaves threads and exit handlers behind */
 }
 
 unsigned mr_ranks_rank(const mr_ranks *r)
@@ -119,6 +149,17 @@ mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)
     return r->card && r->card->barrier(r->group) != 0 ? failed(err) : MR_OK;
 }
 
+/* Collective, and without memory: whether all ranks have what the next call needs. */
+static mr_status all_have(mr_ranks *r, bool mine, const char *what, mr_error *err)
+{
+    uint64_t lacks = !mine;
+    if (r->card->reduce(r->group, MR_RANKS_OR, &lacks, 1) != 0)
+        return failed(err);
+    if (!mine)
+        return mr_fail_memory(err, what);
+    return lacks ? mr_fail(err, MR_SYSTEM, "%s: out of memory on another rank", what) : MR_OK;
+}
+
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err)
 {
     if (!r->card) {
@@ -128,11 +169,9 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
         return mr_buf_status(all, err, "gathering");
     }
     uint64_t len = mine->len, total = 0, *each = mr_alloc(r->world, sizeof *each), *ones = mr_alloc(r->world, 8);
-    mr_status status = MR_OK;
-    if (!each || !ones) {
-        status = mr_fail_memory(err, "gathering");
+    mr_status status = all_have(r, each && ones, "gathering", err);
+    if (status != MR_OK)
         goto done;
-    }
     for (unsigned i = 0; i < r->world; i++)
         ones[i] = sizeof len;
     if (r->card->gather(r->group, &len, sizeof len, each, ones) != 0) {
@@ -141,11 +180,10 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
     }
     for (unsigned i = 0; i < r->world; i++)
         total += each[i];
-    if (!mr_buf_reserve(all, total))
-        status = mr_fail_memory(err, "gathering");
-    else if (r->card->gather(r->group, mine->data, len, all->data + all->len, each) != 0)
+    status = all_have(r, mr_buf_reserve(all, total), "gathering", err);
+    if (status == MR_OK && r->card->gather(r->group, mine->data, len, all->data + all->len, each) != 0)
         status = failed(err);
-    else
+    if (status == MR_OK)
         all->len += total;
     if (status == MR_OK && lens)
         memcpy(lens, each, r->world * sizeof *lens);
@@ -163,9 +201,10 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     if (r->card->share(r->group, &len, sizeof len) != 0)
         return failed(err);
     if (r->rank != 0)
-        mr_buf_clear(bytes);
-    if (r->rank != 0 && !mr_buf_reserve(bytes, len))
-        return mr_fail_memory(err, "sharing");
+        bytes->len = 0;
+    mr_status status = all_have(r, r->rank == 0 || mr_buf_reserve(bytes, len), "sharing", err);
+    if (status != MR_OK)
+        return status;
     if (r->card->share(r->group, bytes->data, len) != 0)
         return failed(err);
     bytes->len = len;
@@ -176,50 +215,32 @@ mr_status (mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 {
     if (!r->card)
         return mine;
-    struct verdict {
-        int32_t status;
-        char text[sizeof err->text];
-    } *all = mr_alloc(r->world, sizeof *all), one = {.status = mine};
-    uint64_t *lens = mr_alloc(r->world, sizeof *lens);
-    if (!all || !lens) {
-        r->card->abort(3);
-        abort();
-    }
+    verdict *all = r->verdicts, one = {.status = mine};
     if (mine < 0 && err)
         memcpy(one.text, err->text, sizeof one.text);
+    if (r->card->gather(r->group, &one, sizeof one, all, r->verdict_lens) != 0)
+        return failed(err);
     for (unsigned i = 0; i < r->world; i++)
-        lens[i] = sizeof one;
-    mr_status status = mine;
-    if (r->card->gather(r->group, &one, sizeof one, all, lens) != 0)
-        status = failed(err);
-    for (unsigned i = 0; i < r->world; i++) {
-        if (all[i].status >= 0)
-            continue;
-        status = mr_fail(err, (mr_status)all[i].status, "%s", all[i].text);
-        break;
-    }
-    free(all);
-    free(lens);
-    return status;
+        if (all[i].status < 0)
+            return mr_fail(err, (mr_status)all[i].status, "%s", all[i].text);
+    return mine;
 }
 
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err)
 {
     mr_ranks *part = mr_alloc(1, sizeof *part);
-    if (!part && r->card) {     /* the others are on their way into the call */
-        r->card->abort(3);
-        abort();
-    }
-    if (!part)
-        return mr_fail_memory(err, "sharing out the ranks");
-    *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .part = true};
-    bool none = color == MR_RANKS_NONE;
-    if (r->card && r->card->split(r->group, color, &part->group, &part->rank, &part->world) != 0) {
-        free(part);
-        return failed(err);
-    }
-    if (none)
-        free(part);
+    if (part)
+        *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .part = true};
+    bool none = color == MR_RANKS_NONE, ready = part && (!r->card || make_room(part, r->world));
+    mr_status status = ready ? MR_OK : mr_fail_memory(err, "sharing out the ranks");
+    if (r->card)
+        status = all_have(r, ready, "sharing out the ranks", err);
+    if (status == MR_OK && r->card && r->card->split(r->group, color, &part->group, &part->rank, &part->world) != 0)
+        status = failed(err);
+    if (none || status != MR_OK)
+        release(part);
+    if (status != MR_OK)
+        return status;
     *out = none ? NULL : part;
     return MR_OK;
 }

@@ -13,11 +13,13 @@ void mr_ranks_end(mr_ranks *r);                         /* collective; of a part
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
 
-/* Collective.  `mine` of every rank, in rank order, joined into `all`; lens[world] if not NULL. */
+/* Gather, share and split fail on all ranks if one of them lacks memory: none is left waiting for it.
+ *
+ * Collective.  `mine` of every rank, in rank order, joined into `all`; lens[world] if not NULL. */
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err);
 /* Collective.  Rank 0's bytes to every rank (replaces the contents elsewhere). */
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
-/* Collective: the worst status of all ranks, and the words of the lowest rank that failed. */
+/* Collective: the status and the words of the lowest rank that failed; MR_OK if none did. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
 #ifdef __clang_analyzer__       /* as in error.h: a failure of this rank is one of all */
 #define mr_ranks_agree(r, mine, err)                                                                                  \

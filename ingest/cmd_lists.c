@@ -13,9 +13,15 @@ mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t 
     char *rest;
     for (char *pair = strtok_r(text, ",", &rest); pair; pair = strtok_r(NULL, ",", &rest)) {
         char *equal = strchr(pair, '=');
-        if (!equal || equal == pair || *count == room)
+        if (!equal || equal == pair)
             return mr_fail(err, MR_MISUSE, "--split-map %s: use FROM=TO, for example --split-map test=val", pair);
+        if (*count == room)
+            return mr_fail(err, MR_MISUSE, "--split-map %s: more than %zu splits to map", pair, room);
         *equal = '\0';
+        for (size_t i = 0; i < *count; i++)
+            if (strcmp(maps[i].from, pair) == 0)
+                return mr_fail(err, MR_MISUSE, "--split-map: '%s' is given twice, to become '%s' and '%s'", pair,
+                               maps[i].to, equal + 1);
         if (equal[1] && !mr_split_name_ok(equal + 1))
             return mr_fail(err, MR_MISUSE, "--split-map: '%s' is no name for a split; use letters, digits, - and _",
                            equal + 1);

@@ -1,4 +1,5 @@
-/* cut.c - which samples go into which shard, in which order; and that their metas are no bomb.
+/* cut.c - which samples go into which shard, in which order; that their metas are no bomb, and that there are no more
+ * shards than readers take.
  * Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +41,28 @@ static mr_status shuffle(uint32_t *samples, size_t count, uint64_t seed, mr_erro
     return MR_OK;
 }
 
+static uint64_t size_of(const mr_ingest *in, const mr_sample *s)
+{
+    return mr_source_entry(in->source, s->entry)->size;
+}
+
+/* Two neighbours hold more than a shard's size together, so half as many shards as there may be are room enough if each
+ * were full.  (Shards cut for their number of samples would need 10^11 of them to be too many.) */
+static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < in->plan.sample_count; i++)
+        if (in->plan.samples[i].split == split)
+            bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
+    return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than the %d shards that split '%s' may have; use "
+                   "%lluMiB or more", (unsigned long long)in->options->shard_size, MR_SHARDS_MOST,
+                   in->plan.splits[split].name, (unsigned long long)(bytes / (MR_SHARDS_MOST / 2) >> 20) + 1);
+}
+
 static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
 {
+    if (number == MR_SHARDS_MOST)
+        return too_many(in, split, err);
     if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
         return mr_fail_memory(err, "planning shards");
     mr_cut *cut = &in->cuts[in->cut_count++];
@@ -57,7 +78,7 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
     for (size_t at = begin; at < end; at++) {
         const mr_sample *s = &in->plan.samples[in->order[at]];
         const mr_examined *x = &in->examined[in->file_of[s->entry]];
-        uint64_t size = mr_source_entry(in->source, s->entry)->size;
+        uint64_t size = size_of(in, s);
         mr_cut *cut = in->cut_count && number ? &in->cuts[in->cut_count - 1] : NULL;
         uint64_t more = s->meta_bytes;
         if (!cut || last_cut[x->content] != in->cut_count)
@@ -119,5 +140,5 @@ mr_status mr_cut_shards(mr_ingest *in, mr_error *err)
     free(last_cut);
     if (status == MR_OK && !(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
         status = mr_fail_memory(err, "planning shards");
-    return status;
+    return status == MR_OK && mr_ranks_rank(in->ranks) == 0 ? mr_ingest_check_manifest(in, err) : status;
 }

@@ -126,11 +126,8 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
         return status;
     note_ignored(in);
     in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
-    if (in->plan.sample_count == 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: holds no image for layout %s", o->sources[0], in->choice.layout->name);
-    if (in->plan.sample_count >= UINT32_MAX)
-        return mr_fail(err, MR_BAD_DATA, "more than %u samples", UINT32_MAX - 1);
-    return mr_check_metas(in, err);
+    status = mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err);
+    return status == MR_OK ? mr_check_metas(in, err) : status;
 }
 
 static mr_status judge_rejects(const mr_ingest *in, mr_error *err)

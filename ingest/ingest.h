@@ -120,6 +120,8 @@ mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err);  
 mr_status mr_publish(mr_ingest *in, mr_stage *stage, mr_error *err);         /* publish.c; rank 0 */
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err);                 /* report.c */
+/* Of what is planned: that the manifest of it can be read. */
+mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err);
 json_t *mr_ingest_report(const mr_ingest *in, bool complete);               /* what report.json holds; NULL: no memory */
 
 typedef struct mr_split_sums {

@@ -117,6 +117,9 @@ typedef struct mr_choice {          /* the outcome of the bidding */
  * would have needed. */
 mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *out, mr_error *err);
 
+/* A plan without a sample is MR_BAD_DATA; `source`: for the sentence that says why. */
+mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,
+                        mr_error *err);
 void mr_plan_free(const mr_layout *layout, mr_plan *plan);      /* contents, not the struct */
 
 #endif

@@ -205,6 +205,20 @@ mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err)
     return MR_OK;
 }
 
+mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,
+                        mr_error *err)
+{
+    bool left_out = false;
+    for (size_t i = 0; i < o->map_count; i++)
+        left_out |= !*o->maps[i].to && plan->maps_used >> i & 1;
+    if (plan->sample_count == 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: holds no image for layout %s%s", source, layout->name,
+                       left_out ? " but in splits that --split-map leaves out" : "");
+    if (plan->sample_count >= UINT32_MAX)
+        return mr_fail(err, MR_BAD_DATA, "more than %u samples", UINT32_MAX - 1);
+    return MR_OK;
+}
+
 void mr_plan_free(const mr_layout *layout, mr_plan *plan)
 {
     if (plan->state && layout && layout->free_state)

@@ -51,7 +51,7 @@ static int by_split_name(const void *a, const void *b)
     return i != j ? (i > j) - (i < j) : strcmp(x->name, y->name);
 }
 
-static mr_status fill_splits(const mr_ingest *in, mr_manifest *m, mr_error *err)
+static mr_status fill_splits(const mr_ingest *in, const mr_shard *shards, mr_manifest *m, mr_error *err)
 {
     m->splits = mr_alloc(in->plan.split_count, sizeof *m->splits);
     if (!m->splits)
@@ -65,10 +65,10 @@ static mr_status fill_splits(const mr_ingest *in, mr_manifest *m, mr_error *err)
         for (size_t i = 0; i < in->cut_count; i++) {
             if (in->cuts[i].split != m->split_count)
                 continue;
-            split->shards[split->shard_count++] = in->shards[i];
-            split->samples += in->shards[i].samples;
-            split->images += in->shards[i].images;
-            split->image_bytes += in->shards[i].image_bytes;
+            split->shards[split->shard_count++] = shards[i];
+            split->samples += shards[i].samples;
+            split->images += shards[i].images;
+            split->image_bytes += shards[i].image_bytes;
         }
     }
     if (m->split_count)
@@ -76,7 +76,8 @@ static mr_status fill_splits(const mr_ingest *in, mr_manifest *m, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
+/* `shards`: parallel to in->cuts. */
+static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_manifest **out, mr_error *err)
 {
     mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
@@ -91,11 +92,43 @@ mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
     if (status == MR_OK)
         status = copy_classes(&in->plan, m, err);
     if (status == MR_OK)
-        status = fill_splits(in, m, err);
+        status = fill_splits(in, shards, m, err);
     if (status == MR_OK)
-        in->manifest = m;
+        *out = m;
     else
         mr_manifest_free(m);
+    return status;
+}
+
+mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
+{
+    return make_manifest(in, in->shards, &in->manifest, err);
+}
+
+/* A manifest is written and thrown away: with digests of nothing and the longest sizes, for no file is there yet. */
+mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
+{
+    mr_manifest *m = NULL;
+    mr_buf text = {0};
+    mr_error why;
+    mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
+    mr_status status = shards ? MR_OK : mr_fail_memory(err, "planning shards");
+    for (size_t i = 0; shards && i < in->cut_count; i++) {
+        const mr_cut *cut = &in->cuts[i];
+        shards[i] = (mr_shard){.first = cut->first, .samples = cut->count, .images = cut->images,
+                               .image_bytes = cut->image_bytes, .mdb.bytes = INT64_MAX, .idx.bytes = INT64_MAX};
+        memcpy(shards[i].name, cut->name, sizeof shards[i].name);
+    }
+    if (status == MR_OK)
+        status = make_manifest(in, shards, &m, err);
+    if (status == MR_OK && mr_manifest_write(m, &text, &why) != MR_OK)
+        status = why.status == MR_BAD_DATA
+                     ? mr_fail(err, MR_BAD_DATA, "%s; that comes of %zu classes and %zu shards: a larger --shard-size "
+                               "makes fewer shards", why.text, in->plan.class_count, in->cut_count)
+                     : mr_fail(err, why.status, "%s", why.text);
+    mr_buf_free(&text);
+    mr_manifest_free(m);
+    free(shards);
     return status;
 }
 

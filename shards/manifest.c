@@ -14,10 +14,9 @@
 #include "file.h"
 #include "format.h"
 
-enum { MAX_SHARDS = 100000, MAX_CLASSES = 10000000, WHERE = 200, LEAST_NODE = 16 };
+enum { WHERE = 200, LEAST_NODE = 16 };
 /* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory that
  * its index takes, whatever the manifest of a stranger claims. */
-#define MAX_MANIFEST ((uint64_t)256 << 20)
 
 void mr_manifest_free(mr_manifest *m)
 {
@@ -171,8 +170,8 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
     if (status != MR_OK)
         return status;
     size_t count = json_array_size(shards);
-    if (count > MAX_SHARDS)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu shards are more than %d", where, count, MAX_SHARDS);
+    if (count > MR_SHARDS_MOST)
+        return mr_fail(err, MR_BAD_DATA, "%s: %zu shards are more than %d", where, count, MR_SHARDS_MOST);
     out->shards = mr_alloc(count, sizeof *out->shards);
     if (!out->shards)
         return mr_fail_memory(err, "reading the manifest");
@@ -243,8 +242,6 @@ static mr_status parse_classes(const json_t *doc, const char *name, mr_manifest 
     if (status != MR_OK)
         return status;
     size_t count = json_array_size(classes);
-    if (count > MAX_CLASSES)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu classes are more than %d", name, count, MAX_CLASSES);
     m->classes = mr_alloc(count, sizeof *m->classes);
     if (!m->classes)
         return mr_fail_memory(err, "reading the manifest");
@@ -282,7 +279,7 @@ static mr_status parse_licence(const json_t *doc, const char *name, mr_manifest 
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err)
 {
     json_t *doc = NULL, *options;
-    if (len > MAX_MANIFEST)
+    if (len > MR_MANIFEST_MOST)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of 256 MiB", name, len);
     mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
@@ -328,7 +325,7 @@ mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32
         status = mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made",
                          dir, MR_MANIFEST);
     else
-        status = mr_file_read_all(fd, MR_MANIFEST, MAX_MANIFEST, &bytes, err);
+        status = mr_file_read_all(fd, MR_MANIFEST, MR_MANIFEST_MOST, &bytes, err);
     if (status == MR_OK)
         status = mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, out, err);
     if (status == MR_OK && digest)

@@ -22,9 +22,10 @@ typedef struct mr_split {
     mr_shard *shards;
 } mr_split;
 
-enum { MR_SPLITS_MOST = 1000 };    /* of a dataset */
+enum { MR_SPLITS_MOST = 1000, MR_SHARDS_MOST = 100000 };    /* of a dataset; of a split */
 
-/* The memory that a manifest may take when it is read: 1.3 million classes, or 300,000 shards. */
+/* The bytes of a manifest, and the memory that it may take when it is read: 1.3 million classes, or 300,000 shards. */
+#define MR_MANIFEST_MOST ((uint64_t)256 << 20)
 #define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
 
 typedef struct mr_class {
@@ -43,7 +44,8 @@ typedef struct mr_manifest {
 } mr_manifest;
 
 void mr_manifest_free(mr_manifest *m);      /* contents and the struct; NULL is fine */
-mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);      /* its bytes, appended */
+/* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
+mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
 
 /* Whether every class can be told from the others: by its name, or by an id where the source numbers its classes itself

@@ -67,13 +67,27 @@ static json_t *classes_json(const mr_manifest *m, bool *failed)
     return list;
 }
 
+/* What cannot be read is not written. */
+static mr_status check_counts(const mr_manifest *m, mr_error *err)
+{
+    if (m->split_count > MR_SPLITS_MOST)
+        return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu splits are more than %d", m->split_count, MR_SPLITS_MOST);
+    for (size_t i = 0; i < m->split_count; i++)
+        if (m->splits[i].shard_count > MR_SHARDS_MOST)
+            return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %s: %zu shards are more than %d", m->splits[i].name,
+                           m->splits[i].shard_count, MR_SHARDS_MOST);
+    return MR_OK;
+}
+
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
 {
     for (size_t i = 0; i < m->split_count; i++)
         if (!mr_split_name_ok(m->splits[i].name) || mr_manifest_split(m, m->splits[i].name) != &m->splits[i])
             return mr_fail(err, MR_MISUSE, MR_MANIFEST ": \"%s\" is no name for a split, or is given twice",
                            m->splits[i].name);
-    mr_status status = mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err);
+    mr_status status = check_counts(m, err);
+    if (status == MR_OK)
+        status = mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err);
     if (status != MR_OK)
         return status;
     bool failed = false;
@@ -93,10 +107,13 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
         status = mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
     else
         status = mr_json_dump(doc, out, err);
-    if (status == MR_OK)    /* what cannot be read is not written */
-        status = mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
+    if (status == MR_OK && out->len - start > MR_MANIFEST_MOST)
+        status = mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB",
+                         out->len - start);
+    if (status == MR_OK)
+        status = mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
     json_decref(doc);
     return status;
 }

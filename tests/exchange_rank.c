@@ -6,6 +6,8 @@
  *          apart: rank 1 cannot open the others' memory
  *      exchange_rank fails WHEN RANK RANKS_A_HOST
  *          that rank fails in the third update: status, kill, kill-late, exit or leave; all must end
+ *      exchange_rank lacks RANK
+ *          that rank has no memory for what the others send; all must hear of it, and talk on
  */
 #include <inttypes.h>
 #include <math.h>
@@ -206,6 +208,28 @@ static int fails(const run *r, const char *when, unsigned who)
     return mr_exit_code(status);
 }
 
+static int lacks(const run *r, unsigned who)
+{
+    const char *mine = r->rank == who ? "out of memory" : "out of memory on another rank";
+    for (unsigned round = 0; round < 2; round++) {
+        bool short_of = round == 0, poor = short_of && r->rank == who;
+        mr_error err = {0};
+        mr_buf all = {.failed = poor}, told = {.failed = poor}, one = {0};      /* failed: takes nothing */
+        mr_buf_add(&one, &r->rank, sizeof r->rank);
+        if (r->rank == 0)
+            mr_buf_add_text(&told, "from rank 0");
+        MUST(mr_ranks_gather(r->ranks, &one, &all, NULL, &err) == (short_of ? MR_SYSTEM : MR_OK));
+        MUST(!short_of || strstr(err.text, mine));
+        MUST(mr_ranks_share(r->ranks, &told, &err) == (short_of && who ? MR_SYSTEM : MR_OK));
+        MUST(short_of || (all.len == r->world * sizeof r->rank && strcmp(mr_buf_text(&told), "from rank 0") == 0));
+        MUST(mr_ranks_agree(r->ranks, MR_OK, &err) == MR_OK);
+        mr_buf_free(&all);
+        mr_buf_free(&told);
+        mr_buf_free(&one);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     run one = {0}, *r = &one;
@@ -229,6 +253,8 @@ int main(int argc, char **argv)
         r->ranks_a_host = (unsigned)atoi(argv[4]);
         code = fails(r, argv[2], (unsigned)atoi(argv[3]));
     }
+    if (argc == 3 && strcmp(argv[1], "lacks") == 0)
+        code = lacks(r, (unsigned)atoi(argv[2]));
     mr_ranks_end(r->ranks);
     return code;
 }

@@ -239,6 +239,20 @@ static void test_a_rank_that_leaves_ends_all(void **state)
     FAIL_AND_END(f);
 }
 
+static void test_a_rank_without_memory_leaves_nobody_behind(void **state)
+{
+    (void)state;
+    static const char *const who[] = {"1", "2"};
+    for (size_t i = 0; i < sizeof who / sizeof *who; i++) {
+        char *program = rank_program();
+        const char *argv[] = {program, "lacks", who[i], NULL};
+        support_result r = support_mpirun(3, argv);
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+        free(program);
+    }
+}
+
 static void test_impossible_sizes(void **state)
 {
     (void)state;
@@ -266,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_a_status_ends_all),
         cmocka_unit_test(test_a_killed_rank_ends_all),
         cmocka_unit_test(test_a_rank_that_leaves_ends_all),
+        cmocka_unit_test(test_a_rank_without_memory_leaves_nobody_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

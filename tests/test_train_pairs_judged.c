@@ -302,7 +302,7 @@ static void lines_tell_of_the_embeddings(void **state)
 static void a_place_where_no_file_can_be_is_told_at_once(void **state)
 {
     static const struct { const char *place, *words; } cases[] = {
-        {"none/x.npz", "none/x.npz: its folder is not there"}, {"e", "e: is a folder"},
+        {"none/x.npz", "none/x.npz: its folder is not there"}, {"e", "e: is a directory; name a file"},
         {"tok.json/x.npz", "tok.json/x.npz: its folder is not there"},
     };
     const char *dir = *state;

@@ -1,13 +1,10 @@
 /* cmd_predict_pairs.c - `millrace predict` of a model of pictures and words: for each text the nearest pictures of the
  * split, or for each picture the nearest texts; and all embeddings as .npz.
  * Invariant: an --embeddings file is there whole or not at all. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "captions.h"
 #include "dataset.h"
@@ -25,6 +22,7 @@ typedef struct prediction {
     const mr_predict_request *q;
     const mr_trained *t;
     mr_gallery gallery;
+    mr_output output;               /* of --embeddings, on the first rank */
     mr_buf names;                   /* source and words of each row, one after the other */
     size_t (*at)[3];                /* where they begin, and where the words end */
     mr_match *matches;              /* [ROWS][top] */
@@ -152,44 +150,11 @@ static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *e
     return status;
 }
 
-/* The file that takes its place at `path` once it is whole; the caller frees its name. */
-static mr_status create_temp(const char *path, char **temp, int *fd, mr_error *err)
+static mr_status write_embeddings(const mr_gallery *g, const mr_output *output, mr_error *err)
 {
-    if (asprintf(temp, "%s.tmp", path) < 0) {
-        *temp = NULL;
-        return mr_fail_memory(err, "writing embeddings");
-    }
-    unlink(*temp);                  /* of a run that was killed */
-    *fd = open(*temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    return *fd < 0 ? mr_file_fail_create(err, errno, path) : MR_OK;
-}
-
-/* Whether a file can be there, said before an hour's work; leaves none. */
-static mr_status try_place(const char *path, mr_error *err)
-{
-    struct stat st;
-    char *temp = NULL;
-    int fd = -1;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is a folder", path);
-    mr_status status = create_temp(path, &temp, &fd, err);
-    if (fd >= 0) {
-        unlink(temp);
-        close(fd);
-    }
-    free(temp);
-    return status;
-}
-
-static mr_status write_embeddings(const mr_gallery *g, const char *path, mr_error *err)
-{
-    char *temp = NULL;
-    int fd = -1;
     mr_npz_writer *npz = NULL;
     mr_error why;
-    mr_status status = create_temp(path, &temp, &fd, err);
-    if (status == MR_OK)
-        status = mr_npz_create(fd, path, &npz, err);
+    mr_status status = mr_npz_create(output->fd, output->path, &npz, err);
     if (status == MR_OK)
         status = add_arrays(npz, g, err);
     if (mr_npz_finish(npz, NULL, &why) != MR_OK && status == MR_OK) {
@@ -197,17 +162,6 @@ static mr_status write_embeddings(const mr_gallery *g, const char *path, mr_erro
         if (err)
             *err = why;
     }
-    if (status == MR_OK && fsync(fd) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot sync", temp);
-    if (fd >= 0 && close(fd) != 0 && status == MR_OK)
-        status = mr_fail_errno(err, errno, "%s: cannot close", temp);
-    if (status == MR_OK && rename(temp, path) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot put in place", path);
-    if (status == MR_OK)
-        status = mr_dir_sync_parent(AT_FDCWD, path, err);
-    else if (fd >= 0)
-        unlink(temp);
-    free(temp);
     return status;
 }
 
@@ -219,7 +173,7 @@ static mr_status hand_out(prediction *p, mr_error *err)
     p->matches = mr_alloc(ROWS * (p->top ? p->top : 1), sizeof *p->matches);
     if (!p->matches)
         return mr_fail_memory(err, "predicting");
-    mr_status status = p->q->embeddings ? write_embeddings(&p->gallery, p->q->embeddings, err) : MR_OK;
+    mr_status status = p->output.path ? write_embeddings(&p->gallery, &p->output, err) : MR_OK;
     if (status == MR_OK)
         status = name_rows(p, err);
     return status == MR_OK ? print_rows(p, err) : status;
@@ -231,12 +185,20 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
     mr_evaluation ignored;
     mr_evaluator e = t->evaluator;
     e.gallery = &p.gallery;
-    bool writes = q->embeddings && mr_ranks_rank(e.ranks) == 0;
-    mr_status status = mr_ranks_agree(e.ranks, writes ? try_place(q->embeddings, err) : MR_OK, err);
+    bool first = mr_ranks_rank(e.ranks) == 0;
+    /* Opened first: where no file can be is said before an hour's work. */
+    mr_status status = first && q->embeddings ? mr_output_open(AT_FDCWD, q->embeddings, &p.output, err) : MR_OK;
+    bool opened = status == MR_OK && p.output.path;
+    status = mr_ranks_agree(e.ranks, status, err);
     if (status == MR_OK)
         status = mr_evaluate(&e, t->values, &ignored, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(e.ranks, mr_ranks_rank(e.ranks) == 0 ? hand_out(&p, err) : MR_OK, err);
+    bool judged = status == MR_OK;
+    if (judged && first)
+        status = hand_out(&p, err);
+    if (opened)
+        status = mr_output_close(&p.output, status, err);
+    if (judged)
+        status = mr_ranks_agree(e.ranks, status, err);
     mr_gallery_release(&p.gallery);
     mr_buf_free(&p.names);
     mr_buf_free(&p.out);

@@ -175,11 +175,13 @@ static mr_status look_at_first(request *q, bool had_none, mr_error *err)
 static mr_status check_output(const request *q, mr_error *err)
 {
     struct stat st;
-    if (lstat(q->output, &st) != 0)
+    if (stat(q->output, &st) != 0)
         return MR_OK;               /* what else may be wrong with it, writing says */
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
-    return q->force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
+    if (q->force || !S_ISREG(st.st_mode))       /* a pipe loses nothing */
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
 }
 
 static mr_status learn(request *q, mr_tokenizer **out, mr_error *err)

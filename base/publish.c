@@ -1,0 +1,224 @@
+/* publish.c - a file written whole, or written to what the user put in its place.
+ * Invariant: PATH.tmp belongs to the writer that holds the lock of the file there.  So a writer never renames or
+ * removes what another one is at work on, and a file that nobody has locked was left by one that was killed. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_LINKS = 40 };            /* as the system's own */
+
+mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
+{
+    if (errnum == ENOENT || errnum == ENOTDIR)
+        return mr_fail(err, MR_MISUSE, "%s: its folder is not there", path);
+    return mr_fail_errno(err, errnum, "%s: cannot create", path);
+}
+
+/* ---- the temporary file ------------------------------------------------------------------------------------------ */
+
+/* False: somebody else has it.  On a file system without locks everybody gets it. */
+static bool lock(int fd, bool wait)
+{
+    int result;
+    while ((result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB))) != 0 && errno == EINTR)
+        continue;
+    return result == 0 || errno != EWOULDBLOCK;
+}
+
+static bool is_named(int fd, int dirfd, const char *name)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+/* Removes what an earlier run or a stranger left there.  A file that is being written stays: with `wait` this returns
+ * when its writer is done.  0 or -1, errno says why. */
+static int clear_away(int dirfd, const char *name, bool wait)
+{
+    struct stat st;
+    int fd = -1, result = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW);
+    if (result == 0 && S_ISREG(st.st_mode)) {
+        fd = openat(dirfd, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        result = fd < 0 && errno == ENOENT ? -1 : 0;    /* what has come there since is another writer's */
+    }
+    if (result == 0 && (fd < 0 || (lock(fd, wait) && is_named(fd, dirfd, name))))
+        result = unlinkat(dirfd, name, 0);
+    int saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return result != 0 && errno != ENOENT ? -1 : 0;
+}
+
+/* A new file of this name, locked; -1: errno says why. */
+static int make_temp(int dirfd, const char *name)
+{
+    for (;;) {
+        int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            lock(fd, true);
+            if (is_named(fd, dirfd, name))
+                return fd;
+            close(fd);              /* before it was locked another writer took it for left behind */
+        } else if (errno != EEXIST || clear_away(dirfd, name, true) != 0) {
+            return -1;
+        }
+    }
+}
+
+/* ---- where a user's path leads ----------------------------------------------------------------------------------- */
+
+/* The number of "/dev/fd/3", "/proc/self/fd/3" and the like, -1 of all else.  Such a link's text is no path: it may say
+ * "pipe:[77]", and a file's name, opened anew, would lose the place up to which others have written. */
+static mr_status own_descriptor(const char *path, int *number, mr_error *err)
+{
+    char *dir = NULL, *name = NULL, *end;
+    *number = -1;
+    mr_status status = mr_path_split(path, &dir, &name, err);
+    if (status != MR_OK)
+        return status;
+    char *ours = realpath("/proc/self/fd", NULL), *real = ours || errno == ENOENT ? realpath(dir, NULL) : NULL;
+    if (!real)
+        status = mr_fail_errno(err, errno, "%s", path);
+    long n = real && ours && strcmp(real, ours) == 0 ? strtol(name, &end, 10) : -1;
+    if (n >= 0 && n <= INT_MAX && end > name && !*end)
+        *number = (int)n;
+    free(real);
+    free(ours);
+    free(dir);
+    free(name);
+    return status;
+}
+
+/* *path becomes what the link there says. */
+static mr_status step(char **path, mr_error *err)
+{
+    char text[PATH_MAX], *dir = NULL, *name = NULL, *next = NULL;
+    ssize_t len = readlink(*path, text, sizeof text);
+    if (len < 0 || len == (ssize_t)sizeof text)
+        return mr_fail_errno(err, len < 0 ? errno : ENAMETOOLONG, "%s", *path);
+    mr_status status = mr_path_split(*path, &dir, &name, err);
+    bool whole = *text == '/';
+    if (status == MR_OK && asprintf(&next, "%s%s%.*s", whole ? "" : dir, whole ? "" : "/", (int)len, text) < 0)
+        status = mr_fail_memory(err, *path);
+    free(dir);
+    free(name);
+    if (status != MR_OK)
+        return status;
+    free(*path);
+    *path = next;
+    return MR_OK;
+}
+
+/* *direct: a descriptor of what is there and is no regular file; -1: a file is to be put at *path, links behind it. */
+static mr_status find_end(char **path, int *direct, mr_error *err)
+{
+    struct stat st;
+    mr_status status = MR_OK;
+    int number, links = 0;
+    bool there;
+    while ((there = lstat(*path, &st) == 0) && S_ISLNK(st.st_mode) && status == MR_OK) {
+        status = own_descriptor(*path, &number, err);
+        if (status == MR_OK && number >= 0) {
+            *direct = fcntl(number, F_DUPFD_CLOEXEC, 0);
+            return *direct < 0 ? mr_file_fail_create(err, errno, *path) : MR_OK;
+        }
+        if (status == MR_OK && ++links > MAX_LINKS)
+            status = mr_fail_errno(err, ELOOP, "%s", *path);
+        if (status == MR_OK)
+            status = step(path, err);
+    }
+    if (status != MR_OK || !there || S_ISREG(st.st_mode))
+        return status;              /* if it is there but cannot be looked at, making its neighbour says why */
+    if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a %s; name a file", *path, S_ISDIR(st.st_mode) ? "directory" : "disk");
+    /* O_NONBLOCK: a FIFO that nobody reads is refused, not waited for. */
+    int fd = open(*path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == ENXIO && S_ISFIFO(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a FIFO that nobody reads", *path);
+    if (fd < 0)
+        return mr_file_fail_create(err, errno, *path);
+    *direct = fd;
+    if (fcntl(fd, F_SETFL, 0) != 0)
+        return mr_fail_errno(err, errno, "%s", *path);
+    return MR_OK;
+}
+
+/* ---- one output -------------------------------------------------------------------------------------------------- */
+
+static void release(mr_output *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    free(o->path);
+    free(o->temp);
+    *o = (mr_output){.fd = -1};
+}
+
+mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *err)
+{
+    mr_status status = MR_OK;
+    bool of_user = dirfd == AT_FDCWD;
+    *o = (mr_output){.fd = -1, .dirfd = dirfd, .path = strdup(path)};
+    if (!o->path)
+        status = mr_fail_memory(err, path);
+    if (status == MR_OK && of_user)
+        status = find_end(&o->path, &o->fd, err);
+    if (status == MR_OK && o->fd < 0) {
+        if (asprintf(&o->temp, "%s.tmp", o->path) < 0) {
+            o->temp = NULL;
+            status = mr_fail_memory(err, path);
+        } else if ((o->fd = make_temp(dirfd, o->temp)) < 0) {
+            status = of_user ? mr_file_fail_create(err, errno, o->path) : mr_fail_errno(err, errno, "%s", o->temp);
+        }
+    }
+    if (status != MR_OK)
+        release(o);
+    return status;
+}
+
+mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err)
+{
+    const char *name = o->temp ? o->temp : o->path;
+    /* Pipes and devices have nothing to sync and say EINVAL. */
+    if (status == MR_OK && fsync(o->fd) != 0 && (o->temp || errno != EINVAL))
+        status = mr_fail_errno(err, errno, "%s: cannot sync", name);
+    if (o->temp && status == MR_OK && renameat(o->dirfd, o->temp, o->dirfd, o->path) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot rename to %s", o->temp, o->path);
+    if (o->temp && status != MR_OK)
+        unlinkat(o->dirfd, o->temp, 0);
+    else if (o->temp)
+        status = mr_dir_sync_parent(o->dirfd, o->path, err);
+    if (o->fd >= 0 && close(o->fd) != 0 && status == MR_OK)     /* last, for the lock's sake */
+        status = mr_fail_errno(err, errno, "%s: cannot close", name);
+    o->fd = -1;
+    release(o);
+    return status;
+}
+
+mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err)
+{
+    mr_output o;
+    mr_status status = mr_output_open(dirfd, path, &o, err);
+    if (status != MR_OK)
+        return status;
+    return mr_output_close(&o, mr_file_write(o.fd, bytes, len, o.temp ? o.temp : o.path, err), err);
+}
+
+void mr_file_forget(int dirfd, const char *path)
+{
+    mr_buf temp = {0};
+    mr_buf_printf(&temp, "%s.tmp", path);
+    if (!temp.failed)
+        clear_away(dirfd, mr_buf_text(&temp), false);
+    mr_buf_free(&temp);
+}
