@@ -1,13 +1,17 @@
-/* archive_input.c - an archive's bytes into libarchive: its formats, at most one layer of compression, seeking.
- * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors. */
+/* archive_input.c - an archive's bytes into libarchive: formats, at most one layer of compression, seeking, the end.
+ * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors.
+ *
+ *      file, pipe -> block -> unpacker -> unpacked -> format        compressed: the unpacker is a reader of its own, so
+ *      file, pipe -> block -----------------------> format          what no format asks for can be read, too          */
 #include "archive_input.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "source.h"
-
 
 /* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
  * outside programs for some.  One layer, chosen here by its magic, is what archives have. */
@@ -29,18 +33,29 @@ static int outer_filter(const uint8_t *p, size_t len)
     return ARCHIVE_FILTER_NONE;
 }
 
+static const char *why_not(struct archive *a)
+{
+    const char *why = archive_error_string(a);
+    return why ? why : "unknown damage";
+}
+
+/* A pipe gives a little at a time.  The block is filled all the same: none of a tar's shall lie in two of ours. */
 static ssize_t read_block(archive_input *in)
 {
-    uint64_t left = in->size - in->at;
-    ssize_t n;
-    do
-        n = in->seekable ? pread(in->fd, in->block, left < sizeof in->block ? (size_t)left : sizeof in->block,
-                                 (off_t)(in->base + in->at))
-                         : read(in->fd, in->block, sizeof in->block);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        in->read_errno = errno;
-    return n;
+    uint64_t left = in->seekable ? in->size - in->at : sizeof in->block;
+    size_t want = left < sizeof in->block ? (size_t)left : sizeof in->block, got = 0;
+    while (got < want) {
+        ssize_t n = in->seekable ? pread(in->fd, in->block + got, want - got, (off_t)(in->base + in->at + got))
+                                 : read(in->fd, in->block + got, want - got);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR) {
+            in->read_errno = errno;
+            return -1;
+        }
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)got;
 }
 
 static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
@@ -57,6 +72,27 @@ static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
     return n;
 }
 
+/* What the formats read. */
+static la_ssize_t on_plain(struct archive *a, void *ctx, const void **bytes)
+{
+    archive_input *in = ctx;
+    la_ssize_t n;
+    if (!in->unpacker) {
+        n = on_read(a, in, bytes);
+    } else {
+        *bytes = in->unpacked;
+        n = archive_read_data(in->unpacker, in->unpacked, sizeof in->unpacked);
+        if (n < 0)
+            archive_set_error(a, archive_errno(in->unpacker), "%s", why_not(in->unpacker));
+    }
+    if (n > 0) {
+        in->given = *bytes;
+        in->given_len = (size_t)n;
+        in->given_end += (size_t)n;
+    }
+    return n;
+}
+
 static la_int64_t on_seek(struct archive *a, void *ctx, la_int64_t offset, int whence)
 {
     archive_input *in = ctx;
@@ -66,7 +102,7 @@ static la_int64_t on_seek(struct archive *a, void *ctx, la_int64_t offset, int w
         return ARCHIVE_FATAL;
     }
     in->ready = 0;
-    in->at = (uint64_t)at;
+    in->at = in->given_end = (uint64_t)at;
     return at;
 }
 
@@ -78,6 +114,7 @@ static la_int64_t on_skip(struct archive *a, void *ctx, la_int64_t count)
     if (!in->seekable || in->ready || count < 0 || (uint64_t)count > in->size - in->at)
         return 0;
     in->at += (uint64_t)count;
+    in->given_end += (uint64_t)count;
     return count;
 }
 
@@ -90,30 +127,57 @@ bool archive_input_begin(archive_input *in)
     return true;
 }
 
-mr_status archive_input_blame(const archive_input *in, const char *name, mr_error *err)
+mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *err)
 {
-    if (in->read_errno)
-        return mr_fail_errno(err, in->read_errno, "%s: cannot read", name);
-    /* libarchive calls sizes that it finds absurd ENOMEM too; an allocation that failed has left its mark in errno. */
-    return errno == ENOMEM ? mr_fail_memory(err, name) : MR_OK;
+    uint64_t size = 0;
+    while (in->ready > 0) {
+        mr_status status = mr_file_pwrite(fd, in->block, in->ready, at + size, "the spool file", err);
+        if (status != MR_OK)
+            return status;
+        size += in->ready;
+        if (!archive_input_begin(in))
+            return mr_fail_errno(err, errno, "%s", in->name);
+    }
+    in->fd = fd;
+    in->seekable = true;
+    in->base = at;
+    in->size = size;
+    return MR_OK;
 }
 
-uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio)
+mr_status archive_input_blame(const archive_input *in, mr_error *err)
 {
-    uint64_t weight = in->seekable && in->size < in->taken ? in->size : in->taken, most;
-    if (__builtin_mul_overflow(weight, mr_source_ratio(ratio), &most) || in->grown <= most)
+    if (in->read_errno)
+        return mr_fail_errno(err, in->read_errno, "%s: cannot read", in->name);
+    /* libarchive calls sizes that it finds absurd ENOMEM too; an allocation that failed has left its mark in errno. */
+    return errno == ENOMEM ? mr_fail_memory(err, in->name) : MR_OK;
+}
+
+mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, mr_error *err)
+{
+    mr_status system = archive_input_blame(in, err);
+    if (system != MR_OK)
+        return system;
+    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", in->name, entries,
+                   why_not(a));
+}
+
+uint64_t archive_input_beyond(const archive_input *in)
+{
+    uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, most;
+    if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &most) || in->grown <= most)
         return 0;
     return in->grown - most;
 }
 
-mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err)
+mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
 {
     if (__builtin_add_overflow(in->grown, bytes, &in->grown))
         in->grown = UINT64_MAX;
-    if (archive_input_beyond(in, ratio) <= in->allowance)
+    if (archive_input_beyond(in) <= in->allowance)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
-                   "more through", name, (unsigned long long)mr_source_ratio(ratio));
+                   "more through", in->name, (unsigned long long)mr_source_ratio(in->ratio));
 }
 
 bool archive_input_must_seek(const archive_input *in)
@@ -123,6 +187,25 @@ bool archive_input_must_seek(const archive_input *in)
         if (in->ready >= strlen(magics[i]) && memcmp(in->block, magics[i], strlen(magics[i])) == 0)
             return true;
     return false;
+}
+
+/* The one layer of compression, as a reader whose only entry is the archive. */
+static int open_unpacker(archive_input *in, int filter)
+{
+    struct archive *a = in->unpacker = archive_read_new();
+    struct archive_entry *whole;
+    if (!a)
+        return ARCHIVE_FATAL;
+    archive_read_support_format_raw(a);
+    /* Appending compress (.Z) reads at once, before there is anything to read from: that one is left to bid alone. */
+    int r = filter == ARCHIVE_FILTER_COMPRESS ? archive_read_support_filter_compress(a)
+                                              : archive_read_append_filter(a, filter);
+    if (r < ARCHIVE_WARN)
+        return r;
+    archive_read_set_read_callback(a, on_read);
+    archive_read_set_callback_data(a, in);
+    r = archive_read_open1(a);
+    return r < ARCHIVE_WARN ? r : archive_read_next_header(a, &whole);
 }
 
 int archive_input_open(struct archive *a, archive_input *in)
@@ -138,20 +221,49 @@ int archive_input_open(struct archive *a, archive_input *in)
     archive_read_support_format_xar(a);
     archive_read_support_format_cab(a);
     archive_read_support_format_lha(a);
-    /* Appending compress (.Z) reads at once, before there is anything to read from: that one is left to bid alone. */
     int filter = outer_filter(in->block, in->ready);
     if (in->seekable)
         in->ready = 0;              /* it is read again, in its turn */
-    int r = filter == ARCHIVE_FILTER_COMPRESS ? archive_read_support_filter_compress(a)
-                                              : archive_read_append_filter(a, filter);
-    if (r < ARCHIVE_WARN)
+    int r = filter == ARCHIVE_FILTER_NONE ? ARCHIVE_OK : open_unpacker(in, filter);
+    if (r < ARCHIVE_WARN) {
+        archive_set_error(a, EINVAL, "%s", in->unpacker ? why_not(in->unpacker) : "out of memory");
         return r;
-    archive_read_set_read_callback(a, on_read);
-    archive_read_set_skip_callback(a, on_skip);
-    if (in->seekable)
-        archive_read_set_seek_callback(a, on_seek);
+    }
+    archive_read_set_read_callback(a, on_plain);
+    if (!in->unpacker) {
+        archive_read_set_skip_callback(a, on_skip);
+        if (in->seekable)
+            archive_read_set_seek_callback(a, on_seek);
+    }
     archive_read_set_callback_data(a, in);
     return archive_read_open1(a);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t len)
+{
+    return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
+mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err)
+{
+    uint64_t end = (uint64_t)archive_filter_bytes(a, 0), zeros = 0;
+    if ((archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_TAR)
+        return MR_OK;
+    /* libarchive takes the end of the bytes for the end of a tar, too; of a mark it reads a block or two. */
+    if (end == (uint64_t)archive_read_header_position(a))
+        return mr_fail(err, MR_BAD_DATA, "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
+                       "never finished", in->name, entries);
+    size_t left = in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
+    const void *bytes = in->given + in->given_len - left;
+    mr_status status = MR_OK;
+    for (la_ssize_t n = (la_ssize_t)left; status == MR_OK;) {
+        *more = !is_zero(bytes, (size_t)n);
+        zeros += (size_t)n;
+        if (*more || (in->padding && zeros > in->padding) || (n = on_plain(a, in, &bytes)) == 0)
+            break;
+        status = n < 0 ? archive_input_broken(a, in, entries, err) : archive_input_grow(in, (size_t)n, err);
+    }
+    return status;
 }
 
 const char *archive_input_name(struct archive_entry *e, size_t *len)

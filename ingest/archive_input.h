@@ -10,37 +10,52 @@
 
 #include <stdbool.h>
 
-typedef struct archive_input {      /* zeroed but for fd and, where it can be sought, these: */
+typedef struct archive_input {      /* zeroed but for name, fd and, where it can be sought, the next two; and rules */
+    const char *name;               /* for messages */
     int fd;
     bool seekable;
     uint64_t base, size;            /* where in the file the archive lies */
 
+    uint64_t ratio, allowance;      /* of what may come out; see archive_input_grow() */
+    uint64_t weight;                /* what the ratio is of, 0: the bytes that are read */
+    uint64_t padding;               /* behind a tar's end: zeros that are looked at, 0: all */
+
     uint64_t at;                    /* seekable: what is read next, in the archive */
     uint64_t taken, grown;          /* bytes read; bytes and names that came out */
-    uint64_t allowance;             /* of what may come out beyond the ratio; see archive_input_grow() */
     int read_errno;                 /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
-    size_t ready;                   /* else: bytes of `block` read ahead of libarchive's first request */
-    uint8_t block[1 << 18];
+    struct archive *unpacker;       /* undoes the compression, NULL: there is none; to be freed behind its reader */
+    const uint8_t *given;           /* the block that the format has been given last, */
+    size_t given_len;
+    uint64_t given_end;             /* and where it ends among the bytes that are no longer compressed */
+    size_t ready;                   /* bytes of `block` read ahead of libarchive's first request */
+    uint8_t block[1 << 18], unpacked[1 << 18];
 } archive_input;
 
 /* Reads the first block; false: errno says why not. */
 bool archive_input_begin(archive_input *in);
 /* After begin: a kind of archive whose directory stands at its end, so a stream of it has to be kept first. */
 bool archive_input_must_seek(const archive_input *in);
+/* After begin, such a stream: writes all of it at `at` of `fd`, which it is read from then. */
+mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *err);
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
 
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
-mr_status archive_input_blame(const archive_input *in, const char *name, mr_error *err);
+mr_status archive_input_blame(const archive_input *in, mr_error *err);
+/* The same, and MR_BAD_DATA with libarchive's words if the archive is. */
+mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, mr_error *err);
+/* After the last entry, for a tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two
+ * entries.  Reads on to the end of the input: *more when anything but zeros follows the mark. */
+mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err);
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 
 /* Counts what came out of the archive: data, holes, names and headers.  A few bytes may be packed so that they fill any
  * disk: MR_BAD_DATA when more came out than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together) and
- * `ratio` (0: 100) times what was read of it or, where parts may be read again and again, than its size. */
-mr_status archive_input_grow(archive_input *in, uint64_t bytes, uint64_t ratio, const char *name, mr_error *err);
+ * `ratio` (0: 100) times its weight: what was read of it or, where parts may be read again and again, its size. */
+mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err);
 /* What has come out beyond the ratio. */
-uint64_t archive_input_beyond(const archive_input *in, uint64_t ratio);
+uint64_t archive_input_beyond(const archive_input *in);
 
 /* The entry's name in the bytes the archive has; "./a" is "a".  NULL: it has none that can be read. */
 const char *archive_input_name(struct archive_entry *e, size_t *len);

@@ -78,7 +78,7 @@ static void plain_cell(reader *r, char **cell, char **cell_end)
 }
 
 /* One cell and its delimiter. *last: the row ends here. */
-static mr_status read_cell(reader *r, bool *last, mr_error *err)
+static mr_status read_cell(reader *r, char **out, bool *last, mr_error *err)
 {
     char *cell = r->at, *cell_end = r->at;
     skip_blanks(r);
@@ -98,7 +98,8 @@ static mr_status read_cell(reader *r, bool *last, mr_error *err)
         r->line++;
     r->at += newline ? newline : r->at < r->end;
     *cell_end = '\0';
-    return put_cell(r, cell, err);
+    *out = cell;
+    return MR_OK;
 }
 
 static bool skip_blank_line(reader *r)
@@ -141,13 +142,15 @@ static mr_status read_rows(reader *r, mr_error *err)
     while (r->at < r->end) {
         if (skip_blank_line(r))
             continue;
-        size_t line = r->line, before = r->cell_count;
+        size_t line = r->line, before = r->cell_count, cells = 0, most = before ? csv->columns : COLUMNS_MAX;
         for (bool last = false; !last;) {
-            mr_status status = read_cell(r, &last, err);
+            char *cell = NULL;
+            mr_status status = read_cell(r, &cell, &last, err);
+            if (status == MR_OK && ++cells <= most)     /* more are counted, for the message, and cost nothing */
+                status = put_cell(r, cell, err);
             if (status != MR_OK)
                 return status;
         }
-        size_t cells = r->cell_count - before;
         if (!before && cells > COLUMNS_MAX)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, which is more than %d", r->name, line, cells,
                            COLUMNS_MAX);

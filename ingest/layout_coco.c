@@ -116,17 +116,16 @@ static const char *flat_images(const mr_tree *t)
     return NULL;
 }
 
-/* Where the images of a part seem to lie: a folder's name, or NULL.  `flat`: where those of any part may. */
-static const char *images_of(const mr_tree *t, const mr_coco_part *part, const char *flat, char out[300])
+const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300])
 {
-    if (part->split_len > 200)
+    if (len > 255)
         return NULL;
     for (int i = 0; i < 2; i++) {
-        snprintf(out, 300, "%s%.*s", i ? "images/" : "", (int)part->split_len, part->split);
+        snprintf(out, 300, "%s%.*s", i ? "images/" : "", (int)len, split);
         if (mr_tree_has_dir(t, out, strlen(out)))
             return strcat(out, "/");
     }
-    return flat;
+    return NULL;
 }
 
 static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
@@ -136,7 +135,9 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     const mr_coco_part *part = &st->parts[0];
     for (size_t i = 0; i < st->part_count && !images; i++) {
         part = &st->parts[i];
-        images = images_of(t, part, flat, folder);
+        images = mr_coco_folder(t, part->split, part->split_len, folder);
+        if (!images)
+            images = flat;
     }
     mr_buf name = {0};
     mr_text_escape(&name, part->split, part->split_len);

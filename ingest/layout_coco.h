@@ -56,6 +56,8 @@ typedef struct mr_coco_build {      /* while plan() runs */
 
 /* Lists the annotation files in annotations/, or else in the root itself. */
 mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err);
+/* The folder of a split's images, "SPLIT/" or "images/SPLIT/", if there is one; else NULL. */
+const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300]);
 void mr_coco_state_free(void *state);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 /* The stored split of a group, added to the plan. */

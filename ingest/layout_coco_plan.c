@@ -76,7 +76,7 @@ static bool has_parts(const mr_coco_build *b, const char *folder)
     return false;
 }
 
-/* image_info_test-dev2017.json lists some of the images of test2017/ again. */
+/* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
     mr_coco_state *st = b->st;
@@ -88,11 +88,11 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     if (part->split_len >= sizeof g.folder)
         return mr_fail(b->err, MR_BAD_DATA, "a split's name of %zu bytes in annotation files", part->split_len);
     memcpy(g.folder, part->split, part->split_len);
-    char *dev = strstr(g.folder, "-dev");
-    if (dev && strspn(dev + 4, "0123456789") == strlen(dev + 4))
-        memmove(dev, dev + 4, strlen(dev + 4) + 1);
-    else
+    char *dev = strstr(g.folder, "-dev"), own[300];
+    if (dev && (dev[4 + strspn(dev + 4, "0123456789")] || mr_coco_folder(b->tree, part->split, part->split_len, own)))
         dev = NULL;
+    if (dev)
+        memmove(dev, dev + 4, strlen(dev + 4) + 1);
     for (size_t i = 0; i < count; i++)
         b->plan->used[part[i].entry] = 1;
     if (dev && has_parts(b, g.folder)) {

@@ -92,7 +92,7 @@ static mr_status join_ranks(opening *o, mr_error *err)
     for (unsigned r = 0; status == MR_OK && r < world; at += lens[r++])
         status = take_part(o, all.data + at, lens[r], &parts[r], err);
     if (status == MR_OK)
-        status = mr_source_join(o->in->source, parts, world, &o->in->notes, err);
+        status = mr_source_join(o->in->source, parts, world, &o->in->options->for_source, &o->in->notes, err);
     for (unsigned r = 0; parts && r < world; r++)
         mr_source_free(parts[r]);
     free(parts);
@@ -104,7 +104,7 @@ static mr_status join_ranks(opening *o, mr_error *err)
 static mr_status join_alone(opening *o, mr_error *err)
 {
     mr_notes_move(&o->in->notes, &o->notes);
-    return mr_source_join(o->in->source, &o->mine, 1, &o->in->notes, err);
+    return mr_source_join(o->in->source, &o->mine, 1, &o->in->options->for_source, &o->in->notes, err);
 }
 
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err)

@@ -107,34 +107,42 @@ uint64_t list_max_entries(const list *l)
     return l->options.max_entries ? l->options.max_entries : default_max_entries;
 }
 
+mr_status list_too_many(const list *l, mr_error *err)
+{
+    return mr_fail(err, MR_BAD_DATA, "the source: more than %llu files; --max-files N lets more in",
+                   (unsigned long long)list_max_entries(l));
+}
+
 void list_note_large(list *l, const char *path, size_t len, uint64_t size)
 {
     mr_note_add(l->notes, mr_name_is_image(path, len) ? MR_NOTE_REJECT : MR_NOTE_IGNORED, path, len, size,
                 "larger than the limit of %llu bytes", (unsigned long long)list_max_size(l, path, len));
 }
 
-mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
-                   mr_error *err)
+mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
 {
-    if (!list_name_ok(l, path, len))
+    mr_entry e = *entry;
+    size_t len = e.path_len;
+    if (!list_name_ok(l, e.path, len))
         return MR_OK;
-    if (is_resource_fork(path, len)) {
-        mr_note_add(l->notes, MR_NOTE_IGNORED, path, len, size, "a macOS resource fork");
+    if (is_resource_fork(e.path, len)) {
+        mr_note_add(l->notes, MR_NOTE_IGNORED, e.path, len, e.size, "a macOS resource fork");
         return MR_OK;
     }
-    uint64_t max = list_max_entries(l);
-    if (l->count >= max)
-        return mr_fail(err, MR_BAD_DATA, "%s: more than %llu files; --max-files N lets more in",
-                       l->source->holders[held_by].path, (unsigned long long)max);
-    if (!mr_utf8_valid(path, len))
-        mr_note_add(l->notes, MR_NOTE_ODD_NAME, path, len, size, "kept byte for byte");
-    char *kept = list_keep(l->source, path, len);
-    if (!kept || !MR_GROW(l->items, l->count, l->room))
+    if (e.size > list_max_size(l, e.path, len)) {
+        list_note_large(l, e.path, len, e.size);
+        return MR_OK;
+    }
+    if (l->count >= list_max_entries(l))
+        return list_too_many(l, err);
+    if (!mr_utf8_valid(e.path, len))
+        mr_note_add(l->notes, MR_NOTE_ODD_NAME, e.path, len, e.size, "kept byte for byte");
+    e.path = list_keep(l->source, e.path, len);
+    if (!e.path || !MR_GROW(l->items, l->count, l->room))
         return mr_fail_memory(err, "listing the source");
-    l->items[l->count] = (listed){
-        .entry = {.path = kept, .path_len = (uint32_t)len, .holder = held_by, .size = size, .offset = offset},
-        .order = (uint32_t)l->count,
-    };
+    if (!e.file)
+        e.file = e.path;
+    l->items[l->count] = (listed){.entry = e, .order = (uint32_t)l->count};
     l->count++;
     return MR_OK;
 }
@@ -245,6 +253,11 @@ uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len)
     return (uint32_t)low;
 }
 
+mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err)
+{
+    return mr_file_open(s->holders[e->holder].fd, e->file, e->offset == FOLLOW_LINK, fd, size, err);
+}
+
 mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err)
 {
     const mr_entry *e = &s->entries[entry];
@@ -255,7 +268,7 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
         return mr_file_pread(h->fd, bytes, len, e->offset + at, e->path, err);
     int fd;
     uint64_t size;
-    mr_status status = mr_file_open(h->fd, e->path, e->offset == FOLLOW_LINK, &fd, &size, err);
+    mr_status status = list_open(s, e, &fd, &size, err);
     if (status != MR_OK)
         return status;
     if (size != e->size)

@@ -14,6 +14,7 @@ typedef struct mr_entry {
     uint32_t holder;                /* which folder, archive or spool has the bytes */
     uint64_t size;
     uint64_t offset;                /* in the holder, if that is a file */
+    const char *file;               /* in the holder, if that is a folder: of a link what it leads to, else the path */
 } mr_entry;
 
 typedef struct mr_source mr_source;

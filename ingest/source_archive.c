@@ -23,10 +23,9 @@
 typedef struct unpack {
     list *list;
     struct archive *archive;
-    archive_input *input;
+    archive_input *input;           /* what `archive` reads from */
     const char *name;
     mr_progress *progress;
-    const archive_input *in;        /* what `archive` reads from */
     uint64_t entries, passed_over;
     int fd;                         /* of the archive, if its bytes can be read in place; -1 */
     uint64_t base;                  /* its first byte in there */
@@ -34,17 +33,8 @@ typedef struct unpack {
     mr_buf compare;
 } unpack;
 
-enum { MAX_PASSED_OVER = 10000 };   /* a damaged archive must not keep us for ever */
-
-static mr_status broken(unpack *u, mr_error *err)
-{
-    const char *why = archive_error_string(u->archive);
-    mr_status system = archive_input_blame(u->in, u->name, err);
-    if (system != MR_OK)
-        return system;
-    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", u->name, u->entries,
-                   why ? why : "unknown damage");
-}
+/* A damaged archive must not keep us for ever, nor a program that has written its tar and goes on. */
+enum { MAX_PASSED_OVER = 10000, MAX_PROGRAM_PADDING = 1 << 20 };
 
 static mr_status open_spool(list *l, mr_error *err)
 {
@@ -124,7 +114,7 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
     int64_t offset;
     for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
         if (r == ARCHIVE_FATAL)
-            return broken(u, err);
+            return archive_input_broken(u->archive, u->input, u->entries, err);
         if (r == ARCHIVE_FAILED || r == ARCHIVE_RETRY) {
             p->why = "damaged in the archive";
             return MR_OK;
@@ -134,7 +124,7 @@ static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
             return MR_OK;
         }
         uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
-        mr_status status = archive_input_grow(u->input, hole + len, l->options.max_ratio, u->name, err);
+        mr_status status = archive_input_grow(u->input, hole + len, err);
         if (status != MR_OK)
             return status;
         if (p->size == 0 && offset == 0 && len && u->fd >= 0)
@@ -157,7 +147,7 @@ static mr_status end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
 {
     if (p->size >= size)
         return MR_OK;
-    mr_status status = archive_input_grow(u->input, size - p->size, u->list->options.max_ratio, u->name, err);
+    mr_status status = archive_input_grow(u->input, size - p->size, err);
     if (status == MR_OK && p->in_place)
         status = leave_place(u, p, err);
     p->size = size;
@@ -213,10 +203,11 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
         return MR_OK;
     }
     mr_progress_add(u->progress, 1, p.size);
-    if (!p.in_place)
-        return list_add(l, l->spool_holder, path, len, p.size, at, err);
-    status = archive_holder(u, err);
-    return status == MR_OK ? list_add(l, u->holder, path, len, p.size, p.at, err) : status;
+    if (p.in_place && (status = archive_holder(u, err)) != MR_OK)
+        return status;
+    return list_add(l, &(mr_entry){.path = path, .path_len = (uint32_t)len, .size = p.size,
+                                   .holder = p.in_place ? u->holder : l->spool_holder,
+                                   .offset = p.in_place ? p.at : at}, err);
 }
 
 static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
@@ -227,7 +218,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
     mode_t type = archive_entry_filetype(e);
     mr_status status = list_prefixed(l, &path, &len, err);
     if (status == MR_OK)
-        status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, l->options.max_ratio, u->name, err);
+        status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err);
     if (status == MR_OK && ++u->entries > list_max_entries(l))
         status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
                          list_max_entries(l));
@@ -257,61 +248,59 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
     return add_file(u, e, path, len, err);
 }
 
-/* A zip's or a 7z's directory stands at its end: a stream of one goes to the spool whole, and is read from there. */
-static mr_status keep_stream(unpack *u, archive_input *in, mr_error *err)
+/* A zip's or a 7z's directory stands at its end: a stream of one goes to the spool whole. */
+static mr_status keep_stream(unpack *u, mr_error *err)
 {
     list *l = u->list;
     int spool = l->source->holders[l->spool_holder].fd;
-    uint64_t size = 0;
-    while (in->ready > 0) {
-        mr_status status = mr_file_pwrite(spool, in->block, in->ready, l->spool_at + size, "the spool file", err);
-        if (status != MR_OK)
-            return status;
-        size += in->ready;
-        if (!archive_input_begin(in))
-            return mr_fail_errno(err, errno, "%s", u->name);
-    }
-    in->fd = u->fd = spool;
-    in->seekable = true;
-    in->base = u->base = l->spool_at;
-    in->size = size;
+    mr_status status = archive_input_keep(u->input, spool, l->spool_at, err);
+    if (status != MR_OK)
+        return status;
+    u->fd = spool;
+    u->base = l->spool_at;
     u->holder = l->spool_holder;
-    l->spool_at += size;
+    l->spool_at += u->input->size;
     return MR_OK;
 }
 
 static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
 {
     struct archive_entry *entry;
-    u->in = in;
+    bool more = false;
     mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
     if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
-        status = keep_stream(u, in, err);
+        status = keep_stream(u, err);
     if (status != MR_OK)
         return status;
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
         const char *why = archive_error_string(u->archive);
-        status = archive_input_blame(in, u->name, err);
+        status = archive_input_blame(in, err);
         if (status != MR_OK)
             return status;
         return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
     }
     while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
         if (r == ARCHIVE_FATAL || (r == ARCHIVE_RETRY && ++u->passed_over > MAX_PASSED_OVER))
-            status = broken(u, err);
+            status = archive_input_broken(u->archive, in, u->entries, err);
         else if (r == ARCHIVE_RETRY)
             mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0, "an entry was passed over: %s",
                         archive_error_string(u->archive));
         else
             status = add_entry(u, entry, err);
     }
+    if (status == MR_OK)
+        status = archive_input_end(u->archive, in, u->entries, &more, err);
+    if (more)
+        mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
+                    "what lies behind its end mark is not read: is it more than one archive?");
     return status;
 }
 
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
+    uint64_t beyond = l->source->beyond;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
     mr_status status = open_spool(l, err);
@@ -324,10 +313,14 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
         free(in);
         return mr_fail_memory(err, path);
     }
+    in->name = path;
     in->fd = fd;
     in->seekable = is_file;
     in->size = is_file ? (uint64_t)st.st_size : 0;
-    in->allowance = l->beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - l->beyond : 0;
+    in->ratio = l->options.max_ratio;
+    in->allowance = beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - beyond : 0;
+    in->weight = l->made_from;
+    in->padding = l->made_from ? MAX_PROGRAM_PADDING : 0;
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
     if (utf8)
@@ -335,9 +328,10 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
     status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
-    l->beyond += archive_input_beyond(in, l->options.max_ratio);
+    l->source->beyond += archive_input_beyond(in);
     mr_buf_free(&u.compare);
     archive_read_free(u.archive);
+    archive_read_free(in->unpacker);
     free(in);
     if (utf8) {
         uselocale(before);

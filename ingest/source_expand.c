@@ -68,6 +68,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
         into->items[into->count++].entry.holder += base;
     }
     from->count = 0;
+    s->beyond += from->beyond;
     return MR_OK;
 }
 
@@ -83,9 +84,23 @@ static mr_status publish(list *l, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, mr_notes *notes, mr_error *err)
+/* Threads and ranks have kept to the limits each for itself: what they promise of a source is judged of all together,
+ * so that the verdict is the same for any number of them. */
+static mr_status judge(const list *l, mr_error *err)
 {
-    list l = {.source = s, .notes = notes};
+    if (l->count > list_max_entries(l))
+        return list_too_many(l, err);
+    if (l->source->beyond > MR_SOURCE_ALLOWANCE)
+        return mr_fail(err, MR_BAD_DATA, "the source: its files unpack to more than %llu times their size, as bombs do; "
+                       "--max-ratio N lets more through",
+                       (unsigned long long)mr_source_ratio(l->options.max_ratio));
+    return MR_OK;
+}
+
+mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
+                         mr_notes *notes, mr_error *err)
+{
+    list l = {.source = s, .notes = notes, .options = *o};
     size_t noted = notes->count, total = s->count;
     mr_status status = MR_OK;
     for (size_t i = 0; i < count; i++)
@@ -100,6 +115,8 @@ mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, mr
         l.items[l.count] = (listed){.entry = s->entries[l.count], .order = (uint32_t)l.count};
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = absorb(&l, parts[i], err);
+    if (status == MR_OK)
+        status = judge(&l, err);
     if (status == MR_OK)
         status = list_settle(&l, err);
     mr_notes_sort(notes, noted);
@@ -154,7 +171,7 @@ static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_erro
     const mr_entry *e = mr_source_entry(s, entry);
     const holder *h = &s->holders[e->holder];
     if (h->kind == HOLD_FOLDER)
-        return mr_file_open(h->fd, e->path, e->offset == FOLLOW_LINK, fd, NULL, err);
+        return list_open(s, e, fd, NULL, err);
     return copy_out(s, entry, fd, err);
 }
 
@@ -196,6 +213,7 @@ static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *e
     mr_buf_add_text(&w->name, file->path);
     mr_buf_text(&w->name);
     w->list.prefix = mr_buf_text(&w->prefix);
+    w->list.made_from = file->size ? file->size : 1;
     if (status == MR_OK && (w->prefix.failed || w->name.failed))
         status = mr_fail_memory(err, file->path);
     if (status == MR_OK)

@@ -25,7 +25,8 @@ typedef struct mr_expand {
 mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *notes, mr_source **part, mr_error *err);
 
 /* Takes the entries of the parts into the tree: entry numbers change, paths stay where they are.  The parts become
- * empty and are still to be freed. */
-mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, mr_notes *notes, mr_error *err);
+ * empty and are still to be freed.  MR_BAD_DATA: together they go beyond the limits of a source. */
+mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
+                         mr_notes *notes, mr_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* source_folder.c - a folder's files, and the archives that lie in it as downloaded.
- * Invariant: no link is followed out of the folder that was given, and no directory twice. */
+ * Invariant: the file system follows no link: their texts are names of the tree, for source_links.c, so that none leads
+ * out of the folder that was given. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,7 @@ enum { MAX_DEPTH = 64 };
 typedef struct walk {
     list *list;
     uint32_t holder;
-    const char *given;              /* the folder's path as given */
-    char real[PATH_MAX];            /* and its resolved form, to judge links */
+    const char *given;              /* the folder's path */
     mr_buf path;                    /* of where we are, relative */
     char **archives;                /* names at the top that look like archives */
     size_t archive_count, archive_room;
@@ -39,28 +39,15 @@ bool archive_name(const char *name, size_t len, size_t *stem_len)
     return false;
 }
 
-static bool inside(const walk *w, const char *real)
-{
-    size_t n = strlen(w->real);
-    return strncmp(real, w->real, n) == 0 && (real[n] == '/' || n == 1);
-}
-
-/* A link to a regular file of the same tree is a file; any other is noted and left. */
+/* Nothing is asked of what it leads to: that may be a file which another source brings. */
 static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
 {
-    char full[2 * PATH_MAX], real[PATH_MAX];
-    struct stat st;
-    const char *path = mr_buf_text(&w->path);
-    snprintf(full, sizeof full, "%s/%s", w->given, path);
-    if (!realpath(full, real) || fstatat(dirfd, name, &st, 0) != 0)
-        mr_note_add(w->list->notes, MR_NOTE_LINK, path, w->path.len, 0, "a link to nothing");
-    else if (!inside(w, real))
-        mr_note_add(w->list->notes, MR_NOTE_LINK, path, w->path.len, 0, "a link out of the tree");
-    else if (!S_ISREG(st.st_mode))
-        mr_note_add(w->list->notes, MR_NOTE_LINK, path, w->path.len, 0, "a link to something that is not a file");
-    else
-        return list_add(w->list, w->holder, path, w->path.len, (uint64_t)st.st_size, FOLLOW_LINK, err);
-    return MR_OK;
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(dirfd, name, target, sizeof target - 1);
+    if (n < 0)
+        return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
+    target[n] = '\0';
+    return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, err);
 }
 
 static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err);
@@ -105,11 +92,8 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
     }
     if (depth == 0 && archive_name(name, strlen(name), &stem))
         return remember_archive(w, name, err);
-    if ((uint64_t)st.st_size > list_max_size(w->list, path, len)) {
-        list_note_large(w->list, path, len, (uint64_t)st.st_size);
-        return MR_OK;
-    }
-    return list_add(w->list, w->holder, path, len, (uint64_t)st.st_size, 0, err);
+    mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
+    return list_add(w->list, &e, err);
 }
 
 /* Takes over fd. */
@@ -175,12 +159,10 @@ mr_status list_folder(list *l, const char *path, mr_error *err)
     walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int again = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (again < 0 || !realpath(path, w.real)) {
+    if (again < 0) {
         mr_fail_errno(err, errno, "%s", path);
         if (fd >= 0)
             close(fd);
-        if (again >= 0)
-            close(again);
         return MR_SYSTEM;
     }
     mr_status status = list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err);
@@ -213,7 +195,8 @@ mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err
     if (status == MR_OK && (status = list_holder(l, dir, fd, HOLD_FOLDER, &number, err)) == MR_OK)
         fd = -1;                    /* the list's now */
     if (status == MR_OK)
-        status = list_add(l, number, name, strlen(name), size, FOLLOW_LINK, err);
+        status = list_add(l, &(mr_entry){.path = name, .path_len = (uint32_t)strlen(name), .holder = number, .size = size,
+                                         .offset = FOLLOW_LINK}, err);
     if (fd >= 0)
         close(fd);
     free(dir);

@@ -1,6 +1,7 @@
-/* source_links.c - links inside archives: other names for files of the same tree.
+/* source_links.c - links of folders and archives: other names for files of the same tree.
  * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it; a folder and its archive
- * give the same files. */
+ * give the same files.  An absolute link has no name in the tree, and nothing has a name behind a link to a folder:
+ * neither is followed. */
 #include <string.h>
 
 #include "source_list.h"
@@ -77,8 +78,10 @@ static mr_status resolve_once(list *l, mr_error *err)
         uint32_t target = link->done ? MR_NO_ENTRY : list_find(l->source, link->target, link->target_len);
         if (target == MR_NO_ENTRY)
             continue;
-        const mr_entry *e = &l->source->entries[target];
-        mr_status status = list_add(l, e->holder, link->path, link->path_len, e->size, e->offset, err);
+        mr_entry e = l->source->entries[target];
+        e.path = link->path;
+        e.path_len = link->path_len;
+        mr_status status = list_add(l, &e, err);
         if (status != MR_OK)
             return status;
         link->done = true;

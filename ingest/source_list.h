@@ -20,7 +20,7 @@ typedef struct listed {
     uint32_t order;                 /* of arrival: the first of two equal names stays */
 } listed;
 
-typedef struct pending_link {       /* a link inside an archive: another name for bytes of the tree */
+typedef struct pending_link {       /* of a folder or an archive: another name for bytes of the tree */
     const char *path, *target;      /* the target is a path of the tree, too */
     uint32_t path_len, target_len;
     bool symbolic, done;
@@ -37,6 +37,7 @@ struct mr_source {
     size_t holder_count, holder_room;
     mr_entry *entries;
     size_t count;
+    uint64_t beyond;                /* what came out of its archives beyond the ratio */
     block *blocks;
 };
 
@@ -52,20 +53,22 @@ typedef struct list {
     const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
     const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
     mr_buf prefixed;
-    uint64_t beyond;                /* what came out of archives beyond the ratio */
+    uint64_t made_from;             /* the archive is a program's output: the bytes of its file, at least 1; 0: it is none */
     uint32_t spool_holder;
     uint64_t spool_at;
 } list;
 
-enum { FOLLOW_LINK = 1 };           /* entry.offset of a folder's file that is a link to another file of the tree */
+enum { FOLLOW_LINK = 1 };           /* entry.offset of a file that was given by itself: it may be a link to anywhere */
 
 char *list_keep(mr_source *s, const char *bytes, size_t len);      /* a copy that lives as long; NULL: no memory */
 mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
 /* False when the name was refused (with a note); `*status` is a failure when memory is out. */
 bool list_name_ok(list *l, const char *path, size_t len);
-mr_status list_add(list *l, uint32_t held_by, const char *path, size_t len, uint64_t size, uint64_t offset,
-                   mr_error *err);
-/* Links of an archive, in source_links.c: kept back until all is listed, then resolved. */
+/* The path is copied; a `file` must live as long as the list's source (NULL: the path).  Too large: noted, left out. */
+mr_status list_add(list *l, const mr_entry *entry, mr_error *err);
+/* Opens an entry that lies in a folder. */
+mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
+/* Links, in source_links.c: kept back until all is listed, then resolved. */
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_resolve(list *l, mr_error *err);
@@ -79,6 +82,8 @@ mr_status list_settle(list *l, mr_error *err);
 /* The last step: entries under the name of a file go, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
 uint64_t list_max_entries(const list *l);
+/* MR_BAD_DATA: there are more files than that; the same words wherever they are counted. */
+mr_status list_too_many(const list *l, mr_error *err);
 uint64_t list_max_size(const list *l, const char *path, size_t len);
 /* Notes a file that is over that: an image is a reject, anything else only left out. */
 void list_note_large(list *l, const char *path, size_t len, uint64_t size);

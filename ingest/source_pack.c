@@ -22,10 +22,15 @@ mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err)
         put32(out, (uint32_t)strlen(s->holders[i].path));
         mr_buf_add_text(out, s->holders[i].path);
     }
+    mr_buf_add(out, &s->beyond, sizeof s->beyond);
     put32(out, (uint32_t)s->count);
     for (size_t i = 0; i < s->count; i++) {
-        mr_buf_add(out, &s->entries[i], sizeof s->entries[i]);
-        mr_buf_add(out, s->entries[i].path, s->entries[i].path_len);
+        const mr_entry *e = &s->entries[i];
+        mr_buf_add(out, e, sizeof *e);
+        mr_buf_add(out, e->path, e->path_len);
+        put32(out, e->file == e->path ? 0 : (uint32_t)strlen(e->file));
+        if (e->file != e->path)
+            mr_buf_add_text(out, e->file);
     }
     return mr_buf_status(out, err, "sharing the listing");
 }
@@ -69,14 +74,19 @@ mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_
         status = path ? open_holder(&l, path, kind, spool, err) : mr_fail_memory(err, "sharing the listing");
         free(path);
     }
+    if (status == MR_OK)
+        memcpy(&l.source->beyond, take(&at, sizeof l.source->beyond), sizeof l.source->beyond);
     uint32_t count = status == MR_OK ? take32(&at) : 0;
     if (status == MR_OK && !(l.source->entries = mr_alloc(count, sizeof *l.source->entries)))
         status = mr_fail_memory(err, "sharing the listing");
     for (uint32_t i = 0; i < count && status == MR_OK; i++) {
         mr_entry e;
         memcpy(&e, take(&at, sizeof e), sizeof e);
-        e.path = list_keep(l.source, (const char *)take(&at, e.path_len), e.path_len);
-        if (!e.path)
+        e.path = e.file = list_keep(l.source, (const char *)take(&at, e.path_len), e.path_len);
+        uint32_t file_len = take32(&at);
+        if (file_len)
+            e.file = list_keep(l.source, (const char *)take(&at, file_len), file_len);
+        if (!e.path || !e.file)
             status = mr_fail_memory(err, "sharing the listing");
         else
             l.source->entries[l.source->count++] = e;

@@ -209,7 +209,7 @@ static void test_unlisted_beside(void **state)
     support_tmpdir_remove(dir);
 }
 
-/* test-dev2017 lists images of test2017 once more. */
+/* test-dev2017 lists images of test2017 once more, unless it has a folder of its own. */
 static void test_dev_subset(void **state)
 {
     (void)state;
@@ -227,6 +227,14 @@ static void test_dev_subset(void **state)
     support_assert_samples(&p, "test test2017/a.jpg -1 4\ntest test2017/b.jpg -1 4\n");
     assert_true(support_has_note(&p, MR_NOTE_INFO, "test-dev2017", "left out"));
     support_assert_meta(&p, 1, ",\"image\":{\"id\":2,\"file_name\":\"b.jpg\"}");
+    support_plan_done(&p);
+
+    support_put(dir, "annotations/image_info_x-dev.json", "{\"images\":[{\"id\":1,\"file_name\":\"c.jpg\"}]}");
+    images(dir, "test-dev2017/a.jpg", "images/x-dev/c.jpg", "images/x/d.jpg", END);
+    p = support_plan_ok(COCO, dir, NULL);
+    support_assert_samples(&p, "test-dev test-dev2017/a.jpg -1 4\ntest test2017/a.jpg -1 4\ntest test2017/b.jpg -1 4\n"
+                           "x-dev images/x-dev/c.jpg -1 4\n");
+    assert_int_equal(support_notes(&p, MR_NOTE_INFO), 0);
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }

@@ -6,6 +6,8 @@
 #include "support_archive.h"
 #include "support_hub.h"
 
+#define END ((char *)NULL)
+
 static char *dir, *source, *target, *reader;
 
 static int set_up(void **state)
@@ -32,11 +34,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void expect_failure(int status, const char *words)
+#define expect_failure(status, ...) expect_failure_of(status, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The words, then options. */
+static void expect_failure_of(int status, const char *const *words_options)
 {
+    const char *words = words_options[0], *argv[16] = {"ingest", source, target, "--quiet"};
+    for (size_t i = 1; words_options[i]; i++)
+        argv[3 + i] = words_options[i];
     char *partial = support_path("%s.partial", target);
-    support_result r = support_run((const char *[]){support_millrace_path(), "ingest", source, target, "--quiet", NULL},
-                                   &(support_limits){.seconds = 20});
+    support_result r = support_millrace_under(argv, &(support_limits){.seconds = 20});
     support_assert_status(&r, status);
     if (!strstr(r.err, words))
         fail_msg("no \"%s\" in: %s", words, r.err);
@@ -175,6 +182,62 @@ static void test_ranks_fail_together(void **state)
     free(partial);
 }
 
+/* What a few bytes may become is judged by those bytes, not by the program's own words. */
+static void test_small_files_stay_small(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t megabytes;           /* that each of the two becomes: one is too much, or both together */
+        const char *jobs;
+    } cases[] = {{80, "1"}, {40, "1"}, {40, "2"}};
+    char *rows = support_path("%s/rows.tar", dir), *script = support_path("#!/bin/sh\nexec cat '%s'\n", rows);
+    support_hub_reader(reader, script);
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        size_t len = cases[i].megabytes << 20;
+        support_entry entry = {.path = "000000000/x.png", .bytes = calloc(len, 1), .len = len};
+        support_archive(rows, "tar", &entry, 1);
+        expect_failure(1, "to more than 100 times", "--jobs", cases[i].jobs);
+        free((void *)(uintptr_t)entry.bytes);
+    }
+    free(script);
+    free(rows);
+}
+
+/* Counted over all threads and ranks: two Parquet files, and of each the schema, three rows and three images. */
+static void test_one_limit_for_all(void **state)
+{
+    (void)state;
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
+    for (unsigned jobs = 1; jobs <= 3; jobs++) {
+        char number[] = {(char)('0' + jobs), '\0'};
+        expect_failure(1, "the source: more than 15 files; --max-files N", "--jobs", number, "--max-files", "15");
+        support_expect(0, "ingest", source, target, "--quiet", "--dry-run", "--jobs", number, "--max-files", "16", END);
+    }
+    const char *argv[] = {support_millrace_path(), "ingest", source, target, "--quiet", "--max-files", "15", NULL};
+    for (int more = 0; more < 2; more++) {
+        support_result r = support_mpirun(2, argv);
+        support_assert_status(&r, !more);
+        assert_int_equal(!strstr(r.out, "more than 15 files") && !strstr(r.err, "more than 15 files"), more);
+        support_result_free(&r);
+        argv[6] = "16";
+    }
+}
+
+/* A tar that was cut between two rows is refused, though its program says that all is well; more than a tar is told. */
+static void test_ends_of_streams(void **state)
+{
+    (void)state;
+    char *report = support_path("%s/report.json", target);
+    support_hub_reader(reader, "#!/bin/sh\nexec head -c 1024\n");
+    expect_failure(1, "train-00000-of-00002.parquet: ends without a tar's end mark");
+    support_hub_reader(reader, "#!/bin/sh\ncat\necho more\n");
+    support_expect(0, "ingest", source, target, "--quiet", END);
+    char *text = (char *)support_read(report, NULL);
+    assert_non_null(strstr(text, "what lies behind its end mark is not read"));
+    free(text);
+    free(report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +247,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_in_the_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ranks_fail_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_small_files_stay_small, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_limit_for_all, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ends_of_streams, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

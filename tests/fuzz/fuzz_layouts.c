@@ -39,7 +39,7 @@ static mr_status open_files(mr_source *s, mr_source *opened, mr_choice *c, const
     for (size_t i = 0; i < MR_COUNT(files.owned); i++)
         free(files.owned[i]);
     if (status == MR_OK)
-        status = mr_source_join(s, &opened, 1, plan->notes, err);
+        status = mr_source_join(s, &opened, 1, &(mr_source_options){0}, plan->notes, err);
     c->tree = mr_tree_at(s, c->tree.root, c->tree.root_len);
     return status;
 }

@@ -1,0 +1,185 @@
+/* test_source_links.c - links of folders and archives are other names for files of the tree, by one rule for both.
+ * Invariant tested: a folder and its tar give the same files and the same notes, whatever its links say. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "source.h"
+#include "support.h"
+#include "support_archive.h"
+
+typedef struct tree {
+    mr_notes notes;
+    mr_source *source;
+    mr_buf dump;                    /* "path=contents;" for every entry, then "path: note;" for every note */
+} tree;
+
+static char *dir;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static void dump(tree *t)
+{
+    mr_buf bytes = {0};
+    mr_error err;
+    for (uint32_t i = 0; i < mr_source_count(t->source); i++) {
+        const mr_entry *e = mr_source_entry(t->source, i);
+        if (mr_source_read(t->source, i, &bytes, &err) != MR_OK)
+            fail_msg("%s: %s", e->path, err.text);
+        mr_buf_printf(&t->dump, "%s=%.*s;", e->path, (int)bytes.len, (char *)bytes.data);
+    }
+    mr_buf_free(&bytes);
+}
+
+static tree opened(char *const *srcs, size_t count, const mr_source_options *o)
+{
+    tree t = {0};
+    mr_error err;
+    if (mr_source_open(srcs, count, -1, o, &t.notes, &t.source, &err) != MR_OK)
+        fail_msg("%s: %s", srcs[0], err.text);
+    dump(&t);
+    for (size_t i = 0; i < t.notes.count; i++)
+        mr_buf_printf(&t.dump, "\n%d %s: %s", t.notes.items[i].kind, t.notes.items[i].path, t.notes.items[i].detail);
+    mr_buf_text(&t.dump);
+    return t;
+}
+
+static void closed(tree *t)
+{
+    mr_source_free(t->source);
+    mr_notes_free(&t->notes);
+    mr_buf_free(&t->dump);
+}
+
+/* The entries as a folder on disk; in their order, so that what a link leads to may be missing. */
+static char *folder(const char *name, const support_entry *entries, size_t count)
+{
+    char *root = support_path("%s/%s", dir, name);
+    for (size_t i = 0; i < count; i++) {
+        char *path = support_path("%s/%s", root, entries[i].path);
+        support_write(path, "", 0);                         /* and its folder */
+        if (entries[i].link) {
+            assert_int_equal(unlink(path), 0);
+            assert_int_equal(symlink(entries[i].link, path), 0);
+        } else {
+            support_write(path, entries[i].bytes, entries[i].len);
+        }
+        free(path);
+    }
+    return root;
+}
+
+static void same_from_both(const support_entry *entries, size_t count, const mr_source_options *o, const char *expected)
+{
+    static const char *const kinds[] = {"tar", "tar.gz", "zip"};
+    char *root = folder("tree", entries, count);
+    tree a = opened(&root, 1, o);
+    if (strncmp((char *)a.dump.data, expected, strlen(expected)) != 0)
+        fail_msg("%s\nis not %s", (char *)a.dump.data, expected);
+    for (size_t k = 0; k < MR_COUNT(kinds); k++) {
+        char *archive = support_path("%s/x.%s", dir, kinds[k]);
+        support_archive(archive, kinds[k], entries, count);
+        tree b = opened(&archive, 1, o);
+        if (strcmp((char *)a.dump.data, (char *)b.dump.data) != 0)
+            fail_msg("the folder: %s\n\n%s: %s", (char *)a.dump.data, kinds[k], (char *)b.dump.data);
+        closed(&b);
+        free(archive);
+    }
+    closed(&a);
+    free(root);
+}
+
+static const mr_source_options quiet = {.quiet = true};
+
+static void test_one_rule(void **state)
+{
+    (void)state;
+    char *absolute = support_path("%s/tree/b/real", dir);
+    const support_entry entries[] = {
+        {.path = "b/real", .bytes = "1", .len = 1}, {.path = "a/up", .link = "../b/real"},
+        {.path = "c", .link = "a//./up"},           {.path = "d", .link = "./c"},
+        {.path = "absolute", .link = absolute},     {.path = "system", .link = "/etc/passwd"},
+        {.path = "dir", .link = "b"},               {.path = "through", .link = "dir/real"},
+        {.path = "out", .link = "../secret"},       {.path = "round", .link = "../tree/b/real"},
+        {.path = "me", .link = "me"},               {.path = "gone", .link = "nothing"},
+    };
+    char *secret = support_path("%s/secret", dir);
+    support_write_text(secret, "outside");
+    same_from_both(entries, MR_COUNT(entries), &quiet, "a/up=1;b/real=1;c=1;d=1;\n");
+    free(secret);
+    free(absolute);
+}
+
+/* A link is as large as what it leads to, and its own name says how large it may be. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    const support_entry entries[] = {
+        {.path = "a.jpg", .bytes = "0123456789A", .len = 11}, {.path = "a2.jpg", .link = "a.jpg"},
+        {.path = "b.txt", .bytes = "0123456789A", .len = 11}, {.path = "b.jpg", .link = "b.txt"},
+        {.path = "b.bin", .link = "b.txt"},                   {.path = "b.csv", .link = "b.txt"},
+        {.path = "c.jpg", .bytes = "0123456789", .len = 10},  {.path = "c2.jpg", .link = "c.jpg"},
+    };
+    same_from_both(entries, MR_COUNT(entries), &(mr_source_options){.quiet = true, .max_entry = 10},
+                   "b.csv=0123456789A;b.txt=0123456789A;c.jpg=0123456789;c2.jpg=0123456789;\n");
+}
+
+/* Sources are laid over one another: links lead from each into the others. */
+static void test_across_sources(void **state)
+{
+    (void)state;
+    const support_entry files[] = {{.path = "d/real", .bytes = "1", .len = 1}, {.path = "d/here", .link = "far"}};
+    const support_entry links[] = {{.path = "one", .link = "d/real"}, {.path = "d/two", .link = "here"},
+                                   {.path = "d/far", .bytes = "2", .len = 1}};
+    char *folders[] = {folder("one", files, 2), folder("two", links, 3)};
+    char *archives[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
+    support_archive(archives[0], "tar", files, 2);
+    support_archive(archives[1], "tar", links, 3);
+    for (int i = 0; i < 4; i++) {
+        char *srcs[] = {i & 1 ? folders[0] : archives[0], i & 2 ? folders[1] : archives[1]};
+        tree t = opened(srcs, 2, &quiet);
+        assert_string_equal((char *)t.dump.data, "d/far=2;d/here=2;d/real=1;d/two=2;one=1;");
+
+        mr_buf packed = {0};        /* as another rank has it */
+        mr_error err;
+        tree again = {0};
+        assert_int_equal(mr_source_pack(t.source, &packed, &err), MR_OK);
+        closed(&t);
+        char *spool = support_path("%s/spool", dir);
+        support_write_text(spool, "");
+        if (mr_source_unpack(&packed, open(spool, O_RDONLY), &again.source, &err) != MR_OK)
+            fail_msg("%s", err.text);
+        dump(&again);
+        assert_string_equal(mr_buf_text(&again.dump), "d/far=2;d/here=2;d/real=1;d/two=2;one=1;");
+        closed(&again);
+        free(spool);
+        mr_buf_free(&packed);
+    }
+    for (int i = 0; i < 2; i++) {
+        free(folders[i]);
+        free(archives[i]);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_sizes), TEST(test_across_sources)};
+    return cmocka_run_group_tests_name("source_links", tests, NULL, NULL);
+}
