@@ -1,6 +1,7 @@
 /* class_counts.c - see class_counts.h. */
 #include "class_counts.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,13 +29,16 @@ static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, u
 
 mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err)
 {
+    if (m->split_count && m->class_count > MR_CLASS_COUNTS_MOST / m->split_count)
+        return mr_fail(err, MR_MISUSE, "%s: %zu classes in %zu splits make more counts than %d; without --classes the "
+                       "rest is shown", dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MOST);
     c->width = m->class_count + MR_BEHIND_CLASSES;
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
     if (!c->counts)
         return mr_fail_memory(err, "counting classes");
     int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
-        return mr_fail(err, MR_SYSTEM, "%s: cannot open", dir);
+        return mr_fail_errno(err, errno, "%s: cannot open", dir);
     mr_status status = MR_OK;
     for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
         for (size_t k = 0; status == MR_OK && k < m->splits[i].shard_count; k++)

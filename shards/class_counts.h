@@ -8,12 +8,15 @@
 /* Behind the classes: samples with no label, a list of them, or one beyond the classes. */
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
 
+/* Classes times splits: neither needs a file, so files do not bound what the product costs. */
+enum { MR_CLASS_COUNTS_MOST = 4194304 };
+
 typedef struct mr_class_counts {
     uint64_t *counts;               /* [split * width + class]; to be freed, after a failure too */
     size_t width;
 } mr_class_counts;
 
-/* MR_BAD_DATA: an index is damaged or missing. */
+/* MR_BAD_DATA: an index is damaged or missing; MR_MISUSE: there would be more counts than that. */
 mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err);
 
 #endif

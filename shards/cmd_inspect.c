@@ -92,12 +92,12 @@ static void add_classes(const mr_manifest *m, json_t *doc)
 
 static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *doc)
 {
-    json_t *all = json_object();
+    json_t *all = json_object(), *zero = json_integer(0);       /* one for all: most counts of many classes */
     for (size_t i = 0; i < m->split_count; i++) {
         const uint64_t *counts = c->counts + i * c->width;
         json_t *list = json_array();
         for (size_t k = 0; k < m->class_count; k++)
-            json_array_append_new(list, json_integer((json_int_t)counts[k]));
+            json_array_append_new(list, counts[k] ? json_integer((json_int_t)counts[k]) : json_incref(zero));
         json_object_set_new(all, m->splits[i].name,
                             json_pack("{s:o,s:I,s:I,s:I}", "classes", list,
                                       "no_label", (json_int_t)counts[m->class_count + MR_NO_LABEL],
@@ -105,6 +105,7 @@ static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *d
                                       "no_such_class", (json_int_t)counts[m->class_count + MR_NO_SUCH_CLASS]));
     }
     json_object_set_new(doc, "class_counts", all);
+    json_decref(zero);
 }
 
 static mr_status print_json(const mr_manifest *m, const char *digest, const mr_class_counts *c, const cmd_seek_found *found,

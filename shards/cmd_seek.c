@@ -138,6 +138,13 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
 
 /* ---- what is there (for inspect) ----------------------------------------------------------------------------------- */
 
+/* The name itself is in the way, or its rights: no reader makes use of it, and that will stay.  Of what may pass (a
+ * failing disk, too many open files) "none" would be a guess. */
+static bool leads_nowhere(int errnum)
+{
+    return errnum == ELOOP || errnum == ENOTDIR || errnum == ENXIO || errnum == EACCES;
+}
+
 mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err)
 {
     uint64_t bytes;
@@ -149,6 +156,8 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
     for (size_t i = 0; status != MR_SYSTEM && i < m->split_count; i++)
         for (size_t k = 0; status != MR_SYSTEM && k < m->splits[i].shard_count; k++) {
             status = mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every, err);
+            if (status == MR_SYSTEM && leads_nowhere(errno))
+                status = MR_END;
             out->shards++;
             if (status != MR_OK)
                 continue;

@@ -1,11 +1,11 @@
 /* cmd_show.c - `millrace show DST SPLIT N`: one sample as the trainer will see it.
  * Invariant: the image and meta shown have matched their hashes, and the meta's numbers are shown as the source wrote
  * them: its text is laid out anew, never parsed into numbers. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -194,24 +194,15 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
 
 static mr_status write_image(const request *q, const mr_sample_view *v, mr_error *err)
 {
+    struct stat st;
     if (strcmp(q->image, "-") == 0) {
         if (isatty(STDOUT_FILENO))
             return mr_fail(err, MR_MISUSE, "standard output: is a terminal; send the image to a file or a pipe");
         return mr_file_write(STDOUT_FILENO, v->image, v->image_len, "standard output", err);
     }
-    if (q->force)
-        return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);
-    int fd = open(q->image, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST)
+    if (!q->force && lstat(q->image, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
-    if (fd < 0)
-        return mr_file_fail_create(err, errno, q->image);
-    mr_status status = mr_file_write(fd, v->image, v->image_len, q->image, err);
-    if (close(fd) != 0 && status == MR_OK)
-        status = mr_fail_errno(err, errno, "%s: cannot close", q->image);
-    if (status != MR_OK)
-        unlink(q->image);
-    return status;
+    return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);
 }
 
 static mr_status print(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_error *err)

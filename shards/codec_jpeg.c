@@ -100,6 +100,13 @@ static const char *refused_frame(int marker)
     }
 }
 
+static mr_status check_components(unsigned count, mr_error *err)
+{
+    if (count == 1 || count == 3 || count == 4)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u components: only 1, 3 and 4 have a meaning", count);
+}
+
 static mr_status frame(walk *w, int marker, const uint8_t *body, size_t len, mr_error *err)
 {
     const char *kind = refused_frame(marker);
@@ -112,10 +119,10 @@ static mr_status frame(walk *w, int marker, const uint8_t *body, size_t len, mr_
     if (body[0] != 8)
         return mr_fail(err, MR_BAD_SAMPLE, "%u-bit JPEG: only 8 bits a channel can be decoded; convert it to PNG",
                        body[0]);
-    if (body[5] != 1 && body[5] != 3 && body[5] != 4)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u components: only 1, 3 and 4 have a meaning", body[5]);
     uint32_t height = mr_be16(body + 1), width = mr_be16(body + 3);
-    mr_status s = mr_image_check_size("JPEG", width, height, &w->limits, err);
+    mr_status s = check_components(body[5], err);
+    if (s == MR_OK)
+        s = mr_image_check_size("JPEG", width, height, &w->limits, err);
     if (s != MR_OK)
         return s;
     if (width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION)
@@ -159,10 +166,11 @@ static mr_status scan(walk *w, const uint8_t *body, size_t len, mr_error *err)
     return MR_OK;
 }
 
-/* The first Exif segment counts; a second one continues it or is a mistake. */
+/* The first Exif segment counts; a second one continues it or is a mistake.  Behind a scan it is for nobody: readers of
+ * what stands about a picture do not look there. */
 static void app1(walk *w, const uint8_t *body, size_t len)
 {
-    if (w->exif || len < 10 || memcmp(body, "Exif\0\0", 6) ||
+    if (w->exif || w->scans || len < 10 || memcmp(body, "Exif\0\0", 6) ||
         (memcmp(body + 6, "II*\0", 4) && memcmp(body + 6, "MM\0*", 4)))
         return;
     w->exif = true;
@@ -237,6 +245,8 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     jpeg_mem_src(c, bytes, len);
     jpeg_read_header(c, TRUE);
     run->trap.status = mr_image_check_size("JPEG", c->image_width, c->image_height, &run->trap.limits, run->trap.err);
+    if (run->trap.status == MR_OK)
+        run->trap.status = check_components((unsigned)c->num_components, run->trap.err);
     if (run->trap.status != MR_OK)
         return;
     c->out_color_space = c->jpeg_color_space;

@@ -52,9 +52,10 @@ static void sweep(const char *parent, const char *name)
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
     struct stat ours, there;
-    if (flock(t->fd, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
+    bool locked = flock(t->fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno != EWOULDBLOCK)
         return MR_OK;               /* a file system without locks: nobody sweeps there, either */
-    if (fstat(t->fd, &ours) == 0 && lstat(t->path, &there) == 0 && ours.st_ino == there.st_ino)
+    if (locked && fstat(t->fd, &ours) == 0 && lstat(t->path, &there) == 0 && ours.st_ino == there.st_ino)
         return MR_OK;
     return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
 }

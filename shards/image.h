@@ -33,8 +33,8 @@ typedef struct mr_codec {           /* one file and one word in MR_CODECS make a
     /* Header, structure up to the end marker, EXIF.  Reads no pixel. */
     mr_status (*examine)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
                          mr_error *err);
-    /* Decodes every pixel and throws them away; any warning of the decoder is a failure. Memory at most
-     * max_pixels * 8 bytes, stripes where the library can. */
+    /* Decodes every pixel and throws them away; any warning of the decoder is a failure.  Memory: at most 8 bytes a
+     * pixel, of a JPEG's whole MCUs, and of no more pixels than the limit; stripes where the library can. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
 } mr_codec;
 

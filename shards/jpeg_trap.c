@@ -2,8 +2,6 @@
  * Invariant: a callback that jumps has set `status` to a failure and filled `err`. */
 #include "jpeg_trap.h"
 
-#include <limits.h>
-
 #include <jerror.h>
 
 static void on_error(j_common_ptr cinfo)
@@ -36,14 +34,6 @@ static void on_progress(j_common_ptr cinfo)
     longjmp(trap->out, 1);
 }
 
-static long memory_limit(const mr_image_limits *limits)
-{
-    uint64_t bytes;
-    if (__builtin_mul_overflow(limits->max_pixels, 8u, &bytes) || bytes > LONG_MAX)
-        return LONG_MAX;
-    return (long)bytes;
-}
-
 void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, const mr_image_limits *limits,
                       mr_error *err)
 {
@@ -59,6 +49,7 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
 {
     jpeg_create_decompress(cinfo);
-    cinfo->mem->max_memory_to_use = memory_limit(&trap->limits);
+    /* No limit, whatever $JPEGMEM says: a picture that was let in by its pixels and components gets what it takes. */
+    cinfo->mem->max_memory_to_use = 0;
     cinfo->progress = &trap->progress;
 }

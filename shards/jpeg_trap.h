@@ -34,7 +34,8 @@ typedef struct mr_jpeg_trap {
 /* `limits` are filled in ones. */
 void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, const mr_image_limits *limits,
                       mr_error *err);
-/* jpeg_create_decompress() within the limits; may jump. */
+/* jpeg_create_decompress() with its scans watched; may jump.  libjpeg takes up to 2 bytes a pixel (of whole MCUs) and
+ * component, so who calls lets in neither too many pixels nor, where RGB or CMYK do not see to that, components. */
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
 
 #endif

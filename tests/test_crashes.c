@@ -31,6 +31,7 @@ typedef struct scene {
 #define ARCHIVE "ingest ../source.tar.gz out" CUT
 #define EXPORT "export ../data out --quiet"
 #define TAR "export ../data out.tar --to tar --quiet"
+#define IMAGE "show ../data train 0 --image out.jpg"
 #define WORDS "tokenizer ../pairs --text-column image_description --size 300 --quiet --output "
 #define EMBED "predict ../pairs ../words --threads 1 --embeddings out.npz"
 #define TRAIN "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --log log --output out"
@@ -49,6 +50,7 @@ static const scene scenes[] = {
     {"seek", "cp -r ../whole out && rm out/*.seek", "seek out", "seek out", "out", 0, PARTS},
     {"export", ":", EXPORT, EXPORT " --force", "out", 0, WHOLE},
     {"export-tar", ":", TAR, TAR " --force", "out.tar", 0, WHOLE},
+    {"show", ":", IMAGE, IMAGE " --force", "out.jpg", 0, WHOLE},
     {"tokenizer", ":", WORDS "out.json", WORDS "out.json --force", "out.json", 0, WHOLE},
     {"embeddings", ":", EMBED, EMBED, "out.npz", 0, WHOLE},
     {"checkpoint", ":", TRAIN VIT, NULL, "out", 0, MODEL},

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <archive.h>
@@ -304,6 +305,38 @@ static void test_left_behind(void **out)
     free(tar);
 }
 
+/* Another export's sweep, between the making of a temporary and its locking: it has the lock, and has removed nothing
+ * yet.  (flock() of the library, called here in its place.) */
+static bool swept;
+static int sweeper = -1;
+
+int flock(int fd, int operation)
+{
+    if (swept && operation == (LOCK_EX | LOCK_NB)) {
+        char *of = support_path("/proc/self/fd/%d", fd);
+        sweeper = open(of, O_RDONLY | O_CLOEXEC);
+        swept = false;
+        assert_int_equal(flock(sweeper, LOCK_EX), 0);
+        free(of);
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+static void test_swept_at_once(void **out)
+{
+    const state *s = *out;
+    for (int folder = 0; folder < 2; folder++) {
+        mr_export_temp temp;
+        mr_error err;
+        swept = true;
+        assert_int_equal(mr_export_temp_open(s->out, folder, &temp, &err), MR_SYSTEM);
+        assert_true(sweeper >= 0);
+        assert_non_null(strstr(err.text, "another export to the same place"));
+        assert_int_equal(mr_export_temp_close(&temp, NULL), MR_OK);
+        close(sweeper);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -311,7 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_folder), TEST(test_one_split), TEST(test_out_in_use), TEST(test_hostile_paths), TEST(test_conflicts),
         TEST(test_damage), TEST(test_tar),       TEST(test_write_fails),
-        TEST(test_left_behind),
+        TEST(test_left_behind), TEST(test_swept_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,19 @@ static void first_sound_exif_segment_counts(void **state)
     picture_free(&two);
 }
 
+/* As for other readers of JPEG metadata, which stop at the first scan. */
+static void exif_behind_a_scan_counts_for_nothing(void **state)
+{
+    picture exif = make_exif(true, 3, 1, 8), plain = make_jpeg((jpeg_kind){9, 5, 3, .exif = NULL}), late;
+    uint8_t head[4] = {0xff, 0xe1, 0, (uint8_t)(exif.len + 2)};
+    (void)state;
+    late = picture_splice(plain, plain.len - 2, exif.bytes, exif.len);
+    expect(picture_splice(late, plain.len - 2, head, 4), 9, 5, MR_CODEC_JPEG, 3, 8, 1, 0);
+    picture_free(&exif);
+    picture_free(&plain);
+    picture_free(&late);
+}
+
 static unsigned orientation_of(picture p)
 {
     unsigned value = mr_exif_orientation(p.bytes, p.len);
@@ -386,6 +399,7 @@ int main(void)
         cmocka_unit_test(reads_png_extras),
         cmocka_unit_test(finds_the_orientation_in_every_container),
         cmocka_unit_test(first_sound_exif_segment_counts),
+        cmocka_unit_test(exif_behind_a_scan_counts_for_nothing),
         cmocka_unit_test(exif_blocks_of_any_shape),
         cmocka_unit_test(exif_directory_with_too_many_entries),
         cmocka_unit_test(refuses_jpegs_with_a_reason),

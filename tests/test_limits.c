@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "class_counts.h"
 #include "csv.h"
 #include "manifest.h"
 #include "npz_header.h"
@@ -179,6 +180,17 @@ static mr_status manifest_bytes(uint64_t n, mr_error *err)
     return status;
 }
 
+/* Of a split without samples: it is what the classes make of it that counts. */
+static mr_status class_counts(uint64_t n, mr_error *err)
+{
+    mr_split split = {.name = "train"};
+    mr_manifest m = {.splits = &split, .split_count = 1, .class_count = (size_t)n};
+    mr_class_counts counts = {0};
+    mr_status status = mr_class_counts_read(dir, &m, &counts, err);
+    free(counts.counts);
+    return status;
+}
+
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 static mr_status npz_arrays(uint64_t n, mr_error *err)
@@ -250,6 +262,7 @@ static const bound bounds[] = {
     {"depth of JSON", 2048, json_depth, "maximum parsing depth", NULL, false},
     {"splits", 1000, splits, "1001 splits are more than 1000", NULL, false},
     {"shards", 100000, shards, "100001 shards are more than 100000", NULL, true},
+    {"counts of classes", 4194304, class_counts, "more counts than 4194304", NULL, false},
     {"bytes of a manifest", 256 << 20, manifest_bytes, "more than the limit of 268435456", "manifest.json: ", true},
     {"arrays of an .npz", 65536, npz_arrays, "more than 65536 arrays", NULL, true},
     {"tensors of an index", 262144, index_tensors, "the limit is 262144", "'a', which is not there", true},

@@ -107,6 +107,50 @@ static void test_png_text(void **state)
     assert_int_equal(unpack_text(33 << 20), MR_BAD_SAMPLE);
 }
 
+/* ---- what libjpeg holds of a picture ----------------------------------------------------------------------------- */
+
+/* Whole MCUs of all components at 2 bytes a coefficient, and its own rows: more than 8 bytes a pixel of a small or a
+ * narrow picture, which is within the limit all the same. */
+static void test_forms_of_jpeg(void **state)
+{
+    (void)state;
+    static const jpeg_kind kinds[] = {
+        {.width = 64, .height = 64, .components = 4, .progressive = true},
+        {.width = 1, .height = 20000, .components = 3, .progressive = true},
+        {.width = 20000, .height = 1, .components = 3, .progressive = true},
+        {.width = 1, .height = 1, .components = 4, .progressive = true},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        picture p = make_jpeg(kinds[i]);
+        uint64_t pixels = (uint64_t)kinds[i].width * kinds[i].height;
+        mr_image_limits limits = {.max_pixels = pixels + pixels / 8 + 1};       /* for the 18 scans of CMYK */
+        mr_error err = {0};
+        if (mr_image_decode(p.bytes, p.len, &limits, &err) != MR_OK)
+            fail_msg("%u x %u: %s", kinds[i].width, kinds[i].height, err.text);
+        picture_free(&p);
+    }
+}
+
+/* libjpeg takes ten, at 2 bytes a pixel each. */
+static void test_components_of_jpeg(void **state)
+{
+    (void)state;
+    picture p = make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3, .progressive = true});
+    uint8_t more[7 * 3];
+    for (uint8_t i = 0; i < 7; i++)
+        memcpy(more + 3 * i, (const uint8_t[]){10 + i, 0x11, 0}, 3);
+    size_t sof = jpeg_marker(p, 0xc2);
+    picture ten = picture_splice(p, sof + 10 + 3 * 3, more, sizeof more);
+    ten.bytes[sof + 3] += sizeof more;
+    ten.bytes[sof + 9] = 10;
+    mr_error err;
+    assert_int_equal(mr_image_decode(ten.bytes, ten.len, NULL, &err), MR_BAD_SAMPLE);
+    if (!strstr(err.text, "JPEG of 10 components"))
+        fail_msg("%s", err.text);
+    picture_free(&p);
+    picture_free(&ten);
+}
+
 /* ---- --max-pixels ------------------------------------------------------------------------------------------------ */
 
 static support_result millrace_on(const char *dir, const char *const *args, const char *pixels)
@@ -157,6 +201,7 @@ static void test_max_pixels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_segments), cmocka_unit_test(test_png_text),
+                                       cmocka_unit_test(test_forms_of_jpeg), cmocka_unit_test(test_components_of_jpeg),
                                        IN_TMPDIR(test_max_pixels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "index.h"
@@ -245,13 +246,34 @@ static void test_commands(void **out)
     free(copy);
 }
 
+/* A name that nothing can be opened by: as if there were no seek index, until seek puts one there. */
+static void test_no_file(void **out)
+{
+    const state *s = *out;
+    unlink(s->path);
+    support_result none = support_millrace("inspect", "--json", s->dir, (char *)NULL);
+    support_assert_status(&none, 0);
+    for (int kind = 0; kind < 3; kind++) {
+        int failed = kind == 0   ? symlink(s->path, s->path)
+                     : kind == 1 ? symlink("manifest.json/x", s->path)
+                                 : mknod(s->path, S_IFSOCK | 0666, 0);
+        assert_int_equal(failed, 0);
+        SAYS(NULL, 0, none.out, "", "inspect", "--json", s->dir);
+        support_expect(0, "replay", s->dir, "--global-batch=8", "--batches=0:2", "--size=32", (char *)NULL);
+        support_expect(0, "seek", "-q", "--every=4", s->dir, (char *)NULL);
+        support_expect(0, "verify", "-q", s->dir, (char *)NULL);
+        unlink(s->path);
+    }
+    support_result_free(&none);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_every_byte_and_every_length), TEST(test_header), TEST(test_table), TEST(test_spans),
-        TEST(test_commands),
+        TEST(test_commands), TEST(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,37 @@ static void test_shapes(void **state)
     expect_all_refuse("more than the limit");
 }
 
+/* Splits without samples are files of no bytes, and each has as many counts as there are classes. */
+static void test_classes_of_splits(void **state)
+{
+    (void)state;
+    enum { CLASSES = 8192, SPLITS = 512 };      /* as many as --classes counts, then one split more */
+    for (int splits = SPLITS; splits <= SPLITS + 1; splits++) {
+        mr_buf b = {0};
+        mr_buf_add_text(&b, "{\"millrace\":\"dataset\",\"format\":1,\"layout\":\"coco\",\"variant\":\"instances\","
+                            "\"licence\":null,\"options\":{},\"classes\":[");
+        for (int i = 0; i < CLASSES; i++)
+            mr_buf_printf(&b, "%s{\"name\":\"%d\"}", i ? "," : "", i);
+        mr_buf_add_text(&b, "],\"splits\":{");
+        for (int i = 0; i < splits; i++)
+            mr_buf_printf(&b, "%s\"s%d\":{\"samples\":0,\"images\":0,\"bytes\":0,\"shards\":[]}", i ? "," : "", i);
+        mr_buf_add_text(&b, "}}");
+        support_write(manifest, b.data, b.len);
+        mr_buf_free(&b);
+        support_result r = support_millrace("inspect", "--classes", "--json", ds, (char *)NULL);
+        if (splits > SPLITS) {
+            support_expect_refusal(r, "8192 classes in 513 splits");
+            continue;
+        }
+        support_assert_cheap(&r);
+        support_assert_status(&r, 0);
+        print_message("%d classes in %d splits: %.0f MiB, %.2f s\n", CLASSES, splits,
+                      (double)r.peak_memory / (1 << 20), r.cpu);
+        support_result_free(&r);
+    }
+    support_expect(0, "inspect", ds, (char *)NULL);
+}
+
 /* A run's folder of theirs: what eval and predict open. */
 static void test_checkpoints(void **state)
 {
@@ -241,7 +272,8 @@ static void test_many_classes(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_numbers), TEST(test_shapes), TEST(test_checkpoints),
+    const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_numbers), TEST(test_shapes),
+                                       TEST(test_classes_of_splits), TEST(test_checkpoints),
                                        TEST(test_nothing_to_judge), TEST(test_many_classes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
