@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "cmd_seek.h"
 #include "commands.h"
+#include "dataset_ranks.h"
 #include "pool.h"
 #include "term.h"
 #include "text.h"
@@ -289,16 +290,19 @@ int cmd_seek(int argc, char **argv)
     static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.dirfd = -1, .options = {.every = MR_JPEG_SEEK_EVERY}};
     mr_manifest *m = NULL;
+    uint8_t digest[32];
     mr_error err = {0};
     mr_status worst = MR_OK;
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = mr_ranks_begin(&q.options.ranks, &err);
     bool leader = status != MR_OK || mr_ranks_rank(q.options.ranks) == 0;
     if (status == MR_OK) {
-        status = mr_manifest_open(q.dir, &m, NULL, &err);
+        status = mr_manifest_open(q.dir, &m, digest, &err);
         if (status == MR_OK)
             status = list_shards(&q, m, &err);
         status = mr_ranks_agree(q.options.ranks, status, &err);
+        if (status == MR_OK)
+            status = mr_dataset_agree(q.options.ranks, digest, &err);
     }
     if (!q.options.jobs)
         q.options.jobs = status == MR_OK && mr_ranks_world(q.options.ranks) > 1 ? 1 : mr_pool_processors();

@@ -1,18 +1,14 @@
 /* cmd_verify.c - `millrace verify DST`: is the dataset whole?
  * Invariant: under mpirun only rank 0 prints. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
+#include "cmd_verify.h"
 #include "commands.h"
 #include "file.h"
 #include "hash.h"
 #include "text.h"
-#include "verify.h"
-
-enum { LINES_A_SHARD = 20 };
 
 enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
 
@@ -46,7 +42,8 @@ static const char help[] =
     "  millrace verify --quick imagenette               before a run\n"
     "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
     "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n\n"
-    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed.";
+    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, or keeps back a file or a "
+    "part of one (the report is printed all the same).";
 
 static void set_level(request *q, mr_verify_level level, struct argp_state *state)
 {
@@ -90,181 +87,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------------- */
-
-static void print_problem(const mr_problem *p)
-{
-    printf("  %s%-9s%s ", mr_sgr(stdout, MR_RED), mr_problem_words[p->kind], mr_sgr(stdout, MR_PLAIN));
-    if (p->sample != MR_NO_SAMPLE)
-        printf("sample %llu%s", (unsigned long long)p->sample, p->source ? " " : ": ");
-    if (p->source) {
-        printf("(%s", mr_sgr(stdout, MR_BOLD));
-        mr_term_text(stdout, p->source);
-        printf("%s): ", mr_sgr(stdout, MR_PLAIN));
-    }
-    mr_term_text(stdout, p->detail);
-    printf("\n");
-}
-
-static void print_problems(const mr_problems *list)
-{
-    for (size_t i = 0; i < list->count && i < LINES_A_SHARD; i++)
-        print_problem(&list->items[i]);
-    if (list->count > LINES_A_SHARD)
-        printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
-}
-
-enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK, MANIFEST = 1u << MR_PROBLEM_MANIFEST };
-
-/* Every record as ingested, only pictures that were never sound: no damage to mend. */
-static bool only_undecodable(const mr_verify_shard *shard)
-{
-    return mr_verify_only(shard, DECODE | SEEK) && !mr_verify_only(shard, SEEK);
-}
-
-static void print_shard(const mr_verify_shard *s, mr_verify_level level)
-{
-    char hit[32], samples[32], whole[32];
-    mr_text_count(s->hit, hit);
-    mr_text_count(s->samples, samples);
-    mr_text_count(s->samples - s->hit, whole);
-    printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
-           only_undecodable(s) ? "not sound" : "damaged", mr_sgr(stdout, MR_PLAIN));
-    if (mr_verify_only(s, SEEK))
-        printf("yet the shard is whole%s: only its seek index is hit\n",
-               level == MR_VERIFY_QUICK ? " as far as was looked" : "");
-    else if (level == MR_VERIFY_QUICK && s->hit == 0)
-        printf("%s samples not looked at\n", samples);
-    else if (s->index_only)
-        printf("yet its %s samples are whole: only the index is hit\n", samples);
-    else if (s->hit == 0)
-        printf("yet its %s samples are whole\n", samples);
-    else if (s->hit >= s->samples)
-        printf("all %s samples are lost or suspect\n", samples);
-    else
-        printf("%s of %s samples hit, %s whole\n", hit, samples, whole);
-    print_problems(&s->problems);
-}
-
-static const char *what_was_read(const mr_verify_report *r, bool no_sha256)
-{
-    switch (r->level) {
-    case MR_VERIFY_QUICK: return "sizes and indexes (--quick: no image byte was read)";
-    case MR_VERIFY_FULL: break;
-    case MR_VERIFY_DEEP: return "digests, indexes, every record, pages, metas and image headers";
-    case MR_VERIFY_DECODE: return "digests, indexes, every record, pages, metas and every pixel";
-    }
-    return no_sha256 ? "XXH3 digests, indexes and every record" : "digests, indexes and every record";
-}
-
-static void print_totals(const request *q, const mr_verify_report *r)
-{
-    char shards[32], samples[32], bytes[32], seconds[32], rate[32], digest[65];
-    mr_text_count(r->shard_count, shards);
-    mr_text_count(r->samples, samples);
-    mr_text_bytes(r->bytes, bytes);
-    mr_text_seconds(r->seconds, seconds);
-    mr_text_bytes(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0, rate);
-    printf("  %s sample%s in %s shard%s of %zu split%s, %s\n", samples, r->samples == 1 ? "" : "s", shards,
-           r->shard_count == 1 ? "" : "s", r->split_count, r->split_count == 1 ? "" : "s", bytes);
-    printf("  checked %s", what_was_read(r, q->options.no_sha256));
-    printf(" in %s", seconds);
-    if (r->level != MR_VERIFY_QUICK)
-        printf(", %s/s", rate);
-    if (r->seeks)
-        printf(", with %zu seek index%s", r->seeks, r->seeks == 1 ? "" : "es");
-    printf("\n");
-    if (r->have_digest) {
-        mr_hex(r->digest, sizeof r->digest, digest);
-        printf("  digest %s\n", digest);
-    }
-}
-
-/* What to do about seek indexes: one that is whole by its own hashes and yet wrong is made again only by force. */
-static void print_next_seek(const request *q, const mr_verify_report *r)
-{
-    bool seek = false, force = false;
-    for (size_t i = 0; i < r->shard_count; i++)
-        for (size_t k = 0; k < r->shards[i].problems.count; k++) {
-            const mr_problem *p = &r->shards[i].problems.items[k];
-            seek |= p->kind == MR_PROBLEM_SEEK;
-            force |= p->kind == MR_PROBLEM_SEEK && p->sample != MR_NO_SAMPLE;
-        }
-    if (seek)
-        printf("  next: millrace seek %s%s (until then the damaged seek index is not used)\n", force ? "--force " : "",
-               q->dir);
-}
-
-static void print_next(const request *q, bool mend, bool reindex, bool undecodable)
-{
-    if (mend)
-        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
-               reindex ? "; 'millrace reindex' mends the indexes" : "");
-    else if (reindex)
-        printf("  next: millrace reindex %s\n", q->dir);
-    if (undecodable)
-        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest with "
-               "--check decode, which rejects them\n");
-}
-
-/* All as the manifest says, and only another manifest than --expect names. */
-static void print_another(const request *q, const mr_verify_report *r)
-{
-    print_problems(&r->problems);
-    printf("%s: whole%s, but %snot the dataset expected%s\n", q->dir,
-           r->level == MR_VERIFY_QUICK ? " as far as was looked" : "", mr_sgr(stdout, MR_RED),
-           mr_sgr(stdout, MR_PLAIN));
-    print_totals(q, r);
-}
-
-static void print_report(const request *q, const mr_verify_report *r)
-{
-    uint64_t hit = 0;
-    size_t damaged = 0;
-    bool reindex = false, mend = false, undecodable = false;
-    char count[32], shards[32], all[32];
-    for (size_t i = 0; i < r->warnings.count && !q->options.quiet; i++)
-        mr_term_warn(r->warnings.items[i].detail);
-    if (mr_verify_ok(r)) {
-        if (q->options.quiet)
-            return;
-        printf("%s: %swhole%s\n", q->dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN));
-        print_totals(q, r);
-        return;
-    }
-    if (mr_verify_whole(r)) {
-        print_another(q, r);
-        return;
-    }
-    print_problems(&r->problems);
-    for (size_t i = 0; i < r->shard_count; i++) {
-        if (!r->shards[i].problems.count)
-            continue;
-        print_shard(&r->shards[i], r->level);
-        damaged++;
-        hit += r->shards[i].hit;
-        reindex |= r->shards[i].index_only;
-        bool unsound = only_undecodable(&r->shards[i]);
-        undecodable |= unsound;
-        mend |= !unsound && !r->shards[i].index_only && r->level != MR_VERIFY_QUICK &&
-                !mr_verify_only(&r->shards[i], SEEK | MANIFEST);
-    }
-    printf("%s: %s%s%s", q->dir, mr_sgr(stdout, MR_RED), undecodable && !mend && !reindex ? "not sound" : "damaged",
-           mr_sgr(stdout, MR_PLAIN));
-    if (r->shard_count)
-        printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),
-               r->shard_count == 1 ? "" : "s");
-    if (r->shard_count && r->level == MR_VERIFY_QUICK)
-        printf("; without --quick verify says which samples are hit");
-    else if (r->shard_count)
-        printf(", %s sample%s hit; all else is whole", mr_text_count(hit, count), hit == 1 ? "" : "s");
-    printf("\n");
-    print_next(q, mend, reindex, undecodable);
-    print_next_seek(q, r);
-    if (r->shard_count)
-        print_totals(q, r);
-}
-
 static mr_status print_json(const mr_verify_report *r, mr_error *err)
 {
     json_t *json = NULL;
@@ -275,25 +97,55 @@ static mr_status print_json(const mr_verify_report *r, mr_error *err)
     return status;
 }
 
-static mr_status write_junit(const request *q, const mr_verify_report *r, mr_error *err)
+/* r NULL: there is no report, for this reason. */
+static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, mr_error *err)
 {
     mr_buf xml = {0};
-    mr_status status = mr_verify_junit(r, q->dir, &xml, err);
+    mr_status status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
     if (status == MR_OK)
         status = mr_file_publish(AT_FDCWD, q->junit, xml.data, xml.len, err);
     mr_buf_free(&xml);
     return status;
 }
 
+/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  Where no file can
+ * be is told at once, whatever else can go wrong with it behind the verdict. */
+static mr_status begin_junit(const request *q, mr_error *err)
+{
+    struct stat st;
+    if (lstat(q->junit, &st) == 0 && !S_ISREG(st.st_mode))
+        return MR_OK;
+    mr_error why;
+    mr_status status = write_junit(q, NULL, "verify did not come to its end", &why);
+    return status == MR_MISUSE ? mr_fail(err, status, "%s", why.text) : MR_OK;
+}
+
 /* The verdict is printed whatever becomes of the file, and the other way round. */
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
-    mr_status written = q->junit ? write_junit(q, r, err) : MR_OK, printed = MR_OK;
+    mr_status written = q->junit ? write_junit(q, r, NULL, err) : MR_OK, printed = MR_OK;
     if (q->json)
         printed = print_json(r, written == MR_OK ? err : NULL);
     else
-        print_report(q, r);
+        cmd_verify_print(r, q->dir, &q->options);
     return written == MR_OK ? printed : written;
+}
+
+/* Where there is a report it is delivered; a file or a part of one that the system kept back is its failure then. */
+static int end(const request *q, const mr_verify_report *r, mr_status status, mr_error *err)
+{
+    const mr_problem *refused = NULL;
+    if (status == MR_OK) {
+        status = deliver(q, r, err);
+        refused = mr_verify_refused(r);
+    } else if (q->junit) {
+        write_junit(q, NULL, err->text, NULL);
+    }
+    if (status == MR_OK && refused)
+        status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, refused->detail);
+    if (status != MR_OK)
+        mr_term_error(err);
+    return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
 int cmd_verify(int argc, char **argv)
@@ -308,12 +160,10 @@ int cmd_verify(int argc, char **argv)
     bool first = status != MR_OK || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
     if (status == MR_OK)
+        status = mr_ranks_agree(ranks, first && q.junit ? begin_junit(&q, &err) : MR_OK, &err);
+    if (status == MR_OK)
         status = mr_verify(q.dir, &q.options, &report, &err);
-    if (status == MR_OK && first)
-        status = deliver(&q, report, &err);
-    if (status != MR_OK && first)
-        mr_term_error(&err);
-    int code = status == MR_OK && first && !mr_verify_ok(report) ? 1 : mr_exit_code(status);
+    int code = first ? end(&q, report, status, &err) : mr_exit_code(status);
     mr_verify_report_free(report);
     mr_ranks_end(ranks);
     return code;

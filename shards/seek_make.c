@@ -90,6 +90,8 @@ static mr_status exchange(const run *v, const mr_seek_options *o, size_t count, 
     status = mr_ranks_agree(o->ranks, status, err);
     if (status == MR_OK)
         status = mr_ranks_gather(o->ranks, &mine, &all, NULL, err);
+    if (status == MR_OK && all.len != count * sizeof *results)
+        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks made seek indexes of different shards");
     for (unsigned r = 0; status == MR_OK && r < v->world; r++)
         for (size_t i = r; i < count; i += v->world, at += sizeof results[i])
             memcpy(&results[i], all.data + at, sizeof results[i]);

@@ -1,17 +1,16 @@
-/* verify.c - the whole dataset: manifest, files that do not belong, shards shared out to threads and ranks.
+/* verify.c - the whole dataset: manifest, shards shared out to threads and ranks.
  * Contract: shard i is looked at by rank i % world; rank 0 ends with all problems in the order of the shards. */
 #include "verify.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "dataset_ranks.h"
 #include "file.h"
 #include "pool.h"
-#include "text.h"
 #include "verify_parts.h"
 
 typedef struct run {
@@ -24,75 +23,6 @@ typedef struct run {
     int dirfd, dir_errno;           /* why dirfd is -1 */
     unsigned rank, world;
 } run;
-
-/* ---- files beside the shards ---------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
-static bool listed(const mr_verify_find *find, const char *name)
-{
-    if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
-        return true;
-    bool seek = ends_with(name, MR_SEEK_SUFFIX);
-    if (!seek && !ends_with(name, ".mdb") && !ends_with(name, ".idx"))
-        return false;
-    return mr_verify_find_name(find, name, strlen(name) - (seek ? strlen(MR_SEEK_SUFFIX) : 4));
-}
-
-static void add_extra(mr_verify_report *r, const char *name)
-{
-    mr_buf text = {0};
-    mr_text_escape(&text, name, strlen(name));
-    if (ends_with(name, ".mdb") || ends_with(name, ".idx"))
-        mr_problem_add(&r->problems, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL,
-                       "%s: the manifest knows no such shard; a file of another dataset?", mr_buf_text(&text));
-    else
-        mr_problem_add(&r->warnings, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL, "%s: is not part of the dataset",
-                       mr_buf_text(&text));
-    mr_buf_free(&text);
-}
-
-static int by_detail(const void *a, const void *b)
-{
-    const char *x = ((const mr_problem *)a)->detail, *y = ((const mr_problem *)b)->detail;
-    return strcmp(x ? x : "", y ? y : "");
-}
-
-/* Reads the directory's names; *shards counts the .mdb files in it.  `r`, if not NULL, gets what does not belong. */
-static mr_status look_around(const run *v, const char *dir, mr_verify_report *r, size_t *shards, mr_error *err)
-{
-    int fd = openat(v->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    if (!stream) {
-        int saved = errno;
-        if (fd >= 0)
-            close(fd);
-        return mr_fail_errno(err, saved, "%s: cannot list", dir);
-    }
-    *shards = 0;
-    for (struct dirent *e; (e = readdir(stream));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        *shards += ends_with(e->d_name, ".mdb");
-        if (r && !listed(&v->find, e->d_name))
-            add_extra(r, e->d_name);
-        else if (r)
-            r->seeks += ends_with(e->d_name, MR_SEEK_SUFFIX);
-    }
-    if (r && r->seeks && r->seeks < r->shard_count)
-        mr_problem_add(&r->warnings, MR_PROBLEM_SEEK, NULL, MR_NO_SAMPLE, NULL, "%zu of %zu shards have a seek index; "
-                       "`millrace seek` makes the others", r->seeks, r->shard_count);
-    closedir(stream);
-    if (r && r->problems.items && !r->problems.failed)
-        qsort(r->problems.items, r->problems.count, sizeof *r->problems.items, by_detail);
-    if (r && r->warnings.items && !r->warnings.failed)
-        qsort(r->warnings.items, r->warnings.count, sizeof *r->warnings.items, by_detail);
-    return MR_OK;
-}
 
 /* ---- the manifest --------------------------------------------------------------------------------------------- */
 
@@ -159,7 +89,8 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s", why.text);
         return MR_OK;
     }
-    if (status == MR_MISUSE && v->dirfd >= 0 && look_around(v, dir, NULL, &shards, NULL) == MR_OK && shards) {
+    if (status == MR_MISUSE && v->dirfd >= 0 &&
+        mr_verify_beside(v->dirfd, dir, &v->find, NULL, &shards, NULL) == MR_OK && shards) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
                        "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again", shards,
                        shards == 1 ? "" : "s");
@@ -288,10 +219,12 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     status = agree(v, status, err);
     if (status == MR_OK && v->world > 1)
         agree_on_manifest(v);
+    if (status == MR_OK && v->world > 1 && v->report->manifest)
+        status = mr_dataset_agree(v->o->ranks, v->report->digest, err);
     if (status != MR_OK || !v->report->manifest)
         return status;
     if (v->rank == 0)
-        status = look_around(v, dir, v->report, &shards, err);
+        status = mr_verify_beside(v->dirfd, dir, &v->find, v->report, &shards, err);
     if (status == MR_OK)
         status = check_shards(v, err);
     status = agree(v, status, err);

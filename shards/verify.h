@@ -13,6 +13,7 @@
     X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */    \
     X(MISSING, "missing")       /* a file that the manifest lists */                     \
     X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */        \
+    X(UNREADABLE, "unreadable") /* the system does not let the file, or a part of it, be read */ \
     X(SIZE, "size")                                                                      \
     X(DIGEST, "digest")                                                                  \
     X(INDEX, "index")           /* the index does not describe the shard */              \
@@ -43,6 +44,7 @@ typedef struct mr_problem {
     uint64_t sample;                /* its number in the split, or MR_NO_SAMPLE */
     char *source;                   /* path text, NULL if it cannot be known */
     char *detail;                   /* a sentence, UTF-8 */
+    bool refused;                   /* by the system: what there is cannot be known */
 } mr_problem;
 
 typedef struct mr_problems {
@@ -100,20 +102,24 @@ typedef struct mr_verify_report {
 } mr_verify_report;
 
 /* MR_OK: looked at everything; *out says what was found (under mpirun complete on rank 0 only).  MR_MISUSE: `dir` is
- * no dataset or `expect` no digest; MR_SYSTEM: the system refused. */
+ * no dataset or `expect` no digest; MR_BAD_DATA: the ranks read different datasets; MR_SYSTEM: the system refused. */
 mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err);
 void mr_verify_report_free(mr_verify_report *r);
 
 bool mr_verify_ok(const mr_verify_report *r);
-bool mr_verify_whole(const mr_verify_report *r);    /* nothing is wrong but that another dataset was expected */
+/* Nothing is wrong but that another dataset was expected, or that files stand beside it. */
+bool mr_verify_whole(const mr_verify_report *r);
+const mr_problem *mr_verify_refused(const mr_verify_report *r);     /* the first that is the system's; NULL: none */
 /* Whether all of the shard's problems are of these kinds (bit 1 << kind); true if it has none. */
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds);
 size_t mr_verify_problem_count(const mr_verify_report *r);
 
 /* {"ok":bool,"whole":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...],
- *  ...} */
+ *  ...}; a problem has "refused": true besides, where the system is what failed. */
 mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err);
 /* JUnit XML, one test case a shard; what concerns the whole dataset stands in one more case named "dataset". */
 mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err);
+/* The same where there is no report: one case, with an error that says why. */
+mr_status mr_verify_junit_error(const char *why, const char *dataset, mr_buf *out, mr_error *err);
 
 #endif

@@ -2,6 +2,8 @@
  * Invariant: a record is looked into only after its bytes, in this very buffer, have matched their hash. */
 #include "verify_parts.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +57,7 @@ static mr_status walk(mr_verify_job *job, bool meta, mr_error *err)
     walk_state w = {.job = job, .meta = meta};
     mr_error why;
     const char *database = meta ? MR_DB_META : MR_DB_IMAGE;
+    errno = 0;
     mr_status status = mr_walk(job->mdb, job->size, job->mdb_name, database, compare_record, &w, &why);
     if (status == MR_OK && job->index_good) {
         skip_shared(&w);
@@ -66,9 +69,7 @@ static mr_status walk(mr_verify_job *job, bool meta, mr_error *err)
         mr_problem_add(&job->out->problems, MR_PROBLEM_PAGE_WALK, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why.text);
         return MR_OK;
     }
-    if (status != MR_OK && err)
-        *err = why;
-    return status;
+    return status == MR_SYSTEM ? mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err) : status;
 }
 
 /* ---- records -------------------------------------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ static void add(mr_verify_job *job, mr_problem_kind kind, uint64_t row, const ch
 {
     const char *source = mr_verify_source(job, row);
     mr_problem_add(&job->out->problems, kind, job->shard->name, job->shard->first + row, source, "%s", text);
-    job->hit[row] |= kind == MR_PROBLEM_META ? MR_HIT_META : MR_HIT_IMAGE;
+    job->hit[row] |= kind == MR_PROBLEM_META ? MR_HIT_META : kind == MR_PROBLEM_DECODE ? MR_HIT_DECODE : MR_HIT_IMAGE;
 }
 
 /* Into scratch->record; *whole says whether it still has its hash. */
@@ -88,9 +89,12 @@ static mr_status read_record(mr_verify_job *job, uint64_t offset, uint32_t len, 
     mr_buf_clear(record);
     if (!mr_buf_reserve(record, len))
         return mr_fail_memory(err, job->mdb_name);
-    mr_status status = mr_file_pread(job->mdb, record->data, len, offset, job->mdb_name, err);
+    mr_error why;
+    mr_status status = mr_file_pread(job->mdb, record->data, len, offset, job->mdb_name, &why);
+    if (status == MR_SYSTEM)
+        return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
     if (status != MR_OK)
-        return status == MR_BAD_DATA ? MR_OK : status;
+        return MR_OK;
     record->len = len;
     *whole = mr_hash64(record->data, len) == hash;
     return MR_OK;
@@ -123,7 +127,7 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
     if (status != MR_OK)
         return status;
     if (!whole) {
-        add(job, MR_PROBLEM_META, i, "its meta has changed while the file was read");
+        add(job, MR_PROBLEM_META, i, "its meta was whole, and is not when it is read again");
         return MR_OK;
     }
     mr_buf *class_name = &job->scratch->source;
@@ -156,10 +160,17 @@ static void compare_shared(mr_verify_job *job, uint64_t i)
     const mr_row *h = &job->rows[job->rows[i].holder];
     const mr_image_facts facts = {.width = h->width, .height = h->height, .codec = h->codec, .bits = h->bits,
                                   .orientation = h->orientation, .components = h->components, .flags = h->flags};
-    if (job->hit[job->rows[i].holder] & MR_HIT_IMAGE)
+    uint8_t hit = job->hit[job->rows[i].holder];
+    char text[80];
+    if (hit & MR_HIT_IMAGE) {
         add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a sample that is hit");
-    else if (!same_facts(&job->rows[i], &facts))
+    } else if (!same_facts(&job->rows[i], &facts)) {
         add(job, MR_PROBLEM_IMAGE, i, "the index says other things of its image than of the sample that holds it");
+    } else if (hit & MR_HIT_DECODE) {
+        snprintf(text, sizeof text, "its image, stored under sample %llu, cannot be decoded",
+                 (ull)(job->shard->first + job->rows[i].holder));
+        add(job, MR_PROBLEM_DECODE, i, text);
+    }
 }
 
 static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
@@ -176,7 +187,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
     if (status != MR_OK)
         return status;
     if (!whole) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image has changed while the file was read");
+        add(job, MR_PROBLEM_IMAGE, i, "its image was whole, and is not when it is read again");
         return MR_OK;
     }
     mr_image_limits limits = no_limits;
@@ -206,8 +217,9 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
 
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err)
 {
-    mr_status status = walk(job, false, err);
-    if (status == MR_OK)
+    /* Pages that cannot be read would end each walk, and have been named. */
+    mr_status status = job->unread ? MR_OK : walk(job, false, err);
+    if (status == MR_OK && !job->unread)
         status = walk(job, true, err);
     if (!job->index_good)
         return status;

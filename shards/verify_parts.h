@@ -2,7 +2,7 @@
  *
  *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
  *
- * Invariant: hit[row] is set exactly when bytes of that sample were found damaged or out of reach. */
+ * Invariant: hit[row] is set exactly when that sample was found damaged, out of reach, or not to be decoded. */
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
@@ -10,7 +10,7 @@
 #include "seek.h"
 #include "verify.h"
 
-enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2 };
+enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2, MR_HIT_DECODE = 4 };      /* DECODE: bytes whole, pixels not */
 
 enum { MR_PASS_CHUNK = 256 * 1024 };    /* measured: the fastest that stays in the second-level cache with its hashes */
 
@@ -43,6 +43,7 @@ typedef struct mr_verify_job {
     char mdb_name[96], idx_name[96];
     int mdb;                            /* -1: cannot be read */
     uint64_t size;                      /* the .mdb's actual one */
+    uint64_t unread;                    /* bytes of the .mdb that the system did not give */
     mr_row *rows;                       /* NULL: no usable index */
     bool index_good;                    /* rows are those the manifest's digest vouches for */
     mr_shard counted;                   /* the shard with images and bytes as its rows have them */
@@ -60,6 +61,11 @@ bool mr_verify_find_name(const mr_verify_find *f, const char *name, size_t len);
 /* Another file of the dataset that should have this size, and (digest not NULL) these very bytes; NULL: none. */
 const mr_shard *mr_verify_find_other(const mr_verify_job *job, bool idx, uint64_t size, const mr_digest *digest);
 
+/* Reads the names in the dataset's folder; *shards: how many are .mdb files.  `r`, if not NULL, gets what does not
+ * belong, and the count of seek indexes. */
+mr_status mr_verify_beside(int dirfd, const char *dir, const mr_verify_find *find, mr_verify_report *r, size_t *shards,
+                           mr_error *err);
+
 /* The manifest's counts and classes against the rows of a good index; sets job->counted. */
 void mr_verify_rows(mr_verify_job *job);
 /* What is wrong with the classes that a meta names; NULL: nothing. */
@@ -68,6 +74,11 @@ const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts
 /* Reads `bytes` bytes of the .mdb once: their digest, and the hash of every record of job->rows.
  * *read_to: where the file really ended, if it has become shorter meanwhile. */
 mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, uint64_t *read_to, mr_error *err);
+
+/* The system's failure to open or read a file of the shard: MR_OK and a problem of the shard, where it is about that
+ * file alone (a bad sector, permissions); else (memory, open files) `why`, which ends verify.  `errnum`: what the system
+ * said. */
+mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err);
 
 /* What can be said of NAME.seek, if there is one, without reading the .mdb. */
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
@@ -80,7 +91,7 @@ mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
 /* The source path of a row in scratch->source (path text), NULL if its meta is not whole. */
 const char *mr_verify_source(mr_verify_job *job, uint64_t row);
 
-/* Collective: what every rank found about its shards, into rank 0's report. */
+/* Collective: what every rank found about the dataset and its shards, into rank 0's report. */
 mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
 
 /* A problem as the JSON report shows it, and back. */

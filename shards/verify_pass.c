@@ -4,6 +4,8 @@
  *   records  [a] [b][ c         ][d] [     e     ] [f]        a, b, d, f: hashed where they lie
  *                                                            c, e: cross a border, hashed piece by piece
  *
+ * Pages that cannot be read are counted in job->unread, what lies in them is hit, and the digest is worth nothing then.
+ *
  * Invariant: records are sorted by offset and do not overlap, so at most one is open at a border. */
 #include "verify_parts.h"
 
@@ -123,6 +125,16 @@ static void miss_the_rest(mr_verify_job *job, pieces *list)
         job->hit[i] |= job->hit[job->rows[i].holder] & MR_HIT_IMAGE;
 }
 
+/* None of the records that reach into bytes which could not be read is known to be whole. */
+static void miss_those_in(mr_verify_job *job, const pieces *list, uint64_t at, size_t len)
+{
+    for (size_t i = list->next; i < list->count && list->items[i].offset < at + len; i++) {
+        const piece *p = &list->items[i];
+        if (p->offset + p->len > at)
+            job->hit[p->tag / 2] |= p->tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
+    }
+}
+
 /* As much of len bytes as the file still has. */
 static ssize_t read_some(int fd, uint8_t *chunk, size_t len, uint64_t at)
 {
@@ -140,6 +152,35 @@ static ssize_t read_some(int fd, uint8_t *chunk, size_t len, uint64_t at)
     return (ssize_t)got;
 }
 
+/* One problem a shard, of its first such page: a dying disk has one after the other. */
+static mr_status lose(mr_verify_job *job, uint64_t at, size_t len, int errnum, mr_error *err)
+{
+    mr_error why;
+    job->unread += len;
+    if (job->unread > len)
+        return MR_OK;
+    mr_fail_errno(&why, errnum, "%s: cannot read at byte %llu", job->mdb_name, (unsigned long long)at);
+    return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errnum, &why, err);
+}
+
+/* A chunk that was refused, page by page, for most of it may be there; what is not counts as zeros. */
+static mr_status read_pages(mr_verify_job *job, const pieces *list, uint64_t at, size_t len, mr_error *err)
+{
+    for (size_t from = 0; from < len; from += MR_LMDB_PAGE) {
+        uint8_t *page = job->scratch->chunk + from;
+        size_t want = len - from < MR_LMDB_PAGE ? len - from : MR_LMDB_PAGE;
+        ssize_t n = read_some(job->mdb, page, want, at + from);
+        if (n == (ssize_t)want)
+            continue;
+        mr_status status = lose(job, at + from, want, n < 0 ? errno : EIO, err);
+        if (status != MR_OK)
+            return status;
+        miss_those_in(job, list, at + from, want);
+        memset(page, 0, want);
+    }
+    return MR_OK;
+}
+
 static mr_status read_all(mr_verify_job *job, pieces *list, mr_hasher *hasher, uint64_t bytes, uint64_t *read_to,
                           mr_error *err)
 {
@@ -148,8 +189,12 @@ static mr_status read_all(mr_verify_job *job, pieces *list, mr_hasher *hasher, u
     for (uint64_t at = 0; at < bytes;) {
         size_t want = bytes - at < MR_PASS_CHUNK ? (size_t)(bytes - at) : MR_PASS_CHUNK, before = list->next;
         ssize_t n = read_some(job->mdb, chunk, want, at);
-        if (n < 0)
-            return mr_fail_errno(err, errno, "%s: cannot read at byte %llu", job->mdb_name, (unsigned long long)at);
+        if (n < 0) {
+            mr_status status = read_pages(job, list, at, want, err);
+            if (status != MR_OK)
+                return status;
+            n = (ssize_t)want;
+        }
         mr_hasher_add(hasher, chunk, (size_t)n);
         hash_records(job, list, chunk, at, (size_t)n);
         mr_progress_add(job->progress, list->next - before, (uint64_t)n);

@@ -1,6 +1,7 @@
 /* verify_ranks.c - what the ranks found, brought together on rank 0.
  *
- * Each rank sends one line of JSON:  [[shard number, samples hit, index only, seconds, [problem, ...]], ...]
+ * Each rank sends one line of JSON:
+ *      [[problem of the dataset, ...], [[shard number, samples hit, index only, seconds, [problem, ...]], ...]]
  *
  * Invariant: shard i is taken from rank i % world only. */
 #include "verify_parts.h"
@@ -8,24 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *pack_shard(const mr_verify_shard *s, size_t number)
+static json_t *pack_problems(const mr_problems *problems)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < s->problems.count; i++)
-        if (json_array_append_new(list, mr_problem_json(&s->problems.items[i])) != 0) {
+    for (size_t i = 0; list && i < problems->count; i++)
+        if (json_array_append_new(list, mr_problem_json(&problems->items[i])) != 0) {
             json_decref(list);
             return NULL;
         }
-    return json_pack("[I,I,b,f,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds, list);
+    return list;
+}
+
+static json_t *pack_shard(const mr_verify_shard *s, size_t number)
+{
+    return json_pack("[I,I,b,f,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds,
+                     pack_problems(&s->problems));
 }
 
 static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *out, mr_error *err)
 {
-    json_t *all = json_array();
-    bool good = all != NULL;
+    json_t *shards = json_array();
+    bool good = shards != NULL;
     for (size_t i = mr_ranks_rank(ranks); good && i < r->shard_count; i += mr_ranks_world(ranks))
-        good = json_array_append_new(all, pack_shard(&r->shards[i], i)) == 0;
-    char *text = good ? json_dumps(all, JSON_COMPACT) : NULL;
+        good = json_array_append_new(shards, pack_shard(&r->shards[i], i)) == 0;
+    json_t *all = good ? json_pack("[o,O]", pack_problems(&r->problems), shards) : NULL;
+    char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text) {
         mr_buf_add_text(out, text);
         mr_buf_add(out, "\n", 1);
@@ -33,7 +41,18 @@ static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *
     good = text && !out->failed;
     free(text);
     json_decref(all);
+    json_decref(shards);
     return good ? MR_OK : mr_fail_memory(err, "gathering problems");
+}
+
+/* What all ranks see alike is told once. */
+static bool unpack_problem(mr_verify_report *r, const json_t *entry)
+{
+    const char *detail = json_string_value(json_object_get(entry, "detail"));
+    for (size_t i = 0; detail && i < r->problems.count; i++)
+        if (strcmp(r->problems.items[i].detail, detail) == 0)
+            return true;
+    return mr_problem_unjson(entry, &r->problems);
 }
 
 static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *entry)
@@ -58,20 +77,30 @@ static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *ent
     return true;
 }
 
+static bool unpack_rank(const mr_ranks *ranks, mr_verify_report *r, json_t *doc)
+{
+    json_t *entry;
+    size_t i;
+    bool good = json_is_array(json_array_get(doc, 0)) && json_is_array(json_array_get(doc, 1));
+    json_array_foreach(json_array_get(doc, 0), i, entry)
+        good = good && unpack_problem(r, entry);
+    json_array_foreach(json_array_get(doc, 1), i, entry)
+        good = good && unpack_shard(ranks, r, entry);
+    return good;
+}
+
 static mr_status unpack(const mr_ranks *ranks, mr_verify_report *r, const mr_buf *all, mr_error *err)
 {
     const char *at = (const char *)all->data, *end = at + all->len;
     mr_status status = MR_OK;
     while (status == MR_OK && at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        json_t *doc = NULL, *entry;
-        size_t i;
+        json_t *doc = NULL;
         if (!stop)
             stop = end;
         status = mr_json_parse(at, (size_t)(stop - at), "another rank", &doc, err);
-        json_array_foreach(doc, i, entry)
-            if (status == MR_OK && !unpack_shard(ranks, r, entry))
-                status = mr_fail(err, MR_SYSTEM, "mpirun: what another rank found cannot be understood");
+        if (status == MR_OK && !unpack_rank(ranks, r, doc))
+            status = mr_fail(err, MR_SYSTEM, "mpirun: what another rank found cannot be understood");
         json_decref(doc);
         at = stop + 1;
     }

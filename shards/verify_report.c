@@ -77,8 +77,17 @@ bool mr_verify_whole(const mr_verify_report *r)
 {
     size_t others = 0;
     for (size_t i = 0; i < r->problems.count; i++)
-        others += r->problems.items[i].kind == MR_PROBLEM_EXPECT;
+        others += r->problems.items[i].kind == MR_PROBLEM_EXPECT || r->problems.items[i].kind == MR_PROBLEM_EXTRA;
     return mr_verify_problem_count(r) == others;
+}
+
+const mr_problem *mr_verify_refused(const mr_verify_report *r)
+{
+    for (size_t i = 0; i < r->shard_count; i++)
+        for (size_t k = 0; k < r->shards[i].problems.count; k++)
+            if (r->shards[i].problems.items[k].refused)
+                return &r->shards[i].problems.items[k];
+    return NULL;
 }
 
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds)
@@ -94,8 +103,8 @@ bool mr_verify_only(const mr_verify_shard *s, unsigned kinds)
 json_t *mr_problem_json(const mr_problem *p)
 {
     json_t *sample = p->sample == MR_NO_SAMPLE ? json_null() : json_integer((json_int_t)p->sample);
-    return json_pack("{s:s,s:s?,s:o,s:s?,s:s}", "kind", mr_problem_words[p->kind], "shard", p->shard, "sample", sample,
-                     "source", p->source, "detail", p->detail);
+    return json_pack("{s:s,s:s?,s:o,s:s?,s:s,s:o*}", "kind", mr_problem_words[p->kind], "shard", p->shard, "sample",
+                     sample, "source", p->source, "detail", p->detail, "refused", p->refused ? json_true() : NULL);
 }
 
 bool mr_problem_unjson(const json_t *from, mr_problems *list)
@@ -109,6 +118,8 @@ bool mr_problem_unjson(const json_t *from, mr_problems *list)
         mr_problem_add(list, (mr_problem_kind)k, json_string_value(json_object_get(from, "shard")),
                        json_is_integer(sample) ? (uint64_t)json_integer_value(sample) : MR_NO_SAMPLE,
                        json_string_value(json_object_get(from, "source")), "%s", detail);
+        if (!list->failed)
+            list->items[list->count - 1].refused = json_is_true(json_object_get(from, "refused"));
         return !list->failed;
     }
     return false;
@@ -199,13 +210,18 @@ static void add_line(mr_buf *out, const mr_problem *p)
     mr_buf_add_text(out, "\n");
 }
 
-static void add_case(mr_buf *out, const char *dataset, const char *name, double seconds, const mr_problems *problems)
+static void begin_case(mr_buf *out, const char *dataset, const char *name, double seconds)
 {
     mr_buf_add_text(out, "  <testcase classname=\"");
     add_xml(out, dataset);
     mr_buf_add_text(out, "\" name=\"");
     add_xml(out, name);
     mr_buf_printf(out, "\" time=\"%.3f\"", seconds);
+}
+
+static void add_case(mr_buf *out, const char *dataset, const char *name, double seconds, const mr_problems *problems)
+{
+    begin_case(out, dataset, name, seconds);
     if (!problems->count) {
         mr_buf_add_text(out, "/>\n");
         return;
@@ -220,6 +236,15 @@ static void add_case(mr_buf *out, const char *dataset, const char *name, double 
     mr_buf_add_text(out, "</failure>\n  </testcase>\n");
 }
 
+static void begin_suite(mr_buf *out, const char *dataset, size_t tests, size_t failures, size_t errors, double seconds)
+{
+    mr_buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+                         " <testsuite name=\"millrace verify ");
+    add_xml(out, dataset);
+    mr_buf_printf(out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"0\" time=\"%.3f\">\n", tests,
+                  failures, errors, seconds);
+}
+
 mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err)
 {
     mr_buf name = {0};
@@ -228,15 +253,25 @@ mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf
     mr_text_escape(&name, dataset, strlen(dataset));
     for (size_t i = 0; i < r->shard_count; i++)
         failures += r->shards[i].problems.count > 0;
-    mr_buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n <testsuite name=\"millrace verify ");
-    add_xml(out, mr_buf_text(&name));
-    mr_buf_printf(out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"0\" time=\"%.3f\">\n", tests, failures,
-                  r->seconds);
+    begin_suite(out, mr_buf_text(&name), tests, failures, 0, r->seconds);
     if (whole)
         add_case(out, mr_buf_text(&name), "dataset", 0, &r->problems);
     for (size_t i = 0; i < r->shard_count; i++)
         add_case(out, mr_buf_text(&name), r->shards[i].name, r->shards[i].seconds, &r->shards[i].problems);
     mr_buf_add_text(out, " </testsuite>\n</testsuites>\n");
+    mr_buf_free(&name);
+    return mr_buf_status(out, err, "writing JUnit XML");
+}
+
+mr_status mr_verify_junit_error(const char *why, const char *dataset, mr_buf *out, mr_error *err)
+{
+    mr_buf name = {0};
+    mr_text_escape(&name, dataset, strlen(dataset));
+    begin_suite(out, mr_buf_text(&name), 1, 0, 1, 0);
+    begin_case(out, mr_buf_text(&name), "dataset", 0);
+    mr_buf_add_text(out, ">\n    <error message=\"");
+    add_xml(out, why);
+    mr_buf_add_text(out, "\"/>\n  </testcase>\n </testsuite>\n</testsuites>\n");
     mr_buf_free(&name);
     return mr_buf_status(out, err, "writing JUnit XML");
 }

@@ -16,24 +16,24 @@ static void problem(mr_verify_job *job, uint64_t sample, const char *text)
     mr_problem_add(&job->out->problems, MR_PROBLEM_SEEK, job->shard->name, sample, NULL, "%s", text);
 }
 
-/* *fd is -1 if there is none, or nothing that could be one: then that is a problem already. */
+/* *fd is -1 if there is none, or nothing that could be one: then that is a problem already.  A link is followed, as by
+ * those who use the file: its bytes prove themselves. */
 static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     mr_error why;
     errno = 0;
-    mr_status status = mr_file_open(job->dirfd, name, false, fd, size, &why);
+    mr_status status = mr_file_open(job->dirfd, name, true, fd, size, &why);
+    int errnum = errno;
     if (status == MR_OK)
         return MR_OK;
     *fd = -1;
-    if (status == MR_SYSTEM && errno == ENOENT)
+    if (status == MR_SYSTEM && errnum == ENOENT)
         return MR_OK;
-    if (status == MR_BAD_DATA || errno == ENXIO || errno == ENODEV) {
+    if (status == MR_BAD_DATA || errnum == ENXIO || errnum == ENODEV || errnum == ELOOP) {
         problem(job, MR_NO_SAMPLE, why.text);
         return MR_OK;
     }
-    if (err)
-        *err = why;
-    return status;
+    return mr_verify_refusal(job, MR_PROBLEM_SEEK, errnum, &why, err);
 }
 
 /* Header and table in job->seek, without what lies behind them. */
@@ -81,7 +81,9 @@ mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
     if (status != MR_OK || fd < 0)
         return status;
     bool quick = job->options->level == MR_VERIFY_QUICK;
+    errno = 0;
     status = (quick ? judge_head : judge_all)(job, fd, size, name, &why);
+    int errnum = errno;
     close(fd);
     if (status != MR_OK || job->options->level < MR_VERIFY_DECODE || !job->index_good)
         mr_buf_free(&job->seek);
@@ -89,9 +91,7 @@ mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
         problem(job, MR_NO_SAMPLE, why.text);
         return MR_OK;
     }
-    if (status != MR_OK && err)
-        *err = why;
-    return status;
+    return status == MR_OK ? MR_OK : mr_verify_refusal(job, MR_PROBLEM_SEEK, errnum, &why, err);
 }
 
 mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)

@@ -19,7 +19,21 @@ enum { SOURCE_META_MAX = 64 << 20 };    /* a larger meta is not read only to nam
 #define SHARD_PROBLEM(job, kind, ...) \
     mr_problem_add(&(job)->out->problems, kind, (job)->shard->name, MR_NO_SAMPLE, NULL, __VA_ARGS__)
 
-/* *fd is -1 if there is no such regular file: then that is a problem already. */
+mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err)
+{
+    mr_problems *list = &job->out->problems;
+    if (errnum == 0 || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE) {
+        if (err)
+            *err = *why;
+        return MR_SYSTEM;
+    }
+    mr_problem_add(list, kind, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why->text);
+    if (!list->failed)
+        list->items[list->count - 1].refused = true;
+    return MR_OK;
+}
+
+/* *fd is -1 if there is no such regular file, or none to be read: then that is a problem already. */
 static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     struct stat st;
@@ -33,13 +47,14 @@ static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64
         SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a link, socket or device, not a file", name);
         return MR_OK;
     }
-    if (*fd < 0)
-        return mr_fail_errno(err, errno, "%s: cannot open", name);
-    if (fstat(*fd, &st) != 0) {
-        mr_fail_errno(err, errno, "%s", name);
-        close(*fd);
+    if (*fd < 0 || fstat(*fd, &st) != 0) {
+        mr_error why;
+        int errnum = errno;
+        mr_fail_errno(&why, errnum, "%s: cannot open", name);
+        if (*fd >= 0)
+            close(*fd);
         *fd = -1;
-        return MR_SYSTEM;
+        return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errnum, &why, err);
     }
     if (!S_ISREG(st.st_mode)) {
         SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a %s, not a file", name,
@@ -145,8 +160,8 @@ static mr_status check_index(mr_verify_job *job, mr_error *err)
         } else if (status == MR_OK) {
             bytes.len = size;
             status = judge_index(job, &bytes, err);
-        } else if (err) {
-            *err = why;
+        } else {
+            status = mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
         }
     }
     mr_buf_free(&bytes);
@@ -185,7 +200,9 @@ static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
     bool image = job->hit[row] & MR_HIT_IMAGE, meta = job->hit[row] & MR_HIT_META;
     bool beyond = (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
     const char *what = image && meta ? "its image and its meta" : image ? "its image" : "its meta";
-    const char *how = beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
+    const char *how = job->unread ? (image && meta ? "cannot be read, or differ from their hashes"
+                                                   : "cannot be read, or differs from its hash")
+                    : beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
                              : (image && meta ? "differ from their hashes" : "differs from its hash");
     char shared[80] = "";
     if (image && r->holder != row)
@@ -236,6 +253,13 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
     mr_status status = mr_verify_pass(job, bytes, &digest, &read_to, err);
     if (status != MR_OK)
         return status;
+    if (job->unread) {
+        if (job->rows)
+            name_hits(job, read_to);
+        else
+            job->out->hit = job->shard->samples;
+        return MR_OK;
+    }
     if (read_to < bytes)
         SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: has become shorter while it was read", job->mdb_name);
     bool good = same_digest(job, &digest, &job->shard->mdb);

@@ -1,0 +1,10 @@
+/* cmd_verify.h - what verify found, in words for people.
+ * Invariant: on standard output only, but for warnings. */
+#ifndef MR_CMD_VERIFY_H
+#define MR_CMD_VERIFY_H
+
+#include "verify.h"
+
+void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o);
+
+#endif

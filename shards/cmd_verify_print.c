@@ -1,0 +1,226 @@
+/* cmd_verify_print.c - what verify found, in words for people: shard by shard, then the sum, then what to do.
+ * Invariant: a dataset of which a byte is not as the manifest says, or cannot be read, is never called whole. */
+#include <stdio.h>
+
+#include "cmd_verify.h"
+#include "hash.h"
+#include "text.h"
+
+enum { LINES_A_SHARD = 20 };
+
+static void print_problem(const mr_problem *p)
+{
+    printf("  %s%-9s%s ", mr_sgr(stdout, MR_RED), mr_problem_words[p->kind], mr_sgr(stdout, MR_PLAIN));
+    if (p->sample != MR_NO_SAMPLE)
+        printf("sample %llu%s", (unsigned long long)p->sample, p->source ? " " : ": ");
+    if (p->source) {
+        printf("(%s", mr_sgr(stdout, MR_BOLD));
+        mr_term_text(stdout, p->source);
+        printf("%s): ", mr_sgr(stdout, MR_PLAIN));
+    }
+    mr_term_text(stdout, p->detail);
+    printf("\n");
+}
+
+static void print_problems(const mr_problems *list)
+{
+    for (size_t i = 0; i < list->count && i < LINES_A_SHARD; i++)
+        print_problem(&list->items[i]);
+    if (list->count > LINES_A_SHARD)
+        printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
+}
+
+enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK, MANIFEST = 1u << MR_PROBLEM_MANIFEST };
+
+/* Every record as ingested, only pictures that were never sound: no damage to mend. */
+static bool only_undecodable(const mr_verify_shard *shard)
+{
+    return mr_verify_only(shard, DECODE | SEEK) && !mr_verify_only(shard, SEEK);
+}
+
+/* The shard's own files, not its seek index. */
+static bool cannot_be_read(const mr_verify_shard *s)
+{
+    for (size_t i = 0; i < s->problems.count; i++)
+        if (s->problems.items[i].refused && s->problems.items[i].kind != MR_PROBLEM_SEEK)
+            return true;
+    return false;
+}
+
+static const char *as_far(mr_verify_level level)
+{
+    return level == MR_VERIFY_QUICK ? " as far as was looked" : "";
+}
+
+static void print_shard(const mr_verify_shard *s, mr_verify_level level)
+{
+    char hit[32], samples[32], whole[32];
+    mr_text_count(s->hit, hit);
+    mr_text_count(s->samples, samples);
+    mr_text_count(s->samples - s->hit, whole);
+    printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
+           only_undecodable(s) ? "not sound" : cannot_be_read(s) ? "cannot be read whole" : "damaged",
+           mr_sgr(stdout, MR_PLAIN));
+    if (mr_verify_only(s, SEEK))
+        printf("yet the shard is whole%s: only its seek index is hit\n", as_far(level));
+    else if (level == MR_VERIFY_QUICK && s->hit == 0)
+        printf("%s samples not looked at\n", samples);
+    else if (s->index_only)
+        printf("yet its %s samples are whole: only the index is hit\n", samples);
+    else if (s->hit == 0)
+        printf("yet its %s samples are whole\n", samples);
+    else if (s->hit >= s->samples)
+        printf("all %s samples are lost or suspect\n", samples);
+    else
+        printf("%s of %s samples hit, %s whole\n", hit, samples, whole);
+    print_problems(&s->problems);
+}
+
+static const char *what_was_read(const mr_verify_report *r, bool no_sha256)
+{
+    switch (r->level) {
+    case MR_VERIFY_QUICK: return "sizes and indexes (--quick: no image byte was read)";
+    case MR_VERIFY_FULL: break;
+    case MR_VERIFY_DEEP: return "digests, indexes, every record, pages, metas and image headers";
+    case MR_VERIFY_DECODE: return "digests, indexes, every record, pages, metas and every pixel";
+    }
+    return no_sha256 ? "XXH3 digests, indexes and every record" : "digests, indexes and every record";
+}
+
+static void print_totals(const mr_verify_report *r, const mr_verify_options *o)
+{
+    char shards[32], samples[32], bytes[32], seconds[32], rate[32], digest[65];
+    mr_text_count(r->shard_count, shards);
+    mr_text_count(r->samples, samples);
+    mr_text_bytes(r->bytes, bytes);
+    mr_text_seconds(r->seconds, seconds);
+    mr_text_bytes(r->seconds > 0 ? (uint64_t)((double)r->bytes / r->seconds) : 0, rate);
+    printf("  %s sample%s in %s shard%s of %zu split%s, %s\n", samples, r->samples == 1 ? "" : "s", shards,
+           r->shard_count == 1 ? "" : "s", r->split_count, r->split_count == 1 ? "" : "s", bytes);
+    printf("  checked %s", what_was_read(r, o->no_sha256));
+    printf(" in %s", seconds);
+    if (r->level != MR_VERIFY_QUICK)
+        printf(", %s/s", rate);
+    if (r->seeks)
+        printf(", with %zu seek index%s", r->seeks, r->seeks == 1 ? "" : "es");
+    printf("\n");
+    if (r->have_digest) {
+        mr_hex(r->digest, sizeof r->digest, digest);
+        printf("  digest %s\n", digest);
+    }
+}
+
+/* What to do about seek indexes: one that is whole by its own hashes and yet wrong is made again only by force. */
+static void print_next_seek(const mr_verify_report *r, const char *dir)
+{
+    bool seek = false, force = false;
+    for (size_t i = 0; i < r->shard_count; i++)
+        for (size_t k = 0; k < r->shards[i].problems.count; k++) {
+            const mr_problem *p = &r->shards[i].problems.items[k];
+            seek |= p->kind == MR_PROBLEM_SEEK;
+            force |= p->kind == MR_PROBLEM_SEEK && p->sample != MR_NO_SAMPLE;
+        }
+    if (seek)
+        printf("  next: millrace seek %s%s (until then the damaged seek index is not used)\n", force ? "--force " : "",
+               dir);
+}
+
+typedef struct ways_out {
+    bool mend, reindex, undecodable, refused, extra;
+} ways_out;
+
+static void add_way_out(const mr_verify_shard *s, mr_verify_level level, ways_out *w)
+{
+    bool unsound = only_undecodable(s), refused = cannot_be_read(s);
+    w->reindex |= s->index_only;
+    w->undecodable |= unsound;
+    w->refused |= refused;
+    w->mend |= !unsound && !refused && !s->index_only && level != MR_VERIFY_QUICK &&
+               !mr_verify_only(s, SEEK | MANIFEST);
+}
+
+static void print_next(const ways_out *w, const char *dir)
+{
+    if (w->mend)
+        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
+               w->reindex ? "; 'millrace reindex' mends the indexes" : "");
+    else if (w->reindex)
+        printf("  next: millrace reindex %s\n", dir);
+    if (w->refused)
+        printf("  next: see why files cannot be read (permissions, a failing disk); what is lost comes back from a copy, "
+               "or by ingesting again\n");
+    if (w->undecodable)
+        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest with "
+               "--check decode, which rejects them\n");
+    if (w->extra)
+        printf("  next: move the files away that the manifest does not list\n");
+}
+
+static size_t count(const mr_problems *list, mr_problem_kind kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->count; i++)
+        n += list->items[i].kind == kind;
+    return n;
+}
+
+/* All as the manifest says; yet it is another one than --expect names, or files stand beside it. */
+static void print_whole_but(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
+{
+    size_t extra = count(&r->problems, MR_PROBLEM_EXTRA), others = r->problems.count - extra;
+    const ways_out w = {.extra = extra > 0};
+    print_problems(&r->problems);
+    printf("%s: whole%s, but %s%s", dir, as_far(r->level), mr_sgr(stdout, MR_RED),
+           others ? "not the dataset expected" : "");
+    if (extra)
+        printf("%s%zu file%s too many", others ? ", and " : "", extra, extra == 1 ? "" : "s");
+    printf("%s\n", mr_sgr(stdout, MR_PLAIN));
+    print_next(&w, dir);
+    print_totals(r, o);
+}
+
+static void print_damage(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
+{
+    uint64_t hit = 0;
+    size_t damaged = 0;
+    ways_out w = {.extra = count(&r->problems, MR_PROBLEM_EXTRA) > 0};
+    char hits[32], shards[32], all[32];
+    print_problems(&r->problems);
+    for (size_t i = 0; i < r->shard_count; i++) {
+        if (!r->shards[i].problems.count)
+            continue;
+        print_shard(&r->shards[i], r->level);
+        add_way_out(&r->shards[i], r->level, &w);
+        damaged++;
+        hit += r->shards[i].hit;
+    }
+    const char *verdict = w.mend || w.reindex ? "damaged" : w.refused ? "cannot be read whole"
+                        : w.undecodable ? "not sound" : "damaged";
+    printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
+    if (r->shard_count)
+        printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),
+               r->shard_count == 1 ? "" : "s");
+    if (r->shard_count && r->level == MR_VERIFY_QUICK)
+        printf("; without --quick verify says which samples are hit");
+    else if (r->shard_count)
+        printf(", %s sample%s hit; all else is whole", mr_text_count(hit, hits), hit == 1 ? "" : "s");
+    printf("\n");
+    print_next(&w, dir);
+    print_next_seek(r, dir);
+    if (r->shard_count)
+        print_totals(r, o);
+}
+
+void cmd_verify_print(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
+{
+    for (size_t i = 0; i < r->warnings.count && !o->quiet; i++)
+        mr_term_warn(r->warnings.items[i].detail);
+    if (!mr_verify_whole(r)) {
+        print_damage(r, dir, o);
+    } else if (!mr_verify_ok(r)) {
+        print_whole_but(r, dir, o);
+    } else if (!o->quiet) {
+        printf("%s: %swhole%s%s\n", dir, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN), as_far(r->level));
+        print_totals(r, o);
+    }
+}

@@ -1,0 +1,215 @@
+/* test_verify_told.c - what verify says of datasets whose shards are all as they were written: of pictures that never
+ * were sound, of files beside them, of links, of ranks that read different datasets.
+ * Invariant tested: whole bytes are not called damaged, what was not looked at is not called whole, and each way out
+ * that is named is one. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dataset_maker.h"
+#include "support_shard.h"
+
+typedef struct scene {
+    char *dir, *ds;
+} scene;
+
+static int set_up(void **state)
+{
+    scene *s = calloc(1, sizeof *s);
+    s->dir = support_tmpdir();
+    s->ds = support_path("%s/ds", s->dir);
+    assert_int_equal(mkdir(s->ds, 0777), 0);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene *s = *state;
+    support_tmpdir_remove(s->dir);
+    free(s->ds);
+    free(s);
+    return 0;
+}
+
+/* Each of the words is said, or, with a '!' before it, is not. */
+static void expect(int status, const char *const *words, const char *option, const char *ds)
+{
+    support_result r = support_millrace("verify", ds, option, (char *)NULL);
+    support_assert_status(&r, status);
+    for (; *words; words++) {
+        bool unwanted = **words == '!';
+        const char *word = *words + unwanted;
+        if (unwanted == (strstr(r.out, word) || strstr(r.err, word)))
+            fail_msg("\"%s\" is %sin:\n%s%s", word, unwanted ? "" : "not ", r.out, r.err);
+    }
+    support_result_free(&r);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- one rank --------------------------------------------------------------------------------------------------- */
+
+static void test_quick(void **state)
+{
+    const scene *s = *state;
+    draw_dataset(s->ds);
+    expect(0, WORDS(": whole as far as was looked\n"), "--quick", s->ds);
+    expect(0, WORDS(": whole\n"), "--deep", s->ds);
+}
+
+/* A picture that cannot be decoded, and two more samples that share it. */
+static void test_unsound_and_shared(void **state)
+{
+    const scene *s = *state;
+    picture p = make_png(40, 40, 2, 8, false), good = make_png(9, 9, 2, 8, false);
+    p.bytes[png_chunk(p, "IDAT") + 8 + 20] ^= 0xFF;
+    png_mend(p);
+    const made samples[4] = {{"a.png", good, NULL, false, 0}, {"b.png", p, NULL, false, 0}, {"c.png", p, NULL, true, 1},
+                             {"d.png", p, NULL, true, 1}};
+    const made_split split = {"train", samples, 4, 4};
+    dataset_make(s->ds, &split, 1);
+    expect(0, WORDS(": whole\n"), "--deep", s->ds);
+    expect(1, WORDS("train-00000: not sound, 3 of 4 samples hit, 1 whole", "ds: not sound",
+                    "ingest with --check decode",
+                    "sample 2 (c.png): its image, stored under sample 1, cannot be decoded", "!damaged"), "--decode",
+           s->ds);
+    picture_free(&p);
+    picture_free(&good);
+}
+
+static void put(const scene *s, const char *name)
+{
+    char *path = support_path("%s/%s", s->ds, name);
+    support_write_text(path, "x");
+    free(path);
+}
+
+static void test_files_beside(void **state)
+{
+    const scene *s = *state;
+    static const char *const harmless[] = {
+        "._train-00000.mdb", ".-00000.mdb", "data.mdb", "lock.mdb", "train.idx", "train-0000.idx", "train-00000x.idx",
+        "train-00000.idx.mdb", "tra in-00000.mdb", "-00000.mdb",
+        "a-split-of-a-name-that-is-much-longer-than-any-split-of-a-dataset-can-have-00000.mdb",
+    };
+    draw_dataset(s->ds);
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
+        put(s, harmless[i]);
+        expect(0, WORDS(harmless[i], ": is not part of the dataset", "ds: whole\n"), "--deep", s->ds);
+    }
+    put(s, "val-00001.mdb");
+    expect(1, WORDS("val-00001.mdb: the manifest knows no such shard", "ds: whole, but 1 file too many\n",
+                    "next: move ", "!damaged"), "--deep", s->ds);
+    put(s, "val-100000.idx");
+    expect(1, WORDS("ds: whole as far as was looked, but 2 files too many\n"), "--quick", s->ds);
+    const char *other = "--expect=0000000000000000000000000000000000000000000000000000000000000000";
+    expect(1, WORDS("ds: whole, but not the dataset expected, and 2 files too many\n", "next: move "), other, s->ds);
+    char *mdb = support_path("%s/val-00000.mdb", s->ds);
+    assert_int_equal(truncate(mdb, 4096), 0);
+    expect(1, WORDS("ds: damaged, 1 of 3 shards", "next: bring the damaged", "next: move "), "--deep", s->ds);
+    free(mdb);
+}
+
+/* As readers do, and `millrace seek`: the bytes prove themselves, wherever they lie. */
+static void test_linked_seek_index(void **state)
+{
+    const scene *s = *state;
+    draw_dataset(s->ds);
+    char *path = support_path("%s/train-00001.seek", s->ds), *away = support_path("%s/away", s->dir);
+    support_expect(0, "seek", "-q", s->ds, (char *)NULL);
+    assert_int_equal(rename(path, away), 0);
+    assert_int_equal(symlink(away, path), 0);
+    expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
+    unlink(path);
+    assert_int_equal(symlink("train-00001.seek", path), 0);         /* to itself */
+    expect(1, WORDS("only its seek index is hit", "next: millrace seek "), "--deep", s->ds);
+    support_expect(0, "seek", "-q", s->ds, (char *)NULL);
+    expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
+    free(path);
+    free(away);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------ */
+
+/* Two ranks, each in a folder of its own, on what is "ds" there; `other`: an option of the second alone. */
+static support_result two_places(const scene *s, const char *other_dir, const char *command, const char *option,
+                                 const char *other)
+{
+    const char *m = support_millrace_path();
+    return support_mpirun(1, (const char *[]){"--wdir", s->dir, m, command, "ds", option, ":", "-n", "1", "--wdir",
+                                              other_dir, m, command, "ds", other, NULL});
+}
+
+static void test_ranks_read_different_datasets(void **state)
+{
+    const scene *s = *state;
+    char *beside = support_path("%s/beside", s->dir), *ds = support_path("%s/ds", beside);
+    char *xml = support_path("%s/verify.xml", s->dir), *junit = support_path("--junit=%s", xml);
+    draw_dataset(s->ds);
+    assert_int_equal(mkdir(beside, 0777), 0);
+    assert_int_equal(mkdir(ds, 0777), 0);
+    picture p = make_png(9, 9, 2, 8, false);
+    const made sample = {"p.png", p, NULL, false, 0};
+    const made_split split = {"train", &sample, 1, 1};
+    dataset_make(ds, &split, 1);
+    picture_free(&p);
+    const struct {
+        const char *command, *option;
+    } tries[] = {{"verify", junit}, {"seek", "--force"}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        support_result r = two_places(s, beside, tries[i].command, tries[i].option, "-q");
+        support_assert_status(&r, 1);
+        if (!strstr(r.err, "rank 1 reads the dataset ") || strstr(r.err, "Signal") || strstr(r.out, "whole"))
+            fail_msg("%s%s", r.out, r.err);
+        support_result_free(&r);
+    }
+    char *text = (char *)support_read(xml, NULL);
+    assert_non_null(strstr(text, "errors=\"1\""));
+    assert_non_null(strstr(text, "<error message=\"mpirun: rank 1 reads the dataset "));
+    free(text);
+    free(junit);
+    free(xml);
+    free(ds);
+    free(beside);
+}
+
+static size_t occurrences(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* What only rank 1 sees is told, and what both see is told once. */
+static void test_ranks_tell_of_the_dataset(void **state)
+{
+    const scene *s = *state;
+    char *path = support_path("%s/manifest.json", s->ds);
+    size_t len;
+    draw_dataset(s->ds);
+    uint8_t *text = support_read(path, &len);
+    text[len] = '\n';               /* where its NUL was */
+    support_write(path, text, len + 1);
+    support_result r = two_places(s, s->dir, "verify", "--deep",
+                                  "--expect=0000000000000000000000000000000000000000000000000000000000000000");
+    support_assert_status(&r, 1);
+    if (occurrences(r.out, "  expect ") != 1 || occurrences(r.out, "  manifest ") != 1)
+        fail_msg("%s", r.out);
+    support_result_free(&r);
+    free(text);
+    free(path);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_quick), TEST(test_unsound_and_shared), TEST(test_files_beside), TEST(test_linked_seek_index),
+        TEST(test_ranks_read_different_datasets), TEST(test_ranks_tell_of_the_dataset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
