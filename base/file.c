@@ -202,6 +202,16 @@ static int remove_all(int dirfd, const char *path)
     return failed ? -1 : unlinkat(dirfd, path, AT_REMOVEDIR);
 }
 
+mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)
+{
+    struct statx st;
+    if (statx(dirfd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+        (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which no folder can replace; name one in it, for example "
+                       "%s/dataset", path, path);
+    return MR_OK;
+}
+
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err)
 {
     if (remove_all(dirfd, path) != 0)

@@ -52,6 +52,8 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       
 /* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with
  * them otherwise. */
 mr_status mr_dir_make(const char *path, mr_error *err);
+/* MR_MISUSE: it is a mount point, whose place no folder can take. */
+mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
 
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */

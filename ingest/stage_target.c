@@ -17,13 +17,6 @@
 
 #define NO_DATASET "%s: is there and is no millrace dataset; choose another DST or remove it"
 
-static bool is_mount_point(int dir)
-{
-    struct statx st;
-    return statx(dir, "", AT_EMPTY_PATH, 0, &st) == 0 &&
-           (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
-}
-
 static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
 {
     mr_folder_kind kind;
@@ -40,10 +33,8 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
     if (*replaces && foreign[0])
         return mr_fail(err, MR_MISUSE, "%s: --force would delete '%s', which is no part of a dataset; move it away or "
                        "choose another DST", t->path, foreign);
-    if (is_mount_point(dir))
-        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which no folder can replace; name one in it, for "
-                       "example %s/dataset", t->path, t->path);
-    return *replaces ? mr_folder_lock(dir, t->path, err) : MR_OK;
+    status = mr_dir_check_mount(dir, t->path, err);
+    return status == MR_OK && *replaces ? mr_folder_lock(dir, t->path, err) : status;
 }
 
 /* MR_OK with *dir -1: nothing is there. */

@@ -9,6 +9,7 @@
 #include "cmd_transform.h"
 #include "commands.h"
 #include "dataset.h"
+#include "dataset_ranks.h"
 #include "meta.h"
 #include "replay.h"
 #include "term.h"
@@ -212,6 +213,8 @@ int cmd_replay(int argc, char **argv)
     mr_status status = mr_ranks_begin(&ranks, &err);
     if (status == MR_OK) {
         status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
+        if (status == MR_OK)
+            status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
         if (status == MR_OK)
             status = replay(&q, ds, ranks, &err);
     }

@@ -174,15 +174,19 @@ mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *er
     return MR_OK;
 }
 
-static bool is_empty(const char *path)
+/* A folder that could be replaced: whether it has to be, as there is something in it. */
+static mr_status look_into(const char *path, bool *replace, mr_error *err)
 {
     DIR *dir = opendir(path);
     size_t entries = 0;
-    while (dir && readdir(dir))
+    if (!dir)
+        return mr_fail_errno(err, errno, "%s", path);
+    while (readdir(dir))
         entries++;
-    if (dir)
-        closedir(dir);
-    return dir && entries <= 2;     /* "." and ".." */
+    mr_status status = mr_dir_check_mount(dirfd(dir), path, err);
+    closedir(dir);
+    *replace = entries > 2;         /* "." and ".." */
+    return status;
 }
 
 /* *target: OUT without links and "..", for the temporary folder has to lie beside it. */
@@ -191,18 +195,43 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
     struct stat st;
     *replace = false;
     *target = realpath(out, NULL);
+    if (!*target && errno == ENOENT && lstat(out, &st) == 0)
+        return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or choose another place", out);
     if (!*target && errno == ENOENT)
         return (*target = strdup(out)) ? MR_OK : mr_fail_memory(err, out);
     if (!*target || stat(*target, &st) != 0)
         return mr_fail_errno(err, errno, "%s", out);
     if (!S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is there and is no folder", out);
-    if (is_empty(*target))
-        return MR_OK;
-    if (!force)
+    mr_status status = look_into(*target, replace, err);
+    if (status == MR_OK && *replace && !force)
         return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it", out);
-    *replace = true;
-    return MR_OK;
+    return status;
+}
+
+/* 0 or errno.  A file system that cannot exchange two names gets the old folder moved aside first, under a name that no
+ * sweep knows: a crash between the two renames leaves it whole. */
+static int change_places(mr_export_temp *temp, const char *target)
+{
+    char *aside;
+    if (renameat2(AT_FDCWD, temp->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (asprintf(&aside, "%s.old", temp->path) < 0)
+        return ENOMEM;
+    int failed = rename(target, aside) == 0 ? 0 : errno;
+    if (!failed && rename(temp->path, target) != 0) {
+        failed = errno;
+        rename(aside, target);
+    }
+    if (failed) {
+        free(aside);
+        return failed;
+    }
+    free(temp->path);
+    temp->path = aside;
+    return 0;
 }
 
 /* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
@@ -211,8 +240,9 @@ static mr_status publish(mr_export_temp *temp, const char *target, bool replace,
     /* One sync of the file system costs less than one of each of 100,000 files. */
     if (syncfs(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", target);
-    if (replace ? renameat2(AT_FDCWD, temp->path, AT_FDCWD, target, RENAME_EXCHANGE) : rename(temp->path, target))
-        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp->path, target);
+    int failed = replace ? change_places(temp, target) : rename(temp->path, target) == 0 ? 0 : errno;
+    if (failed)
+        return mr_fail_errno(err, failed, "%s: cannot rename to %s", temp->path, target);
     temp->made = replace;
     return mr_dir_sync_parent(AT_FDCWD, target, err);
 }

@@ -203,6 +203,19 @@ static void test_interrupted_after_the_rename(void **state)
     expect_only(clean);
 }
 
+/* Exports change places as datasets do, also where names cannot be exchanged. */
+static void test_an_export_takes_its_place(void **state)
+{
+    (void)state;
+    static const char lines[] =
+        "mkdir files; echo old >files/old; ln -s nowhere lost\n"
+        "say() { (\"$@\") >said 2>&1; echo $? $(ls -d files*) $(ls files | head -1) $(grep -o 'cannot rename\\|is a link' said); }\n"
+        "say with apart,refused $M export clean files --force -q\n"
+        "say with apart $M export clean files --force -q\n"
+        "say $M export clean lost\n";
+    expect("3 files old cannot rename\n0 files train\n2 files train is a link\n", lines);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, put_older)
@@ -214,6 +227,7 @@ int main(void)
         TEST(test_a_rename_that_fails_loses_no_work),
         TEST(test_names_that_cannot_be_replaced),
         TEST(test_interrupted_after_the_rename),
+        TEST(test_an_export_takes_its_place),
     };
     return cmocka_run_group_tests(tests, make_datasets, remove_all);
 }

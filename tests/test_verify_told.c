@@ -156,10 +156,10 @@ static void test_ranks_read_different_datasets(void **state)
     dataset_make(ds, &split, 1);
     picture_free(&p);
     const struct {
-        const char *command, *option;
-    } tries[] = {{"verify", junit}, {"seek", "--force"}};
+        const char *command, *option, *other;
+    } tries[] = {{"verify", junit, "-q"}, {"seek", "--force", "-q"}, {"replay", "--global-batch=2", "--global-batch=2"}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        support_result r = two_places(s, beside, tries[i].command, tries[i].option, "-q");
+        support_result r = two_places(s, beside, tries[i].command, tries[i].option, tries[i].other);
         support_assert_status(&r, 1);
         if (!strstr(r.err, "rank 1 reads the dataset ") || strstr(r.err, "Signal") || strstr(r.out, "whole"))
             fail_msg("%s%s", r.out, r.err);

@@ -7,6 +7,8 @@
 #include "cli.h"
 #include "cmd_damage.h"
 #include "commands.h"
+#include "dataset.h"
+#include "dataset_ranks.h"
 #include "term.h"
 #include "text.h"
 #include "trained.h"
@@ -136,6 +138,8 @@ int cmd_eval(int argc, char **argv)
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_trained_open(&q.trained, ranks, &t, &err), &err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(t.ds), &err);
     if (status == MR_OK)
         status = mr_evaluate(&t.evaluator, t.values, &result, &err);
     if (status == MR_OK && speaks)

@@ -10,6 +10,7 @@
 #include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
+#include "dataset_ranks.h"
 #include "meta.h"
 #include "predict.h"
 #include "term.h"
@@ -227,6 +228,8 @@ int cmd_predict(int argc, char **argv)
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_trained_open(&q.asked.trained, ranks, &t, &err), &err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(t.ds), &err);
     if (status == MR_OK)
         status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
     if (status == MR_OK && speaks)

@@ -10,6 +10,7 @@
 #include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
+#include "dataset_ranks.h"
 #include "term.h"
 #include "text.h"
 #include "trainer.h"
@@ -156,6 +157,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
     mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
     if (status == MR_OK && settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
     if (status == MR_OK)

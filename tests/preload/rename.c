@@ -1,7 +1,9 @@
-/* rename.c - preloaded: the rename by which DST.partial becomes DST, as other file systems and moments have it.
+/* rename.c - preloaded: the rename by which DST.partial becomes DST, or an export OUT, as other file systems and moments
+ * have it.
  * MILLRACE_TEST_RENAME holds any of: stop - the program stops once it is done, until SIGCONT; apart - names cannot be
  * exchanged; refused - the folder cannot be renamed.
  * Invariant: every other rename goes on as it is. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +19,9 @@ static bool wanted(const char *word, const char *path)
     static const char ending[] = ".partial";
     const char *words = getenv("MILLRACE_TEST_RENAME");
     size_t len = strlen(path), least = sizeof ending - 1;
-    return words && strstr(words, word) && len > least && strcmp(path + len - least, ending) == 0;
+    bool dataset = len > least && strcmp(path + len - least, ending) == 0;
+    bool export = strstr(path, ".millrace-export-") && isdigit((unsigned char)path[len - 1]);
+    return words && strstr(words, word) && (dataset || export);
 }
 
 static int change(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
