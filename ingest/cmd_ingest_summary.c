@@ -99,7 +99,7 @@ static void print_seeks(const mr_ingest *in, FILE *stream)
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    const char *variant = in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant;
+    const char *variant = mr_plan_variant(&in->plan);
     char time[32], hex[65];
     mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);

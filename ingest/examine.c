@@ -65,6 +65,15 @@ static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examin
     return status;
 }
 
+/* The listing goes by names, and lets more in under one that does not end like an image's. */
+static mr_status refuse_size(mr_examined *x, uint64_t max, mr_error *err)
+{
+    mr_error why;
+    mr_fail(&why, MR_BAD_DATA, "larger than the limit of %llu bytes", (unsigned long long)max);
+    x->why = strdup(why.text);
+    return x->why ? MR_OK : mr_fail_memory(err, "examining images");
+}
+
 static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error *err)
 {
     pass *p = ctx;
@@ -72,11 +81,14 @@ static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error 
     mr_buf *bytes = &p->buffers[worker];
     uint32_t entry = in->files[file];
     uint64_t size = mr_source_entry(in->source, entry)->size;
+    uint64_t max = mr_source_max_entry(in->options->for_source.max_entry);
     if (!mine(in, file))
         return MR_OK;
     mr_buf_clear(bytes);
     mr_status status = MR_OK;
-    if (size > LARGE)
+    if (size > max)
+        status = refuse_size(&in->examined[file], max, err);
+    else if (size > LARGE)
         status = examine_large(p, entry, bytes, &in->examined[file], err);
     else if ((status = mr_source_read(in->source, entry, bytes, err)) == MR_OK)
         status = judge(in, bytes, &in->examined[file], err);

@@ -82,22 +82,6 @@ static mr_status shorten_notes(mr_ingest *in, mr_error *err)
     return status;
 }
 
-/* A misspelt split would go unnoticed otherwise. */
-static mr_status check_split_maps(const mr_ingest *in, mr_error *err)
-{
-    const mr_layout_options *o = &in->options->for_layout;
-    mr_buf there = {0};
-    for (size_t i = 0; i < in->plan.split_count; i++)
-        mr_buf_printf(&there, "%s%s", i ? ", " : "", in->plan.splits[i].name);
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < o->map_count && status == MR_OK; i++)
-        if (!(in->plan.maps_used >> i & 1))
-            status = mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; stored are: %s",
-                             o->maps[i].from, o->maps[i].to, o->maps[i].from, mr_buf_text(&there));
-    mr_buf_free(&there);
-    return status;
-}
-
 static mr_status choose_layout(mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
@@ -106,7 +90,7 @@ static mr_status choose_layout(mr_ingest *in, mr_error *err)
         return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
                        err->text);
     in->plan.notes = &in->notes;
-    return status;
+    return status == MR_OK ? mr_layout_check(in->choice.layout, &o->for_layout, err) : status;
 }
 
 static mr_status make_plan(mr_ingest *in, mr_error *err)
@@ -121,7 +105,7 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     if (status == MR_OK)
         status = mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err);
     if (status == MR_OK)
-        status = check_split_maps(in, err);
+        status = mr_plan_review(&in->plan, &o->for_layout, err);
     if (status != MR_OK)
         return status;
     note_ignored(in);

@@ -50,7 +50,7 @@ static mr_status add_classes(const mr_labels *l, mr_plan *plan, mr_error *err)
 mr_status mr_labels_plan(const mr_labels *l, mr_plan *plan, const char *columns, mr_error *err)
 {
     if (l->asked && !l->labelled && plan->sample_count)
-        return mr_fail(err, MR_MISUSE, "--label-column %s: no row has such a column; choose one of: %.600s", l->asked,
+        return mr_fail(err, MR_MISUSE, "--label-column %s: no row has a value there; choose one of: %.600s", l->asked,
                        columns);
     if (!l->asked && l->other)
         return MR_OK;

@@ -52,6 +52,23 @@ static mr_status collect(const mr_source *s, roots *r, mr_error *err)
     return MR_OK;
 }
 
+mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, mr_error *err)
+{
+    const struct {
+        unsigned bit;
+        bool given;
+        const char *name;
+    } options[] = {
+        {MR_OPTION_LABEL, o->label_column, "label-column"}, {MR_OPTION_CONFIG, o->config, "config"},
+        {MR_OPTION_IMAGE, o->image_column, "image-column"}, {MR_OPTION_TEXT, o->text_column, "text-column"},
+        {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"},
+    };
+    for (size_t i = 0; i < MR_COUNT(options); i++)
+        if (options[i].given && !(layout->options & options[i].bit))
+            return mr_fail(err, MR_MISUSE, "--%s: the layout %s has no use for it", options[i].name, layout->name);
+    return MR_OK;
+}
+
 static const char *root_name(const mr_choice *c, char out[256])
 {
     mr_buf text = {0};

@@ -19,11 +19,12 @@ typedef struct mr_sample {
 
 typedef struct mr_plan_split {
     char name[64];                  /* as stored: train, val, test ... (mr_split_name_ok) */
+    unsigned named;                 /* bits: it is val, valid, validation in the source, and not by --split-map */
 } mr_plan_split;
 
 typedef struct mr_plan {
-    const char *variant;            /* static text: "folder", "multi-class", "matching" is copied into variant_text */
-    char variant_text[128];
+    const char *variant;            /* static text: "folder", "multi-class"; see mr_plan_variant() */
+    char *variant_text;             /* malloc'ed path text that goes before it ("matching"), or NULL */
     char *licence;                  /* malloc'ed path text, or NULL */
     mr_sample *samples;             /* in order; the samples of a split keep their relative order */
     size_t sample_count, sample_room;
@@ -42,6 +43,9 @@ typedef struct mr_plan {
 typedef struct mr_split_map {       /* --split-map test=val: stored under another name; to "" : left out */
     const char *from, *to;
 } mr_split_map;
+
+/* Members of mr_layout_options that some layouts have no use for. */
+enum { MR_OPTION_LABEL = 1, MR_OPTION_CONFIG = 2, MR_OPTION_IMAGE = 4, MR_OPTION_TEXT = 8, MR_OPTION_UNLISTED = 16 };
 
 typedef struct mr_layout_options {
     const char *label_column;       /* NULL: the layout's own label */
@@ -69,6 +73,7 @@ typedef struct mr_layout {
     const char *name;
     const char *title;              /* one line for help */
     const char *needs;              /* what it looks for, for the message when nobody bids */
+    unsigned options;               /* MR_OPTION_*: those that mean something to it */
     /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: it could not look, so nobody can
      * choose. */
     mr_status (*bid)(const mr_tree *t, mr_bid *bid, mr_error *err);
@@ -94,6 +99,10 @@ extern const mr_layout *const mr_layouts[];         /* NULL-terminated, in the t
  * *split is MR_NO_ENTRY when the map leaves it out. */
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err);
+/* The map that mr_plan_split_get() applies; NULL: none. */
+const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len);
+/* Names the variant by the path text in `name`, which is empty behind it. */
+mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err);   /* marks the entry used */
 /* Adds a class (name bytes are escaped to path text) behind the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
@@ -104,6 +113,13 @@ void mr_plan_classes_sort(mr_plan *plan);           /* bytewise by name, duplica
 mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err);      /* no two have one name */
 
 /* ---- for ingest ----------------------------------------------------------------------------------------------- */
+
+/* MR_MISUSE: an option was given that the layout has no use for; names both. */
+mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, mr_error *err);
+/* What no layout sees alone.  MR_MISUSE: a split map found no split, or a label column no label.  Notes splits of the
+ * source that are stored as one. */
+mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_error *err);
+const char *mr_plan_variant(const mr_plan *plan);       /* NULL: it has no name */
 
 typedef struct mr_choice {          /* the outcome of the bidding */
     bool unknown;                   /* nobody bid: print what each layout needs */

@@ -62,7 +62,9 @@ static int by_split_and_kind(const void *a, const void *b)
     int order = memcmp(x->split, y->split, len);
     if (!order)
         order = (x->split_len > y->split_len) - (x->split_len < y->split_len);
-    return order ? order : x->kind - y->kind;
+    if (!order)
+        order = x->kind - y->kind;
+    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
 static mr_status list_dir(const mr_tree *t, const char *dir, mr_coco_state *st, mr_error *err)
@@ -210,6 +212,7 @@ const mr_layout mr_layout_coco = {
     .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_ and images in SPLIT/",
     .needs = "annotations/{instances,captions,person_keypoints,image_info}_SPLIT.json, and the images in SPLIT/, "
              "images/SPLIT/, images/ or beside the json",
+    .options = MR_OPTION_UNLISTED,
     .bid = coco_bid,
     .plan = mr_coco_plan,
     .meta = coco_meta,

@@ -27,9 +27,10 @@ typedef struct mr_coco_part {
 } mr_coco_part;
 
 typedef struct mr_coco_group {
-    size_t first, count;            /* parts */
+    size_t first, count;            /* parts, one a kind at most */
     char folder[256];               /* of its images: "train2017" */
     bool left_out;                  /* by --split-map */
+    bool any;                       /* an image that its files list is there */
     bool flat[3];                   /* has images directly in the root, in images/, in annotations/ */
     uint32_t split;                 /* in plan->splits; MR_NO_ENTRY until its first sample */
 } mr_coco_group;
@@ -51,6 +52,7 @@ typedef struct mr_coco_build {      /* while plan() runs */
     const mr_layout_options *options;
     mr_plan *plan;
     mr_coco_state *st;
+    mr_buf name;                    /* of the image at hand: "./a/../b.jpg" is "b.jpg" */
     mr_error *err;
 } mr_coco_build;
 
@@ -62,7 +64,9 @@ void mr_coco_state_free(void *state);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 /* The stored split of a group, added to the plan. */
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
-/* Parses the parts of group n and adds its images. */
+/* Parses the parts of a group and looks whether any of its images is there. */
+mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
+/* Adds the images of group n, when all groups are open: they tell its split's name. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
 
 #endif

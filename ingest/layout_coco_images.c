@@ -6,21 +6,6 @@
 
 #include "layout_coco.h"
 
-static bool name_is_safe(const char *name, size_t len)
-{
-    const char *end = name + len;
-    if (!len || memchr(name, '\0', len))
-        return false;
-    for (const char *part = name; part <= end;) {
-        const char *slash = memchr(part, '/', (size_t)(end - part));
-        size_t n = (size_t)((slash ? slash : end) - part);
-        if (n == 0 || (n == 1 && *part == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
-            return false;
-        part += n + 1;
-    }
-    return true;
-}
-
 /* The file of an image: in SPLIT/, images/SPLIT/, the root (file_name may name folders), images/, annotations/. */
 static uint32_t resolve(const mr_coco_build *b, mr_coco_group *g, const char *name, size_t len)
 {
@@ -40,6 +25,17 @@ static uint32_t resolve(const mr_coco_build *b, mr_coco_group *g, const char *na
         return entry;
     }
     return MR_NO_ENTRY;
+}
+
+/* The image's file, MR_NO_ENTRY if it is not there.  False: its name leads out of the folder, or nowhere. */
+static bool find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, uint32_t *entry)
+{
+    bool whole = !memchr(image->file_name, '\0', image->name_len);
+    bool inside = whole && mr_path_beside("", 0, image->file_name, &b->name);
+    b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
+    if (inside)
+        *entry = resolve(b, g, (const char *)b->name.data, b->name.len);
+    return inside;
 }
 
 static uint64_t text_bytes(const mr_coco_file *f, uint32_t n)
@@ -112,49 +108,46 @@ static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g,
     return least;
 }
 
-static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image, bool any)
+static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
 {
     mr_notes *notes = b->plan->notes;
-    if (!name_is_safe(image->file_name, image->name_len)) {
+    uint32_t entry;
+    if (!find_file(b, g, image, &entry)) {
         mr_note_add(notes, MR_NOTE_BAD_NAME, image->file_name, image->name_len, 0,
-                    "file_name of image id %" PRId64 " would leave the folder: left out", image->id);
+                    "file_name of image id %" PRId64 " names nothing inside the folder: left out", image->id);
         return MR_OK;
     }
-    uint32_t entry = resolve(b, g, image->file_name, image->name_len);
     if (entry != MR_NO_ENTRY)
         return add_sample(b, g, entry, m->where, image);
     m->missing++;
-    if (any)
+    if (g->any)
         mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0,
                     "image id %" PRId64 " of split %s: no such file", image->id, g->folder);
     return MR_OK;
 }
 
-/* Whether any image of the group is there: if none is, one note says so instead of a hundred thousand. */
-static bool any_image(const mr_coco_build *b, mr_coco_group *g)
+/* If none is there, one note says so instead of a hundred thousand. */
+static bool any_image(mr_coco_build *b, mr_coco_group *g)
 {
     for (size_t i = 0; i < g->count; i++) {
         const mr_coco_file *f = b->st->parts[g->first + i].file;
+        uint32_t entry;
         for (size_t n = 0; n < f->image_count; n++)
-            if (name_is_safe(f->images[n].file_name, f->images[n].name_len) &&
-                resolve(b, g, f->images[n].file_name, f->images[n].name_len) != MR_NO_ENTRY)
+            if (find_file(b, g, &f->images[n], &entry) && entry != MR_NO_ENTRY)
                 return true;
     }
     return false;
 }
 
-static mr_status parse_parts(mr_coco_build *b, const mr_coco_group *g)
+mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g)
 {
     for (size_t i = 0; i < g->count; i++) {
         mr_coco_part *part = &b->st->parts[g->first + i];
         mr_status status = mr_coco_parse(b->tree->source, part->entry, &part->file, b->err);
         if (status != MR_OK)
             return status;
-        const mr_entry *e = mr_source_entry(b->tree->source, part->entry);
-        if (part->file->orphans)
-            mr_note_add(b->plan->notes, MR_NOTE_INFO, e->path, e->path_len, 0,
-                        "%" PRIu64 " annotations of images that the file does not list: left out", part->file->orphans);
     }
+    g->any = any_image(b, g);
     return MR_OK;
 }
 
@@ -162,12 +155,11 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
 {
     mr_coco_group *g = &b->st->groups[n];
     merge m = {.where = {(uint32_t)n}};
-    mr_status status = parse_parts(b, g);
-    bool any = status == MR_OK && any_image(b, g);
+    mr_status status = MR_OK;
     const mr_coco_image *image;
     while (status == MR_OK && (image = next_image(b, g, &m, &status)))
-        status = place_image(b, g, &m, image, any);
-    if (status == MR_OK && !any && m.missing)
+        status = place_image(b, g, &m, image);
+    if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
                     "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "
                     "beside the annotation files)", m.missing, g->folder, g->folder);

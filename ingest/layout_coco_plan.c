@@ -5,24 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coco_classes.h"
 #include "layout_coco.h"
 
 /* ---- groups and splits ---------------------------------------------------------------------------------------- */
 
-static bool has_map(const mr_layout_options *o, const char *name, size_t len)
-{
-    for (size_t i = 0; i < o->map_count; i++)
-        if (strlen(o->maps[i].from) == len && !memcmp(o->maps[i].from, name, len))
-            return true;
-    return false;
-}
-
-/* train2017 is stored as train, unless the split map names it in full. */
-static size_t stored_len(const mr_layout_options *o, const char *name, size_t len)
+/* How much of "train2017", "train_2017" or "train-2017" is "train". */
+static size_t cut_len(const char *name, size_t len)
 {
     size_t cut = len;
-    if (has_map(o, name, len))
-        return len;
     while (cut && name[cut - 1] >= '0' && name[cut - 1] <= '9')
         cut--;
     while (cut && cut < len && (name[cut - 1] == '_' || name[cut - 1] == '-'))
@@ -30,23 +21,42 @@ static size_t stored_len(const mr_layout_options *o, const char *name, size_t le
     return cut ? cut : len;
 }
 
-static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_part *part, uint32_t *split)
+/* Would two splits of the source have the name without its digits?  One without a picture is none. */
+static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
 {
-    size_t len = stored_len(b->options, part->split, part->split_len);
+    for (size_t i = 0; i < b->st->group_count; i++) {
+        const mr_coco_group *other = &b->st->groups[i];
+        const mr_coco_part *part = &b->st->parts[other->first];
+        if (other->first != g->first && (other->any || !g->any) && cut_len(part->split, part->split_len) == cut &&
+            !memcmp(part->split, b->st->parts[g->first].split, cut) &&
+            !mr_split_map_find(b->options, part->split, part->split_len))
+            return true;
+    }
+    return false;
+}
+
+/* train2017 is stored as train, unless the split map names it in full, or there is train2014, too. */
+static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split)
+{
+    const mr_coco_part *part = &b->st->parts[g->first];
+    size_t len = part->split_len, cut = cut_len(part->split, len);
+    if (!mr_split_map_find(b->options, part->split, len) &&
+        (mr_split_map_find(b->options, part->split, cut) || !is_shared(b, g, cut)))
+        len = cut;
     return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
 }
 
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
 {
-    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, &b->st->parts[g->first], &g->split) : MR_OK;
+    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, g, &g->split) : MR_OK;
 }
 
 /* Asked of an empty plan first: a split whose images are all missing is not to appear in the dataset. */
-static mr_status is_left_out(const mr_coco_build *b, const mr_coco_part *part, bool *out)
+static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, bool *out)
 {
     mr_plan probe = {0};
     uint32_t split = 0;
-    mr_status status = get_split(b, &probe, part, &split);
+    mr_status status = get_split(b, &probe, g, &split);
     *out = split == MR_NO_ENTRY;
     b->plan->maps_used |= probe.maps_used;
     free(probe.splits);
@@ -100,7 +110,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
                     "left out: it lists images of %s again", g.folder);
         return MR_OK;
     }
-    mr_status status = is_left_out(b, part, &g.left_out);
+    mr_status status = is_left_out(b, &g, &g.left_out);
     if (status != MR_OK)
         return status;
     if (g.left_out)
@@ -111,6 +121,19 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     return MR_OK;
 }
 
+/* instances_train.json and instances_train.JSON: which of them counts is not for us to say. */
+static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
+{
+    const mr_coco_part *p = b->st->parts;
+    for (size_t i = first + 1; i < end; i++)
+        if (p[i].kind == p[i - 1].kind)
+            return mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s; take one of them away",
+                           mr_source_entry(b->tree->source, p[i - 1].entry)->path,
+                           mr_source_entry(b->tree->source, p[i].entry)->path, mr_coco_kinds[p[i].kind],
+                           (int)p[i].split_len, p[i].split);
+    return MR_OK;
+}
+
 static mr_status make_groups(mr_coco_build *b)
 {
     const mr_coco_part *p = b->st->parts;
@@ -118,63 +141,29 @@ static mr_status make_groups(mr_coco_build *b)
     for (size_t i = 0, end; i < b->st->part_count && status == MR_OK; i = end) {
         for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
             ;
-        status = add_group(b, i, end - i);
+        status = check_kinds(b, i, end);
+        if (status == MR_OK)
+            status = add_group(b, i, end - i);
     }
     return status;
 }
 
 /* ---- classes -------------------------------------------------------------------------------------------------- */
 
-typedef struct category {
-    int64_t id;
-    const char *name;
-    uint32_t entry;
-} category;
-
-static int by_id(const void *a, const void *b)
-{
-    const category *x = a, *y = b;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return (x->entry > y->entry) - (x->entry < y->entry);
-}
-
-static mr_status add_classes(const mr_coco_build *b, const category *list, size_t count)
-{
-    const mr_source *s = b->tree->source;
-    for (size_t i = 0; i < count; i++) {
-        if (i && list[i].id == list[i - 1].id) {
-            if (!strcmp(list[i].name, list[i - 1].name))
-                continue;
-            return mr_fail(b->err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the "
-                           "annotation files do not belong together", list[i].id, list[i - 1].name,
-                           mr_source_entry(s, list[i - 1].entry)->path, list[i].name,
-                           mr_source_entry(s, list[i].entry)->path);
-        }
-        mr_status status = mr_plan_class(b->plan, list[i].name, strlen(list[i].name), true, list[i].id, b->err);
-        if (status != MR_OK)
-            return status;
-    }
-    return MR_OK;
-}
-
-/* The union over all files by original id: ids have gaps, class numbers have none. */
+/* Of all that was parsed. */
 static mr_status plan_classes(const mr_coco_build *b)
 {
-    size_t count = 0, n = 0;
-    for (size_t i = 0; i < b->st->part_count; i++)
-        count += b->st->parts[i].file ? b->st->parts[i].file->category_count : 0;
-    category *list = mr_alloc(count, sizeof *list);
-    if (!list)
+    const mr_coco_state *st = b->st;
+    mr_coco_file **files = mr_alloc(st->part_count, sizeof *files);
+    if (!files)
         return mr_fail_memory(b->err, "listing the categories");
-    for (size_t i = 0; i < b->st->part_count; i++) {
-        const mr_coco_part *part = &b->st->parts[i];
-        for (size_t k = 0; part->file && k < part->file->category_count; k++)
-            list[n++] = (category){part->file->categories[k].id, part->file->categories[k].name, part->entry};
-    }
-    qsort(list, n, sizeof *list, by_id);
-    mr_status status = add_classes(b, list, n);
-    free(list);
+    for (size_t i = 0; i < st->part_count; i++)
+        files[i] = st->parts[i].file;
+    mr_status status = mr_coco_classes(b->tree, files, st->part_count, false, b->plan, b->err);
+    for (size_t i = 0; i < st->part_count && status == MR_OK; i++)
+        if (files[i])
+            mr_coco_note_unknown(b->tree, files[i], b->plan);
+    free(files);
     return status;
 }
 
@@ -307,44 +296,48 @@ static void sort_samples(const mr_coco_build *b)
     plan->sample_count = kept;
 }
 
-static void name_variant(const mr_coco_build *b)
+static mr_status name_variant(const mr_coco_build *b)
 {
-    mr_plan *plan = b->plan;
+    mr_buf name = {0};
     for (int kind = 0; kind < MR_COCO_KINDS; kind++)
         for (size_t i = 0; i < b->st->part_count; i++)
             if (b->st->parts[i].file && b->st->parts[i].kind == kind) {
-                size_t n = strlen(plan->variant_text);
-                snprintf(plan->variant_text + n, sizeof plan->variant_text - n, "%s%s", n ? "+" : "",
-                         mr_coco_kinds[kind]);
+                mr_buf_printf(&name, "%s%s", name.len ? "+" : "", mr_coco_kinds[kind]);
                 break;
             }
+    return mr_plan_variant_set(b->plan, &name, b->err);
+}
+
+static mr_status plan_samples(mr_coco_build *b)
+{
+    mr_coco_state *st = b->st;
+    mr_status status = make_groups(b);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (!st->groups[i].left_out)
+            status = mr_coco_open_group(b, &st->groups[i]);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (!st->groups[i].left_out)
+            status = mr_coco_plan_group(b, i);
+    if (status == MR_OK)
+        status = plan_classes(b);
+    return status == MR_OK ? plan_unlisted(b) : status;
 }
 
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_coco_state *st = mr_alloc(1, sizeof *st);
-    mr_coco_build b = {t, o, plan, st, err};
+    mr_coco_build b = {.tree = t, .options = o, .plan = plan, .st = st, .err = err};
     if (!st)
         return mr_fail_memory(err, "listing annotation files");
     plan->state = st;
-    if (o->label_column || o->config)
-        return mr_fail(err, MR_MISUSE, "%s means nothing for the layout coco: an image has many annotations, all in "
-                       "its meta", o->label_column ? "--label-column" : "--config");
     mr_status status = mr_coco_list(t, st, err);
     if (status == MR_OK && !st->part_count)
         return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
     if (status == MR_OK)
-        status = make_groups(&b);
-    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
-        if (!st->groups[i].left_out)
-            status = mr_coco_plan_group(&b, i);
-    if (status == MR_OK)
-        status = plan_classes(&b);
-    if (status == MR_OK)
-        status = plan_unlisted(&b);
+        status = plan_samples(&b);
+    mr_buf_free(&b.name);
     if (status != MR_OK)
         return status;
     sort_samples(&b);
-    name_variant(&b);
-    return MR_OK;
+    return name_variant(&b);
 }

@@ -62,7 +62,7 @@ typedef enum mr_hub_kind { MR_HUB_NO_LABEL, MR_HUB_NAMES, MR_HUB_NUMBERS, MR_HUB
 typedef struct mr_hub_schema {
     uint64_t rows;
     mr_hub_kind kind;
-    char *column;                   /* of the label; NULL: none */
+    char *column;                   /* of the label; NULL: there is none, as NO_LABEL: it holds no labels */
     json_t *names;                  /* NAMES: a list of different strings, by label */
     mr_buf columns;                 /* "a, b, c", for messages */
 } mr_hub_schema;

@@ -78,15 +78,17 @@ static mr_hub_part last_part(const char *dir, size_t len)
     return (mr_hub_part){dir + at, len - at};
 }
 
-/* The hub's folder "data", first or last, is no part of a config's name. */
+/* The hub's folder "data", first or last, is no part of a config's name; "default" is the name of the one without. */
 static mr_hub_part config_of(const char *dir, size_t len)
 {
     mr_hub_part last = last_part(dir, len);
     if (last.len == 4 && memcmp(last.text, "data", 4) == 0)
         len = len > 4 ? len - 5 : 0;
-    if (len > 5 && memcmp(dir, "data/", 5) == 0)
-        return (mr_hub_part){dir + 5, len - 5};
-    return (mr_hub_part){dir, len};
+    if (len > 5 && memcmp(dir, "data/", 5) == 0) {
+        dir += 5;
+        len -= 5;
+    }
+    return (mr_hub_part){dir, len == 7 && memcmp(dir, "default", 7) == 0 ? 0 : len};
 }
 
 mr_hub_file mr_hub_file_at(const char *path, size_t len)

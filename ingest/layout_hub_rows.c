@@ -24,6 +24,8 @@ typedef struct build {
     int64_t most;                   /* the largest label */
     mr_jsonl_field field;           /* the label's column */
     mr_jsonl row;
+    const mr_note **left_out;       /* of the listing, sorted by path */
+    size_t left_out_count;
     mr_buf path, scratch;
     mr_error *err;
 } build;
@@ -83,13 +85,29 @@ static mr_status add_class(build *b, const char *name, size_t len)
     return mr_plan_class(b->plan, name, len, false, 0, b->err);
 }
 
+static void note_label(build *b, const char *what)
+{
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, b->first.column, strlen(b->first.column), 0, "%s", what);
+}
+
+/* A column "label" of texts that nobody asked for may well be captions, where they are no single letters. */
+static mr_status plan_texts(build *b)
+{
+    mr_status status = mr_labels_plan(&b->labels, b->plan, mr_buf_text(&b->first.columns), b->err);
+    if (status == MR_OK && b->labels.labelled && !b->plan->class_count)
+        note_label(b, "a column of texts: samples have no label; --label-column makes classes of it");
+    return status;
+}
+
 static mr_status plan_labels(build *b)
 {
     mr_status status = MR_OK;
     size_t i;
     json_t *item;
     if (b->first.kind == MR_HUB_TEXTS)
-        return mr_labels_plan(&b->labels, b->plan, mr_buf_text(&b->first.columns), b->err);
+        return plan_texts(b);
+    if (b->first.kind == MR_HUB_NO_LABEL && b->first.column)
+        note_label(b, "a column of neither whole numbers nor texts: samples have no label");
     json_array_foreach(b->first.names, i, item)
         if (status == MR_OK)
             status = add_class(b, json_string_value(item), json_string_length(item));
@@ -98,8 +116,7 @@ static mr_status plan_labels(build *b)
     if (b->no_numbers) {
         for (i = 0; i < b->plan->sample_count; i++)
             b->plan->samples[i].label = -1;
-        mr_note_add(b->plan->notes, MR_NOTE_INFO, b->first.column, strlen(b->first.column), 0,
-                    "a column of numbers that are no labels (0 to 9999): samples have none");
+        note_label(b, "a column of numbers that are no labels (0 to 9999): samples have none");
         return MR_OK;
     }
     for (int64_t n = 0; n <= b->most && status == MR_OK; n++) {
@@ -166,6 +183,53 @@ static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
     return status;
 }
 
+static int by_path(const void *a, const void *b)
+{
+    return strcmp((*(const mr_note *const *)a)->path, (*(const mr_note *const *)b)->path);
+}
+
+/* What the listing has left out, by path: a row whose image is among it is to be rejected once, for that reason. */
+static mr_status list_left_out(build *b)
+{
+    const mr_notes *notes = b->plan->notes;
+    b->left_out = mr_alloc(notes->count, sizeof *b->left_out);
+    if (!b->left_out)
+        return mr_fail_memory(b->err, "listing rows");
+    for (size_t i = 0; i < notes->count; i++)
+        if (notes->items[i].kind == MR_NOTE_REJECT || notes->items[i].kind == MR_NOTE_IGNORED)
+            b->left_out[b->left_out_count++] = &notes->items[i];
+    if (b->left_out_count)
+        qsort(b->left_out, b->left_out_count, sizeof *b->left_out, by_path);
+    return MR_OK;
+}
+
+static const mr_note *find_left_out(build *b, uint64_t row)
+{
+    size_t low = 0, high = b->left_out_count;
+    mr_buf_clear(&b->path);
+    mr_buf_printf(&b->path, "%s/%09" PRIu64 "/", file_name(b), row);
+    const char *prefix = mr_buf_text(&b->path);
+    b->plan->notes->failed = b->plan->notes->failed || b->path.failed || b->scratch.failed;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (strcmp(b->left_out[mid]->path, prefix) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    bool found = low < b->left_out_count && strncmp(b->left_out[low]->path, prefix, strlen(prefix)) == 0;
+    return found ? b->left_out[low] : NULL;
+}
+
+static void reject_row(build *b, uint64_t row)
+{
+    const mr_note *note = find_left_out(b, row);
+    if (!note)
+        note_row(b, MR_NOTE_REJECT, row, "the row has no image", "");
+    else if (note->kind != MR_NOTE_REJECT)
+        note_row(b, MR_NOTE_REJECT, row, "the row's image is left out: ", note->detail);
+}
+
 /* The entries of one row, from *at on, which moves behind them. */
 static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, uint32_t *at, mr_buf *text)
 {
@@ -186,7 +250,7 @@ static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, 
     while (is_row(b, *at, row, "/"))
         ++*at;
     if (status == MR_OK && image == MR_NO_ENTRY && !by_path)
-        note_row(b, MR_NOTE_REJECT, row, "the row has no image", "");
+        reject_row(b, row);
     if (status != MR_OK || image == MR_NO_ENTRY)
         return status;
     status = take_label(b, row, &label);
@@ -243,7 +307,7 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
 {
     const mr_hub_state *st = plan->state;
     build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .most = -1, .err = err};
-    mr_status status = MR_OK;
+    mr_status status = list_left_out(&b);
     for (size_t i = 0; i < st->files.count && status == MR_OK; i++) {
         b.file = &st->files.items[i];
         status = plan_file(&b, i == 0);
@@ -253,9 +317,9 @@ mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *pla
     if (status == MR_OK && st->files.count) {
         mr_buf_clear(&b.scratch);
         mr_hub_config_name(&st->files.items[0], &b.scratch);
-        status = mr_buf_status(&b.scratch, err, "naming the configuration");
-        snprintf(plan->variant_text, sizeof plan->variant_text, "%s", mr_buf_text(&b.scratch));
+        status = mr_plan_variant_set(plan, &b.scratch, err);
     }
+    free(b.left_out);
     mr_hub_schema_free(&b.first);
     mr_buf_free(&b.labels.texts);
     mr_buf_free(&b.field.text);

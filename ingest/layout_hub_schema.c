@@ -52,7 +52,7 @@ static mr_status parse_label(const json_t *label, mr_hub_schema *s, const char *
     for (size_t k = MR_HUB_NAMES; k < MR_COUNT(words); k++)
         if (strcmp(words[k], kind) == 0)
             s->kind = (mr_hub_kind)k;
-    if (s->kind == MR_HUB_NO_LABEL)
+    if (s->kind == MR_HUB_NO_LABEL && strcmp(kind, "none") != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: a label of kind \"%s\" is not known", name, kind);
     if (s->kind == MR_HUB_NAMES)
         status = parse_names(json_object_get(label, "names"), s, name, err);

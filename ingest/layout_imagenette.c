@@ -96,8 +96,6 @@ static mr_status imagenette_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_split_dirs dirs;
-    if (o->config)
-        return mr_fail(err, MR_MISUSE, "--config %s: the layout imagenette has no configs", o->config);
     mr_split_dirs_find(t, &dirs);
     plan->variant = "image-folder";
     if (!dirs.count) {
@@ -118,6 +116,7 @@ const mr_layout mr_layout_imagenette = {
     .name = "imagenette",
     .title = "Imagenette, or any train/ and val/ with one folder of images a class",
     .needs = "train/ or val/ with one folder of images a class (and noisy_imagenette.csv, if labels are to be noisy)",
+    .options = MR_OPTION_LABEL | MR_OPTION_UNLISTED,
     .bid = imagenette_bid,
     .plan = imagenette_plan,
     .meta = mr_imagenette_meta,

@@ -183,6 +183,7 @@ const mr_layout mr_layout_newyorker = {
     .title = "New Yorker caption contest: all_contest_images/ and CONFIG/{train,val,test}.jsonl (--config CONFIG)",
     .needs = "all_contest_images/NUMBER.jpeg (or all_contest_images.zip) and train.jsonl, val.jsonl, test.jsonl in a "
              "folder a config (or matching.zip ...), rows with contest_number",
+    .options = MR_OPTION_LABEL | MR_OPTION_CONFIG,
     .bid = newyorker_bid,
     .plan = mr_newyorker_plan,
     .meta = newyorker_meta,

@@ -144,7 +144,8 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
         note_unused(&b, config.name);
     mr_buf name = {0};
     mr_text_escape(&name, config.name, strlen(config.name));
-    snprintf(plan->variant_text, sizeof plan->variant_text, "%s", mr_buf_text(&name));
+    if (status == MR_OK)
+        status = mr_plan_variant_set(plan, &name, err);
     mr_buf_free(&name);
     for (size_t i = 0; i < MR_COUNT(b.fields); i++)
         mr_buf_free(&b.fields[i].text);

@@ -35,6 +35,22 @@ const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out)
     return mr_buf_text(out);
 }
 
+uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes)
+{
+    mr_buf table = {0}, path = {0};
+    uint32_t entry = MR_NO_ENTRY;
+    const char *prefix = mr_rf_path(dir, "", &table);
+    bool inside = mr_path_beside(prefix, table.len, name, &path) && path.len > table.len &&
+                  !memcmp(path.data, prefix, table.len);
+    if (table.failed || path.failed)
+        notes->failed = true;
+    else if (inside)
+        entry = mr_tree_find(t, (const char *)path.data, path.len);
+    mr_buf_free(&table);
+    mr_buf_free(&path);
+    return entry;
+}
+
 /* ---- bids ----------------------------------------------------------------------------------------------------- */
 
 static void refuse(const mr_rf_marks *m, mr_bid *bid)
@@ -155,9 +171,6 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
     mr_rf_marks m;
     mr_bid bid = {0};
     mr_rf_look(t, &m);
-    if (o->config || o->label_column)
-        return mr_fail(err, MR_MISUSE, "--%s: the layout roboflow has no %s", o->config ? "config" : "label-column",
-                       o->config ? "configs" : "columns to choose a label from");
     if (m.kind == MR_RF_FOREIGN) {
         refuse(&m, &bid);
         return mr_fail(err, MR_BAD_DATA, "%s", bid.refusal);
@@ -199,6 +212,7 @@ const mr_layout mr_layout_roboflow = {
     .name = "roboflow",
     .title = "Roboflow exports: folder, multi-class, COCO, CLIP",
     .needs = "train/, valid/ or test/ with class folders, _classes.csv, _annotations.coco.json or _tokenization.txt",
+    .options = MR_OPTION_UNLISTED,
     .bid = roboflow_bid,
     .plan = roboflow_plan,
     .meta = roboflow_meta,

@@ -6,6 +6,7 @@
 Entries, in this order:
 
     schema.json               {"rows": N, "image": NAME, "label": null or {"column", "kind", "names"}, "columns": [...]}
+                              kind: "names" or "numbers" (integers), "texts", "none" (values that are no labels)
     000000000.json            row 0 as one JSON object: every column but the image, in the file's order
     000000000/497.jpeg        its image, byte for byte, under the file name that the row gives it; or
     000000000.path            the path of its image, where the row holds no bytes; or neither: the row has no image
@@ -293,6 +294,8 @@ def label_of(schema, features, asked, image):
     column = asked
     if asked is None:
         found = [n for n in schema.names if n != image and class_names(features, n) is not None]
+        if len(found) > 1 and "label" not in schema.names:
+            raise Bad(2, "has %d columns of classes; choose one with --label-column: %s" % (len(found), listing(found)))
         column = found[0] if len(found) == 1 else "label"
         if column not in schema.names or column == image:
             return None
@@ -303,7 +306,7 @@ def label_of(schema, features, asked, image):
     if is_text(t):
         return {"column": column, "kind": "texts", "names": None}
     if asked is None:
-        return None
+        return {"column": column, "kind": "none", "names": None}
     raise Bad(2, "--label-column %s: has values of type %s; a label is a whole number or a text" % (column, t))
 
 

@@ -18,7 +18,7 @@ static bool same(const char *text, const char *bytes, size_t len)
 
 /* ---- splits --------------------------------------------------------------------------------------------------- */
 
-static const mr_split_map *find_map(const mr_layout_options *o, const char *name, size_t len)
+static const mr_split_map *map_of(const mr_layout_options *o, const char *name, size_t len)
 {
     for (size_t i = 0; o && i < o->map_count; i++)
         if (same(o->maps[i].from, name, len))
@@ -26,9 +26,19 @@ static const mr_split_map *find_map(const mr_layout_options *o, const char *name
     return NULL;
 }
 
+/* All of them are stored as the first. */
+static const char *const val_names[] = {"val", "valid", "validation"};
+
 static bool means_val(const char *name, size_t len)
 {
     return same("valid", name, len) || same("validation", name, len);
+}
+
+const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len)
+{
+    /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
+    const mr_split_map *map = map_of(o, name, len);
+    return map || !means_val(name, len) ? map : map_of(o, "val", 3);
 }
 
 static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t *split, mr_error *err)
@@ -62,10 +72,7 @@ static bool name_fits(const char *name, size_t len)
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err)
 {
-    /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
-    const mr_split_map *map = find_map(o, name, len);
-    if (!map && means_val(name, len))
-        map = find_map(o, "val", 3);
+    const mr_split_map *map = mr_split_map_find(o, name, len);
     if (map)
         plan->maps_used |= (uint64_t)1 << (map - o->maps) % 64;
     if (map && !*map->to) {
@@ -78,8 +85,13 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
         stored = "val";
         stored_len = 3;
     }
-    if (name_fits(stored, stored_len))
-        return split_add(plan, stored, stored_len, split, err);
+    if (name_fits(stored, stored_len)) {
+        mr_status status = split_add(plan, stored, stored_len, split, err);
+        for (size_t i = 0; i < MR_COUNT(val_names) && status == MR_OK && !map; i++)
+            if (same(val_names[i], name, len))
+                plan->splits[*split].named |= 1u << i;
+        return status;
+    }
     if (map)
         return mr_fail(err, MR_MISUSE, "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
                        "'_', '-' and '.', and does not start with '.'", map->from, map->to);
@@ -89,6 +101,79 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
             mr_buf_text(&text));
     mr_buf_free(&text);
     return MR_BAD_DATA;
+}
+
+/* ---- the whole plan -------------------------------------------------------------------------------------------- */
+
+/* A misspelt split would go unnoticed otherwise. */
+static mr_status check_maps(const mr_plan *plan, const mr_layout_options *o, mr_error *err)
+{
+    mr_buf there = {0};
+    for (size_t i = 0; i < plan->split_count; i++)
+        mr_buf_printf(&there, "%s%s", i ? ", " : "", plan->splits[i].name);
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < o->map_count && status == MR_OK; i++)
+        if (!(plan->maps_used >> i & 1))
+            status = mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; stored are: %s",
+                             o->maps[i].from, o->maps[i].to, o->maps[i].from, mr_buf_text(&there));
+    mr_buf_free(&there);
+    return status;
+}
+
+/* Samples of two splits of the source stand in one where nobody asked for it. */
+static void note_merged(const mr_plan *plan)
+{
+    for (size_t i = 0; i < plan->split_count; i++) {
+        const mr_plan_split *s = &plan->splits[i];
+        mr_buf names = {0};
+        if ((s->named & (s->named - 1)) == 0)
+            continue;
+        for (size_t k = 0; k < MR_COUNT(val_names); k++)
+            if (s->named >> k & 1)
+                mr_buf_printf(&names, "%s%s", names.len ? " and " : "", val_names[k]);
+        mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                    "%s are stored as this one split; --split-map keeps them apart or leaves one out",
+                    mr_buf_text(&names));
+        plan->notes->failed = plan->notes->failed || names.failed;
+        mr_buf_free(&names);
+    }
+}
+
+static bool any_label(const mr_plan *plan)
+{
+    for (size_t i = 0; i < plan->sample_count; i++)
+        if (plan->samples[i].label >= 0)
+            return true;
+    return false;
+}
+
+mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_error *err)
+{
+    mr_status status = check_maps(plan, o, err);
+    if (status == MR_OK && o->label_column && plan->sample_count && !any_label(plan))
+        status = mr_fail(err, MR_MISUSE, "--label-column %s: no sample has a label there: the column is empty, or its "
+                         "rows name none of the images", o->label_column);
+    if (status == MR_OK)
+        note_merged(plan);
+    return status;
+}
+
+mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err)
+{
+    mr_buf_text(name);
+    mr_status status = mr_buf_status(name, err, "naming the variant");
+    if (status == MR_OK) {
+        free(plan->variant_text);
+        plan->variant_text = (char *)name->data;
+        *name = (mr_buf){0};
+    }
+    mr_buf_free(name);
+    return status;
+}
+
+const char *mr_plan_variant(const mr_plan *plan)
+{
+    return plan->variant_text ? plan->variant_text : plan->variant;
 }
 
 /* ---- classes -------------------------------------------------------------------------------------------------- */
@@ -231,6 +316,7 @@ void mr_plan_free(const mr_layout *layout, mr_plan *plan)
     free(plan->samples);
     free(plan->used);
     free(plan->licence);
+    free(plan->variant_text);
     mr_notes *notes = plan->notes;
     *plan = (mr_plan){.notes = notes};
 }

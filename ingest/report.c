@@ -83,7 +83,8 @@ static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_m
     if (!m)
         return mr_fail_memory(err, "writing the manifest");
     m->layout = strdup(in->choice.layout->name);
-    m->variant = strdup(in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant ? in->plan.variant : "");
+    const char *variant = mr_plan_variant(&in->plan);
+    m->variant = strdup(variant ? variant : "");
     m->licence = in->plan.licence ? strdup(in->plan.licence) : NULL;
     m->options = options_json(in);
     mr_status status = m->layout && m->variant && m->options && (m->licence || !in->plan.licence)
@@ -182,8 +183,8 @@ json_t *mr_ingest_report(const mr_ingest *in, bool complete)
     mr_text_escape(&root, in->choice.tree.root ? in->choice.tree.root : "", in->choice.tree.root_len);
     json_t *doc = json_pack("{sbss?ss?ssss?sIsIsoso}", "complete", (int)complete, "layout",
                             in->choice.layout ? in->choice.layout->name : NULL, "variant",
-                            in->plan.variant_text[0] ? in->plan.variant_text : in->plan.variant, "root",
-                            mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL, "files",
+                            mr_plan_variant(&in->plan), "root", mr_buf_text(&root), "evidence",
+                            in->choice.layout ? in->choice.bid.why : NULL, "files",
                             (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
                             (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
     mr_buf_free(&root);

@@ -37,6 +37,9 @@ void mr_rf_group(const mr_tree *t, mr_sample *sample);
 
 /* SPLIT/NAME; MR_NO_ENTRY if it is not there. */
 uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len);
+/* The image that a table beside the images names, "./a.jpg" like "a.jpg"; MR_NO_ENTRY: it is not there, or not in this
+ * split's folder, or notes->failed. */
+uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes);
 /* That path, for notes on a file that may not be there. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
 

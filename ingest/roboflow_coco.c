@@ -5,19 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coco_json.h"
+#include "coco_classes.h"
 #include "format.h"
 #include "roboflow.h"
 
 struct mr_rf_coco {
     mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)];         /* by split folder; NULL: it has no json */
 };
-
-typedef struct category {
-    int64_t id;
-    const char *name;
-    size_t file;
-} category;
 
 void mr_rf_coco_free(struct mr_rf_coco *coco)
 {
@@ -28,103 +22,10 @@ void mr_rf_coco_free(struct mr_rf_coco *coco)
     free(coco);
 }
 
-/* ---- categories ----------------------------------------------------------------------------------------------- */
-
-static int by_id(const void *a, const void *b)
-{
-    const category *x = a, *y = b;
-    return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->file > y->file) - (x->file < y->file);
-}
-
-static bool uses(const mr_coco_file *f, int64_t id)
-{
-    for (size_t i = 0; i < f->annotation_count; i++)
-        if (f->annotations[i].category_id == id)
-            return true;
-    return false;
-}
-
 static const char *json_name(const mr_tree *t, const mr_coco_file *f)
 {
     size_t len;
     return mr_tree_path(t, f->entry, &len);
-}
-
-static mr_status merge(const mr_tree *t, const struct mr_rf_coco *coco, category *list, size_t count, mr_plan *plan,
-                       mr_error *err)
-{
-    bool zero_used = false, others = false;
-    for (size_t i = 0; i < MR_COUNT(coco->files); i++)
-        zero_used = zero_used || (coco->files[i] && uses(coco->files[i], 0));
-    for (size_t i = 0; i < count; i++)
-        others = others || list[i].id != 0;
-    for (size_t i = 0; i < count; i++) {
-        const category *c = &list[i], *before = i ? c - 1 : NULL;
-        if (before && before->id == c->id && strcmp(before->name, c->name))
-            return mr_fail(err, MR_BAD_DATA, "category %" PRId64 " is \"%s\" in %s and \"%s\" in %s", c->id,
-                           before->name, json_name(t, coco->files[before->file]), c->name,
-                           json_name(t, coco->files[c->file]));
-        if (before && before->id == c->id)
-            continue;
-        if (c->id == 0 && others && !zero_used) {
-            const char *name = json_name(t, coco->files[c->file]);
-            mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                        "category 0 (%s) is used by no annotation: it takes no label", c->name);
-            continue;
-        }
-        mr_status status = mr_plan_class(plan, c->name, strlen(c->name), true, c->id, err);
-        if (status != MR_OK)
-            return status;
-    }
-    return MR_OK;
-}
-
-static mr_status list_categories(const mr_tree *t, const struct mr_rf_coco *coco, mr_plan *plan, mr_error *err)
-{
-    size_t count = 0, room = 0;
-    category *list = NULL;
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(coco->files); i++)
-        for (size_t c = 0; coco->files[i] && c < coco->files[i]->category_count; c++) {
-            if (!MR_GROW(list, count, room)) {
-                status = mr_fail_memory(err, "listing the categories");
-                goto done;
-            }
-            list[count++] = (category){coco->files[i]->categories[c].id, coco->files[i]->categories[c].name, i};
-        }
-    if (count)
-        qsort(list, count, sizeof *list, by_id);
-    status = merge(t, coco, list, count, plan, err);
-done:
-    free(list);
-    return status;
-}
-
-/* Annotations whose category no split lists: kept in the meta, but no class of the manifest explains them. */
-static void note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan)
-{
-    uint64_t unknown = 0;
-    int64_t example = 0;
-    for (size_t i = 0; i < f->annotation_count; i++) {
-        int64_t id = f->annotations[i].category_id;
-        size_t low = 0, high = plan->class_count;
-        while (low < high) {
-            size_t mid = low + (high - low) / 2;
-            if (plan->classes[mid].id < id)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        if (id != INT64_MIN && (low == plan->class_count || plan->classes[low].id != id) && !unknown++)
-            example = id;
-    }
-    const char *name = json_name(t, f);
-    if (unknown)
-        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " annotations of a category that is not listed, such as %" PRId64, unknown, example);
-    if (f->orphans)
-        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "%" PRIu64 " annotations of images that are not listed", f->orphans);
 }
 
 /* ---- images --------------------------------------------------------------------------------------------------- */
@@ -136,7 +37,7 @@ static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coc
     mr_buf buf = {0};
     for (size_t n = 0; n < f->image_count; n++) {
         const mr_coco_image *image = &f->images[n];
-        uint32_t entry = mr_rf_find(t, dir, image->file_name, strlen(image->file_name));
+        uint32_t entry = mr_rf_image(t, dir, image->file_name, plan->notes);
         if (entry != MR_NO_ENTRY && !image_of[entry - dir->begin]) {
             image_of[entry - dir->begin] = (uint32_t)n + 1;
             continue;
@@ -202,10 +103,10 @@ mr_status mr_rf_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan 
         plan->used[entry] = 1;
     }
     if (status == MR_OK)
-        status = list_categories(t, coco, plan, err);
+        status = mr_coco_classes(t, coco->files, MR_COUNT(coco->files), true, plan, err);
     for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
         if (coco->files[i])
-            note_unknown(t, coco->files[i], plan);
+            mr_coco_note_unknown(t, coco->files[i], plan);
         status = add_samples(t, o, plan, &dirs->items[i], coco->files[i], i, err);
     }
     return status;

@@ -154,7 +154,7 @@ static void place_rows(const mr_tree *t, const mr_split_dir *dir, const sheet *s
     mr_buf buf = {0};
     for (size_t r = 0; r < sh->csv.rows; r++) {
         const char *file = mr_csv_cell(&sh->csv, r, sh->filename), *path;
-        uint32_t entry = mr_rf_find(t, dir, file, strlen(file));
+        uint32_t entry = mr_rf_image(t, dir, file, plan->notes);
         if (entry != MR_NO_ENTRY && !row_of[entry - dir->begin]) {
             row_of[entry - dir->begin] = (uint32_t)r + 1;
             continue;

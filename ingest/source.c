@@ -15,7 +15,6 @@
 
 enum { BLOCK = 1 << 20, PATH_LIMIT = 4096 };
 
-static const uint64_t default_max_entry = (uint64_t)1 << 30;
 static const uint64_t max_text_entry = (uint64_t)1 << 36;
 static const uint64_t default_max_entries = 20000000;
 
@@ -99,7 +98,7 @@ uint64_t list_max_size(const list *l, const char *path, size_t len)
     for (size_t i = 0; i < MR_COUNT(text); i++)
         if (mr_name_ends(path, len, text[i]))
             return max_text_entry;
-    return l->options.max_entry ? l->options.max_entry : default_max_entry;
+    return mr_source_max_entry(l->options.max_entry);
 }
 
 uint64_t list_max_entries(const list *l)

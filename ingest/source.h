@@ -34,6 +34,12 @@ static inline uint64_t mr_source_ratio(uint64_t max_ratio)
     return max_ratio ? max_ratio : 100;
 }
 
+/* The most bytes of an image, 0: the default. */
+static inline uint64_t mr_source_max_entry(uint64_t max_entry)
+{
+    return max_entry ? max_entry : (uint64_t)1 << 30;
+}
+
 /* What so many bytes from outside may become, an archive's its files', a source's its metas: so many times as much, and
  * 64 MiB. */
 static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)

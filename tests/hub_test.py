@@ -351,6 +351,14 @@ def test_names_of_images(work):
 def test_labels_of_features(work):
     """ClassLabel names by the huggingface key; a choice among several; wrong types."""
     label = {"names": ["cat", "d\u00f6g", "cow"], "_type": "ClassLabel"}
+    two = pa.table({"image": pa.array(images(2), IMAGE), "fine_label": [2, 0], "coarse_label": [1, 0]})
+    write(work / "two/train.parquet", with_features(two, {"fine_label": label, "coarse_label": label}))
+    refused(work, work / "two", "2 columns of classes; choose one with --label-column: fine_label, coarse_label", expect=2)
+    millrace("ingest", work / "two", work / "fine", "-q", "--label-column", "fine_label")
+    assert [m.get("class") for _, m, _ in samples(work / "fine", "train")] == ["cow", "cat"]
+    for values in ([0.5, None], [True, False], [None, None]):       # no labels: a remark, no silence
+        write(work / "odd/train.parquet", pa.table({"image": pa.array(images(2), IMAGE), "label": values}))
+        assert rows_of(work / "odd/train.parquet")[0]["label"] == {"column": "label", "kind": "none", "names": None}
     plain = pa.table({"image": pa.array(images(4), IMAGE), "kind": pa.array([2, 0, None, -1]), "x": [0.5] * 4,
                       "name": pa.array(["b", "a", "b", None]).dictionary_encode()})
     write(work / "s/train.parquet", with_features(plain, {"kind": label, "image": {"_type": "Image"}}))

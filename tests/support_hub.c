@@ -86,3 +86,73 @@ void support_hub_rows(const char *dir, const char *name, size_t count, unsigned 
     mr_buf_free(&schema);
     free(rows);
 }
+
+/* ---- a hub folder of the test's own ---------------------------------------------------------------------------- */
+
+char *hub_dir, *hub_source, *hub_target;
+
+int hub_set_up(void **state)
+{
+    (void)state;
+    hub_dir = support_tmpdir();
+    hub_source = support_path("%s/hub", hub_dir);
+    hub_target = support_path("%s/dataset", hub_dir);
+    char *reader = support_path("%s/reader", hub_dir);
+    support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
+    free(reader);
+    return 0;
+}
+
+int hub_tear_down(void **state)
+{
+    (void)state;
+    unsetenv("MILLRACE_PARQUET_READER");
+    free(hub_source);
+    free(hub_target);
+    support_tmpdir_remove(hub_dir);
+    return 0;
+}
+
+void hub_ingest(int status, const char *words, const char *option, const char *value)
+{
+    support_result r = support_millrace("ingest", hub_source, hub_target, "--max-rejects", "50%",
+                                        option ? option : "--jobs", option ? value : "2", (char *)NULL);
+    support_assert_status(&r, status);
+    if (words && !strstr(r.out, words) && !strstr(r.err, words))
+        fail_msg("no \"%s\" in:\n%s%s", words, r.out, r.err);
+    support_result_free(&r);
+    char *partial = support_path("%s.partial", hub_target);
+    assert_false(support_exists(partial));
+    assert_int_equal(support_exists(hub_target), status == 0);
+    free(partial);
+}
+
+void hub_start_again(void)
+{
+    support_result r = support_run((const char *[]){"rm", "-rf", hub_target, hub_source, NULL}, NULL);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+}
+
+json_t *hub_meta(const char *split, const char *sample)
+{
+    support_result r = support_millrace("show", hub_target, split, sample, "--json", (char *)NULL);
+    support_assert_status(&r, 0);
+    json_t *doc = json_loads(r.out, 0, NULL), *out = json_incref(json_object_get(doc, "meta"));
+    assert_non_null(out);
+    json_decref(doc);
+    support_result_free(&r);
+    return out;
+}
+
+void hub_assert_meta(const char *split, const char *sample, const char *expected)
+{
+    json_t *found = hub_meta(split, sample), *wanted = json_loads(expected, 0, NULL);
+    assert_non_null(wanted);
+    if (!json_equal(found, wanted)) {
+        char *text = json_dumps(found, 0);
+        fail_msg("%s %s: %s, not %s", split, sample, text, expected);
+    }
+    json_decref(found);
+    json_decref(wanted);
+}

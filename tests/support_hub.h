@@ -3,6 +3,8 @@
 #ifndef MR_SUPPORT_HUB_H
 #define MR_SUPPORT_HUB_H
 
+#include <jansson.h>
+
 #include "buf.h"
 #include "support.h"
 
@@ -20,5 +22,19 @@ void support_hub_reader(const char *path, const char *script);
 
 /* `count` rows {"label":i%classes,"text":"row i"} with images of widths from `width` on. */
 void support_hub_rows(const char *dir, const char *name, size_t count, unsigned classes, unsigned width);
+
+/* ---- a hub folder of the test's own ---------------------------------------------------------------------------- */
+
+extern char *hub_dir, *hub_source, *hub_target;     /* between these two, whose reader is cat */
+int hub_set_up(void **state);
+int hub_tear_down(void **state);
+
+/* Ingests hub_source into hub_target, expects this exit status, these words on either stream, and no partial dataset. */
+void hub_ingest(int status, const char *words, const char *option, const char *value);
+/* Removes both. */
+void hub_start_again(void);
+/* The meta of a sample of hub_target; a new reference. */
+json_t *hub_meta(const char *split, const char *sample);
+void hub_assert_meta(const char *split, const char *sample, const char *expected);
 
 #endif

@@ -45,7 +45,11 @@ support_plan support_plan_at(const mr_layout *layout, char *dir, const char *roo
     assert_int_equal(layout->bid(&p.tree, &p.bid, &p.err), MR_OK);
     /* The notes move with the returned struct: they are lent to the plan only while it is made. */
     p.plan.notes = &p.notes;
-    p.status = layout->plan(&p.tree, options ? options : &none, &p.plan, &p.err);
+    p.status = mr_layout_check(layout, options ? options : &none, &p.err);
+    if (p.status == MR_OK)
+        p.status = layout->plan(&p.tree, options ? options : &none, &p.plan, &p.err);
+    if (p.status == MR_OK)
+        p.status = mr_plan_review(&p.plan, options ? options : &none, &p.err);
     p.plan.notes = NULL;
     assert_false(p.notes.failed);
     return p;

@@ -41,7 +41,11 @@ static bool begin(planned *p, const char *source, const char *forced, const mr_l
     }
     p->plan.notes = &p->notes;
     p->plan.used = calloc(mr_source_count(p->source) + 1, 1);
-    status = p->choice.layout->plan(&p->choice.tree, o ? o : &none, &p->plan, &p->err);
+    status = mr_layout_check(p->choice.layout, o ? o : &none, &p->err);
+    if (status == MR_OK)
+        status = p->choice.layout->plan(&p->choice.tree, o ? o : &none, &p->plan, &p->err);
+    if (status == MR_OK)
+        status = mr_plan_review(&p->plan, o ? o : &none, &p->err);
     if (status != MR_OK)
         mr_buf_printf(&p->text, "plan %d: %s\n", status, p->err.text);
     return status == MR_OK;
@@ -50,7 +54,7 @@ static bool begin(planned *p, const char *source, const char *forced, const mr_l
 static void add_head(planned *p)
 {
     mr_buf_printf(&p->text, "layout %s %d: variant %s, licence %s, classes", p->choice.layout->name,
-                  p->choice.bid.score, p->plan.variant, p->plan.licence ? p->plan.licence : "-");
+                  p->choice.bid.score, mr_plan_variant(&p->plan), p->plan.licence ? p->plan.licence : "-");
     for (size_t c = 0; c < p->plan.class_count; c++) {
         mr_buf_printf(&p->text, " %s", p->plan.classes[c].name);
         if (p->plan.classes[c].has_id)

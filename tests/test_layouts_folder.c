@@ -150,7 +150,7 @@ static void options_of_other_layouts_are_refused(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("train/a/1.jpg"));
     plan_says(&(mr_layout_options){.label_column = "x"}, NULL, "plan -4: --label-column x: there is no noisy_");
-    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config x: the layout imagenette has no configs");
+    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout imagenette has no use for it");
 }
 
 /* ---- splits --------------------------------------------------------------------------------------------------- */

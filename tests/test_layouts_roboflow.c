@@ -45,8 +45,8 @@ static void options_of_other_layouts_are_refused(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("valid/a/1.jpg"));
     plan_says(&(mr_layout_options){.label_column = "x"}, NULL,
-              "plan -4: --label-column: the layout roboflow has no columns");
-    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout roboflow has no configs");
+              "plan -4: --label-column: the layout roboflow has no use for it");
+    plan_says(&(mr_layout_options){.config = "x"}, NULL, "plan -4: --config: the layout roboflow has no use for it");
 }
 
 /* ---- multi-class ---------------------------------------------------------------------------------------------- */
@@ -133,8 +133,8 @@ static void rows_never_lead_out_of_the_split(void **state)
                   "val valid/2.jpg a - - -\n"
                   "note missing train/../valid/2.jpg: row 1 of train/_classes.csv names it\n"
                   "note missing train//1.jpg: row 2 of train/_classes.csv names it\n"
-                  "note missing train/./1.jpg: row 3 of train/_classes.csv names it\n"
-                  "note missing train/: row 4 of train/_classes.csv names it\n");
+                  "note missing train/: row 4 of train/_classes.csv names it\n"
+                  "note collisions train/1.jpg: row 5 of train/_classes.csv names it again: row 3 counts\n");
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------- */

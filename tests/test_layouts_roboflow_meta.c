@@ -36,7 +36,7 @@ static void coco_export(void **state)
                   "counts\n"
                   "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
                   "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
-                  "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed\n");
+                  "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed: left out\n");
     plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "test test/d.jpg - - U -\n");
 }
 
@@ -64,8 +64,8 @@ static void splits_must_agree_on_category_names(void **state)
     plan_file("train/_annotations.coco.json", text);
     snprintf(text, sizeof text, form, "dog");
     plan_file("valid/_annotations.coco.json", text);
-    plan_is(NULL, "plan -2: category 4 is \"cat\" in train/_annotations.coco.json and \"dog\" in "
-                  "valid/_annotations.coco.json\n");
+    plan_is(NULL, "plan -2: category id 4 is \"cat\" in train/_annotations.coco.json and \"dog\" in "
+                  "valid/_annotations.coco.json: the annotation files do not belong together\n");
     plan_file("valid/_annotations.coco.json", "[1]");
     plan_says(NULL, NULL, "plan -2: ");
 }

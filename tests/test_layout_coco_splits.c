@@ -1,0 +1,163 @@
+/* test_layout_coco_splits.c - COCO: which annotation files make a split, its name, and how they name pictures. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_json.h"
+
+#define COCO &mr_layout_coco
+
+/* annotations/NAME with an image of this file_name, and one annotation of this category. */
+static void put_json(const char *dir, const char *name, const char *file, int category)
+{
+    char *path = support_path("annotations/%s", name);
+    char *text = support_path("{\"images\":[{\"id\":1,\"file_name\":\"%s\"}],\"annotations\":[{\"image_id\":1,"
+                              "\"category_id\":%d}],\"categories\":[{\"id\":3,\"name\":\"cat\"}]}", file, category);
+    support_put(dir, path, text);
+    free(text);
+    free(path);
+}
+
+/* instances_SPLIT.json and its picture SPLIT/a.jpg. */
+static void put_split(const char *dir, const char *split)
+{
+    char *name = support_path("instances_%s.json", split), *image = support_path("%s/a.jpg", split);
+    put_json(dir, name, "a.jpg", 3);
+    support_put(dir, image, split);
+    free(image);
+    free(name);
+}
+
+static void test_two_files_of_a_kind(void **state)
+{
+    const char *dir = *state;
+    put_split(dir, "train2017");
+    put_json(dir, "instances_train2017.JSON", "a.jpg", 3);
+    support_plan_fails(COCO, *state, NULL, MR_BAD_DATA, "annotations/instances_train2017.JSON and annotations/"
+                       "instances_train2017.json are both the instances of split train2017");
+    static const char *const kinds[] = {"captions", "instances", "person_keypoints"};
+    for (unsigned i = 0; i < 18; i++) {         /* more of them than there are kinds */
+        char name[64];
+        snprintf(name, sizeof name, "%s_train2017.%c%c%cn", kinds[i % 3], i / 3 & 1 ? 'J' : 'j', i / 3 & 2 ? 'S' : 's',
+                 i / 3 & 4 ? 'O' : 'o');
+        put_json(dir, name, "a.jpg", 3);
+    }
+    support_plan_fails(COCO, *state, NULL, MR_BAD_DATA, "are both the ");
+}
+
+/* The digits are cut where that leaves every split a name of its own. */
+static void test_years(void **state)
+{
+    const char *dir = *state;
+    put_split(dir, "train2014");
+    put_split(dir, "train2017");
+    put_split(dir, "val2017");
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "train2014 train2014/a.jpg -1 0\ntrain2017 train2017/a.jpg -1 0\n"
+                               "val val2017/a.jpg -1 0\n");
+    assert_int_equal(p.notes.count, 0);
+    support_plan_done(&p);
+
+    mr_split_map maps[] = {{"train", "all"}, {"val", "all"}};
+    mr_layout_options options = {.maps = maps, .map_count = 2};
+    p = support_plan_ok(COCO, *state, &options);
+    support_assert_samples(&p, "all train2014/a.jpg -1 0\nall train2017/a.jpg -1 0\nall val2017/a.jpg -1 0\n");
+    support_plan_done(&p);
+
+    maps[0] = (mr_split_map){"train2014", "old"};
+    options.map_count = 1;
+    p = support_plan_ok(COCO, *state, &options);
+    support_assert_samples(&p, "old train2014/a.jpg -1 0\ntrain train2017/a.jpg -1 0\nval val2017/a.jpg -1 0\n");
+    support_plan_done(&p);
+
+    maps[0] = (mr_split_map){"train2014", ""};
+    p = support_plan_ok(COCO, *state, &options);
+    support_assert_samples(&p, "train train2017/a.jpg -1 0\nval val2017/a.jpg -1 0\n");
+    support_plan_done(&p);
+}
+
+/* The annotation files of every year come in one archive: those of a year without pictures change no name. */
+static void test_a_year_without_pictures(void **state)
+{
+    const char *dir = *state;
+    put_json(dir, "instances_train2014.json", "none.jpg", 3);
+    put_split(dir, "train2017");
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "train train2017/a.jpg -1 0\n");
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2014", "none of the 1 images"));
+    support_plan_done(&p);
+
+    mr_layout_options options = {.keep_unlisted = true};
+    support_put(dir, "train2014/unlisted.jpg", "u");
+    p = support_plan_ok(COCO, *state, &options);
+    support_assert_samples(&p, "train train2017/a.jpg -1 0\ntrain2014 train2014/unlisted.jpg -1 4\n");
+    support_plan_done(&p);
+}
+
+static void test_folds(void **state)
+{
+    const char *dir = *state;
+    support_put(dir, "images/a.jpg", "a");
+    for (int i = 1; i <= 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "instances_fold%d.json", i);
+        put_json(dir, name, "a.jpg", 3);
+    }
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "fold1 images/a.jpg -1 0\nfold2 images/a.jpg -1 0\nfold3 images/a.jpg -1 0\n");
+    assert_int_equal(p.notes.count, 0);
+    support_plan_done(&p);
+}
+
+static void test_two_names_of_val(void **state)
+{
+    put_split(*state, "val2017");
+    put_split(*state, "validation");
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    support_assert_samples(&p, "val val2017/a.jpg -1 0\nval validation/a.jpg -1 0\n");
+    assert_int_equal(p.notes.count, 1);
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "val", "val and validation are stored as this one split"));
+    support_plan_done(&p);
+}
+
+/* What a name means inside the folder counts, not how it is written. */
+static void test_odd_file_names(void **state)
+{
+    static const struct {
+        const char *name;
+        bool found;
+    } cases[] = {
+        {"./a.jpg", true}, {"x/../a.jpg", true}, {"x//b.jpg", true}, {"x/./b.jpg", true}, {"./val/x/b.jpg", true},
+        {"../val/a.jpg", false}, {"/a.jpg", false}, {"", false}, {".", false}, {"x/..", false}, {"a.jpg\\u0000", false},
+    };
+    const char *dir = *state;
+    support_put(dir, "val/a.jpg", "a");
+    support_put(dir, "val/x/b.jpg", "b");
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        put_json(dir, "instances_val.json", cases[i].name, 3);
+        support_plan p = support_plan_ok(COCO, *state, NULL);
+        if (p.plan.sample_count != cases[i].found || support_notes(&p, MR_NOTE_BAD_NAME) != !cases[i].found)
+            fail_msg("\"%s\": %zu samples, %zu bad names", cases[i].name, p.plan.sample_count,
+                     support_notes(&p, MR_NOTE_BAD_NAME));
+        support_plan_done(&p);
+    }
+}
+
+static void test_unknown_category(void **state)
+{
+    support_put(*state, "val/a.jpg", "a");
+    put_json(*state, "instances_val.json", "a.jpg", 555);
+    support_plan p = support_plan_ok(COCO, *state, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "annotations/instances_val.json",
+                                 "1 annotations of a category that is not listed, such as 555"));
+    support_plan_done(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_TMPDIR(test_two_files_of_a_kind), IN_TMPDIR(test_years), IN_TMPDIR(test_a_year_without_pictures),
+        IN_TMPDIR(test_folds), IN_TMPDIR(test_two_names_of_val), IN_TMPDIR(test_odd_file_names),
+        IN_TMPDIR(test_unknown_category),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

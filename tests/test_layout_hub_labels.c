@@ -1,0 +1,124 @@
+/* test_layout_hub_labels.c - labels and words of hub folders: which column makes classes, what is said else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_hub.h"
+
+#define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
+#define TEXTS SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
+#define NUMBERS SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
+
+/* ---- labels and texts ----------------------------------------------------------------------------------------- */
+
+static void test_labels(void **state)
+{
+    static const struct {
+        const char *schema, *labels[3];
+        int status;
+        const char *words;
+    } cases[] = {
+        {TEXTS, {"\"b\"", "\"A\"", "null"}, 0, "2 classes: A, b"},
+        {TEXTS, {"\"a text\"", "\"another\"", "\"b\""}, 0, "layout hub"},
+        {NUMBERS, {"0", "2", "-1"}, 0, "3 classes: 0, 1, 2"},
+        {NUMBERS, {"0", "12345", "1"}, 0, "numbers that are no labels"},
+        {NUMBERS, {"0", "1.5", "1"}, 1, "row 1: \"label\" is no whole number"},
+        {NUMBERS, {"0", "99999999999999999999", "1"}, 0, "numbers that are no labels"},
+        {SCHEMA("null"), {"0", "1", "2"}, 0, "layout hub"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"), {"1", "null", "-1"}, 0, "2 classes: x, y"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"), {"1", "2", "0"}, 1,
+         "row 1: \"label\" has a number without a class name"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"x\"]}"), {"1", "0", "0"}, 1,
+         "classes 0 and 1 have the same name, x"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[]}"), {"1", "0", "0"}, 1, "has none"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"other\"}"), {"1", "0", "0"}, 1, "of kind \"other\" is not known"},
+        {SCHEMA("{\"kind\":\"texts\"}"), {"1", "0", "0"}, 1, "column"},
+        {"{\"rows\":-1}", {"1", "0", "0"}, 1, "rows"},
+        {"{\"rows\":", {"1", "0", "0"}, 1, "schema.json: line 1"},
+        {"", {"1", "0", "0"}, 1, "schema.json: is not in what the file's reader wrote"},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        support_row rows[3];
+        for (size_t k = 0; k < 3; k++)
+            rows[k] = (support_row){.json = support_path("{\"label\":%s}", cases[i].labels[k]), .width = 4 + (unsigned)k};
+        support_hub_file(hub_source, "train.parquet", cases[i].schema, rows, 3);
+        hub_ingest(cases[i].status, cases[i].words, NULL, NULL);
+        for (size_t k = 0; k < 3; k++)
+            free((void *)(uintptr_t)rows[k].json);
+        hub_start_again();
+    }
+}
+
+/* What was asked for and gives no sample a label is wrong use; what was not is a remark. */
+static void test_columns_without_labels(void **state)
+{
+    static const struct {
+        const char *schema, *label, *option;
+        int status;
+        const char *words;
+    } cases[] = {
+        {NUMBERS, "null", "--label-column", 2, "--label-column label: no sample has a label there"},
+        {NUMBERS, "null", NULL, 0, "no image rejected"},
+        {TEXTS, "null", "--label-column", 2, "--label-column label: no row has a value there; choose one of: label"},
+        {TEXTS, "null", NULL, 0, "no image rejected"},
+        {TEXTS, "\"a text\"", "--label-column", 0, "1 class: a text"},
+        {TEXTS, "\"a text\"", NULL, 0,
+         "label: a column of texts: samples have no label; --label-column makes classes of it"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"none\"}"), "0.5", NULL, 0,
+         "label: a column of neither whole numbers nor texts: samples have no label"},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *json = support_path("{\"label\":%s}", cases[i].label);
+        const support_row rows[] = {{.json = json, .width = 4}, {.json = json, .width = 5}};
+        support_hub_file(hub_source, "train.parquet", cases[i].schema, rows, MR_COUNT(rows));
+        hub_ingest(cases[i].status, cases[i].words, cases[i].option, "label");
+        hub_start_again();
+        free(json);
+    }
+}
+
+static void test_files_that_disagree(void **state)
+{
+    (void)state;
+    support_hub_rows(hub_source, "train.parquet", 3, 3, 4);
+    support_hub_rows(hub_source, "test.parquet", 3, 2, 14);
+    hub_ingest(1, "its labels (label) are not those of the files before it (label), or have other class names", NULL, NULL);
+}
+
+static void test_captions(void **state)
+{
+    static const support_row rows[] = {
+        {.json = "{\"label\":\"A\",\"t\":\"one \\\"text\\\" \\u0000\"}", .width = 4},
+        {.json = "{\"label\":\"B\",\"t\":[\"two\",null,\"tw\xC3\xB6\"]}", .width = 5},
+        {.json = "{\"label\":\"B\",\"t\":null}", .width = 6},
+        {.json = "{\"label\":\"B\",\"t\":[\"x\",[\"deep\"]]}", .width = 7},
+    };
+    (void)state;
+    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 3);
+    hub_ingest(0, NULL, "--text-column", "t");
+    json_t *m = hub_meta("train", "1"), *wanted = json_pack("[ss]", "two", "tw\xC3\xB6");
+    assert_true(json_equal(json_object_get(m, "captions"), wanted));
+    json_decref(m);
+    json_decref(wanted);
+    m = hub_meta("train", "2");
+    assert_null(json_object_get(m, "captions"));
+    json_decref(m);
+    support_result r = support_millrace("show", hub_target, "train", "0", "--json", (char *)NULL);
+    assert_non_null(strstr(r.out, "one \\\"text\\\" \\u0000"));
+    support_result_free(&r);
+    hub_start_again();
+    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 4);      /* a list of lists is no text */
+    hub_ingest(1, "train.parquet/000000003.json: column t", "--text-column", "t");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_labels, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_columns_without_labels, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_files_that_disagree, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_captions, hub_set_up, hub_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
