@@ -239,6 +239,12 @@ int archive_input_open(struct archive *a, archive_input *in)
     return archive_read_open1(a);
 }
 
+bool archive_input_is_tar(const archive_input *in)
+{
+    enum { MAGIC_AT = 257 };
+    return in->given_len > MAGIC_AT + 5 && memcmp(in->given + MAGIC_AT, "ustar", 5) == 0;
+}
+
 static bool is_zero(const uint8_t *bytes, size_t len)
 {
     return len == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0);

@@ -40,6 +40,9 @@ mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *e
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
 
+/* After open: a tar whose headers may say that its names are UTF-8. */
+bool archive_input_is_tar(const archive_input *in);
+
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
 /* The same, and MR_BAD_DATA with libarchive's words if the archive is. */

@@ -263,23 +263,12 @@ static mr_status keep_stream(unpack *u, mr_error *err)
     return MR_OK;
 }
 
-static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
+static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
 {
     struct archive_entry *entry;
     bool more = false;
-    mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
-    if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
-        status = keep_stream(u, err);
-    if (status != MR_OK)
-        return status;
-    int r = archive_input_open(u->archive, in);
-    if (r < ARCHIVE_WARN) {
-        const char *why = archive_error_string(u->archive);
-        status = archive_input_blame(in, err);
-        if (status != MR_OK)
-            return status;
-        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
-    }
+    mr_status status = MR_OK;
+    int r;
     while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
         if (r == ARCHIVE_FATAL || (r == ARCHIVE_RETRY && ++u->passed_over > MAX_PASSED_OVER))
             status = archive_input_broken(u->archive, in, u->entries, err);
@@ -294,6 +283,33 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "what lies behind its end mark is not read: is it more than one archive?");
+    return status;
+}
+
+static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
+{
+    mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
+    if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
+        status = keep_stream(u, err);
+    if (status != MR_OK)
+        return status;
+    int r = archive_input_open(u->archive, in);
+    if (r < ARCHIVE_WARN) {
+        const char *why = archive_error_string(u->archive);
+        status = archive_input_blame(in, err);
+        if (status != MR_OK)
+            return status;
+        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
+    }
+    /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are.  In UTF-8
+     * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none. */
+    locale_t names = newlocale(LC_CTYPE_MASK, archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
+    locale_t before = names ? uselocale(names) : (locale_t)0;
+    status = each_entry(u, in, err);
+    if (names) {
+        uselocale(before);
+        freelocale(names);
+    }
     return status;
 }
 
@@ -321,10 +337,6 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->allowance = beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - beyond : 0;
     in->weight = l->made_from;
     in->padding = l->made_from ? MAX_PROGRAM_PADDING : 0;
-    /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are. */
-    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = (locale_t)0;
-    if (utf8)
-        before = uselocale(utf8);
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
     status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
@@ -333,9 +345,5 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     archive_read_free(u.archive);
     archive_read_free(in->unpacker);
     free(in);
-    if (utf8) {
-        uselocale(before);
-        freelocale(utf8);
-    }
     return status;
 }

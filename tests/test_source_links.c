@@ -1,5 +1,6 @@
-/* test_source_links.c - links of folders and archives are other names for files of the tree, by one rule for both.
- * Invariant tested: a folder and its tar give the same files and the same notes, whatever its links say. */
+/* test_source_links.c - links of folders and archives are other names for files of the tree, by one rule for both; and
+ * names are bytes in both.
+ * Invariant tested: a folder and its tar give the same files and the same notes, whatever its links and names say. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,10 +177,43 @@ static void test_across_sources(void **state)
     }
 }
 
+/* Two names that differ in how their letters are composed are two files, and stay so in tars of every kind. */
+static void test_names_are_bytes(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"ustar", "gnu", "pax"};
+    static const char *const names[] = {"d/e\xCC\x81.txt", "d/\xC3\xA9.txt", "\xE2\x84\xAB/\xEF\xA4\x80"};
+    char *root = support_path("%s/names", dir);
+    const mr_source_options o = {.quiet = true};
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        char *path = support_path("%s/%s", root, names[i]);
+        support_write(path, names[i], strlen(names[i]));
+        free(path);
+    }
+    tree a = opened(&root, 1, &o);
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        assert_non_null(strstr(mr_buf_text(&a.dump), names[i]));
+    for (size_t k = 0; k < MR_COUNT(kinds); k++) {
+        char *archive = support_path("%s/%s.tar", dir, kinds[k]), *format = support_path("--format=%s", kinds[k]);
+        const char *argv[] = {"tar", format, "-C", root, "-cf", archive, "d", "\xE2\x84\xAB", NULL};
+        support_result r = support_run(argv, NULL);
+        support_assert_status(&r, 0);
+        support_result_free(&r);
+        tree b = opened(&archive, 1, &o);
+        assert_string_equal(mr_buf_text(&a.dump), mr_buf_text(&b.dump));
+        closed(&b);
+        free(format);
+        free(archive);
+    }
+    closed(&a);
+    free(root);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_sizes), TEST(test_across_sources)};
+    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_sizes), TEST(test_across_sources),
+                                       TEST(test_names_are_bytes)};
     return cmocka_run_group_tests_name("source_links", tests, NULL, NULL);
 }
