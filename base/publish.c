@@ -28,8 +28,9 @@ mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
 static bool lock(int fd, bool wait)
 {
     int result;
-    while ((result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB))) != 0 && errno == EINTR)
-        continue;
+    do
+        result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+    while (result != 0 && errno == EINTR);
     return result == 0 || errno != EWOULDBLOCK;
 }
 
@@ -155,6 +156,12 @@ static mr_status find_end(char **path, int *direct, mr_error *err)
 
 /* ---- one output -------------------------------------------------------------------------------------------------- */
 
+static char *temp_of(const char *path)
+{
+    char *temp;
+    return asprintf(&temp, "%s.tmp", path) < 0 ? NULL : temp;
+}
+
 static void release(mr_output *o)
 {
     if (o->fd >= 0)
@@ -174,12 +181,11 @@ mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *er
     if (status == MR_OK && of_user)
         status = find_end(&o->path, &o->fd, err);
     if (status == MR_OK && o->fd < 0) {
-        if (asprintf(&o->temp, "%s.tmp", o->path) < 0) {
-            o->temp = NULL;
+        o->temp = temp_of(o->path);
+        if (!o->temp)
             status = mr_fail_memory(err, path);
-        } else if ((o->fd = make_temp(dirfd, o->temp)) < 0) {
+        else if ((o->fd = make_temp(dirfd, o->temp)) < 0)
             status = of_user ? mr_file_fail_create(err, errno, o->path) : mr_fail_errno(err, errno, "%s", o->temp);
-        }
     }
     if (status != MR_OK)
         release(o);
@@ -216,9 +222,8 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
 
 void mr_file_forget(int dirfd, const char *path)
 {
-    mr_buf temp = {0};
-    mr_buf_printf(&temp, "%s.tmp", path);
-    if (!temp.failed)
-        clear_away(dirfd, mr_buf_text(&temp), false);
-    mr_buf_free(&temp);
+    char *temp = temp_of(path);
+    if (temp)
+        clear_away(dirfd, temp, false);
+    free(temp);
 }

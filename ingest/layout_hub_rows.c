@@ -183,7 +183,7 @@ static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
     return status;
 }
 
-static int by_path(const void *a, const void *b)
+static int path_order(const void *a, const void *b)
 {
     return strcmp((*(const mr_note *const *)a)->path, (*(const mr_note *const *)b)->path);
 }
@@ -199,7 +199,7 @@ static mr_status list_left_out(build *b)
         if (notes->items[i].kind == MR_NOTE_REJECT || notes->items[i].kind == MR_NOTE_IGNORED)
             b->left_out[b->left_out_count++] = &notes->items[i];
     if (b->left_out_count)
-        qsort(b->left_out, b->left_out_count, sizeof *b->left_out, by_path);
+        qsort(b->left_out, b->left_out_count, sizeof *b->left_out, path_order);
     return MR_OK;
 }
 

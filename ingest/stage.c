@@ -225,7 +225,7 @@ void mr_stage_close(mr_stage *s)
 {
     if (!s)
         return;
-    if (s->owner && !s->published) {
+    if (s->owner && s->path && !s->published) {
         mr_stage_spool_unlink(s);
         if (rmdir(s->path) == 0)    /* stays if it holds finished shards */
             remove_parents(s);

@@ -209,29 +209,35 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
     return status;
 }
 
-/* 0 or errno.  A file system that cannot exchange two names gets the old folder moved aside first, under a name that no
- * sweep knows: a crash between the two renames leaves it whole. */
-static int change_places(mr_export_temp *temp, const char *target)
+static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, mr_error *err)
+{
+    return mr_fail_errno(err, errnum, "%s: cannot rename to %s", temp->path, target);
+}
+
+/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows:
+ * a crash between the two renames leaves it whole. */
+static mr_status change_places(mr_export_temp *temp, const char *target, mr_error *err)
 {
     char *aside;
     if (renameat2(AT_FDCWD, temp->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return 0;
+        return MR_OK;
     if (errno != EINVAL && errno != ENOSYS)
-        return errno;
+        return no_rename(temp, target, errno, err);
     if (asprintf(&aside, "%s.old", temp->path) < 0)
-        return ENOMEM;
-    int failed = rename(target, aside) == 0 ? 0 : errno;
-    if (!failed && rename(temp->path, target) != 0) {
-        failed = errno;
-        rename(aside, target);
+        return mr_fail_memory(err, target);
+    mr_status status = rename(target, aside) == 0 ? MR_OK : no_rename(temp, target, errno, err);
+    if (status == MR_OK && rename(temp->path, target) != 0) {
+        status = no_rename(temp, target, errno, err);
+        if (rename(aside, target) != 0)
+            status = mr_fail_errno(err, errno, "%s: cannot be replaced nor put back; it lies at %s now", target, aside);
     }
-    if (failed) {
+    if (status != MR_OK) {
         free(aside);
-        return failed;
+        return status;
     }
     free(temp->path);
     temp->path = aside;
-    return 0;
+    return MR_OK;
 }
 
 /* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
@@ -240,9 +246,13 @@ static mr_status publish(mr_export_temp *temp, const char *target, bool replace,
     /* One sync of the file system costs less than one of each of 100,000 files. */
     if (syncfs(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", target);
-    int failed = replace ? change_places(temp, target) : rename(temp->path, target) == 0 ? 0 : errno;
-    if (failed)
-        return mr_fail_errno(err, failed, "%s: cannot rename to %s", temp->path, target);
+    mr_status status = MR_OK;
+    if (replace)
+        status = change_places(temp, target, err);
+    else if (rename(temp->path, target) != 0)
+        status = no_rename(temp, target, errno, err);
+    if (status != MR_OK)
+        return status;
     temp->made = replace;
     return mr_dir_sync_parent(AT_FDCWD, target, err);
 }

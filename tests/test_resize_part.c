@@ -241,10 +241,10 @@ static void a_middle_knows_no_ends(void **state)
     (void)state;
     mr_random_bytes(&r, held, HELD * 3);
     for (size_t i = 0; i < 4 * MR_COUNT(sides); i++) {
-        mr_resize_job j = middle_of(held, sides[i / 4], i & 1, i & 2), cut = middle_of(held, HELD, i & 1, i & 2);
+        mr_resize_job j = middle_of(held, sides[i / 4], i & 1, i & 2), alone = middle_of(held, HELD, i & 1, i & 2);
         for (size_t k = 0; k < all.count * WAYS; k++) {
-            void *got = resized(all.of[k / WAYS], &j, k % WAYS), *want = resized(all.of[k / WAYS], &cut, k % WAYS);
-            assert_memory_equal(got, want, bytes_of(&cut, k % WAYS));
+            void *got = resized(all.of[k / WAYS], &j, k % WAYS), *want = resized(all.of[k / WAYS], &alone, k % WAYS);
+            assert_memory_equal(got, want, bytes_of(&alone, k % WAYS));
             free(got);
             free(want);
         }

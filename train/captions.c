@@ -242,7 +242,7 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
                              uint64_t *count, uint64_t *without, mr_error *err)
 {
     uint64_t samples = mr_dataset_samples(ds, split), *list = NULL, left_out = 0;
-    size_t used = 0, room = 0, captions = 0;
+    size_t used = 0, room = 0;
     mr_sample_view view = {0};
     mr_error why;
     mr_status status = mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, NULL, err);
@@ -251,9 +251,9 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         bool bad = mr_status_is_bad(status);
+        size_t captions = bad;      /* a damaged one comes once: the loader is to find it */
         if (status != MR_OK && !bad)
             break;
-        captions = 1;               /* of a damaged one: the loader is to find it */
         status = bad ? MR_OK : mr_captions_count(column, view.meta, view.meta_len, &captions, &why);
         if (status != MR_OK)
             status = mr_fail(err, status, "%s sample %llu: %s", split, (unsigned long long)n, why.text);

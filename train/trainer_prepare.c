@@ -58,11 +58,11 @@ static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, uint64_t
     if (mr_dataset_open_file(ds, shard, "idx", &fd, NULL) != MR_OK)
         return;
     for (uint64_t at = 0; at < shard->samples; at += ROWS) {
-        uint64_t left = shard->samples - at, count = left < ROWS ? left : ROWS;
+        size_t count = shard->samples - at < ROWS ? (size_t)(shard->samples - at) : ROWS;
         uint64_t from = MR_INDEX_HEADER + at * MR_INDEX_ROW;
         if (mr_file_pread(fd, rows, count * MR_INDEX_ROW, from, shard->name, NULL) != MR_OK)
             continue;
-        for (uint64_t k = 0; k < count; k++)
+        for (size_t k = 0; k < count; k++)
             if (mr_dataset_row_from(rows[k], shard, at + k, &row, NULL) == MR_OK && row.label < 0)
                 u->first = u->count++ ? u->first : before + at + k;
     }
