@@ -174,7 +174,7 @@ static void test_edited_state(void **state)
         {"\"hidden\": 8", "\"hidden\": 6", "weights.npz", "'cls' has the shape [1, 1, 8], the model needs [1, 1, 6]"},
         {"\"heads\": 2", "\"heads\": 4", "weights.npz",
          "query/kernel' has the shape [8, 2, 4], the model needs [8, 4, 2]"},
-        {"\"layers\": 2", "\"layers\": 4000", "state.json", "\"layers\""},
+        {"\"layers\": 2", "\"layers\": 1000", "state.json", "\"layers\""},
         {"\"layers\": 2", "\"layers\": 1", "weights.npz", "nothing that this model has"},
         {"\"layers\": 2", "\"layers\": 3", "weights.npz", "encoderblock_2/LayerNorm_0/scale' is missing"},
         {"\"classes\": 3", "\"classes\": 4", "weights.npz", "head/kernel"},

@@ -55,6 +55,26 @@ static void params_stand_in_order(void **state)
     assert_int_equal(strlen(tiny), 7);
 }
 
+/* The largest number of blocks: each name is found, and a checkpoint's .npz holds two of each. */
+static void many_params_are_found(void **state)
+{
+    enum { ARRAYS = 65536 };
+    mr_model_config c = {.card = &mr_model_vit, .name = "vit", .image = 8, .patch = 8, .hidden = 1, .layers = 1024,
+                         .heads = 1, .mlp = 1, .classes = 1};
+    mr_params p = {0};
+    mr_error err;
+    (void)state;
+    assert_int_equal(c.card->params(&c, &p, &err), MR_OK);
+    assert_in_range(p.count, 1024 * 16, ARRAYS / 2);
+    for (size_t i = 0; i < p.count; i++)
+        assert_ptr_equal(mr_params_find(&p, p.items[i].name), &p.items[i]);
+    assert_null(mr_params_find(&p, ""));
+    mr_params_release(&p);
+    c.layers++;
+    assert_int_equal(c.card->check(&c, &err), MR_MISUSE);
+    assert_non_null(strstr(err.text, "--layers 1025: give a number from 1 to 1024"));
+}
+
 /* SPEED.md and VIT.md: parameters without the head, GFLOP a sample forward and training with 10 classes. */
 static void costs_are_the_published(void **state)
 {
@@ -305,7 +325,7 @@ int main(void)
         cmocka_unit_test(params_stand_in_order), cmocka_unit_test(costs_are_the_published),
         cmocka_unit_test(keys_are_googles),      cmocka_unit_test(keys_of_a_block),
         cmocka_unit_test(models_are_found),      cmocka_unit_test(check_names_the_option),
-        cmocka_unit_test(starts_as_it_says),
+        cmocka_unit_test(starts_as_it_says),     cmocka_unit_test(many_params_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,6 +299,40 @@ static void test_blanks(void **state)
     }
 }
 
+/* So many that looking at all of them for each one would take minutes: each has its place, and none comes twice. */
+static void test_many_added(void **state)
+{
+    enum { MANY = 300000, FIRST = 7 };
+    mr_buf added = {0};
+    mr_error err;
+    (void)state;
+    mr_buf_add_text(&added, "\"added_tokens\":[");
+    for (int i = 0; i < MANY; i++)
+        mr_buf_printf(&added, "%s{\"id\":%d,\"content\":\"t%d\"}", i ? "," : "", FIRST + i, i);
+    size_t end = added.len;
+    for (int twice = 0; twice < 2; twice++) {
+        added.len = end;
+        if (twice)
+            mr_buf_printf(&added, ",{\"id\":%d,\"content\":\"t%d\"}", FIRST + MANY, MANY - 1);
+        mr_buf_add_text(&added, "],");
+        char *json = file_with("added", mr_buf_text(&added));
+        mr_tokenizer *t = NULL;
+        if (twice) {
+            assert_refused(json, strlen(json), "added token 't299999' is there twice");
+        } else {
+            if (mr_tokenizer_parse(json, strlen(json), "a.json", &t, &err) != MR_OK)
+                fail_msg("%s", err.text);
+            assert_int_equal(mr_token_id(t, "t0"), FIRST);
+            assert_int_equal(mr_token_id(t, "t299999"), FIRST + MANY - 1);
+            assert_int_equal(mr_token_id(t, "t300000"), -1);
+            assert_int_equal(mr_token_id(t, "ab"), 5);
+            mr_tokenizer_free(t);
+        }
+        free(json);
+    }
+    mr_buf_free(&added);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_long_added),
         cmocka_unit_test(test_blanks),
+        cmocka_unit_test(test_many_added),
     };
     return cmocka_run_group_tests_name("tokenizer_hostile", tests, NULL, NULL);
 }

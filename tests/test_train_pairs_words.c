@@ -211,12 +211,29 @@ static void ids_of_a_strangers_checkpoint_are_checked(void **state)
 
 /* ---- samples ------------------------------------------------------------------------------------------------------ */
 
-static void a_sample_without_words_is_named(void **state)
+/* They are no pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not sees. */
+static void samples_without_words_are_left_out(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");
-    support_result r = train_pairs_run(dir, 0, "--epochs", "1", (char *)NULL);
-    support_assert_status(&r, 1);
-    assert_non_null(strstr(r.err, "train sample 2: meta: no caption in column \"captions\""));
+    IN(whole, "all-6/step-00000006/model.safetensors");
+    IN(parts, "all-3/step-00000006/model.safetensors");
+    IN(results_path, "all-6/train_results.json");
+    support_result r = train_pairs_run(dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-6", (char *)NULL);
+    support_assert_status(&r, 0);
+    assert_non_null(strstr(r.out, "\n1 sample without a caption is left out\n"));
+    assert_non_null(strstr(r.out, "\n10 samples, 8 an update, 2 updates an epoch, 6 in all\n"));
+    support_result_free(&r);
+    train_pairs_expect(0, dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-3", "--stop-after", "3",
+                       (char *)NULL);
+    r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "all-3", (char *)NULL);
+    support_result_free(&r);
+    support_assert_same_file(whole, parts);
+    json_t *results = json_load_file(results_path, 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(results, "train_samples")), 3 * 10);
+    json_decref(results);
+    train_pairs_expect(0, dir, 2, "--epochs", "1", "--batch", "4", "--gather-negatives", (char *)NULL);
+    r = train_pairs_run(*state, 0, "--steps", "1", (char *)NULL);
+    assert_null(strstr(r.out, "left out"));     /* all have words */
     support_result_free(&r);
 }
 
@@ -288,7 +305,7 @@ int main(void)
         cmocka_unit_test(shapes_that_do_not_fit_are_said),
         cmocka_unit_test(a_tokenizer_has_the_ids_of_the_model),
         cmocka_unit_test(ids_of_a_strangers_checkpoint_are_checked),
-        cmocka_unit_test(a_sample_without_words_is_named),
+        cmocka_unit_test(samples_without_words_are_left_out),
         cmocka_unit_test(labels_are_not_needed),
         cmocka_unit_test(damaged_checkpoints_are_named),
         cmocka_unit_test(the_rate_that_is_zero),

@@ -226,30 +226,48 @@ static void refuses_by_name(void **state)
     folder_close(&f);
 }
 
-/* Positions whose number is no square and one, in the file of a model that is else the same. */
+/* A file of positions alone: it is refused in the end, as nothing else is in it. */
+static void load_positions(folder *f, const uint64_t shape[3])
+{
+    const change plain = {0};
+    mr_npz_array a = {.name = "Transformer/posembed_input/pos_embedding", .dims = 3,
+                      .shape = {shape[0], shape[1], shape[2]}};
+    mr_npz_writer *w;
+    int fd = open(f->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(mr_npz_create(fd, f->path, &w, &f->err), MR_OK);
+    add(w, &a, 0, &plain, false);
+    assert_int_equal(mr_npz_finish(w, NULL, &f->err), MR_OK);
+    close(fd);
+    assert_int_equal(load(f), MR_BAD_DATA);
+}
+
+/* Positions whose number is no square and one. */
 static void refuses_odd_positions(void **state)
 {
-    const char *name = "Transformer/posembed_input/pos_embedding";
-    const change without = {.drop = name};
     const uint64_t shapes[][3] = {{1, 9, 8}, {1, 1, 8}, {1, 17, 9}, {10, 1, 8}};
     folder f = folder_open();
     (void)state;
     for (size_t i = 0; i < MR_COUNT(shapes); i++) {
-        mr_npz_array a = {.dims = 3, .shape = {shapes[i][0], shapes[i][1], shapes[i][2]}};
         char text[64];
-        mr_npz_writer *w;
-        int fd = open(f.path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        assert_true(fd >= 0);
-        assert_int_equal(mr_npz_create(fd, f.path, &w, &f.err), MR_OK);
-        snprintf(a.name, sizeof a.name, "%s", name);
-        add(w, &a, 0, &without, false);
-        assert_int_equal(mr_npz_finish(w, NULL, &f.err), MR_OK);
-        close(fd);
-        assert_int_equal(load(&f), MR_BAD_DATA);
+        load_positions(&f, shapes[i]);
         mr_shape_text(3, shapes[i], text, sizeof text);
         assert_non_null(strstr(f.err.text, text));
         assert_non_null(strstr(f.err.text, "[1, 10, 8]"));
     }
+    folder_close(&f);
+}
+
+/* What a table takes to be resized is its file's to say. */
+static void refuses_vast_positions(void **state)
+{
+    enum { MOST = 256 };
+    folder f = folder_open();
+    (void)state;
+    load_positions(&f, (const uint64_t[]){1, 1 + MOST * MOST, 8});
+    assert_non_null(strstr(mr_buf_text(&f.said), "position embedding resized from 256 x 256 to 3 x 3 patches"));
+    load_positions(&f, (const uint64_t[]){1, 1 + (MOST + 1) * (MOST + 1), 8});
+    assert_non_null(strstr(f.err.text, "pos_embedding' is of 257 x 257 patches; up to 256 x 256 are resized"));
     folder_close(&f);
 }
 
@@ -287,7 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_all_but_the_head), cmocka_unit_test(resizes_positions),
         cmocka_unit_test(refuses_by_name),        cmocka_unit_test(refuses_odd_positions),
-        cmocka_unit_test(survives_damage),
+        cmocka_unit_test(refuses_vast_positions), cmocka_unit_test(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,8 @@
 #ifndef MR_CHECKPOINT_H
 #define MR_CHECKPOINT_H
 
+#include <dirent.h>
+
 #include "json.h"
 #include "model.h"
 #include "optimizer.h"
@@ -38,6 +40,11 @@ typedef struct mr_checkpoint {
 /* Contents, not the struct; a zeroed one is fine. */
 void mr_checkpoint_release(mr_checkpoint *c);
 
+/* Keeps other runs out of OUTPUT as long as *claim is open: closedir(), or the process's end however it comes.  NULL:
+ * OUTPUT is not there.  A file system without locks lets everybody in.  MR_MISUSE: another run is at work in it; with
+ * `anew`, for a run that is to be its first, also: it holds checkpoints. */
+mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_error *err);
+
 /* Removes what killed runs left in OUTPUT (made if it is not there), publishes OUTPUT/step-NNNNNNNN (replacing one of
  * that name), then removes what is older than the newest `keep` up to this one (0: nothing is removed) but never the
  * best one; what cannot be removed is tried again next time.  *bytes: written, may be NULL.
@@ -55,7 +62,8 @@ mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsign
  * OUTPUT may be absent. */
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);
 
-/* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.
+/* `path`: a step-NNNNNNNN directory, or an OUTPUT with some: the newest of them, or with `best` the best.  A run may go
+ * on in OUTPUT: for one that it removes meanwhile, the next is read.
  * Digests are checked; names and shapes must be the model's own.  Without `with_state` optimizer.npz is not looked at
  * and may be missing.  config.json is for others: what this reader believes of the model stands in state.json.  *found:
  * the directory, also of one that is damaged, NULL if there is none; caller frees; may be NULL.

@@ -1,4 +1,4 @@
-/* checkpoint_keep.c - the directories of an OUTPUT: which there are, which go.
+/* checkpoint_keep.c - an OUTPUT: whose it is, which directories there are, which go.
  * Invariant: only names of the four kinds of checkpoint_parts.h are ever touched, and of the hidden ones only those
  * whose process is gone: it holds a lock on the directory, which the kernel lets go however it ends. */
 #include "checkpoint_parts.h"
@@ -124,6 +124,39 @@ mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *
     made.count = kept;
     *out = made;
     return MR_OK;
+}
+
+/* ---- whose it is ------------------------------------------------------------------------------------------------- */
+
+static mr_status check_unused(int fd, const char *output, mr_error *err)
+{
+    mr_steps steps = {0};
+    mr_status status = mr_steps_list(fd, output, &steps, err);
+    free(steps.items);
+    if (status == MR_OK && steps.count)
+        status = mr_fail(err, MR_MISUSE, "%s: another run has kept checkpoints in it meanwhile; go on with --resume, or "
+                         "name another --output", output);
+    return status;
+}
+
+mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_error *err)
+{
+    DIR *dir = opendir(output);
+    *claim = NULL;
+    if (!dir)                       /* what is no directory is told where it would be made */
+        return errno == ENOENT || errno == ENOTDIR ? MR_OK
+                                                   : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
+    mr_status status = MR_OK;
+    if (flock(dirfd(dir), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        status = mr_fail(err, MR_MISUSE, "%s: another run is at work in it; wait for its end, or name another --output",
+                         output);
+    else if (anew)
+        status = check_unused(dirfd(dir), output, err);
+    if (status == MR_OK)
+        *claim = dir;
+    else
+        closedir(dir);
+    return status;
 }
 
 /* ---- which go ---------------------------------------------------------------------------------------------------- */

@@ -6,21 +6,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint_parts.h"
 #include "file.h"
 #include "pool.h"
 
-enum { LAYER_LEAST = 1024 };        /* bytes: no layer of any model is saved in less */
+enum {
+    LAYER_LEAST = 1024,             /* bytes: no layer of any model is saved in less */
+    TRIES = 16,                     /* to read what a run replaces meanwhile; each time it has written one more */
+};
 
 typedef struct reading {
     mr_checkpoint made;
-    char *dir;                      /* of the checkpoint */
-    int fd;
+    char *dir;                      /* of the checkpoint; NULL: none was found */
+    int fd;                         /* -1: it could not be opened */
+    bool listed;                    /* it was found in an OUTPUT */
     bool with_state;
     mr_digest digests[MR_FILES];
 } reading;
+
+static void put_down(reading *r)
+{
+    mr_checkpoint_release(&r->made);
+    free(r->dir);
+    if (r->fd >= 0)
+        close(r->fd);
+    r->dir = NULL;
+    r->fd = -1;
+}
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
@@ -64,31 +79,40 @@ static mr_status none(const char *path, mr_error *err)
     return mr_fail(err, MR_MISUSE, "%s: holds no checkpoint (a directory step-NNNNNNNN)", path);
 }
 
-/* The name of the best of `steps`, as the newest of them says. */
-static mr_status find_best(const char *output, int fd, const mr_steps *steps, const mr_step **out, mr_error *err)
+/* Opens `step` of the folder `fd`, called `path`, in place of the one before. */
+static mr_status open_step(const char *path, int fd, const mr_step *step, reading *r, mr_error *err)
+{
+    mr_buf dir = {0};
+    mr_buf_printf(&dir, "%s/%s", path, step->name);
+    mr_buf_text(&dir);
+    mr_status status = mr_buf_status(&dir, err, path);
+    if (status != MR_OK) {
+        mr_buf_free(&dir);
+        return status;
+    }
+    put_down(r);
+    r->dir = (char *)dir.data;
+    r->fd = openat(fd, step->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return r->fd < 0 ? mr_fail_errno(err, errno, "%s", r->dir) : MR_OK;
+}
+
+/* The best of `steps`, as the newest of them says, which is open. */
+static mr_status open_best(const char *path, int fd, const mr_steps *steps, reading *r, mr_error *err)
 {
     mr_checkpoint newest = {0};
     mr_digest digests[MR_FILES];
     char name[MR_STEP_NAME];
-    mr_buf dir = {0};
-    mr_buf_printf(&dir, "%s/%s", output, (*out)->name);
-    int step = openat(fd, (*out)->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    mr_status status = step < 0 ? mr_fail_errno(err, errno, "%s", mr_buf_text(&dir))
-                                : mr_state_read(mr_buf_text(&dir), step, &newest, digests, err);
-    if (step >= 0)
-        close(step);
+    mr_status status = mr_state_read(r->dir, r->fd, &newest, digests, err);
     if (status == MR_OK && newest.best_accuracy < 0)
-        status = mr_fail(err, MR_MISUSE, "%s: no checkpoint was evaluated, so none is the best", output);
+        status = mr_fail(err, MR_MISUSE, "%s: no checkpoint was evaluated, so none is the best", path);
     size_t i = 0;
     while (status == MR_OK && i < steps->count && steps->items[i].update != newest.best_update)
         i++;
     mr_step_name(newest.best_update, name);
     if (status == MR_OK && i == steps->count)
-        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", output,
-                         name);
+        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", path, name);
     if (status == MR_OK)
-        *out = &steps->items[i];
-    mr_buf_free(&dir);
+        status = open_step(path, fd, &steps->items[i], r, err);
     mr_checkpoint_release(&newest);
     return status;
 }
@@ -119,7 +143,6 @@ bool mr_checkpoint_is(const char *path)
 static mr_status find(const char *path, bool best, reading *r, mr_error *err)
 {
     mr_steps steps = {0};
-    mr_buf dir = {0};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? none(path, err) : mr_fail_errno(err, errno, "%s", path);
@@ -128,26 +151,27 @@ static mr_status find(const char *path, bool best, reading *r, mr_error *err)
         r->dir = strdup(path);
         return r->dir ? MR_OK : mr_fail_memory(err, path);
     }
+    r->listed = true;
     mr_status status = mr_steps_list(fd, path, &steps, err);
     if (status == MR_OK && steps.count == 0)
         status = none(path, err);
-    const mr_step *step = steps.count ? &steps.items[steps.count - 1] : NULL;
-    if (status == MR_OK && best)
-        status = find_best(path, fd, &steps, &step, err);
-    if (status == MR_OK) {
-        mr_buf_printf(&dir, "%s/%s", path, step->name);
-        mr_buf_text(&dir);
-        status = mr_buf_status(&dir, err, path);
-    }
-    if (status == MR_OK && (r->fd = openat(fd, step->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        status = mr_fail_errno(err, errno, "%s", mr_buf_text(&dir));
     if (status == MR_OK)
-        r->dir = (char *)dir.data;
-    else
-        mr_buf_free(&dir);
+        status = open_step(path, fd, &steps.items[steps.count - 1], r, err);
+    if (status == MR_OK && best)
+        status = open_best(path, fd, &steps, r, err);
     free(steps.items);
     close(fd);
     return status;
+}
+
+/* Whether another directory, or none, has by now the name of the one that was listed: its run goes on meanwhile. */
+static bool has_gone(const reading *r)
+{
+    struct stat listed, there;
+    if (!r->listed || !r->dir)
+        return false;
+    return stat(r->dir, &there) != 0 || r->fd < 0 || fstat(r->fd, &listed) != 0 || listed.st_ino != there.st_ino ||
+           listed.st_dev != there.st_dev;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -220,26 +244,33 @@ static mr_status lay_out(reading *r, mr_error *err)
     return status;
 }
 
+static mr_status read_once(const char *path, bool best, reading *r, mr_error *err)
+{
+    mr_status status = find(path, best, r, err);
+    if (status == MR_OK)
+        status = mr_state_read(r->dir, r->fd, &r->made, r->digests, err);
+    if (status == MR_OK)
+        status = lay_out(r, err);
+    return status == MR_OK ? mr_pool_run(MR_FILES, MR_FILES, read_file, r, err) : status;
+}
+
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err)
 {
     reading r = {.fd = -1, .with_state = with_state};
-    mr_status status = find(path, best, &r, err);
-    if (status == MR_OK)
-        status = mr_state_read(r.dir, r.fd, &r.made, r.digests, err);
-    if (status == MR_OK)
-        status = lay_out(&r, err);
-    if (status == MR_OK)
-        status = mr_pool_run(MR_FILES, MR_FILES, read_file, &r, err);
-    if (r.fd >= 0)
-        close(r.fd);
-    if (status == MR_OK)
+    mr_status status = read_once(path, best, &r, err);
+    for (int again = 0; status != MR_OK && has_gone(&r) && again < TRIES; again++) {
+        put_down(&r);
+        status = read_once(path, best, &r, err);
+    }
+    if (status == MR_OK) {
         *out = r.made;
-    else
-        mr_checkpoint_release(&r.made);
-    if (found)
+        r.made = (mr_checkpoint){0};
+    }
+    if (found) {
         *found = r.dir;
-    else
-        free(r.dir);
+        r.dir = NULL;
+    }
+    put_down(&r);
     return status;
 }

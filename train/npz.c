@@ -143,7 +143,7 @@ void mr_npz_reader_free(mr_npz_reader *r)
         close(r->own_fd);
     mr_buf_free(&r->name);
     mr_buf_free(&r->member);
-    free(r->names.items);
+    mr_npz_names_release(&r->names);
     free(r);
 }
 

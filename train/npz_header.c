@@ -6,6 +6,7 @@
 #include "npz_header.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct literal {
@@ -249,16 +250,29 @@ const char *mr_npz_name_fault(const char *name, size_t len)
     return NULL;
 }
 
+static const void *hash_at(const void *names, size_t number, size_t *len)
+{
+    const mr_npz_names *n = names;
+    *len = sizeof *n->items;
+    return &n->items[number];
+}
+
 mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *where, mr_error *err)
 {
     uint64_t hash = mr_hash64(name, strlen(name));
-    for (size_t i = 0; i < names->count; i++)
-        if (names->items[i] == hash)
-            return mr_fail(err, MR_BAD_DATA, "%s: %s stands there twice", where, name);
+    if (mr_finder_find(&names->by_hash, hash_at, names, &hash, sizeof hash) != SIZE_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: %s stands there twice", where, name);
     if (names->count == MAX_NAMES)
         return mr_fail(err, MR_BAD_DATA, "%s: more than %d arrays", where, MAX_NAMES);
-    if (!MR_GROW(names->items, names->count, names->room))
+    if (!MR_GROW(names->items, names->count, names->room) ||
+        !mr_finder_add(&names->by_hash, hash_at, names, &hash, sizeof hash))
         return mr_fail_memory(err, where);
     names->items[names->count++] = hash;
     return MR_OK;
+}
+
+void mr_npz_names_release(mr_npz_names *names)
+{
+    free(names->items);
+    mr_finder_release(&names->by_hash);
 }

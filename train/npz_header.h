@@ -3,6 +3,7 @@
 #ifndef MR_NPZ_HEADER_H
 #define MR_NPZ_HEADER_H
 
+#include "finder.h"
 #include "npz.h"
 
 enum {
@@ -26,11 +27,13 @@ bool mr_npz_count(mr_npz_type type, unsigned dims, const uint64_t *shape, uint64
 typedef struct mr_npz_names {
     uint64_t *items;
     size_t count, room;
+    mr_finder by_hash;
 } mr_npz_names;
 
 /* Why a name (without ".npy") cannot be an array's; NULL: it can. */
 const char *mr_npz_name_fault(const char *name, size_t len);
 /* MR_BAD_DATA: it is there already, or there are too many. `where`: for the message. */
 mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *where, mr_error *err);
+void mr_npz_names_release(mr_npz_names *names);
 
 #endif

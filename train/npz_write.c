@@ -44,7 +44,7 @@ static void release(mr_npz_writer *w)
     if (w->hasher)
         mr_hasher_end(w->hasher, NULL, NULL);
     mr_buf_free(&w->name);
-    free(w->names.items);
+    mr_npz_names_release(&w->names);
     free(w);
 }
 

@@ -131,19 +131,13 @@ static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, co
 }
 
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
-                        bool expand, bool groups, mr_error *err)
+                        mr_error *err)
 {
-    mr_status status = choose(p, ds, split, column, err);
-    if (status == MR_OK && expand)
-        status = mr_captions_expand(ds, split, p->column, &p->items, &p->item_count, &p->without, err);
-    if (status == MR_OK && expand && !p->item_count)
-        status = mr_fail(err, MR_MISUSE, "--expand-captions: no sample of %s has a caption", split);
-    p->text = (mr_feed_text){.tokenizer = p->tokenizer, .column = p->column, .most = tokens, .groups = groups,
-                             .expanded = p->items != NULL};
-    return status;
+    p->text = (mr_feed_text){.tokenizer = p->tokenizer, .column = p->column, .most = tokens};
+    return choose(p, ds, split, column, err);
 }
 
-/* ---- what is judged ----------------------------------------------------------------------------------------------- */
+/* ---- samples with words ------------------------------------------------------------------------------------------- */
 
 /* A sample whose meta cannot be read counts as one with words. */
 static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
@@ -162,27 +156,51 @@ static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *
     return status;
 }
 
-mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err)
+/* The samples of a split that are pairs, items of a loader; NULL: all of them are. */
+static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t **out, uint64_t *count,
+                            mr_error *err)
 {
-    uint64_t samples = mr_dataset_samples(ds, split), *list = mr_alloc(samples ? samples : 1, sizeof *list), count = 0;
+    uint64_t samples = mr_dataset_samples(ds, split), *list = mr_alloc(samples ? samples : 1, sizeof *list), found = 0;
     mr_sample_view view = {0};
     mr_status status = list ? MR_OK : mr_fail_memory(err, "listing captions");
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         bool has = false;
         status = has_words(p, ds, split, n, &view, &has, err);
         if (has)
-            list[count++] = n;
+            list[found++] = n;
     }
     mr_sample_view_free(&view);
-    if (status == MR_OK && samples && !count)
+    if (status == MR_OK && samples && !found)
         status = mr_fail(err, MR_MISUSE, "split \"%s\": no sample has words in \"%s\"; name another split, or another "
                          "--text-column", split, p->column);
-    free(p->judged);
-    p->judged = status == MR_OK && count < samples ? list : NULL;
-    p->judged_count = p->judged ? count : 0;
-    if (!p->judged)
+    bool some = status == MR_OK && found < samples;
+    if (!some)
         free(list);
+    *out = some ? list : NULL;
+    *count = some ? found : 0;
     return status;
+}
+
+mr_status mr_pairs_learn(mr_pairs *p, const mr_dataset *ds, const char *split, bool expand, bool groups, mr_error *err)
+{
+    mr_status status;
+    p->text.groups = groups;
+    p->text.expanded = expand;
+    if (!expand) {
+        status = list_pairs(p, ds, split, &p->items, &p->item_count, err);
+        p->without = p->items ? mr_dataset_samples(ds, split) - p->item_count : 0;
+        return status;
+    }
+    status = mr_captions_expand(ds, split, p->column, &p->items, &p->item_count, &p->without, err);
+    if (status == MR_OK && !p->item_count)
+        status = mr_fail(err, MR_MISUSE, "--expand-captions: no sample of %s has a caption", split);
+    return status;
+}
+
+mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err)
+{
+    free(p->judged);
+    return list_pairs(p, ds, split, &p->judged, &p->judged_count, err);
 }
 
 void mr_pairs_close(mr_pairs *p)

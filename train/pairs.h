@@ -12,8 +12,8 @@ typedef struct mr_pairs {
     mr_tokenizer *tokenizer;
     mr_buf file;                    /* the tokenizer as a tokenizer.json */
     char column[256];
-    uint64_t *items, item_count;    /* --expand-captions: a sample for each of its captions; NULL: not */
-    uint64_t without;               /* samples without one, then left out */
+    uint64_t *items, item_count;    /* mr_pairs_learn(): samples of the split to learn from; NULL: all, each once */
+    uint64_t without;               /* samples without a caption, left out of them */
     uint64_t *judged, judged_count; /* mr_pairs_judge(): samples of the split to judge by; NULL: all of them */
     mr_feed_text text;              /* of the above */
 } mr_pairs;
@@ -24,12 +24,14 @@ mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err);
 /* The one that a checkpoint keeps; MR_BAD_DATA also: it has more tokens than the model. */
 mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p, mr_error *err);
 
-/* Everything else: `column` "" is guessed from the split's first samples.  `tokens`: that a text may have.
+/* What of a meta is read: `column` "" is guessed from the split's first samples.  `tokens`: that a text may have.
  * MR_MISUSE: there is no such column, the message names those there are. */
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
-                        bool expand, bool groups, mr_error *err);
-/* Finds what of a split can be judged: samples without words are no pairs, and left out.  Damaged ones are for the
- * loader to find.  MR_MISUSE: none has words. */
+                        mr_error *err);
+/* Finds what of a split can be learned from, and what can be judged: samples without words are no pairs, and left out.
+ * Damaged ones are for the loader to find.  `expand`: a sample for each of its captions; `groups`: --unique-images.
+ * MR_MISUSE: none has words. */
+mr_status mr_pairs_learn(mr_pairs *p, const mr_dataset *ds, const char *split, bool expand, bool groups, mr_error *err);
 mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err);
 void mr_pairs_close(mr_pairs *p);   /* a zeroed one is fine */
 

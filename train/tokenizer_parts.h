@@ -5,6 +5,7 @@
 #ifndef MR_TOKENIZER_PARTS_H
 #define MR_TOKENIZER_PARTS_H
 
+#include "finder.h"
 #include "tokenizer.h"
 
 enum {
@@ -77,8 +78,8 @@ struct mr_tokenizer {
     mr_added *added;                    /* in the order of the file */
     mr_merge *merges;                   /* by rank */
     size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
-    uint32_t *by_text;                  /* number of a token + 1 by its hash; 0: empty */
-    size_t by_text_size;                /* a power of two */
+    mr_finder by_text, added_by_text;
+    int64_t added_end;                  /* one more than the largest id of an added token; 0: there is none */
     int32_t unk;                        /* for bytes that are no token, -1: they are left out */
     bool fuse_unk;                      /* several of them become one */
 

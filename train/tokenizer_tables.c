@@ -35,7 +35,8 @@ void mr_tokenizer_free(mr_tokenizer *t)
     free(t->tokens);
     free(t->added);
     free(t->merges);
-    free(t->by_text);
+    mr_finder_release(&t->by_text);
+    mr_finder_release(&t->added_by_text);
     free(t->table);
     free(t->sets[0].items);
     free(t->sets[1].items);
@@ -44,50 +45,32 @@ void mr_tokenizer_free(mr_tokenizer *t)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-static bool is_text(const mr_tokenizer *t, size_t at, size_t at_len, const char *text, size_t len)
+static const void *token_text(const void *tokenizer, size_t number, size_t *len)
 {
-    return at_len == len && (len == 0 || memcmp(t->text.data + at, text, len) == 0);
+    const mr_tokenizer *t = tokenizer;
+    *len = t->tokens[number].len;
+    return *len ? t->text.data + t->tokens[number].at : NULL;
 }
 
-/* The place in by_text where this text is, or would be. */
-static size_t place_of(const mr_tokenizer *t, const char *text, size_t len)
+static const void *added_text(const void *tokenizer, size_t number, size_t *len)
 {
-    size_t mask = t->by_text_size - 1, i = (size_t)mr_hash64(text, len) & mask;
-    for (; t->by_text[i]; i = (i + 1) & mask) {
-        const mr_token *token = &t->tokens[t->by_text[i] - 1];
-        if (is_text(t, token->at, token->len, text, len))
-            break;
-    }
-    return i;
+    const mr_tokenizer *t = tokenizer;
+    *len = t->added[number].len;
+    return t->text.data + t->added[number].at;
 }
 
 size_t mr_token_find(const mr_tokenizer *t, const char *text, size_t len)
 {
-    uint32_t found = t->by_text ? t->by_text[place_of(t, text, len)] : 0;
-    return found ? found - 1 : SIZE_MAX;
+    return mr_finder_find(&t->by_text, token_text, t, text, len);
 }
 
 int32_t mr_token_id(const mr_tokenizer *t, const char *text)
 {
-    size_t len = strlen(text), n = mr_token_find(t, text, len);
-    for (size_t i = 0; i < t->added_count; i++)
-        if (is_text(t, t->added[i].at, t->added[i].len, text, len))
-            return t->added[i].id;
+    size_t len = strlen(text), n = mr_finder_find(&t->added_by_text, added_text, t, text, len);
+    if (n != SIZE_MAX)
+        return t->added[n].id;
+    n = mr_token_find(t, text, len);
     return n == SIZE_MAX ? -1 : t->tokens[n].id;
-}
-
-static bool grow_texts(mr_tokenizer *t)
-{
-    size_t size = t->by_text_size ? t->by_text_size * 2 : 1024;
-    uint32_t *grown = mr_alloc(size, sizeof *grown);
-    if (!grown)
-        return false;
-    free(t->by_text);
-    t->by_text = grown;
-    t->by_text_size = size;
-    for (size_t i = 0; i < t->token_count; i++)
-        grown[place_of(t, (const char *)t->text.data + t->tokens[i].at, t->tokens[i].len)] = (uint32_t)i + 1;
-    return true;
 }
 
 mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id, const char *name, mr_error *err)
@@ -100,10 +83,9 @@ mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' is there twice", name, shown(len), text);
     if (len > MR_FILE_MOST || (t->token_count + 1) * 2 > UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: too many tokens", name);
-    if (((t->token_count + 1) * 2 > t->by_text_size && !grow_texts(t)) ||
-        !MR_GROW(t->tokens, t->token_count, t->token_room))
+    if (!MR_GROW(t->tokens, t->token_count, t->token_room) ||
+        !mr_finder_add(&t->by_text, token_text, t, text, len))
         return mr_fail_memory(err, name);
-    t->by_text[place_of(t, text, len)] = (uint32_t)t->token_count + 1;
     t->tokens[t->token_count++] = (mr_token){.at = t->text.len, .len = (uint32_t)len, .id = (int32_t)id};
     mr_buf_add(&t->text, text, len);
     return mr_buf_status(&t->text, err, name);
@@ -137,10 +119,8 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
 
 static int64_t new_id(const mr_tokenizer *t)
 {
-    int64_t most = -1, tokens = (int64_t)t->token_count;
-    for (size_t i = 0; i < t->added_count; i++)
-        most = t->added[i].id > most ? t->added[i].id : most;
-    return most >= tokens ? most + 1 : tokens;
+    int64_t tokens = (int64_t)t->token_count;
+    return t->added_end > tokens ? t->added_end : tokens;
 }
 
 mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_added *flags, const char *name,
@@ -152,17 +132,18 @@ mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_a
     if (len == 0 || len > MR_ADDED_MOST)
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' of %zu bytes; they have 1 to %d", name, shown(len),
                        text, len, MR_ADDED_MOST);
-    for (size_t i = 0; i < t->added_count; i++)
-        if (is_text(t, t->added[i].at, t->added[i].len, text, len))
-            return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' is there twice", name, shown(len), text);
+    if (mr_finder_find(&t->added_by_text, added_text, t, text, len) != SIZE_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' is there twice", name, shown(len), text);
     if (id > MR_ID_MOST || (a.id >= 0 && a.id != id))
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has the id %d, its place is %lld", name, shown(len),
                        text, a.id, (long long)id);
-    if (!MR_GROW(t->added, t->added_count, t->added_room))
+    if (!MR_GROW(t->added, t->added_count, t->added_room) ||
+        !mr_finder_add(&t->added_by_text, added_text, t, text, len))
         return mr_fail_memory(err, name);
     a.at = t->text.len;
     a.len = (uint32_t)len;
     a.id = (int32_t)id;
+    t->added_end = id >= t->added_end ? id + 1 : t->added_end;
     t->added[t->added_count++] = a;
     mr_buf_add(&t->text, text, len);
     return mr_buf_status(&t->text, err, name);

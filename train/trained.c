@@ -71,7 +71,7 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
     mr_status status = mr_pairs_restore(&t->checkpoint, t->path, &t->pairs, err);
     if (status == MR_OK)
         status = mr_pairs_open(&t->pairs, t->ds, split, q->text_column ? q->text_column : column ? column : "",
-                               t->checkpoint.model.text, false, false, err);
+                               t->checkpoint.model.text, err);
     return status == MR_OK ? mr_pairs_judge(&t->pairs, t->ds, split, err) : status;
 }
 

@@ -21,6 +21,7 @@ enum { MR_MAX_BATCH = 1 << 20 };
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
+    DIR *claim;                     /* on OUTPUT, of rank 0; NULL: not yet there, or none */
     mr_dataset *ds;
     const mr_manifest *manifest;
     const char *eval_split;         /* NULL: none */
@@ -49,10 +50,13 @@ typedef struct mr_trainer {
     mr_buf said;                    /* lines for people about how it was set up */
 } mr_trainer;
 
-/* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint. */
+/* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint.  Collective:
+ * OUTPUT is claimed for this run before any rank reads what is in it. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
-/* Its parts (trainer_resume.c): the checkpoint to go on from, if there is one, and its options; whether what is asked
- * for is the run that it is of; the samples that a loss is held against: what is learned depends on it. */
+/* Its parts (trainer_resume.c): the claim, on rank 0, as mr_checkpoint_claim(); the checkpoint to go on from, if there
+ * is one, and its options; whether what is asked for is the run that it is of; the samples that a loss is held against:
+ * what is learned depends on it. */
+mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err);
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
 uint64_t mr_trainer_negatives(const mr_trainer *t);

@@ -105,6 +105,8 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
          * there are none, those of the log are another run's. */
         begun = begun || access(events, F_OK) == 0;
         mr_status status = mr_dir_make(s->output, err);
+        if (status == MR_OK && !t->claim)
+            status = mr_trainer_claim(t, true, err);
         if (status != MR_OK)
             return status;
     }
@@ -170,5 +172,7 @@ void mr_trainer_close(mr_trainer *t)
     json_decref(t->facts);
     mr_buf_free(&t->said);
     mr_dataset_free(t->ds);
+    if (t->claim)
+        closedir(t->claim);
     memset(t, 0, sizeof *t);
 }

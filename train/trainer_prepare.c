@@ -129,8 +129,9 @@ static mr_status words(mr_trainer *t, mr_error *err)
     char number[40];
     if (!t->config.card->text)
         return MR_OK;
-    mr_status status = mr_pairs_open(&t->pairs, t->ds, s->split, s->text_column, t->config.text, s->expand_captions,
-                                     s->unique_images, err);
+    mr_status status = mr_pairs_open(&t->pairs, t->ds, s->split, s->text_column, t->config.text, err);
+    if (status == MR_OK)
+        status = mr_pairs_learn(&t->pairs, t->ds, s->split, s->expand_captions, s->unique_images, err);
     if (status == MR_OK) {
         mr_buf_add_text(&t->said, "Words from ");
         mr_text_show(&t->said, t->pairs.column, strlen(t->pairs.column));
@@ -245,7 +246,9 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
     *t = (mr_trainer){.settings = settings, .ranks = ranks, .accuracy = -1, .best_accuracy = -1};
     const mr_split *train = NULL;
     char digest[65];
-    mr_status status = mr_trainer_resume(t, err);
+    mr_status status = mr_ranks_agree(ranks, mr_trainer_claim(t, false, err), err);
+    if (status == MR_OK)
+        status = mr_trainer_resume(t, err);
     if (status == MR_OK)
         status = check(settings, err);
     if (status == MR_OK)

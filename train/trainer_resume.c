@@ -1,4 +1,4 @@
-/* trainer_resume.c - the checkpoint that a run goes on from, and whether it is the same run.
+/* trainer_resume.c - the folder of a run, the checkpoint that it goes on from, and whether it is the same run.
  * Invariant: an update of a resumed run sees as many samples, and as many negatives, as one of the run before. */
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +88,15 @@ static mr_status take_up(mr_trainer *t, const char *found, mr_status status, con
     mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
     status = mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
     return status == MR_OK ? divide(t, batch_given, accum_given, err) : status;
+}
+
+/* Rank 0 is the one that writes there.  A plan writes nothing. */
+mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    if (!*s->output || s->plan || mr_ranks_rank(t->ranks) != 0)
+        return MR_OK;
+    return mr_checkpoint_claim(s->output, anew, &t->claim, err);
 }
 
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)

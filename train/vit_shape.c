@@ -7,7 +7,12 @@
 #include "model_shape.h"
 #include "vit_parts.h"
 
-enum { MAX_SIDE = 1 << 14, MAX_WIDTH = 1 << 20, MAX_LAYERS = 4096, MAX_CLASSES = 1 << 24 };
+enum {
+    MAX_SIDE = 1 << 14,
+    MAX_WIDTH = 1 << 20,
+    MAX_LAYERS = 1024,              /* of 16 parameters, each twice with AdamW: an .npz has 65,536 arrays */
+    MAX_CLASSES = 1 << 24,
+};
 
 mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
 {

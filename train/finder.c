@@ -1,0 +1,59 @@
+/* finder.c - which of a list's texts is this one, without looking at them all.
+ * Invariant: a text stands in the first slot that was free from its hash's on; nothing is ever taken out. */
+#include "finder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+
+enum { LEAST = 64 };
+
+/* The slot where this text is, or would be. */
+static size_t slot_of(const mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+{
+    size_t mask = f->size - 1, i = (size_t)mr_hash64(text, len) & mask;
+    for (; f->slots[i]; i = (i + 1) & mask) {
+        size_t there;
+        const void *other = text_of(list, f->slots[i] - 1, &there);
+        if (there == len && (len == 0 || memcmp(other, text, len) == 0))
+            break;
+    }
+    return i;
+}
+
+size_t mr_finder_find(const mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+{
+    uint32_t found = f->size ? f->slots[slot_of(f, text_of, list, text, len)] : 0;
+    return found ? found - 1 : SIZE_MAX;
+}
+
+static bool grow(mr_finder *f, mr_finder_text *text_of, const void *list)
+{
+    mr_finder grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count};
+    grown.slots = mr_alloc(grown.size, sizeof *grown.slots);
+    if (!grown.slots)
+        return false;
+    for (size_t n = 0; n < f->count; n++) {
+        size_t len;
+        const void *text = text_of(list, n, &len);
+        grown.slots[slot_of(&grown, text_of, list, text, len)] = (uint32_t)n + 1;
+    }
+    free(f->slots);
+    *f = grown;
+    return true;
+}
+
+bool mr_finder_add(mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+{
+    if (f->count == UINT32_MAX - 1 || ((f->count + 1) * 2 > f->size && !grow(f, text_of, list)))
+        return false;
+    f->slots[slot_of(f, text_of, list, text, len)] = (uint32_t)++f->count;
+    return true;
+}
+
+void mr_finder_release(mr_finder *f)
+{
+    free(f->slots);
+    *f = (mr_finder){0};
+}
