@@ -1,4 +1,4 @@
-/* file.c - files and directories, opened, read and made with care; publish.c writes whole files. */
+/* file.c - files and directories, opened, read and made with care; output.c writes whole files. */
 #include "file.h"
 
 #include <errno.h>

@@ -35,9 +35,11 @@ static void a_run_that_goes_on_is_read(void **state)
     uint64_t last = 0;
     assert_int_equal(replace(out, 1), MR_OK);
     pid_t pid = fork();
-    for (uint64_t update = 2; pid == 0; update++)
-        if (replace(out, update) != MR_OK || update == MOST)
-            _exit(1);
+    if (pid == 0) {
+        for (uint64_t update = 2; update <= MOST && replace(out, update) == MR_OK;)
+            update++;
+        _exit(1);
+    }
     for (int i = 0; last <= REPLACED; i++) {
         mr_checkpoint c;
         mr_error err;

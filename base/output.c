@@ -1,4 +1,4 @@
-/* publish.c - a file written whole, or written to what the user put in its place.
+/* output.c - a file written whole, or written to what the user put in its place.
  * Invariant: PATH.tmp belongs to the writer that holds the lock of the file there.  So a writer never renames or
  * removes what another one is at work on, and a file that nobody has locked was left by one that was killed. */
 #include "file.h"
