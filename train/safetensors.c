@@ -91,6 +91,8 @@ static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_
     mr_buf_free(&text);
     if (status == MR_OK && (status = map_file(f, size, err)) != MR_OK) {
         free(*items);
+        *items = NULL;              /* the caller may be about to free what it is given */
+        *count = 0;
         return status;
     }
     for (size_t i = 0; i < *count && status == MR_OK; i++) {
