@@ -27,7 +27,7 @@ static bool uses(const mr_coco_file *f, int64_t id)
     return false;
 }
 
-static const char *json_name(const mr_tree *t, const mr_coco_file *f)
+const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f)
 {
     size_t len;
     return mr_tree_path(t, f->entry, &len);
@@ -40,12 +40,12 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
         const category *c = &list[i], *before = i ? c - 1 : NULL;
         if (before && before->id == c->id && strcmp(before->name, c->name))
             return mr_fail(err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the "
-                           "annotation files do not belong together", c->id, before->name, json_name(t, before->file),
-                           c->name, json_name(t, c->file));
+                           "annotation files do not belong together", c->id, before->name, mr_coco_name(t, before->file),
+                           c->name, mr_coco_name(t, c->file));
         if (before && before->id == c->id)
             continue;
         if (c->id == 0 && no_zero) {
-            const char *name = json_name(t, c->file);
+            const char *name = mr_coco_name(t, c->file);
             mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                         "category 0 (%s) is used by no annotation: it takes no label", c->name);
             continue;
@@ -103,7 +103,7 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan
         if (id != INT64_MIN && !is_class(plan, id) && !unknown++)
             example = id;
     }
-    const char *name = json_name(t, f);
+    const char *name = mr_coco_name(t, f);
     if (unknown)
         mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
                     "%" PRIu64 " annotations of a category that is not listed, such as %" PRId64, unknown, example);

@@ -22,12 +22,6 @@ void mr_rf_coco_free(struct mr_rf_coco *coco)
     free(coco);
 }
 
-static const char *json_name(const mr_tree *t, const mr_coco_file *f)
-{
-    size_t len;
-    return mr_tree_path(t, f->entry, &len);
-}
-
 /* ---- images --------------------------------------------------------------------------------------------------- */
 
 /* image_of[entry - dir->begin]: the number of the json's image that names the entry, plus 1. */
@@ -45,11 +39,11 @@ static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coc
         const char *path = mr_rf_path(dir, image->file_name, &buf);
         if (entry == MR_NO_ENTRY)
             mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
-                        "image %" PRId64 " of %s, with %u annotations", image->id, json_name(t, f), image->count);
+                        "image %" PRId64 " of %s, with %u annotations", image->id, mr_coco_name(t, f), image->count);
         else
             mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
                         "image %" PRId64 " of %s has the file of image %" PRId64 ", which counts", image->id,
-                        json_name(t, f), f->images[image_of[entry - dir->begin] - 1].id);
+                        mr_coco_name(t, f), f->images[image_of[entry - dir->begin] - 1].id);
     }
     plan->notes->failed = plan->notes->failed || buf.failed;
     mr_buf_free(&buf);

@@ -190,8 +190,10 @@ static size_t place_of(const mr_loader *l, uint64_t sample)
 static mr_status meet(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
 {
     uint64_t limit = l->flow.work.o.max_bad;
-    size_t at = limit && !bad->padding ? place_of(l, bad->sample) : 0;
-    if (!limit || bad->padding || (at < l->met_count && l->met[at] == bad->sample))
+    if (!limit || bad->padding)
+        return MR_OK;
+    size_t at = place_of(l, bad->sample);
+    if (at < l->met_count && l->met[at] == bad->sample)
         return MR_OK;
     if (l->met_count == limit)
         return mr_fail(err, bad->error.status, "%s; it is one more than the %llu bad samples allowed", bad->error.text,

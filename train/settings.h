@@ -62,7 +62,7 @@ typedef enum mr_setting_life {
     X(2, MR_SET_WORD, const char *, orientation, "orientation", "ignore|apply", "ignore", MR_FIXED,                    \
       "EXIF orientation; the reference trainers ignore it")                                                            \
     X(2, MR_SET_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT,                                                \
-      "damaged samples, each counted once, that a rank may pass over before the run ends")                                             \
+      "damaged samples, each counted once, that a rank may pass over before the run ends")                             \
     X(2, MR_SET_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", MR_FIXED,                                 \
       "a larger picture is a damaged sample")                                                                          \
     X(2, MR_SET_WORD, const char *, on_bad, "on-bad", "replace|mask", "replace", MR_KEPT,                              \

@@ -33,7 +33,6 @@ typedef struct mr_trained {
 mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *out, mr_error *err);
 void mr_trained_close(mr_trained *t);       /* a zeroed one is fine */
 
-
 const char *mr_trained_class(const mr_trained *t, int32_t class);       /* "" for -1 */
 
 /* ---- what the checkpoint's facts are believed for ------------------------------------------------------------------ */

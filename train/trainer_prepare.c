@@ -193,7 +193,8 @@ static mr_status rule(mr_trainer *t, mr_error *err)
                        (ull)t->updates);
     t->update_rule = (mr_optimizer_options){
         .kind = adamw ? MR_ADAMW : MR_SGD,
-        .lr = {.base = s->lr > 0 ? s->lr : t->config.card->text ? 1e-5 : adamw ? 0.001 : 0.03, .warmup = warmup, .steps = t->updates,
+        .lr = {.base = s->lr > 0 ? s->lr : t->config.card->text ? 1e-5 : adamw ? 0.001 : 0.03,
+               .warmup = warmup, .steps = t->updates,
                .decay = s->decay[0] == 'c' ? MR_DECAY_COSINE : s->decay[0] == 'l' ? MR_DECAY_LINEAR : MR_DECAY_NONE},
         .momentum = s->momentum, .beta1 = 0.9, .beta2 = 0.999, .eps = s->adam_eps,
         .weight_decay = s->weight_decay, .clip = s->clip,
