@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -194,12 +195,33 @@ static int remove_all(int dirfd, const char *path)
     }
     int failed = 0;
     for (struct dirent *e; !failed && (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (!mr_is_dots(e->d_name))
             failed = remove_all(fd, e->d_name);
     int saved = errno;
     closedir(dir);
     errno = saved;
     return failed ? -1 : unlinkat(dirfd, path, AT_REMOVEDIR);
+}
+
+bool mr_is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+bool mr_file_lock(int fd, bool wait)
+{
+    int result;
+    do
+        result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+    while (result != 0 && errno == EINTR);
+    return result == 0 || errno != EWOULDBLOCK;
+}
+
+bool mr_file_is_at(int fd, int dirfd, const char *name)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)

@@ -52,6 +52,12 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       
 /* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with
  * them otherwise. */
 mr_status mr_dir_make(const char *path, mr_error *err);
+bool mr_is_dots(const char *name);      /* "." or ".." */
+/* Keeps others out of an open file or folder until it is closed.  False: somebody else has it, and `wait` is not asked
+ * for.  On a file system without locks everybody gets it. */
+bool mr_file_lock(int fd, bool wait);
+/* Whether this name (a link is no other's) still is what is open. */
+bool mr_file_is_at(int fd, int dirfd, const char *name);
 /* MR_MISUSE: it is a mount point, whose place no folder can take. */
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,23 +23,6 @@ mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
 
 /* ---- the temporary file ------------------------------------------------------------------------------------------ */
 
-/* False: somebody else has it.  On a file system without locks everybody gets it. */
-static bool lock(int fd, bool wait)
-{
-    int result;
-    do
-        result = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
-    while (result != 0 && errno == EINTR);
-    return result == 0 || errno != EWOULDBLOCK;
-}
-
-static bool is_named(int fd, int dirfd, const char *name)
-{
-    struct stat ours, there;
-    return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-}
-
 /* Removes what an earlier run or a stranger left there.  A file that is being written stays: with `wait` this returns
  * when its writer is done.  0 or -1, errno says why. */
 static int clear_away(int dirfd, const char *name, bool wait)
@@ -51,7 +33,7 @@ static int clear_away(int dirfd, const char *name, bool wait)
         fd = openat(dirfd, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         result = fd < 0 && errno == ENOENT ? -1 : 0;    /* what has come there since is another writer's */
     }
-    if (result == 0 && (fd < 0 || (lock(fd, wait) && is_named(fd, dirfd, name))))
+    if (result == 0 && (fd < 0 || (mr_file_lock(fd, wait) && mr_file_is_at(fd, dirfd, name))))
         result = unlinkat(dirfd, name, 0);
     int saved = errno;
     if (fd >= 0)
@@ -66,8 +48,8 @@ static int make_temp(int dirfd, const char *name)
     for (;;) {
         int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
-            lock(fd, true);
-            if (is_named(fd, dirfd, name))
+            mr_file_lock(fd, true);
+            if (mr_file_is_at(fd, dirfd, name))
                 return fd;
             close(fd);              /* before it was locked another writer took it for left behind */
         } else if (errno != EEXIST || clear_away(dirfd, name, true) != 0) {

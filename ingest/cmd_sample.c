@@ -149,7 +149,7 @@ static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
         return mr_fail_errno(err, errno, "%s", dir);
     bool empty = true;
     for (struct dirent *e; empty && (e = readdir(d));)
-        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+        empty = mr_is_dots(e->d_name);
     closedir(d);
     return empty ? MR_OK : mr_fail(err, MR_MISUSE, "%s: is not empty; give the name of a new folder", dir);
 }

@@ -109,7 +109,7 @@ static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err)
     size_t len = w->path.len;
     errno = 0;
     for (struct dirent *e; status == MR_OK && (e = readdir(dir)); errno = 0) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+        if (mr_is_dots(e->d_name))
             continue;
         if (len)
             mr_buf_add(&w->path, "/", 1);

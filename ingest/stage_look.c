@@ -4,16 +4,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "stage_parts.h"
-
-bool mr_is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
 
 /* A name that millrace gives to a file of a dataset, finished or not. */
 static bool is_ours(const char *name)
@@ -66,16 +60,9 @@ mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char f
     return MR_OK;
 }
 
-bool mr_folder_is_at(int dir, const char *path)
-{
-    struct stat opened, there;
-    return fstat(dir, &opened) == 0 && lstat(path, &there) == 0 && opened.st_ino == there.st_ino &&
-           opened.st_dev == there.st_dev;
-}
-
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
 {
-    if (flock(dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!mr_file_lock(dir, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it", path);
     return MR_OK;
 }

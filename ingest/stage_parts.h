@@ -15,14 +15,10 @@
 
 typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_DATASET, MR_FOLDER_OTHER } mr_folder_kind;
 
-bool mr_is_dots(const char *name);                      /* "." or ".." */
 DIR *mr_folder_list(int dir);                           /* of its own, to be closed; NULL: errno */
 
 /* What an open folder holds; `foreign` gets the name of something that millrace does not make, or "". */
 mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err);
-
-/* Whether `path` (no link) still is the folder that is open. */
-bool mr_folder_is_at(int dir, const char *path);
 
 /* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err);

@@ -51,11 +51,8 @@ static void sweep(const char *parent, const char *name)
 /* Another export at OUT may have taken ours for left behind between its making and its locking. */
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
-    struct stat ours, there;
-    bool locked = flock(t->fd, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno != EWOULDBLOCK)
-        return MR_OK;               /* a file system without locks: nobody sweeps there, either */
-    if (locked && fstat(t->fd, &ours) == 0 && lstat(t->path, &there) == 0 && ours.st_ino == there.st_ino)
+    /* Where there are no locks nobody sweeps, either. */
+    if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path))
         return MR_OK;
     return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "text.h"
 
 static bool ends_with(const char *name, const char *suffix)
@@ -73,7 +74,7 @@ mr_status mr_verify_beside(int dirfd, const char *dir, const mr_verify_find *fin
     }
     *shards = 0;
     for (struct dirent *e; (e = readdir(stream));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+        if (mr_is_dots(e->d_name))
             continue;
         *shards += ends_with(e->d_name, ".mdb");
         if (r && !listed(find, e->d_name))

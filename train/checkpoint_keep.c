@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,7 +146,7 @@ mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_err
         return errno == ENOENT || errno == ENOTDIR ? MR_OK
                                                    : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = MR_OK;
-    if (flock(dirfd(dir), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!mr_file_lock(dirfd(dir), false))
         status = mr_fail(err, MR_MISUSE, "%s: another run is at work in it; wait for its end, or name another --output",
                          output);
     else if (anew)
@@ -193,7 +192,7 @@ static bool owner_gone(int dirfd, const char *name, uint64_t pid)
     if (pid != (uint64_t)getpid() && !is_dead(pid))
         return false;
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    bool locked = fd >= 0 && !mr_file_lock(fd, false);
     if (fd >= 0)
         close(fd);
     return !locked;
