@@ -125,8 +125,6 @@ static void test_round_trip(void **state)
         assert_int_equal(t->type, MR_TENSOR_F32);
         assert_int_equal(t->dims, d.sources[i].dims);
         assert_memory_equal(t->shape, d.sources[i].shape, t->dims * sizeof *t->shape);
-        assert_memory_equal(t->bytes, d.sources[i].values, d.counts[i] * sizeof(float));
-        assert_int_equal((uintptr_t)t->bytes % sizeof(float), 0);
         expect_values(s, d.names[i], d.sources[i].values, d.counts[i]);
         expect_values(by_fd, d.names[i], d.sources[i].values, d.counts[i]);
         if (i)
@@ -139,6 +137,9 @@ static void test_round_trip(void **state)
     assert_int_equal(mr_digest_file(fd, support_size(path), false, path, &seen, NULL), MR_OK);
     assert_int_equal(said.bytes, support_size(path));
     assert_memory_equal(said.xxh3_128, seen.xxh3_128, sizeof seen.xxh3_128);
+    uint8_t low;                        /* of the header's length: the values begin at a multiple of 8 bytes */
+    assert_int_equal(pread(fd, &low, 1, 0), 1);
+    assert_int_equal(low % 8, 0);
     close(fd);
     write_tensors(again, d.sources, DRAWN);
     support_assert_same_file(path, again);

@@ -1,13 +1,12 @@
 /* safetensors.c - opening a model's files, finding a tensor, and its elements as float32.
- * Invariant: values are read by pread, not through the mapping: a file that is cut short meanwhile is an error in
- * words, and ends the process only if a caller follows mr_tensor.bytes himself. */
+ * Invariant: every byte is read by pread, none through a mapping: a file that is cut short meanwhile is an error in
+ * words. */
 #include "safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,8 +19,6 @@ typedef struct file {
     char *name;                     /* in messages */
     int fd;
     bool own;                       /* fd is ours to close */
-    uint8_t *map;
-    size_t size;
 } file;
 
 struct mr_safetensors {
@@ -37,8 +34,6 @@ void mr_safetensors_free(mr_safetensors *s)
         return;
     for (size_t i = 0; i < s->file_count; i++) {
         file *f = &s->files[i];
-        if (f->map)
-            munmap(f->map, f->size);
         if (f->own)
             close(f->fd);
         free(f->name);
@@ -50,21 +45,7 @@ void mr_safetensors_free(mr_safetensors *s)
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-static mr_status map_file(file *f, uint64_t size, mr_error *err)
-{
-    if (size > SIZE_MAX)
-        return mr_fail(err, MR_SYSTEM, "%s: is too large for this machine's addresses", f->name);
-    void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, f->fd, 0);
-    if (map == MAP_FAILED)
-        return mr_fail_errno(err, errno, "%s: cannot map", f->name);
-    f->map = map;
-    f->size = (size_t)size;
-    (void)madvise(map, f->size, MADV_SEQUENTIAL);
-    (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return MR_OK;
-}
-
-/* Reads and checks the header; *items get their places in the file, and in the mapping. */
+/* Reads and checks the header; *items get their places in the file. */
 static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_t *count, mr_error *err)
 {
     uint8_t head[8];
@@ -89,17 +70,11 @@ static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_
     if (status == MR_OK)
         status = mr_tensors_header(text.data, (size_t)len, size - sizeof head - len, f->name, items, count, err);
     mr_buf_free(&text);
-    if (status == MR_OK && (status = map_file(f, size, err)) != MR_OK) {
-        free(*items);
-        *items = NULL;              /* the caller may be about to free what it is given */
-        *count = 0;
-        return status;
-    }
+    (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     for (size_t i = 0; i < *count && status == MR_OK; i++) {
         mr_tensor_item *item = &(*items)[i];
         item->at += sizeof head + len;
         item->file = number;
-        item->tensor.bytes = f->map + item->at;
     }
     return status;
 }

@@ -23,14 +23,12 @@ typedef struct mr_tensor {
     unsigned dims;
     uint64_t shape[MR_TENSOR_DIMS];
     uint64_t count;                 /* elements */
-    const uint8_t *bytes;           /* in the mapped file */
 } mr_tensor;
 
 typedef struct mr_safetensors mr_safetensors;
 
-/* `path`: a .safetensors file, an index (*.index.json), or a directory with model.safetensors or its index.  Mapped
- * read-only; the files are to stay as they are meanwhile (one that is cut short under the reader ends the process, so
- * sizes are checked again before values are taken).
+/* `path`: a .safetensors file, an index (*.index.json), or a directory with model.safetensors or its index.  The
+ * files stay open until the reader is freed; one that is cut short meanwhile is an error of what is taken.
  * MR_BAD_DATA: overlapping or missing bytes, a name twice, an unknown type's size, a shard's name with a slash ... */
 mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err);
 /* The same of one .safetensors file that is open already: `fd` stays the caller's and must outlive the reader; `name`:

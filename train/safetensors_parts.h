@@ -20,7 +20,7 @@ typedef struct mr_tensor_item {
     uint64_t at, len;                   /* its bytes, from the end of the header; the reader makes that from the file */
 } mr_tensor_item;
 
-/* The JSON text of a header before `data` bytes.  *items: by name, without tensor.bytes; caller frees. */
+/* The JSON text of a header before `data` bytes.  *items: by name; caller frees. */
 mr_status mr_tensors_header(const void *text, size_t len, uint64_t data, const char *name, mr_tensor_item **items,
                             size_t *count, mr_error *err);
 
