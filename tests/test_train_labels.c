@@ -43,8 +43,8 @@ static void a_few_are_counted(void **state)
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
         {"valid", "3", NULL, "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
-         "classifier learns from labels alone; ingest the source without it, or judge by another --eval-split"},
-        {"valid", "2,$", NULL, "no sample of val has a label of its own, and a classifier learns from labels alone; "
+         "classifier is judged by labels alone; ingest the source without it, or judge by another --eval-split"},
+        {"valid", "2,$", NULL, "no sample of val has a label of its own, and a classifier is judged by labels alone; "
          "judge by another --eval-split"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -67,6 +67,24 @@ static void another_split_may_judge(void **state)
     train_expect(0, folder, 0, "--epochs", "1", "--batch", "4", "--eval-split", "test", (char *)NULL);
 }
 
+/* eval says the same before it loads anything; predict needs no labels. */
+static void eval_counts_them_too(void **state)
+{
+    TRAIN_PATH(folder, *state, "judged");
+    make_data(*state, "judged", "valid", "3,4");
+    train_expect(0, folder, 0, "--steps", "1", "--batch", "4", "--eval-split", "test", "--output", "run", (char *)NULL);
+    support_result r = train_command(2, folder, 0, "eval", "data", "run", "--split", "val", (char *)NULL);
+    assert_string_equal(r.out, "");
+    assert_non_null(strstr(r.err, "of the 8 samples of val 2 are without a label of their own (the first is 1), and a "
+                                  "classifier is judged by labels alone; ingest the source without them, or let "
+                                  "'millrace predict' say"));
+    support_result_free(&r);
+    r = train_command(0, folder, 0, "predict", "data", "run", "--split", "val", (char *)NULL);
+    support_result_free(&r);
+    r = train_command(0, folder, 0, "eval", "data", "run", "--split", "test", (char *)NULL);
+    support_result_free(&r);
+}
+
 /* COCO's samples have boxes and captions, but no label of their own. */
 static void a_split_without_a_label_is_refused_at_once(void **state)
 {
@@ -86,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_are_counted),
         cmocka_unit_test(another_split_may_judge),
+        cmocka_unit_test(eval_counts_them_too),
         cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

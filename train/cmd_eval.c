@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "dataset.h"
 #include "dataset_ranks.h"
+#include "labels.h"
 #include "term.h"
 #include "text.h"
 #include "trained.h"
@@ -125,6 +126,16 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
     return MR_OK;
 }
 
+/* Before the first picture is decoded. */
+static mr_status check_labels(const request *q, const mr_trained *t, mr_error *err)
+{
+    if (t->checkpoint.model.card->text)
+        return MR_OK;
+    const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
+    return mr_labels_check(t->ds, split, q->trained.dataset, "is judged by",
+                           "let 'millrace predict' say what it sees in each sample", err);
+}
+
 int cmd_eval(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
@@ -140,6 +151,8 @@ int cmd_eval(int argc, char **argv)
         status = mr_ranks_agree(ranks, mr_trained_open(&q.trained, ranks, &t, &err), &err);
     if (status == MR_OK)
         status = mr_dataset_agree(ranks, mr_dataset_digest(t.ds), &err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, check_labels(&q, &t, &err), &err);
     if (status == MR_OK)
         status = mr_evaluate(&t.evaluator, t.values, &result, &err);
     if (status == MR_OK && speaks)

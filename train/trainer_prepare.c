@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
-#include "file.h"
+#include "labels.h"
 #include "order.h"
 #include "pool.h"
 #include "schedule.h"
@@ -15,7 +15,7 @@
 
 typedef unsigned long long ull;
 
-enum { DEFAULT_WARMUP = 500, ROWS = 512 };        /* of an index that are read at a time */
+enum { DEFAULT_WARMUP = 500 };
 
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation)
 {
@@ -45,56 +45,6 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-typedef struct unlabelled {
-    uint64_t count, first;
-} unlabelled;
-
-/* Adds those of a shard that begins with sample `before`.  What cannot be read is for the loader to judge. */
-static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, uint64_t before, unlabelled *u)
-{
-    uint8_t rows[ROWS][MR_INDEX_ROW];
-    mr_row row;
-    int fd;
-    if (mr_dataset_open_file(ds, shard, "idx", &fd, NULL) != MR_OK)
-        return;
-    for (uint64_t at = 0; at < shard->samples; at += ROWS) {
-        size_t count = shard->samples - at < ROWS ? (size_t)(shard->samples - at) : ROWS;
-        uint64_t from = MR_INDEX_HEADER + at * MR_INDEX_ROW;
-        if (mr_file_pread(fd, rows, count * MR_INDEX_ROW, from, shard->name, NULL) != MR_OK)
-            continue;
-        for (size_t k = 0; k < count; k++)
-            if (mr_dataset_row_from(rows[k], shard, at + k, &row, NULL) == MR_OK && row.label < 0)
-                u->first = u->count++ ? u->first : before + at + k;
-    }
-    close(fd);
-}
-
-/* Samples may be without a label of their own, as those of several labels are; one of them would end the run when its
- * turn comes.  `way`: what may be done about it. */
-static mr_status check_labels(const mr_trainer *t, const mr_split *split, const char *way, mr_error *err)
-{
-    const char *dataset = t->settings->dataset;
-    unlabelled u = {0};
-    uint64_t before = 0;
-    char number[2][40];
-    if (t->config.card->text)
-        return MR_OK;
-    for (size_t i = 0; i < split->shard_count; i++) {
-        add_unlabelled(t->ds, &split->shards[i], before, &u);
-        before += split->shards[i].samples;
-    }
-    if (u.count == 0)
-        return MR_OK;
-    bool one = u.count == 1;
-    if (u.count == split->samples)
-        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a label of its own, and a classifier learns from labels "
-                       "alone; %s", dataset, split->name, way);
-    return mr_fail(err, MR_MISUSE, "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
-                   "and a classifier learns from labels alone; ingest the source without %s, or %s", dataset,
-                   mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
-                   one ? "is" : "are", one ? "its" : "their", (ull)u.first, one ? "it" : "them", way);
-}
-
 static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -107,8 +57,10 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     if (t->manifest->class_count == 0 && !t->config.card->text)
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
                        s->dataset, t->manifest->layout);
-    status = check_labels(t, *train, "learn from its words by --model bridgetower (--text-column captions, for example)",
-                          err);
+    if (!t->config.card->text)
+        status = mr_labels_check(t->ds, *train, s->dataset, "learns from",
+                                 "learn from its words by --model bridgetower (--text-column captions, for example)",
+                                 err);
     if (status == MR_OK && *s->eval_split) {
         t->eval_split = s->eval_split;
         status = mr_split_to_judge(t->manifest, s->dataset, s->eval_split, err);
@@ -118,9 +70,10 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
         if (split && split->samples && strcmp(usual[i], s->split) != 0)
             t->eval_split = usual[i];
     }
-    if (status != MR_OK || !t->eval_split)
+    if (status != MR_OK || !t->eval_split || t->config.card->text)
         return status;
-    return check_labels(t, mr_manifest_split(t->manifest, t->eval_split), "judge by another --eval-split", err);
+    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset,
+                           "is judged by", "judge by another --eval-split", err);
 }
 
 static mr_status words(mr_trainer *t, mr_error *err)
