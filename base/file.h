@@ -60,6 +60,10 @@ bool mr_file_lock(int fd, bool wait);
 bool mr_file_is_at(int fd, int dirfd, const char *name);
 /* MR_MISUSE: it is a mount point, whose place no folder can take. */
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
+/* Puts the folder `from` in the place of the folder `to`: `aside` NULL, by one exchange of the two names; else by two
+ * renames, the old one to `aside` first, where a crash between them leaves it whole.  0 or errno; EINVAL, ENOSYS: this
+ * file system cannot exchange names.  *gone: where the old folder lies now, `from` or `aside`; NULL: at its place. */
+int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
 
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */

@@ -83,34 +83,18 @@ void mr_target_close(mr_target *t)
 
 /* ---- the rename ------------------------------------------------------------------------------------------------- */
 
-/* 0 or errno; `aside` NULL: by an exchange.  *gone: where the old dataset lies now, NULL: at its place. */
-static int move(const mr_target *t, const char *from, const char *aside, const char **gone)
-{
-    if (t->old >= 0 && !aside) {
-        if (renameat2(AT_FDCWD, from, AT_FDCWD, t->path, RENAME_EXCHANGE) != 0)
-            return errno;
-        *gone = from;
-        return 0;
-    }
-    if (t->old >= 0) {
-        if (rename(t->path, aside) != 0)
-            return errno;
-        *gone = aside;
-    }
-    int failed = rename(from, t->path) == 0 ? 0 : errno;
-    if (failed && *gone && rename(aside, t->path) == 0)
-        *gone = NULL;
-    return failed;
-}
-
-/* One act with the word that it is done: a signal that ends the program comes before it or after it. */
+/* One act with the word that it is done: a signal that ends the program comes before it or after it.  0 or errno. */
 static int move_and_tell(const mr_target *t, const char *from, const char *aside, const char **gone,
                          atomic_bool *published)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    int failed = move(t, from, aside, gone);
+    int failed = 0;
+    if (t->old >= 0)
+        failed = mr_dir_replace(from, t->path, aside, gone);
+    else if (rename(from, t->path) != 0)
+        failed = errno;
     if (!failed)
         atomic_store(published, true);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

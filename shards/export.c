@@ -209,29 +209,26 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
     return status;
 }
 
-static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, mr_error *err)
+/* `gone`: the old folder's name by now, NULL: its own. */
+static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, const char *gone, mr_error *err)
 {
-    return mr_fail_errno(err, errnum, "%s: cannot rename to %s", temp->path, target);
+    return mr_fail_errno(err, errnum, "%s: cannot take the place of %s%s%s", temp->path, target,
+                         gone ? ", which is now " : "", gone ? gone : "");
 }
 
-/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows:
- * a crash between the two renames leaves it whole. */
+/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows. */
 static mr_status change_places(mr_export_temp *temp, const char *target, mr_error *err)
 {
     char *aside;
-    if (renameat2(AT_FDCWD, temp->path, AT_FDCWD, target, RENAME_EXCHANGE) == 0)
-        return MR_OK;
-    if (errno != EINVAL && errno != ENOSYS)
-        return no_rename(temp, target, errno, err);
+    const char *gone;
+    int failed = mr_dir_replace(temp->path, target, NULL, &gone);
+    if (failed != EINVAL && failed != ENOSYS)
+        return failed ? no_rename(temp, target, failed, NULL, err) : MR_OK;
     if (asprintf(&aside, "%s.old", temp->path) < 0)
         return mr_fail_memory(err, target);
-    mr_status status = rename(target, aside) == 0 ? MR_OK : no_rename(temp, target, errno, err);
-    if (status == MR_OK && rename(temp->path, target) != 0) {
-        status = no_rename(temp, target, errno, err);
-        if (rename(aside, target) != 0)
-            status = mr_fail_errno(err, errno, "%s: cannot be replaced nor put back; it lies at %s now", target, aside);
-    }
-    if (status != MR_OK) {
+    failed = mr_dir_replace(temp->path, target, aside, &gone);
+    if (failed) {
+        mr_status status = no_rename(temp, target, failed, gone, err);
         free(aside);
         return status;
     }
@@ -250,7 +247,7 @@ static mr_status publish(mr_export_temp *temp, const char *target, bool replace,
     if (replace)
         status = change_places(temp, target, err);
     else if (rename(temp->path, target) != 0)
-        status = no_rename(temp, target, errno, err);
+        status = no_rename(temp, target, errno, NULL, err);
     if (status != MR_OK)
         return status;
     temp->made = replace;

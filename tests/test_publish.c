@@ -209,11 +209,12 @@ static void test_an_export_takes_its_place(void **state)
     (void)state;
     static const char lines[] =
         "mkdir files; echo old >files/old; ln -s nowhere lost\n"
-        "say() { (\"$@\") >said 2>&1; echo $? $(ls -d files*) $(ls files | head -1) $(grep -o 'cannot rename\\|is a link' said); }\n"
+        "say() { (\"$@\") >said 2>&1; echo $? $(ls -d files*) $(ls files | head -1) \\\n"
+        "    $(grep -o 'cannot take the place of\\|is a link' said); }\n"
         "say with apart,refused $M export clean files --force -q\n"
         "say with apart $M export clean files --force -q\n"
         "say $M export clean lost\n";
-    expect("3 files old cannot rename\n0 files train\n2 files train is a link\n", lines);
+    expect("3 files old cannot take the place of\n0 files train\n2 files train is a link\n", lines);
 }
 
 int main(void)
