@@ -1,6 +1,7 @@
 /* output.c - a file written whole, or written to what the user put in its place.
- * Invariant: PATH.tmp belongs to the writer that holds the lock of the file there.  So a writer never renames or
- * removes what another one is at work on, and a file that nobody has locked was left by one that was killed. */
+ * Invariant: the temporary file, NAME.tmp in a dataset and PATH.millrace.tmp where a user names PATH, belongs to the
+ * writer that holds the lock of the file there.  So a writer never renames or removes what another one is at work on,
+ * and a file that nobody has locked was left by one that was killed. */
 #include "file.h"
 
 #include <errno.h>
@@ -30,8 +31,11 @@ static int clear_away(int dirfd, const char *name, bool wait)
     struct stat st;
     int fd = -1, result = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW);
     if (result == 0 && S_ISREG(st.st_mode)) {
-        fd = openat(dirfd, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        result = fd < 0 && errno == ENOENT ? -1 : 0;    /* what has come there since is another writer's */
+        int how = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+        fd = openat(dirfd, name, O_WRONLY | how);
+        if (fd < 0 && errno == EACCES)      /* another user's, which may be locked all the same */
+            fd = openat(dirfd, name, O_RDONLY | how);
+        result = fd < 0 ? -1 : 0;
     }
     if (result == 0 && (fd < 0 || (mr_file_lock(fd, wait) && mr_file_is_at(fd, dirfd, name))))
         result = unlinkat(dirfd, name, 0);
@@ -138,10 +142,22 @@ static mr_status find_end(char **path, int *direct, mr_error *err)
 
 /* ---- one output -------------------------------------------------------------------------------------------------- */
 
-static char *temp_of(const char *path)
+/* In a dataset all names are ours; in a user's folder NAME.tmp may be his own. */
+static char *temp_of(int dirfd, const char *path)
 {
     char *temp;
-    return asprintf(&temp, "%s.tmp", path) < 0 ? NULL : temp;
+    return asprintf(&temp, dirfd == AT_FDCWD ? "%s.millrace.tmp" : "%s.tmp", path) < 0 ? NULL : temp;
+}
+
+/* errno says why; a file that is in the way is named. */
+static mr_status cannot_make(const mr_output *o, mr_error *err)
+{
+    struct stat st;
+    int failed = errno;
+    if (o->dirfd != AT_FDCWD)
+        return mr_fail_errno(err, failed, "%s", o->temp);
+    bool in_the_way = lstat(o->temp, &st) == 0;
+    return mr_file_fail_create(err, failed, in_the_way ? o->temp : o->path);
 }
 
 static void release(mr_output *o)
@@ -160,14 +176,16 @@ mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *er
     *o = (mr_output){.fd = -1, .dirfd = dirfd, .path = strdup(path)};
     if (!o->path)
         status = mr_fail_memory(err, path);
+    else if (of_user && !*path)
+        status = mr_fail(err, MR_MISUSE, "\"\": is no name for a file");
     if (status == MR_OK && of_user)
         status = find_end(&o->path, &o->fd, err);
     if (status == MR_OK && o->fd < 0) {
-        o->temp = temp_of(o->path);
+        o->temp = temp_of(dirfd, o->path);
         if (!o->temp)
             status = mr_fail_memory(err, path);
         else if ((o->fd = make_temp(dirfd, o->temp)) < 0)
-            status = of_user ? mr_file_fail_create(err, errno, o->path) : mr_fail_errno(err, errno, "%s", o->temp);
+            status = cannot_make(o, err);
     }
     if (status != MR_OK)
         release(o);
@@ -180,11 +198,15 @@ mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err)
     /* Pipes and devices have nothing to sync and say EINVAL. */
     if (status == MR_OK && fsync(o->fd) != 0 && (o->temp || errno != EINVAL))
         status = mr_fail_errno(err, errno, "%s: cannot sync", name);
+    bool ours = o->temp && mr_file_is_at(o->fd, o->dirfd, o->temp);
+    if (o->temp && status == MR_OK && !ours)
+        status = mr_fail(err, MR_SYSTEM, "%s: somebody took this file away while it was written; run the command again",
+                         o->temp);
     if (o->temp && status == MR_OK && renameat(o->dirfd, o->temp, o->dirfd, o->path) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot rename to %s", o->temp, o->path);
-    if (o->temp && status != MR_OK)
+    if (ours && status != MR_OK)
         unlinkat(o->dirfd, o->temp, 0);
-    else if (o->temp)
+    else if (ours)
         status = mr_dir_sync_parent(o->dirfd, o->path, err);
     if (o->fd >= 0 && close(o->fd) != 0 && status == MR_OK)     /* last, for the lock's sake */
         status = mr_fail_errno(err, errno, "%s: cannot close", name);
@@ -204,7 +226,7 @@ mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t
 
 void mr_file_forget(int dirfd, const char *path)
 {
-    char *temp = temp_of(path);
+    char *temp = temp_of(dirfd, path);
     if (temp)
         clear_away(dirfd, temp, false);
     free(temp);

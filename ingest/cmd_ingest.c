@@ -211,6 +211,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->json = true;
         break;
     case KEY_REPORT:
+        if (!*arg)
+            mr_cli_misuse(state, "--report: expected the name of a file");
         a->report = arg;
         break;
     case 'j':

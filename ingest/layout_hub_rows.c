@@ -24,8 +24,9 @@ typedef struct build {
     int64_t most;                   /* the largest label */
     mr_jsonl_field field;           /* the label's column */
     mr_jsonl row;
-    const mr_note **left_out;       /* of the listing, sorted by path */
+    mr_note *left_out;              /* of the listing, sorted by path; their words are the notes' own */
     size_t left_out_count;
+    size_t only_counted;            /* of the images that the listing rejected: no note was kept of these */
     mr_buf path, scratch;
     mr_error *err;
 } build;
@@ -185,7 +186,8 @@ static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
 
 static int path_order(const void *a, const void *b)
 {
-    return strcmp((*(const mr_note *const *)a)->path, (*(const mr_note *const *)b)->path);
+    const mr_note *x = a, *y = b;
+    return strcmp(x->path, y->path);
 }
 
 /* What the listing has left out, by path: a row whose image is among it is to be rejected once, for that reason. */
@@ -197,9 +199,10 @@ static mr_status list_left_out(build *b)
         return mr_fail_memory(b->err, "listing rows");
     for (size_t i = 0; i < notes->count; i++)
         if (notes->items[i].kind == MR_NOTE_REJECT || notes->items[i].kind == MR_NOTE_IGNORED)
-            b->left_out[b->left_out_count++] = &notes->items[i];
+            b->left_out[b->left_out_count++] = notes->items[i];
     if (b->left_out_count)
         qsort(b->left_out, b->left_out_count, sizeof *b->left_out, path_order);
+    b->only_counted = notes->counts[MR_NOTE_REJECT] - notes->kept[MR_NOTE_REJECT];
     return MR_OK;
 }
 
@@ -212,19 +215,21 @@ static const mr_note *find_left_out(build *b, uint64_t row)
     b->plan->notes->failed = b->plan->notes->failed || b->path.failed || b->scratch.failed;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (strcmp(b->left_out[mid]->path, prefix) < 0)
+        if (strcmp(b->left_out[mid].path, prefix) < 0)
             low = mid + 1;
         else
             high = mid;
     }
-    bool found = low < b->left_out_count && strncmp(b->left_out[low]->path, prefix, strlen(prefix)) == 0;
-    return found ? b->left_out[low] : NULL;
+    bool found = low < b->left_out_count && strncmp(b->left_out[low].path, prefix, strlen(prefix)) == 0;
+    return found ? &b->left_out[low] : NULL;
 }
 
 static void reject_row(build *b, uint64_t row)
 {
     const mr_note *note = find_left_out(b, row);
-    if (!note)
+    if (!note && b->only_counted)
+        b->only_counted--;
+    else if (!note)
         note_row(b, MR_NOTE_REJECT, row, "the row has no image", "");
     else if (note->kind != MR_NOTE_REJECT)
         note_row(b, MR_NOTE_REJECT, row, "the row's image is left out: ", note->detail);

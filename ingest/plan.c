@@ -29,16 +29,20 @@ static const mr_split_map *map_of(const mr_layout_options *o, const char *name, 
 /* All of them are stored as the first. */
 static const char *const val_names[] = {"val", "valid", "validation"};
 
-static bool means_val(const char *name, size_t len)
+/* MR_COUNT(val_names): none of them. */
+static size_t val_name(const char *name, size_t len)
 {
-    return same("valid", name, len) || same("validation", name, len);
+    size_t i = 0;
+    while (i < MR_COUNT(val_names) && !same(val_names[i], name, len))
+        i++;
+    return i;
 }
 
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len)
 {
     /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
     const mr_split_map *map = map_of(o, name, len);
-    return map || !means_val(name, len) ? map : map_of(o, "val", 3);
+    return map || val_name(name, len) == MR_COUNT(val_names) ? map : map_of(o, "val", 3);
 }
 
 static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t *split, mr_error *err)
@@ -81,15 +85,15 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
     }
     const char *stored = map ? map->to : name;
     size_t stored_len = map ? strlen(map->to) : len;
-    if (means_val(stored, stored_len)) {
-        stored = "val";
-        stored_len = 3;
+    size_t val = val_name(stored, stored_len);
+    if (val < MR_COUNT(val_names)) {
+        stored = val_names[0];
+        stored_len = strlen(stored);
     }
     if (name_fits(stored, stored_len)) {
         mr_status status = split_add(plan, stored, stored_len, split, err);
-        for (size_t i = 0; i < MR_COUNT(val_names) && status == MR_OK && !map; i++)
-            if (same(val_names[i], name, len))
-                plan->splits[*split].named |= 1u << i;
+        if (status == MR_OK && !map && val < MR_COUNT(val_names))
+            plan->splits[*split].named |= 1u << val;
         return status;
     }
     if (map)

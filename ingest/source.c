@@ -141,7 +141,7 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
         return mr_fail_memory(err, "listing the source");
     if (!e.file)
         e.file = e.path;
-    l->items[l->count] = (listed){.entry = e, .order = (uint32_t)l->count};
+    l->items[l->count] = (listed){.entry = e, .order = l->arrived++};
     l->count++;
     return MR_OK;
 }

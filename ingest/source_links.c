@@ -15,7 +15,7 @@ static mr_status keep(list *l, const char *path, size_t len, const char *target,
     if (!kept || !kept_target || !MR_GROW(l->links, l->link_count, l->link_room))
         return mr_fail_memory(err, "listing the source");
     l->links[l->link_count++] =
-        (pending_link){kept, kept_target, (uint32_t)len, (uint32_t)target_len, symbolic, false};
+        (pending_link){kept, kept_target, (uint32_t)len, (uint32_t)target_len, l->arrived++, symbolic, false};
     return MR_OK;
 }
 
@@ -81,9 +81,12 @@ static mr_status resolve_once(list *l, mr_error *err)
         mr_entry e = l->source->entries[target];
         e.path = link->path;
         e.path_len = link->path_len;
+        size_t before = l->count;
         mr_status status = list_add(l, &e, err);
         if (status != MR_OK)
             return status;
+        if (l->count > before)
+            l->items[before].order = link->order;
         link->done = true;
     }
     return MR_OK;

@@ -23,6 +23,7 @@ typedef struct listed {
 typedef struct pending_link {       /* of a folder or an archive: another name for bytes of the tree */
     const char *path, *target;      /* the target is a path of the tree, too */
     uint32_t path_len, target_len;
+    uint32_t order;                 /* of arrival, among the files */
     bool symbolic, done;
 } pending_link;
 
@@ -49,6 +50,7 @@ typedef struct list {
     size_t count, room;
     pending_link *links;
     size_t link_count, link_room;
+    uint32_t arrived;               /* files and links */
     int spool;                      /* where archives unpack to */
     const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
     const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */

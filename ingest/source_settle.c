@@ -25,17 +25,16 @@ mr_status list_settle(list *l, mr_error *err)
         return mr_fail_memory(err, "listing the source");
     for (size_t i = 0; i < l->count; i++) {
         const mr_entry *e = &l->items[i].entry, *last = s->count ? &s->entries[s->count - 1] : NULL;
-        if (last && list_compare(last->path, last->path_len, e->path, e->path_len) == 0)
+        if (last && list_compare(last->path, last->path_len, e->path, e->path_len) == 0) {
             mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
                         "there is an earlier file of this name (%llu bytes), which stays",
                         (unsigned long long)last->size);
-        else
+        } else {
+            l->items[s->count] = l->items[i];
             s->entries[s->count++] = *e;
+        }
     }
-    /* Only the survivors stay listed: links may add to them and settle again. */
-    for (size_t i = 0; i < s->count; i++)
-        l->items[i] = (listed){.entry = s->entries[i], .order = (uint32_t)i};
-    l->count = s->count;
+    l->count = s->count;            /* only the survivors stay listed: links may add to them and settle again */
     return MR_OK;
 }
 

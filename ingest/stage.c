@@ -35,6 +35,9 @@ static mr_status check_stage(const mr_stage *s, mr_error *err)
     if (status == MR_OK && foreign[0])
         return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or "
                        "choose another DST", s->path, foreign);
+    if (status == MR_OK && mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
+        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which cannot take the place of DST; unmount it or choose "
+                       "another DST", s->path);
     return status;
 }
 

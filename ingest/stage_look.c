@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
 #include "stage_parts.h"
 
 /* A name that millrace gives to a file of a dataset, finished or not. */
-static bool is_ours(const char *name)
+static bool is_our_name(const char *name)
 {
     static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
     static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done",
@@ -26,6 +27,15 @@ static bool is_ours(const char *name)
         if (strcmp(dash + 1 + digits, ends[i]) == 0)
             return true;
     return false;
+}
+
+/* A folder is nobody's file, whatever its name. */
+static bool is_ours(int dir, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type == DT_DIR || !is_our_name(e->d_name))
+        return false;
+    return e->d_type != DT_UNKNOWN || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode);
 }
 
 DIR *mr_folder_list(int dir)
@@ -53,7 +63,7 @@ mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char f
             *kind = MR_FOLDER_DATASET;
         else if (*kind == MR_FOLDER_EMPTY)
             *kind = MR_FOLDER_OTHER;
-        if (!is_ours(e->d_name))
+        if (!is_ours(dir, e))
             snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
     }
     closedir(list);

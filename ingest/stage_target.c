@@ -154,6 +154,9 @@ mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *publ
         status = mr_dir_sync_parent(AT_FDCWD, t->path, err);
     if (status == MR_OK && gone)
         status = remove_dataset(t->old, gone, err);
+    /* A run with --force that was killed between two renames has left the one before there. */
+    if (status == MR_OK && t->force && gone != mr_buf_text(&aside))
+        clear_aside(mr_buf_text(&aside), NULL);
     mr_buf_free(&aside);
     return status;
 }

@@ -97,13 +97,18 @@ static mr_status print_json(const mr_verify_report *r, mr_error *err)
     return status;
 }
 
-/* r NULL: there is no report, for this reason. */
-static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, mr_error *err)
+/* r NULL: there is no report, for this reason; that goes to files alone, where an earlier report may be, or where
+ * there is another `end` to come. */
+static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
 {
     mr_buf xml = {0};
+    mr_output o;
     mr_status status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
-    if (status == MR_OK)
-        status = mr_file_publish(AT_FDCWD, q->junit, xml.data, xml.len, err);
+    if (status == MR_OK && (status = mr_output_open(AT_FDCWD, q->junit, &o, err)) == MR_OK) {
+        if (end || o.temp)
+            status = mr_file_write(o.fd, xml.data, xml.len, q->junit, err);
+        status = mr_output_close(&o, status, err);
+    }
     mr_buf_free(&xml);
     return status;
 }
@@ -113,17 +118,17 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
 static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
-    if (lstat(q->junit, &st) == 0 && !S_ISREG(st.st_mode))
-        return MR_OK;
+    if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
+        return MR_OK;               /* its reader would take closing it for the end */
     mr_error why;
-    mr_status status = write_junit(q, NULL, "verify did not come to its end", &why);
+    mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
     return status == MR_MISUSE ? mr_fail(err, status, "%s", why.text) : MR_OK;
 }
 
 /* The verdict is printed whatever becomes of the file, and the other way round. */
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
-    mr_status written = q->junit ? write_junit(q, r, NULL, err) : MR_OK, printed = MR_OK;
+    mr_status written = q->junit ? write_junit(q, r, NULL, true, err) : MR_OK, printed = MR_OK;
     if (q->json)
         printed = print_json(r, written == MR_OK ? err : NULL);
     else
@@ -139,7 +144,7 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
         status = deliver(q, r, err);
         refused = mr_verify_refused(r);
     } else if (q->junit) {
-        write_junit(q, NULL, err->text, NULL);
+        write_junit(q, NULL, err->text, true, NULL);
     }
     if (status == MR_OK && refused)
         status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, refused->detail);

@@ -165,6 +165,8 @@ static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
 
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
 {
+    if (!*out)
+        return mr_fail(err, MR_MISUSE, "\"\": is no name for what is exported");
     /* Replacing a folder removes it. */
     if (mr_path_inside(dataset, out))
         return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);

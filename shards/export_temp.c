@@ -49,12 +49,17 @@ static void sweep(const char *parent, const char *name)
 }
 
 /* Another export at OUT may have taken ours for left behind between its making and its locking. */
+static mr_status swept(const mr_export_temp *t, mr_error *err)
+{
+    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
+}
+
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
     /* Where there are no locks nobody sweeps, either. */
     if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path))
         return MR_OK;
-    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
+    return swept(t, err);
 }
 
 static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
@@ -85,7 +90,7 @@ mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, m
     t->fd = folder ? open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                    : open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (t->fd < 0)
-        return mr_file_fail_create(err, errno, out);
+        return folder && errno == ENOENT ? swept(t, err) : mr_file_fail_create(err, errno, out);
     t->made = true;
     return lock(t, err);
 }

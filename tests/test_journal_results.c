@@ -174,7 +174,7 @@ static void test_results_that_were_lost(void **state)
     mr_journal_end end = {.best_accuracy = 0.5, .best_update = 4};
     mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6,
                             .first = 6};
-    char *temp = support_path("%s.tmp", p.results);
+    char *temp = support_path("%s.millrace.tmp", p.results);
     support_write_text(temp, "{\"half");
     for (int i = 0; i < 2; i++) {
         size_t len;

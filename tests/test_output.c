@@ -77,7 +77,7 @@ static void write_often(const char *path, int writer)
 static void test_writers_take_turns(void **state)
 {
     IN(path, "file");
-    IN(temp, "file.tmp");
+    IN(temp, "file.millrace.tmp");
     expect(path, "");
     int start[2], status, ended = 0;
     assert_int_equal(pipe(start), 0);
@@ -107,7 +107,7 @@ static void test_writers_take_turns(void **state)
 static void test_what_a_killed_writer_left(void **state)
 {
     IN(path, "file");
-    IN(temp, "file.tmp");
+    IN(temp, "file.millrace.tmp");
     mr_output o;
     mr_error err;
     support_write_text(temp, "half");
