@@ -226,6 +226,28 @@ mr_status (mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
     return mine;
 }
 
+mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned *other, mr_buf *all, mr_error *err)
+{
+    mr_buf mine = {0}, theirs = {0};
+    *other = 0;
+    if (!r->card)
+        return MR_OK;
+    mr_buf_add(&mine, bytes, len);
+    mr_status status = mr_ranks_agree(r, mr_buf_status(&mine, err, "comparing"), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(r, &mine, &theirs, NULL, err);
+    if (status == MR_OK && theirs.len != r->world * len)
+        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks do not understand one another; start the same program on all");
+    for (unsigned i = 1; i < r->world && status == MR_OK && !*other; i++)
+        *other = memcmp(theirs.data, theirs.data + i * len, len) != 0 ? i : 0;
+    mr_buf_free(&mine);
+    if (all)
+        *all = theirs;
+    else
+        mr_buf_free(&theirs);
+    return status;
+}
+
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err)
 {
     mr_ranks *part = mr_alloc(1, sizeof *part);

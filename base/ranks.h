@@ -25,6 +25,9 @@ mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
 #define mr_ranks_agree(r, mine, err)                                                                                  \
     ((mine) == MR_OK ? mr_ranks_agree(r, MR_OK, err) : ((void)mr_ranks_agree(r, mine, err), (mine)))
 #endif
+/* Collective: whether all ranks have these same `len` bytes, len equal on all.  *other: the first rank that has not
+ * what rank 0 has; 0: all have.  `all`: theirs, one behind the other, where there is more than one rank; may be NULL. */
+mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned *other, mr_buf *all, mr_error *err);
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err);
 
 /* Collective.  A part of the ranks as ranks of their own, in the same order: those that gave the same color, any number

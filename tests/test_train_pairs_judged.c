@@ -187,7 +187,7 @@ static void eval_says_what_it_judged(void **state)
     json_decref(usual);
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--text-column", "nothing", (char *)NULL);
-    assert_non_null(strstr(r.err, "--text-column nothing: the first samples of val have no words there; columns: "
+    assert_non_null(strstr(r.err, "--text-column nothing: no sample of val has words there; columns: "
                            "caption_choices, entities, "));
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--split", "tset", (char *)NULL);

@@ -88,9 +88,9 @@ static void expect_words(support_result r, int status, const char *words)
 static void wrong_options_are_said_at_once(void **state)
 {
     static const struct { const char *option, *value; int status; const char *words; } cases[] = {
-        {"--text-column", "nothing", 2, "--text-column nothing: the first samples of train have no words there; columns: "
+        {"--text-column", "nothing", 2, "--text-column nothing: no sample of train has words there; columns: "
          "caption_choices, entities, from_description, image_description, image_location, image_uncanny_description"},
-        {"--text-column", "contest_number", 2, "--text-column contest_number: the first samples of train have no words"},
+        {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has words"},
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is no multiple of 64"},

@@ -8,7 +8,6 @@
 #include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
-#include "dataset_ranks.h"
 #include "labels.h"
 #include "term.h"
 #include "text.h"
@@ -148,9 +147,7 @@ int cmd_eval(int argc, char **argv)
     mr_status status = mr_ranks_begin(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_trained_open(&q.trained, ranks, &t, &err), &err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(t.ds), &err);
+        status = mr_trained_open(&q.trained, ranks, &t, &err);
     if (status == MR_OK)
         status = mr_ranks_agree(ranks, check_labels(&q, &t, &err), &err);
     if (status == MR_OK)

@@ -10,7 +10,6 @@
 #include "cmd_damage.h"
 #include "commands.h"
 #include "dataset.h"
-#include "dataset_ranks.h"
 #include "meta.h"
 #include "predict.h"
 #include "term.h"
@@ -205,8 +204,10 @@ static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
         return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
                        t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
-    if (!q->order)
-        return mr_fail_memory(err, "predicting");
+    mr_status status = q->order ? MR_OK : mr_fail_memory(err, "predicting");
+    status = mr_ranks_agree(t->evaluator.ranks, status, err);
+    if (status != MR_OK)
+        return status;
     if (speaks)
         print_head(q, classes);
     t->evaluator.unlabelled = true;
@@ -227,9 +228,7 @@ int cmd_predict(int argc, char **argv)
     mr_status status = mr_ranks_begin(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_trained_open(&q.asked.trained, ranks, &t, &err), &err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(t.ds), &err);
+        status = mr_trained_open(&q.asked.trained, ranks, &t, &err);
     if (status == MR_OK)
         status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
     if (status == MR_OK && speaks)

@@ -159,6 +159,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
     mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
     if (status == MR_OK)
         status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
+    if (status == MR_OK)
+        status = mr_pairs_agree(&t->pairs, ranks, err);
     if (status == MR_OK && settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
     if (status == MR_OK)

@@ -9,9 +9,10 @@
 
 #include "captions.h"
 #include "dataset.h"
+#include "hash.h"
 #include "tokenizer.h"
 
-enum { LOOKED_AT = 16 };            /* samples that are asked for their columns */
+enum { LOOKED_AT = 16 };            /* samples that are asked for their columns, where none is named */
 
 mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
 {
@@ -91,21 +92,23 @@ static mr_status look(const mr_dataset *ds, const char *split, const char *colum
     uint64_t samples = mr_dataset_samples(ds, split), looked_at = 0;
     mr_sample_view view = {0};
     mr_status status = MR_OK, damage = MR_OK;
-    for (uint64_t n = 0; n < samples && looked_at < LOOKED_AT && !*p->column; n++) {
+    for (uint64_t n = 0; n < samples && (*column || looked_at < LOOKED_AT) && !*p->column; n++) {
         size_t count = 0;
         status = mr_dataset_read_meta(ds, split, n, &view, err);
+        if (status == MR_OK && *column)
+            status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
         if (mr_status_is_bad(status)) {     /* for the loader to find, and to pass over if that is allowed */
             damage = status;
             status = MR_OK;
             continue;
         }
-        if (status == MR_OK && *column)
-            status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
         if (status != MR_OK)
             break;
-        looked_at++;
-        mr_buf_clear(known);
-        const char *guess = mr_captions_guess(view.meta, view.meta_len, known);
+        const char *guess = NULL;
+        if (looked_at++ < LOOKED_AT) {
+            mr_buf_clear(known);
+            guess = mr_captions_guess(view.meta, view.meta_len, known);
+        }
         if (*column ? count > 0 : guess != NULL)
             snprintf(p->column, sizeof p->column, "%s", *column ? column : guess);
     }
@@ -121,7 +124,7 @@ static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, co
     mr_status status = look(ds, split, column, p, &known, err);
     const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
     if (status == MR_OK && !*p->column && *column)
-        status = mr_fail(err, MR_MISUSE, "--text-column %s: the first samples of %s have no words there; columns: %s",
+        status = mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has words there; columns: %s",
                          column, split, names);
     else if (status == MR_OK && !*p->column)
         status = mr_fail(err, MR_MISUSE, "the first samples of %s have neither image_description nor captions; choose by "
@@ -201,6 +204,20 @@ mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, m
 {
     free(p->judged);
     return list_pairs(p, ds, split, &p->judged, &p->judged_count, err);
+}
+
+mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err)
+{
+    uint64_t lists[] = {
+        p->item_count, mr_hash64(p->items, (size_t)p->item_count * sizeof *p->items), p->judged_count,
+        mr_hash64(p->judged, (size_t)p->judged_count * sizeof *p->judged), mr_hash64(p->column, strlen(p->column)),
+    };
+    unsigned other;
+    mr_status status = mr_ranks_compare(ranks, lists, sizeof lists, &other, NULL, err);
+    if (status == MR_OK && other)
+        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds words for other samples than rank 0, so one of them "
+                         "reads damaged metas; run 'millrace verify' where each of them runs", other);
+    return status;
 }
 
 void mr_pairs_close(mr_pairs *p)

@@ -6,6 +6,7 @@
 
 #include "checkpoint.h"
 #include "feed.h"
+#include "ranks.h"
 #include "settings.h"
 
 typedef struct mr_pairs {
@@ -33,6 +34,9 @@ mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, co
  * MR_MISUSE: none has words. */
 mr_status mr_pairs_learn(mr_pairs *p, const mr_dataset *ds, const char *split, bool expand, bool groups, mr_error *err);
 mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err);
+/* Collective, after both: a rank that finds a meta damaged which is whole to the others has other lists, and other
+ * numbers of steps.  MR_BAD_DATA names the first one; without pairs all are alike. */
+mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err);
 void mr_pairs_close(mr_pairs *p);   /* a zeroed one is fine */
 
 /* How such models see pictures, in training as in evaluation: short side to `size`, bicubic, in floats, the middle, as

@@ -3,13 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "dataset.h"
+#include "dataset_ranks.h"
+#include "hash.h"
 #include "text.h"
 #include "trainer.h"
 
-enum { DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20 };
+enum {
+    DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20,
+    TRIES = 16,                     /* to read on all ranks what a run removes meanwhile */
+};
 
 static uint64_t number(const char *option, const char *arg, uint64_t low, struct argp_state *state)
 {
@@ -195,25 +201,70 @@ static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned thre
     return t->device->card->wait(t->device, err);
 }
 
-static mr_status read_checkpoint(const mr_trained_request *q, mr_trained *t, mr_error *err)
+static mr_status read_one(const char *path, bool best, mr_trained *t, mr_error *err)
 {
     mr_error why;
-    mr_status status = mr_checkpoint_read(q->checkpoint, q->best, false, &t->checkpoint, &t->path, &why);
+    mr_status status = mr_checkpoint_read(path, best, false, &t->checkpoint, &t->path, &why);
     if (status == MR_OK)
         return status;
     return mr_fail(err, status, status == MR_BAD_DATA ? "%s; name another checkpoint" : "%s", why.text);
 }
 
-mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+/* Rank 0 finds the checkpoint, and the others read that one: where a run goes on, another is the newest a moment later.
+ * *gone: a rank found it removed. */
+static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, uint64_t *gone, mr_error *err)
+{
+    bool first = mr_ranks_rank(ranks) == 0;
+    mr_buf path = {0};
+    *gone = 0;
+    mr_status status = first ? read_one(q->checkpoint, q->best, t, err) : MR_OK;
+    if (first && status == MR_OK) {
+        mr_buf_add(&path, t->path, strlen(t->path));
+        status = mr_buf_status(&path, err, q->checkpoint);
+    }
+    status = mr_ranks_agree(ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_share(ranks, &path, err);
+    if (status == MR_OK) {
+        mr_status other = first ? MR_OK : read_one(mr_buf_text(&path), false, t, err);
+        *gone = other != MR_OK && access(mr_buf_text(&path), F_OK) != 0;
+        status = mr_ranks_agree(ranks, other, err);
+        mr_status told = mr_ranks_reduce(ranks, MR_RANKS_OR, gone, 1, err);
+        status = told == MR_OK ? status : told;
+    }
+    mr_buf_free(&path);
+    return status;
+}
+
+static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+{
+    uint64_t gone;
+    unsigned other;
+    mr_status status = read_together(q, ranks, t, &gone, err);
+    for (int again = 0; status != MR_OK && gone && again < TRIES; again++) {
+        mr_checkpoint_release(&t->checkpoint);
+        free(t->path);
+        t->checkpoint = (mr_checkpoint){0};
+        t->path = NULL;
+        status = read_together(q, ranks, t, &gone, err);
+    }
+    if (status != MR_OK)
+        return status;
+    uint64_t values = mr_hash64(t->checkpoint.values, t->checkpoint.params.total * sizeof(float));
+    status = mr_ranks_compare(ranks, &values, sizeof values, &other, NULL, err);
+    if (status == MR_OK && other)
+        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has other weights in %s than rank 0; give all of them the "
+                         "same files", other, t->path);
+    return status;
+}
+
+/* What each rank does for itself. */
+static mr_status bring_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
     mr_transform transform;
     const char *split = NULL;
-    mr_status status = mr_dataset_open(q->dataset, &t->ds, err);
-    if (status == MR_OK)
-        status = read_checkpoint(q, t, err);
-    if (status == MR_OK)
-        status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
+    mr_status status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
     if (status == MR_OK)
         status = mr_trained_transform(t, &transform, err);
     if (status == MR_OK)
@@ -232,6 +283,18 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
                    .max_pixels = q->max_pixels},
     };
     return MR_OK;
+}
+
+mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+{
+    mr_status status = mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
+    if (status == MR_OK)
+        status = read_checkpoint(q, ranks, t, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, bring_together(q, ranks, t, err), err);
+    return status == MR_OK ? mr_pairs_agree(&t->pairs, ranks, err) : status;
 }
 
 void mr_trained_close(mr_trained *t)

@@ -28,8 +28,8 @@ typedef struct mr_trained {
     mr_damage damage;                   /* what the evaluator passed over, once it has judged */
 } mr_trained;
 
-/* Everything but the judging.  MR_MISUSE: no such split; a class of the dataset that the model does not have (with
- * no_labels that is fine). */
+/* Everything but the judging.  Collective: all ranks have the same dataset, weights and samples, or all fail.
+ * MR_MISUSE: no such split; a class of the dataset that the model does not have (with no_labels that is fine). */
 mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *out, mr_error *err);
 void mr_trained_close(mr_trained *t);       /* a zeroed one is fine */
 

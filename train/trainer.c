@@ -279,8 +279,11 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
     struct sigaction action = {.sa_handler = on_signal}, old[2];
     uint64_t end = t->updates;
-    if (!u.losses)
-        return mr_fail_memory(err, "training");
+    mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
+    if (status != MR_OK) {
+        free(u.losses);
+        return status;
+    }
     if (t->settings->stop_after && t->settings->stop_after < end - t->done)
         end = t->done + t->settings->stop_after;
     *stopped = 0;
@@ -290,7 +293,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         sigaction(SIGINT, &action, &old[0]);
         sigaction(SIGTERM, &action, &old[1]);
     }
-    mr_status status = t->evaluation_due ? judge(t, err) : MR_OK;
+    if (t->evaluation_due)
+        status = judge(t, err);
     if (status == MR_OK)
         status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
     if (status == MR_OK)
