@@ -163,6 +163,24 @@ static void test_places_that_are_not_there(void **state)
     SAYS(dir, 2, NULL, gone, "ingest", "drawn", "other", "--report", "nope/x");
 }
 
+/* As an unset variable of a script makes them. */
+static void test_places_without_a_name(void **state)
+{
+    const char *dir = *state;
+    static const char none[] = "millrace: \"\": is no name for a file\n";
+    static const char nothing[] = "millrace: \"\": is no name for what is exported\n";
+    SAYS(dir, 2, "", "millrace ingest: --report: expected the name of a file\n" TRY("ingest"), "ingest", "drawn",
+         "other", "--report", "");
+    SAYS(dir, 2, "", none, "show", "ds", "train", "0", "--image", "");
+    SAYS(dir, 2, "", none, "verify", "ds", "--junit", "");
+    SAYS(dir, 2, "", "millrace: drawn: is a directory; name a file\n", "verify", "ds", "--junit", "drawn");
+    SAYS(dir, 2, "", nothing, "export", "ds", "");
+    SAYS(dir, 2, "", nothing, "export", "ds", "", "--to", "tar", "--force");
+    char *other = support_path("%s/other", dir);
+    assert_false(support_exists(other));
+    free(other);
+}
+
 static void test_places_inside_the_dataset(void **state)
 {
     const char *dir = *state;
@@ -264,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_options),    TEST(test_help),           TEST(test_places_that_are_not_there),
+        TEST(test_places_without_a_name),
         TEST(test_places_inside_the_dataset), TEST(test_lost_files), TEST(test_another_dataset), TEST(test_bench),
         TEST(test_sums_of_splits), TEST(test_layouts_to_draw),
     };

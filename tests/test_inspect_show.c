@@ -174,6 +174,30 @@ static void test_show_image(void **out)
     free(file);
 }
 
+/* NAME.tmp is a name as good as any for a file of one's own, or a folder. */
+static void test_show_image_beside_others(void **out)
+{
+    const state *s = *out;
+    char *file = support_path("%s/x.jpg", s->dir), *own = support_path("%s.tmp", file);
+    char *temp = support_path("%s.millrace.tmp", file), *said = support_path("%s: ", temp);
+    support_write_text(own, "mine");
+    support_expect(0, "show", s->ds, "train", "2", "--image", file, (char *)NULL);
+    uint8_t *bytes = support_read(own, NULL);
+    assert_string_equal((char *)bytes, "mine");
+    assert_int_equal(support_size(file), s->p[1].len);
+    assert_int_equal(mkdir(temp, 0777), 0);
+    support_result r = support_millrace("show", s->ds, "train", "0", "--force", "--image", file, (char *)NULL);
+    support_assert_status(&r, 3);
+    assert_non_null(strstr(r.err, said));
+    assert_int_equal(support_size(file), s->p[1].len);
+    support_result_free(&r);
+    free(bytes);
+    free(said);
+    free(temp);
+    free(own);
+    free(file);
+}
+
 static void test_show_damage(void **out)
 {
     const state *s = *out;
@@ -197,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_inspect_json), TEST(test_inspect_words), TEST(test_show_json),
         TEST(test_show_words),   TEST(test_show_image),    TEST(test_show_damage),
+        TEST(test_show_image_beside_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

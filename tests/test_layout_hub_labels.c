@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support_archive.h"
 #include "support_hub.h"
+#include "support_image.h"
 
 #define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
 #define TEXTS SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
@@ -112,6 +114,54 @@ static void test_captions(void **state)
     hub_ingest(1, "train.parquet/000000003.json: column t", "--text-column", "t");
 }
 
+/* ---- rows without an image ------------------------------------------------------------------------------------- */
+
+/* By turns: an image under a name that is left out, and none.  Their notes are more than were there before the rows. */
+static void test_why_rows_have_no_image(void **state)
+{
+    enum { ROWS = 240 };
+    static support_entry entries[2 * ROWS + 2];
+    char *schema = support_path("{\"rows\":%d,\"image\":\"image\",\"columns\":[],\"label\":null}", ROWS + 1);
+    char *names[2 * ROWS + 2], *file = support_path("%s/train.parquet", hub_source);
+    picture p = make_png(4, 3, 2, 8, false);
+    size_t n = 0, i;
+    json_t *note;
+    (void)state;
+    names[n] = support_path("schema.json");
+    entries[n++] = (support_entry){.bytes = schema, .len = strlen(schema)};
+    for (i = 0; i <= ROWS; i++) {
+        names[n] = support_path("%09zu.json", i);
+        entries[n++] = (support_entry){.bytes = "{}", .len = 2};
+        if (i % 2)
+            continue;
+        names[n] = support_path("%09zu/%s%zu.png", i, i < ROWS ? "._" : "", i);
+        entries[n++] = (support_entry){.bytes = p.bytes, .len = p.len};
+    }
+    for (i = 0; i < n; i++)
+        entries[i].path = names[i];
+    support_write_text(file, "");
+    support_archive(file, "tar", entries, n);
+    support_result r = support_millrace("ingest", hub_source, hub_target, "--max-rejects", "100%", "--json",
+                                        (char *)NULL);
+    support_assert_status(&r, 0);
+    json_t *doc = json_loads(r.out, 0, NULL), *rejects = json_object_get(doc, "rejects");
+    assert_int_equal(json_array_size(rejects), ROWS);
+    json_array_foreach(rejects, i, note) {
+        char *row = support_path("train.parquet/%09zu", i);
+        const char *why = json_string_value(json_object_get(note, "reason"));
+        assert_string_equal(json_string_value(json_object_get(note, "file")), row);
+        assert_int_equal(strncmp(why, i % 2 ? "the row has no image" : "the row's image is left out: ", 20), 0);
+        free(row);
+    }
+    json_decref(doc);
+    support_result_free(&r);
+    for (i = 0; i < n; i++)
+        free(names[i]);
+    picture_free(&p);
+    free(schema);
+    free(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_columns_without_labels, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_files_that_disagree, hub_set_up, hub_tear_down),
         cmocka_unit_test_setup_teardown(test_captions, hub_set_up, hub_tear_down),
+        cmocka_unit_test_setup_teardown(test_why_rows_have_no_image, hub_set_up, hub_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

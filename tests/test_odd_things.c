@@ -282,9 +282,18 @@ static void test_things_in_the_way(void **state)
     support_expect_refusal(run(ARGS("ingest", partial, "x")), "not a regular file");
     support_expect_refusal(run(ARGS("ingest", "/dev/zero", "x")), "not a regular file");
     support_expect_refusal(run(ARGS("export", ds, partial)), "");
+    char *link = support_path("%s/link.tar", root);
+    assert_int_equal(symlink("nothing.tar", link), 0);
+    static const char no_file[] = "is no regular file; name the file to write";
+    support_expect_refusal(run(ARGS("export", ds, partial, "--to", "tar", "--force")), no_file);
+    support_expect_refusal(run(ARGS("export", ds, link, "--to", "tar", "--force")), no_file);
+    struct stat st;
+    assert_true(lstat(partial, &st) == 0 && S_ISFIFO(st.st_mode));
+    assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
     support_expect_refusal(run(ARGS("verify", partial)), "no such folder");
     support_expect_refusal(run(ARGS("eval", ds, partial)), "");
     support_expect_refusal(run(ARGS("train", ds, "--pretrained", partial)), "");
+    free(link);
     free(idx);
     free(temporary);
     free(dst);

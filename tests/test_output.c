@@ -139,6 +139,26 @@ static void test_what_a_killed_writer_left(void **state)
     holds(other, "other");
 }
 
+/* What lies under the temporary name now is another's, or nothing: neither becomes the file. */
+static void test_taken_away(void **state)
+{
+    IN(path, "file");
+    IN(temp, "file.millrace.tmp");
+    mr_output o;
+    mr_error err;
+    expect(path, "old");
+    for (int another = 0; another < 2; another++) {
+        assert_int_equal(mr_output_open(AT_FDCWD, path, &o, &err), MR_OK);
+        assert_int_equal(unlink(temp), 0);
+        if (another)
+            support_write_text(temp, "another's");
+        assert_int_equal(mr_output_close(&o, MR_OK, &err), MR_SYSTEM);
+        assert_non_null(strstr(err.text, "file.millrace.tmp: somebody took this file away"));
+        holds(path, "old");
+    }
+    holds(temp, "another's");
+}
+
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
 static void test_links_are_followed(void **state)
@@ -304,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_writers_take_turns), IN_TMPDIR(test_what_a_killed_writer_left),
+        IN_TMPDIR(test_taken_away),
         IN_TMPDIR(test_links_are_followed), IN_TMPDIR(test_fifos_and_folders), IN_TMPDIR(test_descriptors),
         IN_TMPDIR(test_devices), IN_TMPDIR(test_commands), IN_TMPDIR(test_commands_at_once),
     };

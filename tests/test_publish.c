@@ -132,6 +132,20 @@ static void test_what_others_put_there_last(void **state)
     }
 }
 
+/* Only a file is a part of a dataset. */
+static void test_folders_named_as_shards(void **state)
+{
+    (void)state;
+    expect("2 millrace: dst: --force would delete 'holiday-20251224.seek', which is no part of a dataset; move it away "
+           "or choose another DST\n"
+           "2 millrace: dst.partial: holds 'data-00001.mdb', which is no part of an unfinished dataset; move it away "
+           "or choose another DST\n"
+           "mine\nmine\n",
+           "mkdir -p dst/holiday-20251224.seek dst.partial/data-00001.mdb; holiday=dst/holiday-20251224.seek\n"
+           "echo mine | tee $holiday/photo >dst.partial/data-00001.mdb/rows; said $(ingest $M) --force\n"
+           "mv dst other; said $(ingest $M); cat other/*/photo dst.partial/*/rows; rm -r other");
+}
+
 /* File systems that cannot exchange two names. */
 static void test_without_exchange(void **state)
 {
@@ -146,6 +160,22 @@ static void test_without_exchange(void **state)
            "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
     assert_true(support_tree_hash(dst) == older);
     expect("0 taken over\n", "rm dst.partial.old/x; said with apart $(ingest $M) --force");
+    expect_only(clean);
+}
+
+/* A run that was killed between its two renames has left the old dataset aside, and DST empty. */
+static void test_what_lies_aside_goes_with_the_next(void **state)
+{
+    (void)state;
+    expect("0\n", "mv dst dst.partial.old; said $(ingest $M) --force");
+    expect_only(clean);
+    expect("0\n", "cp -r older dst.partial.old; said $(ingest $M) --force");
+    expect_only(clean);
+    expect("0\nprecious\n", "cp -r older dst.partial.old; echo precious >dst.partial.old/x; said $(ingest $M) --force\n"
+                            "cat dst.partial.old/x; rm dst.partial.old/x");
+    char *old = support_path("%s.partial.old", dst);
+    assert_true(support_tree_hash(old) == older);
+    support_tmpdir_remove(old);
     expect_only(clean);
 }
 
@@ -186,6 +216,11 @@ static void test_names_that_cannot_be_replaced(void **state)
                "empty/dataset\n0\n",
                "said unshare -rm sh -c \"mount --bind empty empty && $(ingest $M | sed s:dst:empty:)\"\n"
                "said unshare -rm sh -c \"mount -t tmpfs none empty && $(ingest $M | sed s:dst:empty/dataset:)\"");
+    if (system("unshare -rm true 2>/dev/null") == 0)
+        expect("2 millrace: dst.partial: is a mount point, which cannot take the place of DST; unmount it or choose "
+               "another DST\n",
+               "rm -r dst; mkdir dst.partial\n"
+               "said unshare -rm sh -c \"mount -t tmpfs none dst.partial && $(ingest $M)\"");
 }
 
 /* From the rename on DST is another one, whatever else is still to be done. */
@@ -224,7 +259,9 @@ int main(void)
         TEST(test_another_ingest_while_the_old_one_goes),
         TEST(test_what_others_put_there_meanwhile),
         TEST(test_what_others_put_there_last),
+        TEST(test_folders_named_as_shards),
         TEST(test_without_exchange),
+        TEST(test_what_lies_aside_goes_with_the_next),
         TEST(test_a_rename_that_fails_loses_no_work),
         TEST(test_names_that_cannot_be_replaced),
         TEST(test_interrupted_after_the_rename),

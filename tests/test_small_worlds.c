@@ -1,11 +1,14 @@
 /* test_small_worlds.c - every command where there is little of something: disk, memory, descriptors, rights, room for a
  * path.  Invariant tested: a command succeeds, or says why at once and leaves nothing half made. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "support.h"
 
 static char *root, *source, *ds;
@@ -228,6 +231,49 @@ static void test_unwritable_folder(void **state)
     free(w);
 }
 
+/* Nobody, as a user, forgets what lies under the temporary name, or publishes, which must end like this. */
+static void as_nobody(const char *path, bool forget, mr_status expected)
+{
+    mr_error err;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        bool changed = setgid(65534) == 0 && setuid(65534) == 0;
+        if (changed && forget)
+            mr_file_forget(AT_FDCWD, path);
+        _exit(!changed || (!forget && mr_file_publish(AT_FDCWD, path, "nobody's", 8, &err) != expected));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* A file of another user that may only be read tells whether its writer lives; one that tells nothing stays. */
+static void test_writers_of_two_users(void **state)
+{
+    (void)state;
+    if (!can("writers of two users", "setpriv --reuid=65534 --regid=65534 --clear-groups true"))
+        skip();
+    char *w = folder("two"), *path = support_path("%s/file", w), *temp = support_path("%s.millrace.tmp", path);
+    mr_output o;
+    mr_error err;
+    chmod(w, 0777);
+    umask(022);
+    assert_int_equal(mr_output_open(AT_FDCWD, path, &o, &err), MR_OK);
+    as_nobody(path, true, MR_OK);
+    assert_true(support_exists(temp));
+    assert_int_equal(mr_output_close(&o, MR_OK, &err), MR_OK);
+    support_write_text(temp, "half");
+    as_nobody(path, false, MR_OK);
+    assert_int_equal(support_size(path), 8);
+    support_write_text(temp, "mine");
+    chmod(temp, 0600);
+    as_nobody(path, false, MR_SYSTEM);
+    assert_int_equal(support_size(temp), 4);
+    free(temp);
+    free(path);
+    free(w);
+}
+
 /* ---- few descriptors, little memory ------------------------------------------------------------------------------ */
 
 /* The dataset has more shards than files may be open. */
@@ -297,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_read_only_mount), cmocka_unit_test(test_unwritable_folder),
+        cmocka_unit_test(test_writers_of_two_users),
         cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_little_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -177,6 +177,38 @@ static void test_across_sources(void **state)
     }
 }
 
+/* Of two sources with one name the first has it, whether that is a link or a file there. */
+static void test_the_first_source_has_the_name(void **state)
+{
+    (void)state;
+    const support_entry links[] = {{.path = "c/x", .link = "y"}, {.path = "c/y", .bytes = "1", .len = 1},
+                                   {.path = "c/far", .link = "z"}, {.path = "c/lost", .link = "nothing"}};
+    const support_entry files[] = {{.path = "c/x", .bytes = "22", .len = 2}, {.path = "c/z", .bytes = "333", .len = 3},
+                                   {.path = "c/far", .bytes = "4444", .len = 4},
+                                   {.path = "c/lost", .bytes = "55555", .len = 5}};
+    char *folders[] = {folder("one", links, 4), folder("two", files, 4)};
+    char *archives[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
+    support_archive(archives[0], "tar", links, 4);
+    support_archive(archives[1], "tar", files, 4);
+    for (int i = 0; i < 8; i++) {
+        int first = i >> 2;
+        char *both[] = {i & 1 ? folders[0] : archives[0], i & 2 ? folders[1] : archives[1]};
+        char *srcs[] = {both[first], both[!first]};
+        tree t = opened(srcs, 2, &quiet);
+        const char *stays = first ? "c/far=4444;c/lost=55555;c/x=22;c/y=1;c/z=333;\n"
+                                  : "c/far=333;c/lost=55555;c/x=1;c/y=1;c/z=333;\n";
+        const char *word = first ? "c/x: there is an earlier file of this name (2 bytes), which stays"
+                                 : "c/x: there is an earlier file of this name (1 bytes), which stays";
+        if (strncmp((char *)t.dump.data, stays, strlen(stays)) != 0 || !strstr((char *)t.dump.data, word))
+            fail_msg("%d: %s", i, (char *)t.dump.data);
+        closed(&t);
+    }
+    for (int i = 0; i < 2; i++) {
+        free(folders[i]);
+        free(archives[i]);
+    }
+}
+
 /* Two names that differ in how their letters are composed are two files, and stay so in tars of every kind. */
 static void test_names_are_bytes(void **state)
 {
@@ -214,6 +246,7 @@ static void test_names_are_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_sizes), TEST(test_across_sources),
+                                       TEST(test_the_first_source_has_the_name),
                                        TEST(test_names_are_bytes)};
     return cmocka_run_group_tests_name("source_links", tests, NULL, NULL);
 }

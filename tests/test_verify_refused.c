@@ -278,16 +278,23 @@ static void test_any_read(void **state)
     free(mdb);
 }
 
+/* By the report's own name, and by a link to it. */
 static void test_killed(void **state)
 {
     const scene *s = *state;
-    char *xml = support_path("%s/verify.xml", s->dir);
-    support_write_text(xml, "<testsuite failures=\"0\"/>");
-    support_result r = faulty_run(&(faulty){.directory = s->dir, .fault = "read:4:kill"},
-                                  "verify ds --junit verify.xml");
-    assert_int_equal(r.signal, SIGKILL);
-    expect_junit(s, "<error message=\"verify did not come to its end\"");
-    support_result_free(&r);
+    static const char *const commands[] = {"verify ds --junit verify.xml", "verify ds --junit link.xml"};
+    char *xml = support_path("%s/verify.xml", s->dir), *link = support_path("%s/link.xml", s->dir);
+    assert_int_equal(symlink("verify.xml", link), 0);
+    for (int i = 0; i < 2; i++) {
+        support_write_text(xml, "<testsuite failures=\"0\"/>");
+        support_result r = faulty_run(&(faulty){.directory = s->dir, .fault = "read:4:kill"}, commands[i]);
+        assert_int_equal(r.signal, SIGKILL);
+        expect_junit(s, "<error message=\"verify did not come to its end\"");
+        support_result_free(&r);
+    }
+    struct stat st;
+    assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+    free(link);
     free(xml);
 }
 

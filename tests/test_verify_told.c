@@ -131,6 +131,41 @@ static void test_linked_seek_index(void **state)
     free(away);
 }
 
+static size_t occurrences(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* Where nothing can be taken back there is one report, the last word. */
+static void test_one_report(void **state)
+{
+    const scene *s = *state;
+    static const char *const lines[] = {
+        "cat fifo >got & timeout 20 \"$0\" verify ds -q --junit fifo || exit; wait",
+        "cat fifo >got & ln -s fifo link; timeout 20 \"$0\" verify ds -q --junit link || exit; wait",
+        "\"$0\" verify ds -q --junit /dev/stdout >got",
+        "\"$0\" verify ds -q --junit /dev/stdout | cat >got",
+    };
+    char *fifo = support_path("%s/fifo", s->dir), *got = support_path("%s/got", s->dir);
+    draw_dataset(s->ds);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *argv[] = {"sh", "-c", lines[i], support_millrace_path(), NULL};
+        support_result r = support_run(argv, &(support_limits){.directory = s->dir});
+        support_assert_status(&r, 0);
+        char *text = (char *)support_read(got, NULL);
+        if (occurrences(text, "<?xml") != 1 || occurrences(text, "</testsuites>\n") != 1 || strstr(text, "<error"))
+            fail_msg("%s: %s", lines[i], text);
+        free(text);
+        support_result_free(&r);
+    }
+    free(got);
+    free(fifo);
+}
+
 /* ---- ranks ------------------------------------------------------------------------------------------------------ */
 
 /* Two ranks, each in a folder of its own, on what is "ds" there; `other`: an option of the second alone. */
@@ -175,14 +210,6 @@ static void test_ranks_read_different_datasets(void **state)
     free(beside);
 }
 
-static size_t occurrences(const char *text, const char *word)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
-}
-
 /* What only rank 1 sees is told, and what both see is told once. */
 static void test_ranks_tell_of_the_dataset(void **state)
 {
@@ -209,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_quick), TEST(test_unsound_and_shared), TEST(test_files_beside), TEST(test_linked_seek_index),
+        TEST(test_one_report),
         TEST(test_ranks_read_different_datasets), TEST(test_ranks_tell_of_the_dataset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
