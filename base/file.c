@@ -217,10 +217,10 @@ bool mr_file_lock(int fd, bool wait)
     return result == 0 || errno != EWOULDBLOCK;
 }
 
-bool mr_file_is_at(int fd, int dirfd, const char *name)
+bool mr_file_is_at(int fd, int dirfd, const char *name, bool follow)
 {
     struct stat ours, there;
-    return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 

@@ -56,8 +56,8 @@ bool mr_is_dots(const char *name);      /* "." or ".." */
 /* Keeps others out of an open file or folder until it is closed.  False: somebody else has it, and `wait` is not asked
  * for.  On a file system without locks everybody gets it. */
 bool mr_file_lock(int fd, bool wait);
-/* Whether this name (a link is no other's) still is what is open. */
-bool mr_file_is_at(int fd, int dirfd, const char *name);
+/* Whether this name, or with `follow` what it is a link to, still is what is open. */
+bool mr_file_is_at(int fd, int dirfd, const char *name, bool follow);
 /* MR_MISUSE: it is a mount point, whose place no folder can take. */
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
 /* Puts the folder `from` in the place of the folder `to`: `aside` NULL, by one exchange of the two names; else by two

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include <openssl/sha.h>
 #if defined(__x86_64__)
@@ -30,6 +31,19 @@ struct mr_hasher {
 uint64_t mr_hash64(const void *bytes, size_t len)
 {
     return XXH3_64bits(bytes, len);
+}
+
+/* The kernel gives a process 16 bytes of chance as it begins: nothing to keep, nothing that fails.  libc takes its own
+ * secrets from them, so they go no further as they are. */
+uint64_t mr_hash_seed(void)
+{
+    const void *chance = (const void *)getauxval(AT_RANDOM);
+    return chance ? mr_hash64(chance, 16) : 0;
+}
+
+uint64_t mr_hash64_seeded(const void *bytes, size_t len, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(bytes, len, seed);
 }
 
 void mr_hash128(const void *bytes, size_t len, uint8_t out[16])

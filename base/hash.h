@@ -12,6 +12,10 @@ typedef struct mr_digest {      /* of a whole file */
 } mr_digest;
 
 uint64_t mr_hash64(const void *bytes, size_t len);
+/* For tables of what strangers wrote, who could choose texts that all stand in one place if they knew the seed: it is
+ * this process's own, and nobody knows it before.  What is kept, or told to another process, is never made with it. */
+uint64_t mr_hash_seed(void);
+uint64_t mr_hash64_seeded(const void *bytes, size_t len, uint64_t seed);
 void mr_hash128(const void *bytes, size_t len, uint8_t out[16]);
 void mr_sha256(const void *bytes, size_t len, uint8_t out[32]);
 

@@ -37,7 +37,7 @@ static int clear_away(int dirfd, const char *name, bool wait)
             fd = openat(dirfd, name, O_RDONLY | how);
         result = fd < 0 ? -1 : 0;
     }
-    if (result == 0 && (fd < 0 || (mr_file_lock(fd, wait) && mr_file_is_at(fd, dirfd, name))))
+    if (result == 0 && (fd < 0 || (mr_file_lock(fd, wait) && mr_file_is_at(fd, dirfd, name, false))))
         result = unlinkat(dirfd, name, 0);
     int saved = errno;
     if (fd >= 0)
@@ -53,7 +53,7 @@ static int make_temp(int dirfd, const char *name)
         int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             mr_file_lock(fd, true);
-            if (mr_file_is_at(fd, dirfd, name))
+            if (mr_file_is_at(fd, dirfd, name, false))
                 return fd;
             close(fd);              /* before it was locked another writer took it for left behind */
         } else if (errno != EEXIST || clear_away(dirfd, name, true) != 0) {
@@ -198,7 +198,7 @@ mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err)
     /* Pipes and devices have nothing to sync and say EINVAL. */
     if (status == MR_OK && fsync(o->fd) != 0 && (o->temp || errno != EINVAL))
         status = mr_fail_errno(err, errno, "%s: cannot sync", name);
-    bool ours = o->temp && mr_file_is_at(o->fd, o->dirfd, o->temp);
+    bool ours = o->temp && mr_file_is_at(o->fd, o->dirfd, o->temp, false);
     if (o->temp && status == MR_OK && !ours)
         status = mr_fail(err, MR_SYSTEM, "%s: somebody took this file away while it was written; run the command again",
                          o->temp);

@@ -29,7 +29,7 @@ static mr_status check_stage(const mr_stage *s, mr_error *err)
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
     /* Between opening it and locking it another ingest may have published it: then it is no stage any more. */
-    if (!mr_file_is_at(s->dir, AT_FDCWD, s->path))
+    if (!mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
     mr_status status = mr_folder_look(s->dir, s->path, &kind, foreign, err);
     if (status == MR_OK && foreign[0])

@@ -114,7 +114,7 @@ static mr_status remove_dataset(int dir, const char *path, mr_error *err)
     if (foreign[0])
         return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no part "
                        "of it", path, foreign);
-    if (!mr_file_is_at(dir, AT_FDCWD, path))
+    if (!mr_file_is_at(dir, AT_FDCWD, path, false))
         return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
     return mr_dir_remove(AT_FDCWD, path, err);
 }

@@ -57,7 +57,7 @@ static mr_status swept(const mr_export_temp *t, mr_error *err)
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
     /* Where there are no locks nobody sweeps, either. */
-    if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path))
+    if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path, false))
         return MR_OK;
     return swept(t, err);
 }

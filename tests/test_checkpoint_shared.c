@@ -1,12 +1,15 @@
 /* test_checkpoint_shared.c - an OUTPUT that others are at work in: a second run, readers of a run that goes on.
- * Invariant tested: one run at a time writes there, and leaves nothing that says so; who names the run, and not one of
- * its checkpoints, reads a whole one, however fast the run replaces them. */
+ * Invariant tested: one run at a time writes there, and leaves nothing that says so; it writes there alone, and not to
+ * what has taken the name since; who names the run, and not one of its checkpoints, reads a whole one, however fast the
+ * run replaces them. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "support_checkpoint.h"
 #include "support_train.h"
 
@@ -134,6 +137,90 @@ static void ranks_are_kept_out_together(void **state)
     closedir(claim);
 }
 
+/* ---- a folder that is taken away -------------------------------------------------------------------------------- */
+
+static void put_and_tell(const char *out, DIR *claim, mr_status expected)
+{
+    mr_checkpoint c = make_checkpoint(2, MR_SGD);
+    mr_error err = {0};
+    c.claim = claim;
+    c.accuracy = -1;
+    c.best_accuracy = -1;
+    assert_int_equal(mr_checkpoint_write(&c, out, 1, NULL, &err), expected);
+    assert_true(expected == MR_OK || strstr(err.text, "run: was moved, removed or replaced"));
+    assert_int_equal(mr_checkpoint_judge(&c, out, 1, &err), expected);
+    assert_int_equal(mr_checkpoint_sweep(&c, out, 1, &err), expected);
+    mr_checkpoint_release(&c);
+}
+
+static void expect_names(const char *dir, const char *expected)
+{
+    char *names = names_in(dir);
+    assert_string_equal(names, expected);
+    free(names);
+}
+
+static void what_took_its_place_stays(void **state)
+{
+    const char *dir = *state;
+    IN(out, "run");
+    IN(moved, "moved");
+    DIR *claim;
+    put_step(out, 1, 0, -1, 0);
+    assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
+    put_and_tell(out, claim, MR_OK);
+    assert_int_equal(rename(out, moved), 0);
+    put_and_tell(out, claim, MR_SYSTEM);
+    assert_false(support_exists(out));
+    put_step(out, 1, 0, -1, 0);
+    put_and_tell(out, claim, MR_SYSTEM);
+    expect_names(out, "step-00000001 ");
+    expect_names(moved, "step-00000002 ");
+    /* By another name it is the same folder. */
+    assert_int_equal(mr_dir_remove(AT_FDCWD, out, NULL), MR_OK);
+    assert_int_equal(symlink("moved", out), 0);
+    put_and_tell(out, claim, MR_OK);
+    closedir(claim);
+}
+
+/* A run of this rank, and, of rank 0, what happens to its OUTPUT as soon as that holds a checkpoint. */
+static const char taken_away[] =
+    "if [ \"${OMPI_COMM_WORLD_RANK:-0}\" = 0 ]; then\n"
+    "    { i=0; until ls run 2>/dev/null | grep -q '^step-' || [ $i = 6000 ]; do sleep 0.01; i=$((i + 1)); done\n"
+    "      eval \"$1\"; } &\n"
+    "fi\n"
+    "exec \"$0\" train data --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 16 "
+    "    --threads 1 --steps 1000000 --eval-every 1 --keep 1 --output run --quiet\n";
+
+static void a_run_ends_with_its_folder(void **state)
+{
+    static const struct {
+        unsigned ranks;
+        const char *what;
+        bool replaced;
+    } cases[] = {{0, "mv run moved; mkdir run", true}, {0, "mv run moved", false},
+                 {2, "mv run moved; mkdir run", true}};
+    const char *dir = *state;
+    IN(out, "run");
+    IN(moved, "moved");
+    train_make_dataset(dir, 24);
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        support_limits limits = {.directory = dir, .seconds = 60};
+        const char *argv[] = {"sh", "-c", taken_away, support_millrace_path(), cases[i].what, NULL};
+        unsigned ranks = cases[i].ranks;
+        support_result r = ranks ? support_mpirun_in(ranks, argv, &limits) : support_run(argv, &limits);
+        const char *told = strstr(r.err, "run: was moved, removed or replaced while the run was at work");
+        if (r.status != mr_exit_code(MR_SYSTEM) || !told || strstr(told + 1, "run: was moved"))
+            fail_msg("'%s' on %u ranks: %d\n%s", cases[i].what, ranks, r.status, r.err);
+        assert_int_equal(support_exists(out), cases[i].replaced);
+        if (cases[i].replaced)
+            expect_names(out, "");
+        assert_int_equal(mr_dir_remove(AT_FDCWD, out, NULL), MR_OK);
+        assert_int_equal(mr_dir_remove(AT_FDCWD, moved, NULL), MR_OK);
+        support_result_free(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +228,8 @@ int main(void)
         IN_TMPDIR(a_claim_is_of_one),
         IN_TMPDIR(two_runs_are_kept_apart),
         IN_TMPDIR(ranks_are_kept_out_together),
+        IN_TMPDIR(what_took_its_place_stays),
+        IN_TMPDIR(a_run_ends_with_its_folder),
     };
     return cmocka_run_group_tests_name("checkpoint_shared", tests, NULL, NULL);
 }

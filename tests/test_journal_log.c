@@ -87,6 +87,66 @@ static void test_resume(void **state)
     resume_over("x", true, 1, "2 3");
 }
 
+#define R(step, run) "{\"step\": " #step ", \"loss\": 1, \"run\": \"" run "\"}\n"
+
+/* Who may have written a line is told by its run; what stands before another's line cannot be cut off alone. */
+static void test_shared_log(void **state)
+{
+    (void)state;
+    resume_over(L(1) L(2) L(3) R(1, "b") R(2, "b") R(3, "b"), true, 2, "1 2 3 1 2 3 3 4");
+    resume_over(L(1) R(1, "b") L(2) R(2, "b") L(3) L(4), true, 2, "1 1 2 2 3 4");
+    resume_over(L(1) L(2) L(3) R(1, "b") L(4), true, 2, "1 2 3 1 3 4");
+    resume_over(R(1, "b") R(2, "b") R(3, "b"), true, 0, "1 2 3 1 2");
+    /* A half line is of the run before it; a note is somebody's. */
+    resume_over(L(1) L(2) R(2, "b") "{\"st", true, 1, "1 2 2 ? 2 3");
+    resume_over(L(1) R(2, "b") L(2) "{\"st", true, 1, "1 2 2 3");
+    resume_over(L(1) L(2) "# a note\n", true, 1, "1 2 ? 2 3");
+}
+
+/* Two runs with an OUTPUT each and one log: as begun, killed and resumed in turn. */
+static void test_runs_have_names(void **state)
+{
+    (void)state;
+    support_journal p = support_journal_begin();
+    char *other = support_path("%s/other", p.dir), *moved = support_path("%s/moved", p.dir), *names[4] = {NULL};
+    mr_journal_options mine = {.log = p.log, .events = p.events, .steps = 100},
+                       theirs = {.log = p.log, .events = other, .steps = 100};
+    mr_journal *j = support_journal_open(&mine);
+    support_journal_updates(j, 1, 4);
+    mr_journal_free(j);
+    j = support_journal_open(&theirs);
+    support_journal_updates(j, 1, 4);
+    support_journal_evaluate(j, 4, 1, 0.5);
+    mr_journal_free(j);
+    mine.resume = theirs.resume = true;
+    mine.first = theirs.first = 2;
+    j = support_journal_open(&mine);        /* the others' lines are behind its own */
+    support_journal_updates(j, 3, 3);
+    mr_journal_free(j);
+    names[0] = steps_in(p.log);
+    assert_string_equal(names[0], "1 2 3 4 1 2 3 4 e4 3");
+    mine.first = 1;
+    assert_int_equal(rename(p.events, moved), 0);       /* a run keeps its name where it goes */
+    mine.events = moved;
+    j = support_journal_open(&mine);
+    mr_journal_free(j);
+    names[1] = steps_in(p.log);
+    assert_string_equal(names[1], "1 2 3 4 1 2 3 4 e4");
+    j = support_journal_open(&theirs);
+    support_journal_updates(j, 3, 3);
+    mr_journal_free(j);
+    names[2] = steps_in(p.log);
+    assert_string_equal(names[2], "1 2 3 4 1 2 3");
+    names[3] = (char *)support_read(p.log, NULL);
+    char *first = strstr(names[3], "\"run\": \""), *last = strrchr(names[3], 'r');
+    assert_true(first && strncmp(last, "run\": \"", 7) == 0 && strncmp(first + 8, last + 7, 8) != 0);
+    for (size_t i = 0; i < MR_COUNT(names); i++)
+        free(names[i]);
+    free(other);
+    free(moved);
+    support_journal_end(&p);
+}
+
 /* A line longer than any of ours is nobody's business, and is not taken into memory. */
 static void test_resume_long_line(void **state)
 {
@@ -229,6 +289,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_shared_log),
+        cmocka_unit_test(test_runs_have_names),
         cmocka_unit_test(test_resume_long_line),
         cmocka_unit_test(test_resume_any_bytes),
         cmocka_unit_test(test_full_disk),

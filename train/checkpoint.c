@@ -109,11 +109,18 @@ static mr_status write_state(writing *w, mr_error *err)
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 
+/* OUTPUT, or -1.  Whatever takes its name from now on, it is the one that was claimed. */
+static int open_folder(const mr_checkpoint *c, const char *output)
+{
+    int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    return c->claim ? openat(dirfd(c->claim), ".", how) : open(output, how);
+}
+
 /* OUTPUT itself must be found after a power cut: the directory it stands in is synced too. */
 static mr_status open_output(writing *w, mr_error *err)
 {
     char *dir = NULL, *name = NULL;
-    mr_status status = mr_dir_make(w->output, err);
+    mr_status status = w->c->claim ? mr_checkpoint_held(w->c->claim, w->output, err) : mr_dir_make(w->output, err);
     if (status == MR_OK)
         status = mr_path_split(w->output, &dir, &name, err);
     int parent = status == MR_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -125,7 +132,7 @@ static mr_status open_output(writing *w, mr_error *err)
     free(name);
     if (status != MR_OK)
         return status;
-    w->output_fd = open(w->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->output_fd = open_folder(w->c, w->output);
     return w->output_fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", w->output) : MR_OK;
 }
 
@@ -266,22 +273,28 @@ mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsign
     mr_status status = mr_buf_status(&dir, err, output);
     if (status == MR_OK)
         status = mr_checkpoint_sweep(c, output, 0, err);    /* it may have been moved aside */
-    int fd = status == MR_OK ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int folder = status == MR_OK ? open_folder(c, output) : -1;
+    int fd = folder >= 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (status == MR_OK)
         status = fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", path)
                         : replace_state(c, path, fd, err);
     if (fd >= 0)
         close(fd);
+    if (folder >= 0)
+        close(folder);
     mr_buf_free(&dir);
     return status == MR_OK ? mr_checkpoint_sweep(c, output, keep, err) : status;
 }
 
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
 {
-    int fd = open(output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    mr_status status = mr_checkpoint_held(c->claim, output, err);
+    int fd = status == MR_OK ? open_folder(c, output) : -1;
+    if (status != MR_OK)
+        return status;
     if (fd < 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
-    mr_status status = tidy(c, fd, output, keep, err);
+    status = tidy(c, fd, output, keep, err);
     close(fd);
     return status;
 }

@@ -35,6 +35,7 @@ typedef struct mr_checkpoint {
     bool evaluation_due;            /* these weights are to be judged, and have not been */
     json_t *facts;                  /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
     mr_buf tokenizer;               /* tokenizer.json, its bytes as they are; empty: there is none */
+    DIR *claim;                     /* of the caller, who writes: on the only folder that OUTPUT may be; NULL: any */
 } mr_checkpoint;
 
 /* Contents, not the struct; a zeroed one is fine. */
@@ -44,6 +45,9 @@ void mr_checkpoint_release(mr_checkpoint *c);
  * OUTPUT is not there.  A file system without locks lets everybody in.  MR_MISUSE: another run is at work in it; with
  * `anew`, for a run that is to be its first, also: it holds checkpoints. */
 mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_error *err);
+/* Whether OUTPUT still is the folder of the claim (NULL: nothing was claimed).  MR_SYSTEM: another is, or none; what is
+ * there belongs to others.  All that follows looks at it first, and then works in the folder that was claimed. */
+mr_status mr_checkpoint_held(DIR *claim, const char *output, mr_error *err);
 
 /* Removes what killed runs left in OUTPUT (made if it is not there), publishes OUTPUT/step-NNNNNNNN (replacing one of
  * that name), then removes what is older than the newest `keep` up to this one (0: nothing is removed) but never the

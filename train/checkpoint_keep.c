@@ -158,6 +158,14 @@ mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_err
     return status;
 }
 
+mr_status mr_checkpoint_held(DIR *claim, const char *output, mr_error *err)
+{
+    if (!claim || mr_file_is_at(dirfd(claim), AT_FDCWD, output, true))
+        return MR_OK;
+    return mr_fail(err, MR_SYSTEM, "%s: was moved, removed or replaced while the run was at work, which writes no more "
+                   "to it; go on with --resume where its checkpoints are now", output);
+}
+
 /* ---- which go ---------------------------------------------------------------------------------------------------- */
 
 void mr_step_remove(int dirfd, const mr_step *step)

@@ -210,20 +210,21 @@ static mr_status make_file(mr_events *e, int folder, const char *dir, long long 
 
 mr_status mr_events_open(const char *dir, mr_events **out, mr_error *err)
 {
-    time_t now = time(NULL);
+    struct timespec now;
     mr_events *e = mr_alloc(1, sizeof *e);
     if (!e)
         return mr_fail_memory(err, dir);
     e->fd = -1;
+    clock_gettime(CLOCK_REALTIME, &now);
     int folder = -1;
     mr_status status = open_folder(dir, &folder, err);
     if (status == MR_OK)
-        status = make_file(e, folder, dir, (long long)now, err);
+        status = make_file(e, folder, dir, (long long)now.tv_sec, err);
     if (folder >= 0)
         close(folder);
     if (status == MR_OK) {
         static const char version[] = "brain.Event:2";
-        begin_event(e, (double)now, 0);
+        begin_event(e, (double)now.tv_sec + (double)now.tv_nsec * 1e-9, 0);
         add_bytes(&e->record, 3, version, strlen(version));
         status = write_record(e, err);
     }

@@ -12,7 +12,7 @@ enum { LEAST = 64 };
 /* The slot where this text is, or would be. */
 static size_t slot_of(const mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
 {
-    size_t mask = f->size - 1, i = (size_t)mr_hash64(text, len) & mask;
+    size_t mask = f->size - 1, i = (size_t)mr_hash64_seeded(text, len, f->seed) & mask;
     for (; f->slots[i]; i = (i + 1) & mask) {
         size_t there;
         const void *other = text_of(list, f->slots[i] - 1, &there);
@@ -30,7 +30,7 @@ size_t mr_finder_find(const mr_finder *f, mr_finder_text *text_of, const void *l
 
 static bool grow(mr_finder *f, mr_finder_text *text_of, const void *list)
 {
-    mr_finder grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count};
+    mr_finder grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count, .seed = mr_hash_seed()};
     grown.slots = mr_alloc(grown.size, sizeof *grown.slots);
     if (!grown.slots)
         return false;

@@ -9,6 +9,7 @@
 typedef struct mr_finder {
     uint32_t *slots;                /* [size]: a number + 1 where its hash, or those before it, left room; 0: empty */
     size_t size, count;             /* size: a power of two, at least twice the count; 0: nothing was added */
+    uint64_t seed;                  /* of the hashes: texts that strangers chose do not all stand in one place */
 } mr_finder;
 
 /* The bytes of text `number` of `list`. */

@@ -83,10 +83,12 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
     mr_status status = own_path(options->log, &j->log_path, err);
     if (status == MR_OK)
         status = own_path(options->results, &j->results_path, err);
-    if (status == MR_OK && options->log)
-        status = mr_log_open(j->log_path, resume, options->first, options->judges_first, &j->log, err);
     if (status == MR_OK && options->events)
         status = mr_events_open(options->events, &j->events, err);
+    if (status == MR_OK && options->events)
+        status = mr_log_run(options->events, j->run, err);
+    if (status == MR_OK && options->log)
+        status = mr_log_open(j->log_path, j->run, resume, options->first, options->judges_first, &j->log, err);
     if (status == MR_OK && options->events && resume)
         status = mr_events_restart(j->events, since_epoch(), options->first + 1, err);
     if (status == MR_OK)
@@ -166,7 +168,7 @@ mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_e
         add_to(&j->warmup, u);
     j->losses += u->loss;
     j->last = u->update;
-    mr_line_update_json(&j->text, u);
+    mr_line_update_json(&j->text, u, j->run);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
         status = add_events(j, u->update, scalars, MR_COUNT(scalars), err);
@@ -187,7 +189,7 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
     };
     j->evaluation = *e;
     j->evaluating += e->seconds;
-    mr_line_evaluation_json(&j->text, e);
+    mr_line_evaluation_json(&j->text, e, j->run);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
         status = add_events(j, e->update, scalars, e->pairs ? MR_COUNT(scalars) : 2, err);

@@ -16,7 +16,7 @@ typedef struct mr_journal_options {
     const char *events;             /* directory of the TensorBoard files; NULL: none */
     const char *results;            /* train_results.json; NULL: none */
     bool resume;                    /* this run goes on where another ended, at `first` or the start: what that one said
-                                     * of later updates is cut off the log, and TensorBoard drops it */
+                                     * of later updates is cut off the log's end, and TensorBoard drops it */
     bool judges_first;              /* this run begins with the evaluation of update `first`: what the log may say of
                                      * one is cut off too */
     uint64_t steps;                 /* the run's updates in all */

@@ -136,7 +136,14 @@ void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e)
     }
 }
 
-void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
+static void end_line(mr_members *m, const char *run)
+{
+    if (*run)
+        mr_member_text(m, "run", run);
+    mr_buf_add_text(m->out, "}\n");
+}
+
+void mr_line_update_json(mr_buf *out, const mr_journal_update *u, const char *run)
 {
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", u->update);
@@ -146,10 +153,10 @@ void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
     mr_member_time(&m, "images_per_sec", mr_per_second((double)u->samples, u->seconds));
     mr_member_time(&m, "wait_ms", u->wait * 1e3);
     mr_member_time(&m, "exchange_ms", u->exchange * 1e3);
-    mr_buf_add_text(out, "}\n");
+    end_line(&m, run);
 }
 
-void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e)
+void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e, const char *run)
 {
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", e->update);
@@ -157,5 +164,5 @@ void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e)
     mr_member_judgement(&m, e);
     mr_member_count(&m, "samples", e->samples);
     mr_member_time(&m, "seconds", e->seconds);
-    mr_buf_add_text(out, "}\n");
+    end_line(&m, run);
 }

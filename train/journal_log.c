@@ -3,29 +3,39 @@
  * which a file system does whole or not at all, so that a log killed in between is the old one or the cut one.
  *
  *      {"step": 1 ...}  {"step": 2 ...}  {"step": 1 ...}  {"step": 2 ...}  {"step": 3 ...}  {"step": 4 .
- *      '-- an earlier run: stays ----'   '-- the last run ---------------'  '-- cut if it goes on after update 2
+ *      '-- an earlier run: stays ----'   '-- this run -------------------'  '-- cut if it goes on after update 2,
+ *                                                                               and if nobody else's line is behind it
  */
 #include "journal_parts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
+#include "hash.h"
+
 typedef struct scan {
+    const char *run;
     uint64_t first;                 /* of updates, in: those behind it are to go */
     bool judges_first;              /* and its evaluation */
     uint64_t last;                  /* update of the line before */
+    bool others;                    /* that line is none of ours */
     bool cutting;
     off_t at, cut;                  /* where the line begins; where to cut if `cutting` */
 } scan;
 
-/* The update that a line tells of; false: it is none of ours. */
-static bool step_of(const char *line, size_t len, uint64_t *step, bool *evaluation)
+/* The update that a line of this run tells of; false: it is none of ours. */
+static bool step_of(const char *run, const char *line, size_t len, uint64_t *step, bool *evaluation)
 {
     json_t *doc = json_loadb(line, len, 0, NULL);
     json_t *value = json_object_get(doc, "step");
-    bool found = json_is_integer(value) && json_integer_value(value) >= 0;
+    const char *said = json_string_value(json_object_get(doc, "run"));
+    bool found = json_is_integer(value) && json_integer_value(value) >= 0 && strcmp(said ? said : "", run) == 0;
     if (found)
         *step = (uint64_t)json_integer_value(value);
     *evaluation = json_object_get(doc, "eval_loss") != NULL;
@@ -56,22 +66,27 @@ static bool read_line(FILE *file, text_line *line)
 static void scan_line(scan *s, const text_line *line)
 {
     uint64_t step = 0;
-    bool evaluation = false, ours = step_of(line->start, line->kept, &step, &evaluation);
+    bool evaluation = false, ours = step_of(s->run, line->start, line->kept, &step, &evaluation);
+    bool half = !ours && !line->whole && !s->others;        /* of whom the line before it is */
     bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
         s->cutting = false;         /* a run begins again here: what was before belongs to an older one */
     if (ours)
         s->last = step;
-    if (!s->cutting && (ours ? late : !line->whole)) {
+    s->others = !ours && !half;
+    if (s->others)
+        s->cutting = false;
+    if (!s->cutting && ((ours && late) || half)) {
         s->cutting = true;
         s->cut = s->at;
     }
     s->at += (off_t)line->len;
 }
 
-static mr_status cut_end(FILE *file, const char *path, uint64_t first, bool judges_first, mr_error *err)
+static mr_status cut_end(FILE *file, const char *path, const char *run, uint64_t first, bool judges_first,
+                         mr_error *err)
 {
-    scan s = {.first = first, .judges_first = judges_first};
+    scan s = {.run = run, .first = first, .judges_first = judges_first};
     text_line line;
     errno = 0;
     while (read_line(file, &line))
@@ -90,7 +105,36 @@ static bool ends_well(FILE *file)
     return fseeko(file, -1, SEEK_END) != 0 || fgetc(file) == '\n';
 }
 
-mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges_first, int *fd, mr_error *err)
+mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
+{
+    *run = '\0';
+    static const char begin[] = "events.out.tfevents.";         /* and then a time, so that the first is the oldest */
+    enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
+    char first[NAME_MAX + 1] = "", hex[17];
+    uint8_t known[NAME_MAX + 1 + TIME_END];
+    DIR *dir = opendir(events);
+    if (!dir)
+        return mr_fail_errno(err, errno, "%s: cannot list the directory", events);
+    for (struct dirent *e; (e = readdir(dir));)
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && (!*first || strcmp(e->d_name, first) < 0))
+            snprintf(first, sizeof first, "%s", e->d_name);
+    int fd = -1;
+    mr_status status = *first ? mr_file_open(dirfd(dir), first, true, &fd, NULL, err) : MR_OK;
+    closedir(dir);
+    if (fd < 0)
+        return status;
+    size_t len = strlen(first);
+    memcpy(known, first, len);
+    ssize_t more = pread(fd, known + len, TIME_END, 0);         /* one of nothing, of a killed run, has its name */
+    close(fd);
+    uint64_t hash = mr_hash64(known, len + (more > 0 ? (size_t)more : 0));
+    mr_hex((const uint8_t *)&hash, sizeof hash, hex);
+    snprintf(run, MR_RUN_NAME, "%.8s", hex);
+    return MR_OK;
+}
+
+mr_status mr_log_open(const char *path, const char *run, bool resume, uint64_t first, bool judges_first, int *fd,
+                      mr_error *err)
 {
     struct stat st;
     mr_status status = MR_OK;
@@ -104,7 +148,7 @@ mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges
         if (!file)
             status = mr_fail_errno(err, errno, "%s: cannot read the log", path);
         else if (resume)
-            status = cut_end(file, path, first, judges_first, err);
+            status = cut_end(file, path, run, first, judges_first, err);
         if (status == MR_OK && !ends_well(file) && write(opened, "\n", 1) != 1)
             status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
         if (file)

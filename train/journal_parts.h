@@ -5,6 +5,8 @@
 
 #include "journal.h"
 
+enum { MR_RUN_NAME = 9 };
+
 typedef struct mr_journal_sums {
     uint64_t updates, samples;
     double seconds, wait, exchange;
@@ -14,6 +16,7 @@ struct mr_journal {
     mr_journal_options options;     /* its paths are the journal's own */
     char *log_path, *results_path;
     int log;                        /* -1: none */
+    char run[MR_RUN_NAME];          /* what tells its lines from those of other runs; "": nothing */
     mr_events *events;              /* NULL: none */
     mr_buf text;                    /* of one line */
     mr_journal_sums all, warmup;    /* of this run; warmup is part of all */
@@ -35,9 +38,9 @@ mr_memory_use mr_memory_in_use(void);
 /* Without a line's end. */
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u);
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e);
-/* One JSON object and the line's end. */
-void mr_line_update_json(mr_buf *out, const mr_journal_update *u);
-void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e);
+/* One JSON object and the line's end; `run` as in mr_journal. */
+void mr_line_update_json(mr_buf *out, const mr_journal_update *u, const char *run);
+void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e, const char *run);
 
 /* The members of a JSON object, each with what stands before it: "{" before the first, ", " before the others. */
 typedef struct mr_members {
@@ -56,9 +59,15 @@ double mr_per_second(double count, double seconds);
 
 /* ---- journal_log.c ---------------------------------------------------------------------------------------------- */
 
-/* Opens the log to append to it.  `resume`: lines of the run that it ends with and that tell of updates beyond `first`
- * are cut off, and so is a line that was not written whole; with `judges_first` the evaluation of `first` too. */
-mr_status mr_log_open(const char *path, bool resume, uint64_t first, bool judges_first, int *fd, mr_error *err);
+/* What a run is called in logs: eight hex digits that follow from its first TensorBoard file, name and time.
+ * That file is there before the first line, and goes with OUTPUT wherever that is moved.  "": there is none in the
+ * folder `events`. */
+mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err);
+/* Opens the log to append to it.  `resume`: lines of `run` that it ends with and that tell of updates beyond `first`
+ * are cut off, and so is a line behind them that was not written whole; with `judges_first` the evaluation of `first`
+ * too.  What stands before a line of another run, or of nobody, stays: better twice than not at all. */
+mr_status mr_log_open(const char *path, const char *run, bool resume, uint64_t first, bool judges_first, int *fd,
+                      mr_error *err);
 
 /* ---- journal_results.c ------------------------------------------------------------------------------------------ */
 

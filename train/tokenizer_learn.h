@@ -23,6 +23,7 @@ struct mr_tokenizer_maker {
     mr_word *words;
     uint32_t *table;                    /* number of a word + 1 by its hash; 0: empty */
     size_t word_count, word_room, table_size;
+    uint64_t seed;                      /* of the table's hashes, as a finder's */
 };
 
 typedef struct mr_learned_token {

@@ -10,8 +10,10 @@
 mr_tokenizer_maker *mr_tokenizer_maker_new(void)
 {
     mr_tokenizer_maker *m = mr_alloc(1, sizeof *m);
-    if (m)
-        mr_classes_fill(&m->classes);
+    if (!m)
+        return NULL;
+    mr_classes_fill(&m->classes);
+    m->seed = mr_hash_seed();
     return m;
 }
 
@@ -27,9 +29,9 @@ void mr_tokenizer_maker_free(mr_tokenizer_maker *m)
 }
 
 /* The place in the table where this word is, or would be. */
-static size_t place_of(const mr_tokenizer_maker *m, const char *text, size_t len, uint64_t hash)
+static size_t place_of(const mr_tokenizer_maker *m, const char *text, size_t len)
 {
-    size_t mask = m->table_size - 1, i = (size_t)hash & mask;
+    size_t mask = m->table_size - 1, i = (size_t)mr_hash64_seeded(text, len, m->seed) & mask;
     for (; m->table[i]; i = (i + 1) & mask) {
         const mr_word *word = &m->words[m->table[i] - 1];
         if (word->len == len && memcmp(m->text.data + word->at, text, len) == 0)
@@ -49,7 +51,7 @@ static bool grow_table(mr_tokenizer_maker *m)
     m->table_size = size;
     for (size_t i = 0; i < m->word_count; i++) {
         const char *text = (const char *)m->text.data + m->words[i].at;
-        grown[place_of(m, text, m->words[i].len, mr_hash64(text, m->words[i].len))] = (uint32_t)i + 1;
+        grown[place_of(m, text, m->words[i].len)] = (uint32_t)i + 1;
     }
     return true;
 }
@@ -58,7 +60,7 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
 {
     if ((m->word_count + 1) * 2 > m->table_size && !grow_table(m))
         return mr_fail_memory(err, "counting words");
-    size_t place = place_of(m, text, len, mr_hash64(text, len));
+    size_t place = place_of(m, text, len);
     if (m->table[place]) {
         m->words[m->table[place] - 1].count++;
         return MR_OK;

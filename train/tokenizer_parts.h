@@ -79,6 +79,7 @@ struct mr_tokenizer {
     mr_merge *merges;                   /* by rank */
     size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
     mr_finder by_text, added_by_text;
+    uint64_t seed;                      /* of the table's hashes, as a finder's */
     int64_t added_end;                  /* one more than the largest id of an added token; 0: there is none */
     int32_t unk;                        /* for bytes that are no token, -1: they are left out */
     bool fuse_unk;                      /* several of them become one */

@@ -23,6 +23,7 @@ mr_status mr_tokenizer_new(mr_tokenizer **out, mr_error *err)
     if (!t)
         return mr_fail_memory(err, "opening a tokenizer");
     t->unk = -1;
+    t->seed = mr_hash_seed();
     *out = t;
     return MR_OK;
 }
@@ -176,10 +177,10 @@ static bool make_set(mr_tokenizer *t, bool normalized)
 
 /* ---- sealing ----------------------------------------------------------------------------------------------------- */
 
-static size_t pair_hash(uint64_t pair)
+/* Ids are a stranger's choice: the seed has to reach every bit, which it does not through one multiplication. */
+static size_t pair_hash(const mr_tokenizer *t, uint64_t pair)
 {
-    pair *= 0x9E3779B97F4A7C15u;        /* 2^64 / the golden ratio: Knuth, TAOCP 3, section 6.4 */
-    return (size_t)(pair ^ pair >> 32);
+    return (size_t)mr_hash64_seeded(&pair, sizeof pair, t->seed);
 }
 
 static uint64_t pair_of(int32_t left, int32_t right)
@@ -190,7 +191,7 @@ static uint64_t pair_of(int32_t left, int32_t right)
 const mr_merge_slot *mr_merge_of(const mr_tokenizer *t, int32_t left, int32_t right)
 {
     uint64_t pair = pair_of(left, right);
-    for (size_t i = pair_hash(pair) & t->table_mask;; i = (i + 1) & t->table_mask) {
+    for (size_t i = pair_hash(t, pair) & t->table_mask;; i = (i + 1) & t->table_mask) {
         if (t->table[i].pair == pair)
             return &t->table[i];
         if (t->table[i].pair == UINT64_MAX)
@@ -213,7 +214,7 @@ static bool make_table(mr_tokenizer *t)
     for (size_t rank = 0; rank < t->merge_count; rank++) {
         const mr_merge *m = &t->merges[rank];
         uint64_t pair = pair_of(t->tokens[m->left].id, t->tokens[m->right].id);
-        size_t i = pair_hash(pair) & t->table_mask;
+        size_t i = pair_hash(t, pair) & t->table_mask;
         while (t->table[i].pair != UINT64_MAX && t->table[i].pair != pair)
             i = (i + 1) & t->table_mask;
         t->table[i] = (mr_merge_slot){.pair = pair, .rank = (uint32_t)rank, .merged = t->tokens[m->merged].id};
@@ -259,7 +260,8 @@ static mr_status special(const mr_tokenizer *t, const char *text, int32_t *id, c
     return *id >= 0 ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: there is no token %s", name, text);
 }
 
-/* Of the tables as they lie in memory: numbers in the machine's order will do, it never leaves this run. */
+/* Of the tables as they lie in memory: the machine's order and this process's seed will do, it never leaves the
+ * process. */
 static void make_hash(mr_tokenizer *t, size_t table_size)
 {
     const uint64_t parts[] = {mr_hash64(t->table, table_size * sizeof *t->table), mr_hash64(t->bytes, sizeof t->bytes),

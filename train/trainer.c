@@ -181,7 +181,7 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
         .slots = t->optimizer.slots, .state = {t->optimizer.state[0], t->optimizer.state[1]}, .update = t->done,
         .cursor = t->cursor, .seed = t->settings->seed, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
         .best_update = t->best_update, .evaluation_due = t->evaluation_due, .facts = t->facts,
-        .tokenizer = t->pairs.file,
+        .tokenizer = t->pairs.file, .claim = t->claim,
     };
     float *copies[3] = {NULL};
     mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
@@ -214,7 +214,7 @@ static mr_status judge(mr_trainer *t, mr_error *err)
     bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
     mr_status status = mr_ranks_agree(t->ranks, evaluate(t, err), err);
     const mr_checkpoint c = {.update = t->done, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
-                             .best_update = t->best_update};
+                             .best_update = t->best_update, .claim = t->claim};
     if (status == MR_OK)
         return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_judge(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
     if (*s->output && err)
@@ -269,9 +269,25 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
 static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    const mr_checkpoint c = {.update = t->done, .best_accuracy = t->best_accuracy, .best_update = t->best_update};
+    const mr_checkpoint c = {.update = t->done, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+                             .claim = t->claim};
     bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
     return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
+}
+
+/* The results and the last lines. */
+static mr_status finish(mr_trainer *t, mr_error *err)
+{
+    mr_loader_spent spent = mr_loader_time(t->feed.loader);
+    double work = spent.reading + spent.decoding;
+    mr_journal_end last = {
+        .dataset = t->settings->dataset, .pairs = t->config.card->text,
+        .best_accuracy = t->best_accuracy, .best_update = t->best_update,
+        .damaged = t->feed.damage.count, .judged_damaged = t->judged_damage.count,
+        .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
+    };
+    mr_status status = mr_checkpoint_held(t->claim, t->settings->output, err);
+    return status == MR_OK ? mr_journal_finish(t->journal, &last, err) : status;
 }
 
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
@@ -299,17 +315,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
     if (status == MR_OK)
         status = mr_damage_join(&t->feed.damage, t->ranks, err);
-    if (status == MR_OK) {
-        mr_loader_spent spent = mr_loader_time(t->feed.loader);
-        double work = spent.reading + spent.decoding;
-        mr_journal_end last = {
-            .dataset = t->settings->dataset, .pairs = t->config.card->text,
-            .best_accuracy = t->best_accuracy, .best_update = t->best_update,
-            .damaged = t->feed.damage.count, .judged_damaged = t->judged_damage.count,
-            .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
-        };
-        status = mr_journal_finish(t->journal, &last, err);
-    }
+    if (status == MR_OK)
+        status = mr_ranks_agree(t->ranks, finish(t, err), err);
     if (*t->settings->output) {
         sigaction(SIGINT, &old[0], NULL);
         sigaction(SIGTERM, &old[1], NULL);

@@ -104,9 +104,11 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
         /* A run that was killed before its first checkpoint left these, and lines in the log that will come again; if
          * there are none, those of the log are another run's. */
         begun = begun || access(events, F_OK) == 0;
-        mr_status status = mr_dir_make(s->output, err);
+        mr_status status = t->claim ? mr_checkpoint_held(t->claim, s->output, err) : mr_dir_make(s->output, err);
         if (status == MR_OK && !t->claim)
             status = mr_trainer_claim(t, true, err);
+        if (status == MR_OK && !t->claim)
+            status = mr_fail(err, MR_SYSTEM, "%s: somebody removes it as soon as it is made", s->output);
         if (status != MR_OK)
             return status;
     }
