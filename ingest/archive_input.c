@@ -36,7 +36,7 @@ static int outer_filter(const uint8_t *p, size_t len)
 static const char *why_not(struct archive *a)
 {
     const char *why = archive_error_string(a);
-    return why ? why : "unknown damage";
+    return why ? why : "it is damaged, or was cut short";
 }
 
 /* A pipe gives a little at a time.  The block is filled all the same: none of a tar's shall lie in two of ours. */
