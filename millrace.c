@@ -109,6 +109,7 @@ int main(int argc, char **argv)
     mr_json_watch();
     /* A closed pipe is a write error, after which files are put in order, not a sudden death. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);       /* `ulimit -f`: the same */
     if (argc < 2) {
         usage(stderr);
         return 2;

@@ -307,3 +307,10 @@ bool mr_path_inside(const char *path, const char *folder)
     free(outer);
     return inside;
 }
+
+mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err)
+{
+    if (!*path || !mr_path_inside(path, read))
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE, "%s: is, or lies in, what is read (%s); name another place to write to", path, read);
+}

@@ -71,5 +71,7 @@ mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err
 
 /* Whether `path`, which need not be there yet, is `folder` or lies in it, links resolved. */
 bool mr_path_inside(const char *path, const char *folder);
+/* MR_MISUSE if it does, or is that file: what a command reads it must not write over. */
+mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err);
 
 #endif

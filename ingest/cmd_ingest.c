@@ -284,6 +284,15 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
     return status;
 }
 
+static mr_status check_report(const args *a, mr_error *err)
+{
+    mr_status status = a->report && a->o.target ? mr_path_keep_out(a->report, a->o.target, err) : MR_OK;
+    for (size_t i = 0; i < a->o.source_count && a->report && status == MR_OK; i++)
+        if (strcmp(a->o.sources[i], "-") != 0)
+            status = mr_path_keep_out(a->report, a->o.sources[i], err);
+    return status;
+}
+
 int cmd_ingest(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "SRC... DST", help, NULL, NULL, NULL};
@@ -305,6 +314,8 @@ int cmd_ingest(int argc, char **argv)
     status = mr_ranks_agree(ranks, leader ? catch_signals(&a.o, &err) : MR_OK, &err);
     if (status == MR_OK && a.o.dry_run && mr_ranks_world(ranks) > 1)
         status = mr_fail(&err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
+    if (status == MR_OK)
+        status = mr_ranks_agree(ranks, leader ? check_report(&a, &err) : MR_OK, &err);
     if (status == MR_OK)
         status = mr_ingest_run(&a.o, ranks, &in, &err);
     if (leader && a.report && in.options)

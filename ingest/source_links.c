@@ -2,6 +2,7 @@
  * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it; a folder and its archive
  * give the same files.  An absolute link has no name in the tree, and nothing has a name behind a link to a folder:
  * neither is followed. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "source_list.h"
@@ -70,13 +71,24 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
     return status;
 }
 
-/* Adds the links whose targets are listed by now. */
-static mr_status resolve_once(list *l, mr_error *err)
+/* Which entries would have to give their names to links that came before them; the list is settled. */
+static void find_contested(const list *l, bool *contested)
+{
+    for (size_t i = 0; i < l->link_count; i++) {
+        const pending_link *link = &l->links[i];
+        uint32_t at = link->done ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
+        if (at != MR_NO_ENTRY && link->order < l->items[at].order)
+            contested[at] = true;
+    }
+}
+
+/* Adds the links whose targets are listed by now, and whose targets' names nobody contests: NULL, or he could not. */
+static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         pending_link *link = &l->links[i];
         uint32_t target = link->done ? MR_NO_ENTRY : list_find(l->source, link->target, link->target_len);
-        if (target == MR_NO_ENTRY)
+        if (target == MR_NO_ENTRY || (contested && contested[target]))
             continue;
         mr_entry e = l->source->entries[target];
         e.path = link->path;
@@ -98,7 +110,14 @@ mr_status list_resolve(list *l, mr_error *err)
     int hop = 0;
     for (; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
         size_t before = l->count;
-        status = resolve_once(l, err);
+        bool *contested = mr_alloc(l->source->count, sizeof *contested);
+        if (!contested)
+            return mr_fail_memory(err, "listing the source");
+        find_contested(l, contested);
+        status = resolve_once(l, contested, err);
+        if (status == MR_OK && l->count == before)      /* those who contest a name lead nowhere */
+            status = resolve_once(l, NULL, err);
+        free(contested);
         if (l->count == before)
             break;
         if (status == MR_OK)

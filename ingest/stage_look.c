@@ -76,3 +76,15 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
         return mr_fail(err, MR_SYSTEM, "%s: another ingest is at work on it", path);
     return MR_OK;
 }
+
+mr_status mr_folder_clear(int dir, const char *path, mr_error *err)
+{
+    DIR *list = mr_folder_list(dir);
+    mr_status status = list ? MR_OK : mr_fail_errno(err, errno, "%s", path);
+    for (struct dirent *e; status == MR_OK && (e = readdir(list));)
+        if (!mr_is_dots(e->d_name) && is_ours(dir, e) && unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
+            status = mr_fail_errno(err, errno, "%s/%s: cannot remove", path, e->d_name);
+    if (list)
+        closedir(list);
+    return status;
+}

@@ -19,6 +19,8 @@ DIR *mr_folder_list(int dir);                           /* of its own, to be clo
 
 /* What an open folder holds; `foreign` gets the name of something that millrace does not make, or "". */
 mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err);
+/* Removes what millrace makes from an open folder; what else is there stays. */
+mr_status mr_folder_clear(int dir, const char *path, mr_error *err);
 
 /* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err);

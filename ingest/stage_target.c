@@ -13,6 +13,8 @@
 #include "file.h"
 #include "stage_parts.h"
 
+enum { TRIES = 100 };               /* to remove a folder that others write to */
+
 /* ---- before ----------------------------------------------------------------------------------------------------- */
 
 #define NO_DATASET "%s: is there and is no millrace dataset; choose another DST or remove it"
@@ -103,20 +105,27 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* ---- after ------------------------------------------------------------------------------------------------------ */
 
-/* A dataset that is at its place no more; what somebody put into it before it left is kept. */
+/* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
+ * reindex that was at work in it may make one more file of ours. */
 static mr_status remove_dataset(int dir, const char *path, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    mr_status status = mr_folder_look(dir, path, &kind, foreign, err);
-    if (status != MR_OK)
-        return status;
-    if (foreign[0])
-        return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no part "
-                       "of it", path, foreign);
-    if (!mr_file_is_at(dir, AT_FDCWD, path, false))
-        return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
-    return mr_dir_remove(AT_FDCWD, path, err);
+    for (int left = TRIES;; left--) {
+        mr_status status = mr_folder_look(dir, path, &kind, foreign, err);
+        if (status != MR_OK)
+            return status;
+        if (foreign[0])
+            return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no "
+                           "part of it", path, foreign);
+        if (!mr_file_is_at(dir, AT_FDCWD, path, false))
+            return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
+        status = mr_folder_clear(dir, path, err);
+        if (status != MR_OK || rmdir(path) == 0)
+            return status;
+        if ((errno != ENOTEMPTY && errno != EEXIST) || left == 0)
+            return mr_fail_errno(err, errno, "%s: cannot remove", path);
+    }
 }
 
 /* What a crash between two renames, or after them, left there. */
@@ -125,7 +134,13 @@ static mr_status clear_aside(const char *aside, mr_error *err)
     int dir = open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", aside);
-    mr_status status = mr_folder_lock(dir, aside, err);
+    mr_folder_kind kind;
+    char foreign[NAME_MAX + 1];
+    mr_status status = mr_folder_look(dir, aside, &kind, foreign, err);
+    if (status == MR_OK && kind != MR_FOLDER_DATASET)
+        status = mr_fail(err, MR_MISUSE, "%s: is in the way, and is no dataset; move it away", aside);
+    if (status == MR_OK)
+        status = mr_folder_lock(dir, aside, err);
     if (status == MR_OK)
         status = remove_dataset(dir, aside, err);
     close(dir);
@@ -154,9 +169,6 @@ mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *publ
         status = mr_dir_sync_parent(AT_FDCWD, t->path, err);
     if (status == MR_OK && gone)
         status = remove_dataset(t->old, gone, err);
-    /* A run with --force that was killed between two renames has left the one before there. */
-    if (status == MR_OK && t->force && gone != mr_buf_text(&aside))
-        clear_aside(mr_buf_text(&aside), NULL);
     mr_buf_free(&aside);
     return status;
 }

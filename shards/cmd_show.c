@@ -200,6 +200,9 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
             return mr_fail(err, MR_MISUSE, "standard output: is a terminal; send the image to a file or a pipe");
         return mr_file_write(STDOUT_FILENO, v->image, v->image_len, "standard output", err);
     }
+    mr_status status = mr_path_keep_out(q->image, q->dir, err);
+    if (status != MR_OK)
+        return status;
     if (!q->force && lstat(q->image, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
     return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);

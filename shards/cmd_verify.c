@@ -118,6 +118,9 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
 static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
+    mr_status outside = mr_path_keep_out(q->junit, q->dir, err);
+    if (outside != MR_OK)
+        return outside;
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
         return MR_OK;               /* its reader would take closing it for the end */
     mr_error why;
@@ -164,8 +167,12 @@ int cmd_verify(int argc, char **argv)
     mr_status status = mr_ranks_begin(&ranks, &err);
     bool first = status != MR_OK || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, first && q.junit ? begin_junit(&q, &err) : MR_OK, &err);
+    if (status == MR_OK) {
+        mr_status begun = first && q.junit ? begin_junit(&q, &err) : MR_OK;
+        if (begun != MR_OK)
+            q.junit = NULL;         /* it is no place for a report of this failure, either */
+        status = mr_ranks_agree(ranks, begun, &err);
+    }
     if (status == MR_OK)
         status = mr_verify(q.dir, &q.options, &report, &err);
     int code = first ? end(&q, report, status, &err) : mr_exit_code(status);

@@ -181,6 +181,37 @@ static void test_places_without_a_name(void **state)
     free(other);
 }
 
+static void test_what_is_read_is_not_written_over(void **state)
+{
+    const char *dir = *state;
+    char *ds = support_path("%s/ds", dir), *source = support_path("%s/drawn", dir), *said;
+    uint64_t before = support_tree_hash(ds), drawn = support_tree_hash(source);
+    static const char *const tries[][10] = {
+        {"ds/manifest.json", "ds", "verify", "ds", "--junit", "ds/manifest.json"},
+        {"ds/../ds/x.xml", "ds", "verify", "ds", "--junit", "ds/../ds/x.xml"},
+        {"ds/x.jpg", "ds", "show", "ds", "train", "0", "--image", "ds/x.jpg"},
+        {"ds/t.json", "ds", "tokenizer", "ds", "-o", "ds/t.json"},
+        {"ds", "ds", "train", "ds", "--output", "ds"},
+        {"ds/run", "ds", "train", "ds", "--output", "ds/run"},
+        {"ds/manifest.json", "ds", "train", "ds", "--log", "ds/manifest.json"},
+        {"drawn/r.json", "drawn", "ingest", "drawn", "other", "--report", "drawn/r.json"},
+        {"ds/r.json", "ds", "ingest", "drawn", "ds", "--force", "--report", "ds/r.json"},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        said = support_path("millrace: %s: is, or lies in, what is read (%s); name another place to write to\n",
+                            tries[i][0], tries[i][1]);
+        support_says(dir, 2, "", said, tries[i] + 2);
+        free(said);
+    }
+    assert_true(support_tree_hash(ds) == before);
+    assert_true(support_tree_hash(source) == drawn);
+    char *other = support_path("%s/other", dir);
+    assert_false(support_exists(other));
+    free(other);
+    free(source);
+    free(ds);
+}
+
 static void test_places_inside_the_dataset(void **state)
 {
     const char *dir = *state;
@@ -282,7 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_options),    TEST(test_help),           TEST(test_places_that_are_not_there),
-        TEST(test_places_without_a_name),
+        TEST(test_places_without_a_name), TEST(test_what_is_read_is_not_written_over),
         TEST(test_places_inside_the_dataset), TEST(test_lost_files), TEST(test_another_dataset), TEST(test_bench),
         TEST(test_sums_of_splits), TEST(test_layouts_to_draw),
     };

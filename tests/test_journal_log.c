@@ -84,7 +84,8 @@ static void test_resume(void **state)
     resume_over(L(1) "{\"step\": 2, \"loss\": 1}", true, 2, "1 2 3 4");
     resume_over(L(1) L(2) "{\"lo", false, 0, "1 2 ? 1 2");
     resume_over("# notes\n\n[1]\n{\"step\": \"2\"}\n{\"step\": null}\n" L(1) L(2) L(3), true, 1, "? ? ? ? ? 1 2 3");
-    resume_over("x", true, 1, "2 3");
+    resume_over("x", true, 1, "? 2 3");
+    resume_over(L(1) L(2) "# a note without an end", true, 1, "1 2 ? 2 3");
 }
 
 #define R(step, run) "{\"step\": " #step ", \"loss\": 1, \"run\": \"" run "\"}\n"

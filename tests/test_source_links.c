@@ -177,7 +177,8 @@ static void test_across_sources(void **state)
     }
 }
 
-/* Of two sources with one name the first has it, whether that is a link or a file there. */
+/* Of two sources with one name the first has it, whether that is a link or a file there; what is linked to that name is
+ * what the first has there. */
 static void test_the_first_source_has_the_name(void **state)
 {
     (void)state;
@@ -185,18 +186,20 @@ static void test_the_first_source_has_the_name(void **state)
                                    {.path = "c/far", .link = "z"}, {.path = "c/lost", .link = "nothing"}};
     const support_entry files[] = {{.path = "c/x", .bytes = "22", .len = 2}, {.path = "c/z", .bytes = "333", .len = 3},
                                    {.path = "c/far", .bytes = "4444", .len = 4},
-                                   {.path = "c/lost", .bytes = "55555", .len = 5}};
-    char *folders[] = {folder("one", links, 4), folder("two", files, 4)};
+                                   {.path = "c/lost", .bytes = "55555", .len = 5},
+                                   {.path = "c/v", .link = "lost"}, {.path = "c/w", .link = "x"},
+                                   {.path = "c/a", .link = "w"}};
+    char *folders[] = {folder("one", links, 4), folder("two", files, 7)};
     char *archives[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
     support_archive(archives[0], "tar", links, 4);
-    support_archive(archives[1], "tar", files, 4);
+    support_archive(archives[1], "tar", files, 7);
     for (int i = 0; i < 8; i++) {
         int first = i >> 2;
         char *both[] = {i & 1 ? folders[0] : archives[0], i & 2 ? folders[1] : archives[1]};
         char *srcs[] = {both[first], both[!first]};
         tree t = opened(srcs, 2, &quiet);
-        const char *stays = first ? "c/far=4444;c/lost=55555;c/x=22;c/y=1;c/z=333;\n"
-                                  : "c/far=333;c/lost=55555;c/x=1;c/y=1;c/z=333;\n";
+        const char *stays = first ? "c/a=22;c/far=4444;c/lost=55555;c/v=55555;c/w=22;c/x=22;c/y=1;c/z=333;\n"
+                                  : "c/a=1;c/far=333;c/lost=55555;c/v=55555;c/w=1;c/x=1;c/y=1;c/z=333;\n";
         const char *word = first ? "c/x: there is an earlier file of this name (2 bytes), which stays"
                                  : "c/x: there is an earlier file of this name (1 bytes), which stays";
         if (strncmp((char *)t.dump.data, stays, strlen(stays)) != 0 || !strstr((char *)t.dump.data, word))

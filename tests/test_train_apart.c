@@ -28,7 +28,7 @@ static int set_up(void **state)
 /* The same command in both folders, rank 0 in `a`. */
 static support_result apart(const char *dir, int status, const char *const *args)
 {
-    enum { MOST = 40 };
+    enum { MOST = 44 };
     IN(a, "a");
     IN(b, "b");
     const char *argv[2 * MOST] = {"--wdir", a, support_millrace_path()};
@@ -80,6 +80,31 @@ static void other_weights_are_told(void **state)
     support_shell(dir, "mv b/ours b/run");
 }
 
+/* OUTPUT is what rank 0 writes: where the others do not see it they would begin anew, or with what is there. */
+static void runs_that_go_on_are_the_same(void **state)
+{
+    const char *dir = *state;
+#define TINY "train", "data", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "2", \
+    "--heads", "2", "--mlp", "32", "--threads", "1", "--eval-every", "0", "--batch", "2", "--lr", "0.05"
+    IN(a, "a");
+    train_expect(0, a, 0, "--steps", "6", "--stop-after", "2", "--batch", "4", "--eval-every", "0", "--output", "on",
+                 (char *)NULL);
+    train_expect(0, a, 0, "--steps", "6", "--stop-after", "2", "--batch", "4", "--eval-every", "0", "--seed", "5",
+                 "--output", "off", (char *)NULL);
+    support_result r = APART(dir, 1, TINY, "--steps", "6", "--output", "on", "--resume");
+    assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
+    support_result_free(&r);
+    support_shell(dir, "cp -r a/on b/on; cp a/off/step-00000002/weights.npz b/start.npz; cp -r a/off b/keep\n"
+                       "cp a/on/step-00000002/weights.npz a/start.npz");
+    r = APART(dir, 1, TINY, "--steps", "2", "--pretrained", "start.npz", "--output", "new");
+    assert_non_null(strstr(r.err, "mpirun: rank 1 begins with other weights than rank 0; give all of them the same "
+                                  "--pretrained"));
+    support_result_free(&r);
+    r = APART(dir, 0, TINY, "--steps", "6", "--output", "on", "--resume");
+    support_result_free(&r);
+#undef TINY
+}
+
 /* A damaged sample counts as one with words, and all its captions as one: the lists differ, and with them the steps. */
 static void other_samples_are_told(void **state)
 {
@@ -106,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_read_the_checkpoint_that_the_first_has_found),
         cmocka_unit_test(other_weights_are_told),
+        cmocka_unit_test(runs_that_go_on_are_the_same),
         cmocka_unit_test(other_samples_are_told),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

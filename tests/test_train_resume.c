@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "support_faults.h"
+#include "support_faults.h"
 #include "support_train.h"
 
 static int set_up(void **state)
@@ -165,6 +166,31 @@ static void a_damaged_checkpoint_is_told_with_the_way_around_it(void **state)
 }
 
 /* A run within a checkpoint would be one that nobody finds. */
+/* Told before any work is done. */
+static void an_output_that_can_be_none(void **state)
+{
+    const char *dir = *state;
+    support_shell(dir, "echo mine >plain; ln -s nowhere lost");
+    support_result r = train_run(dir, 0, "--steps", "1", "--output", "plain", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_string_equal(r.err, "millrace: plain: is there and is no folder; name another --output\n");
+    support_result_free(&r);
+    r = train_run(dir, 0, "--steps", "1", "--output", "lost", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_string_equal(r.err, "millrace: lost: is a link to what is not there; remove it or name another --output\n");
+    support_result_free(&r);
+}
+
+/* A folder and a link called like the runs' files, and no log to look for names. */
+static void odd_things_beside_the_events(void **state)
+{
+    const char *dir = *state;
+    support_shell(dir, "mkdir -p beside/tensorboard/events.out.tfevents.0\n"
+                       "ln -s no beside/tensorboard/events.out.tfevents.1");
+    train_expect(0, dir, 0, "--steps", "1", "--output", "beside", "--log", "beside.jsonl", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "1", "--output", "beside", "--resume", (char *)NULL);
+}
+
 static void a_checkpoint_is_no_output(void **state)
 {
     static const char *const outputs[] = {"whole/step-00000008", "whole/step-00000009/", "renamed"};
@@ -191,6 +217,8 @@ int main(void)
         cmocka_unit_test(a_misspelt_name_begins_no_run),
         cmocka_unit_test(the_log_of_another_run_stays),
         cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
+        cmocka_unit_test(an_output_that_can_be_none),
+        cmocka_unit_test(odd_things_beside_the_events),
         cmocka_unit_test(a_checkpoint_is_no_output),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

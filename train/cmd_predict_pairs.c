@@ -187,7 +187,9 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
     e.gallery = &p.gallery;
     bool first = mr_ranks_rank(e.ranks) == 0;
     /* Opened first: where no file can be is said before an hour's work. */
-    mr_status status = first && q->embeddings ? mr_output_open(AT_FDCWD, q->embeddings, &p.output, err) : MR_OK;
+    mr_status status = first && q->embeddings ? mr_path_keep_out(q->embeddings, q->trained.dataset, err) : MR_OK;
+    if (status == MR_OK && first && q->embeddings)
+        status = mr_output_open(AT_FDCWD, q->embeddings, &p.output, err);
     bool opened = status == MR_OK && p.output.path;
     status = mr_ranks_agree(e.ranks, status, err);
     if (status == MR_OK)

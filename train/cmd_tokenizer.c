@@ -175,6 +175,9 @@ static mr_status look_at_first(request *q, bool had_none, mr_error *err)
 static mr_status check_output(const request *q, mr_error *err)
 {
     struct stat st;
+    mr_status status = mr_path_keep_out(q->output, q->dataset, err);
+    if (status != MR_OK)
+        return status;
     if (stat(q->output, &st) != 0)
         return MR_OK;               /* what else may be wrong with it, writing says */
     if (S_ISDIR(st.st_mode))

@@ -8,6 +8,7 @@
  */
 #include "events.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #include "file.h"
+
+enum { MOST_AHEAD = 366 * 24 * 3600 };      /* seconds; a file from further on says nothing */
 
 struct mr_events {
     int fd;
@@ -189,6 +192,20 @@ static mr_status open_folder(const char *dir, int *fd, mr_error *err)
     return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
 }
 
+/* `now`, or the newest file's second if a clock went back since: names stay in order, the first is the oldest. */
+static long long second_of(const char *dir, long long now)
+{
+    static const char begin[] = "events.out.tfevents.";
+    DIR *list = opendir(dir);
+    for (struct dirent *e; list && (e = readdir(list));) {
+        long long second = strncmp(e->d_name, begin, strlen(begin)) == 0 ? strtoll(e->d_name + strlen(begin), NULL, 10) : 0;
+        now = second > now && second < now + MOST_AHEAD ? second + 1 : now;
+    }
+    if (list)
+        closedir(list);
+    return now;
+}
+
 static mr_status make_file(mr_events *e, int folder, const char *dir, long long seconds, mr_error *err)
 {
     char host[65];
@@ -219,7 +236,7 @@ mr_status mr_events_open(const char *dir, mr_events **out, mr_error *err)
     int folder = -1;
     mr_status status = open_folder(dir, &folder, err);
     if (status == MR_OK)
-        status = make_file(e, folder, dir, (long long)now.tv_sec, err);
+        status = make_file(e, folder, dir, second_of(dir, (long long)now.tv_sec), err);
     if (folder >= 0)
         close(folder);
     if (status == MR_OK) {

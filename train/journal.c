@@ -85,7 +85,7 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
         status = own_path(options->results, &j->results_path, err);
     if (status == MR_OK && options->events)
         status = mr_events_open(options->events, &j->events, err);
-    if (status == MR_OK && options->events)
+    if (status == MR_OK && options->events && options->log)
         status = mr_log_run(options->events, j->run, err);
     if (status == MR_OK && options->log)
         status = mr_log_open(j->log_path, j->run, resume, options->first, options->judges_first, &j->log, err);

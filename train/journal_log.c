@@ -67,7 +67,9 @@ static void scan_line(scan *s, const text_line *line)
 {
     uint64_t step = 0;
     bool evaluation = false, ours = step_of(s->run, line->start, line->kept, &step, &evaluation);
-    bool half = !ours && !line->whole && !s->others;        /* of whom the line before it is */
+    static const char begin[] = "{\"step\": ";
+    bool alike = memcmp(line->start, begin, line->kept < strlen(begin) ? line->kept : strlen(begin)) == 0;
+    bool half = alike && !ours && !line->whole && !s->others;       /* of whom the line before it is */
     bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
         s->cutting = false;         /* a run begins again here: what was before belongs to an older one */
@@ -111,15 +113,17 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
     static const char begin[] = "events.out.tfevents.";         /* and then a time, so that the first is the oldest */
     enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
     char first[NAME_MAX + 1] = "", hex[17];
+    struct stat st;
     uint8_t known[NAME_MAX + 1 + TIME_END];
     DIR *dir = opendir(events);
     if (!dir)
         return mr_fail_errno(err, errno, "%s: cannot list the directory", events);
     for (struct dirent *e; (e = readdir(dir));)
-        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && (!*first || strcmp(e->d_name, first) < 0))
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && (!*first || strcmp(e->d_name, first) < 0) &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
             snprintf(first, sizeof first, "%s", e->d_name);
     int fd = -1;
-    mr_status status = *first ? mr_file_open(dirfd(dir), first, true, &fd, NULL, err) : MR_OK;
+    mr_status status = *first ? mr_file_open(dirfd(dir), first, false, &fd, NULL, err) : MR_OK;
     closedir(dir);
     if (fd < 0)
         return status;

@@ -15,6 +15,7 @@
 enum {
     DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20,
     TRIES = 16,                     /* to read on all ranks what a run removes meanwhile */
+    GONE = 1, THERE = 2,            /* what ranks see of a checkpoint */
 };
 
 static uint64_t number(const char *option, const char *arg, uint64_t low, struct argp_state *state)
@@ -211,10 +212,11 @@ static mr_status read_one(const char *path, bool best, mr_trained *t, mr_error *
 }
 
 /* Rank 0 finds the checkpoint, and the others read that one: where a run goes on, another is the newest a moment later.
- * *gone: a rank found it removed. */
+ * *gone: a rank found it removed, and it is. */
 static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, uint64_t *gone, mr_error *err)
 {
     bool first = mr_ranks_rank(ranks) == 0;
+    mr_error why;
     mr_buf path = {0};
     *gone = 0;
     mr_status status = first ? read_one(q->checkpoint, q->best, t, err) : MR_OK;
@@ -226,10 +228,14 @@ static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_
     if (status == MR_OK)
         status = mr_ranks_share(ranks, &path, err);
     if (status == MR_OK) {
-        mr_status other = first ? MR_OK : read_one(mr_buf_text(&path), false, t, err);
-        *gone = other != MR_OK && access(mr_buf_text(&path), F_OK) != 0;
+        mr_status other = first ? MR_OK : read_one(mr_buf_text(&path), false, t, &why);
+        if (other != MR_OK)
+            mr_fail(err, other, "mpirun: rank %u: %s", mr_ranks_rank(ranks), why.text);
+        *gone = other != MR_OK && access(mr_buf_text(&path), F_OK) != 0 ? GONE : 0;
+        *gone |= first && access(t->path, F_OK) == 0 ? THERE : 0;
         status = mr_ranks_agree(ranks, other, err);
         mr_status told = mr_ranks_reduce(ranks, MR_RANKS_OR, gone, 1, err);
+        *gone = *gone == GONE;
         status = told == MR_OK ? status : told;
     }
     mr_buf_free(&path);

@@ -9,6 +9,7 @@
 
 #include "contrast.h"
 #include "file.h"
+#include "hash.h"
 #include "trainer.h"
 
 /* ---- start values ------------------------------------------------------------------------------------------------ */
@@ -22,8 +23,11 @@ static mr_status restore(mr_trainer *t, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: the checkpoint's buffers are not of this model's size",
                        t->settings->output);
     card->upload(t->device, t->values, c->values, bytes);
-    for (unsigned i = 0; i < c->slots; i++)
+    t->begun_with = mr_hash64(c->values, bytes);
+    for (unsigned i = 0; i < c->slots; i++) {
         card->upload(t->device, t->optimizer.state[i], c->state[i], bytes);
+        t->begun_with = t->begun_with * 31 + mr_hash64(c->state[i], bytes);
+    }
     mr_status status = card->wait(t->device, err);
     mr_checkpoint_release(c);
     free(c);
@@ -61,6 +65,7 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     t->config.card->start(&t->config, &t->params, s->seed, start);
     if (*s->pretrained)
         status = t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->said, err);
+    t->begun_with = mr_hash64(start, bytes);
     if (start != t->values) {
         card->upload(t->device, t->values, start, bytes);
         mr_error ignored;
@@ -134,10 +139,31 @@ static mr_status open_parts(mr_trainer *t, mr_error *err)
         status = mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
     if (status == MR_OK && t->restored)
         status = restore(t, err);
-    if (status == MR_OK)
-        status = open_feed(t, err);
-    if (status == MR_OK)
-        status = open_journal(t, err);
+    return status == MR_OK ? open_feed(t, err) : status;
+}
+
+/* A rank that found another checkpoint, or none, would do another number of steps. */
+static mr_status agree_on_run(mr_trainer *t, mr_error *err)
+{
+    const uint64_t run[] = {
+        t->restored != NULL, t->first, t->updates, t->cursor.epoch, t->cursor.position, t->settings->seed,
+        t->settings->batch, t->settings->grad_accum, t->params.total,
+    };
+    unsigned other;
+    mr_status status = mr_ranks_compare(t->ranks, run, sizeof run, &other, NULL, err);
+    if (status == MR_OK && other)
+        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds another checkpoint in --output, or has other options, "
+                         "than rank 0; give all of them the same folder and the same options", other);
+    return status;
+}
+
+static mr_status agree_on_values(mr_trainer *t, mr_error *err)
+{
+    unsigned other;
+    mr_status status = mr_ranks_compare(t->ranks, &t->begun_with, sizeof t->begun_with, &other, NULL, err);
+    if (status == MR_OK && other)
+        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u begins with other weights than rank 0; give all of them the "
+                         "same %s", other, t->first ? "--output" : "--pretrained");
     return status;
 }
 
@@ -146,7 +172,13 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     mr_exchange_options x = {
         .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT, .count = t->params.total,
     };
-    mr_status status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
+    mr_status status = agree_on_run(t, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
+    if (status == MR_OK)
+        status = agree_on_values(t, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(t->ranks, open_journal(t, err), err);
     if (status == MR_OK && t->config.card->text && t->settings->gather_negatives)
         status = mr_ranks_agree(t->ranks, mr_peers_open(t->ranks, t->settings->batch, mr_contrast_row(t->config.embed),
                                                         &t->peers, err), err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
+#include "file.h"
 #include "labels.h"
 #include "order.h"
 #include "pool.h"
@@ -192,7 +193,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
-    return MR_OK;
+    mr_status status = mr_path_keep_out(s->output, s->dataset, err);
+    return status == MR_OK ? mr_path_keep_out(s->log, s->dataset, err) : status;
 }
 
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err)

@@ -1,7 +1,9 @@
 /* trainer_resume.c - the folder of a run, the checkpoint that it goes on from, and whether it is the same run.
  * Invariant: an update of a resumed run sees as many samples, and as many negatives, as one of the run before. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "text.h"
 #include "trainer.h"
@@ -90,13 +92,25 @@ static mr_status take_up(mr_trainer *t, const char *found, mr_status status, con
     return status == MR_OK ? divide(t, batch_given, accum_given, err) : status;
 }
 
+static mr_status check_output(const char *path, mr_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: is there and is no folder; name another "
+                                                     "--output", path);
+    if (errno == ENOENT && lstat(path, &st) == 0)
+        return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or name another --output", path);
+    return MR_OK;
+}
+
 /* Rank 0 is the one that writes there.  A plan writes nothing. */
 mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err)
 {
     const mr_settings *s = t->settings;
     if (!*s->output || s->plan || mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
-    return mr_checkpoint_claim(s->output, anew, &t->claim, err);
+    mr_status status = check_output(s->output, err);
+    return status == MR_OK ? mr_checkpoint_claim(s->output, anew, &t->claim, err) : status;
 }
 
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
