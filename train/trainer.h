@@ -35,7 +35,7 @@ typedef struct mr_trainer {
     mr_device *device;
     mr_model *model;
     float *values;                  /* on the device */
-    uint64_t begun_with;            /* a hash of the values, and of the optimizer's state, that this rank begins with */
+    uint64_t begun_with;            /* a hash of the values, and of the optimizer's state, that this rank begins with, among others */
     mr_optimizer optimizer;
     mr_exchange *exchange;
     mr_pairs pairs;                 /* of models of pictures and words */

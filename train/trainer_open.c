@@ -14,6 +14,13 @@
 
 /* ---- start values ------------------------------------------------------------------------------------------------ */
 
+/* Some gigabytes are read for it, which a rank alone need not. */
+static void remember(mr_trainer *t, const float *values)
+{
+    if (mr_ranks_world(t->ranks) > 1)
+        t->begun_with = t->begun_with * 31 + mr_hash64(values, t->params.total * sizeof *values);
+}
+
 static mr_status restore(mr_trainer *t, mr_error *err)
 {
     mr_checkpoint *c = t->restored;
@@ -23,10 +30,10 @@ static mr_status restore(mr_trainer *t, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: the checkpoint's buffers are not of this model's size",
                        t->settings->output);
     card->upload(t->device, t->values, c->values, bytes);
-    t->begun_with = mr_hash64(c->values, bytes);
+    remember(t, c->values);
     for (unsigned i = 0; i < c->slots; i++) {
         card->upload(t->device, t->optimizer.state[i], c->state[i], bytes);
-        t->begun_with = t->begun_with * 31 + mr_hash64(c->state[i], bytes);
+        remember(t, c->state[i]);
     }
     mr_status status = card->wait(t->device, err);
     mr_checkpoint_release(c);
@@ -65,7 +72,7 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     t->config.card->start(&t->config, &t->params, s->seed, start);
     if (*s->pretrained)
         status = t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->said, err);
-    t->begun_with = mr_hash64(start, bytes);
+    remember(t, start);
     if (start != t->values) {
         card->upload(t->device, t->values, start, bytes);
         mr_error ignored;
