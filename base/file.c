@@ -237,16 +237,17 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)
 int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone)
 {
     *gone = NULL;
-    if (!aside && renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0)
-        return errno;
-    if (aside && rename(to, aside) != 0)
-        return errno;
-    *gone = aside ? aside : from;
-    if (!aside || rename(from, to) == 0)
+    if (!aside) {
+        if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0)
+            return errno;
+        *gone = from;
         return 0;
-    int failed = errno;
-    if (rename(aside, to) == 0)
-        *gone = NULL;
+    }
+    if (rename(to, aside) != 0)
+        return errno;
+    int failed = rename(from, to) == 0 ? 0 : errno;
+    if (!failed || rename(aside, to) != 0)
+        *gone = aside;
     return failed;
 }
 

@@ -97,8 +97,8 @@ static mr_status print_json(const mr_verify_report *r, mr_error *err)
     return status;
 }
 
-/* r NULL: there is no report, for this reason; that goes to files alone, where an earlier report may be, or where
- * there is another `end` to come. */
+/* r NULL: there is no report, for this reason.  Not the `end`: another one follows, and takes this one's place in a
+ * file; a pipe or a device would keep both, and gets only that. */
 static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
 {
     mr_buf xml = {0};

@@ -236,6 +236,14 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t len)
     return hash;
 }
 
+size_t support_occurrences(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
 uint64_t support_tree_hash(const char *dir)
 {
     names found = list(dir);

@@ -27,6 +27,7 @@ int support_tmpdir_tear_down(void **state);
 
 /* "%s/%s" and the like on the heap. */
 char *support_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+size_t support_occurrences(const char *text, const char *word);
 
 void support_write(const char *path, const void *bytes, size_t len);    /* makes missing parents */
 void support_write_text(const char *path, const char *text);

@@ -422,14 +422,6 @@ static void test_json(void **out)
     support_result_free(&r);
 }
 
-static size_t occurrences(const char *text, const char *word)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
-}
-
 static void test_junit(void **out)
 {
     const state *s = *out;
@@ -437,16 +429,16 @@ static void test_junit(void **out)
     char *junit = support_path("%s/out.xml", s->dir);
     support_expect(0, "verify", "--junit", junit, s->ds, (char *)NULL);
     char *text = (char *)support_read(junit, NULL);
-    assert_int_equal(occurrences(text, "<testcase "), 3);
-    assert_int_equal(occurrences(text, "<failure"), 0);
+    assert_int_equal(support_occurrences(text, "<testcase "), 3);
+    assert_int_equal(support_occurrences(text, "<failure"), 0);
     free(text);
     mr_row *rows = read_rows(s);
     change(s, "train-00000.mdb", rows[0].image_offset, 1);
     free(rows);
     support_expect(1, "verify", "--junit", junit, s->ds, (char *)NULL);
     text = (char *)support_read(junit, NULL);
-    assert_int_equal(occurrences(text, "<testcase "), 3);
-    assert_int_equal(occurrences(text, "<failure "), 1);
+    assert_int_equal(support_occurrences(text, "<testcase "), 3);
+    assert_int_equal(support_occurrences(text, "<failure "), 1);
     assert_non_null(strstr(text, "tests=\"3\" failures=\"1\""));
     assert_non_null(strstr(text, "record sample 0 (a/&lt;1&gt; &amp; &quot;2&quot;.png): its image differs"));
     free(text);

@@ -131,14 +131,6 @@ static void test_linked_seek_index(void **state)
     free(away);
 }
 
-static size_t occurrences(const char *text, const char *word)
-{
-    size_t n = 0;
-    for (; (text = strstr(text, word)); text += strlen(word))
-        n++;
-    return n;
-}
-
 /* Where nothing can be taken back there is one report, the last word. */
 static void test_one_report(void **state)
 {
@@ -157,7 +149,7 @@ static void test_one_report(void **state)
         support_result r = support_run(argv, &(support_limits){.directory = s->dir});
         support_assert_status(&r, 0);
         char *text = (char *)support_read(got, NULL);
-        if (occurrences(text, "<?xml") != 1 || occurrences(text, "</testsuites>\n") != 1 || strstr(text, "<error"))
+        if (support_occurrences(text, "<?xml") != 1 || support_occurrences(text, "</testsuites>\n") != 1 || strstr(text, "<error"))
             fail_msg("%s: %s", lines[i], text);
         free(text);
         support_result_free(&r);
@@ -223,7 +215,7 @@ static void test_ranks_tell_of_the_dataset(void **state)
     support_result r = two_places(s, s->dir, "verify", "--deep",
                                   "--expect=0000000000000000000000000000000000000000000000000000000000000000");
     support_assert_status(&r, 1);
-    if (occurrences(r.out, "  expect ") != 1 || occurrences(r.out, "  manifest ") != 1)
+    if (support_occurrences(r.out, "  expect ") != 1 || support_occurrences(r.out, "  manifest ") != 1)
         fail_msg("%s", r.out);
     support_result_free(&r);
     free(text);

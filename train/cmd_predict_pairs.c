@@ -185,10 +185,10 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
     mr_evaluation ignored;
     mr_evaluator e = t->evaluator;
     e.gallery = &p.gallery;
-    bool first = mr_ranks_rank(e.ranks) == 0;
+    bool first = mr_ranks_rank(e.ranks) == 0, keeps = first && q->embeddings;
     /* Opened first: where no file can be is said before an hour's work. */
-    mr_status status = first && q->embeddings ? mr_path_keep_out(q->embeddings, q->trained.dataset, err) : MR_OK;
-    if (status == MR_OK && first && q->embeddings)
+    mr_status status = keeps ? mr_path_keep_out(q->embeddings, q->trained.dataset, err) : MR_OK;
+    if (status == MR_OK && keeps)
         status = mr_output_open(AT_FDCWD, q->embeddings, &p.output, err);
     bool opened = status == MR_OK && p.output.path;
     status = mr_ranks_agree(e.ranks, status, err);

@@ -195,7 +195,7 @@ static mr_status open_folder(const char *dir, int *fd, mr_error *err)
 /* `now`, or the newest file's second if a clock went back since: names stay in order, the first is the oldest. */
 static long long second_of(const char *dir, long long now)
 {
-    static const char begin[] = "events.out.tfevents.";
+    static const char begin[] = MR_EVENTS_NAME;
     DIR *list = opendir(dir);
     for (struct dirent *e; list && (e = readdir(list));) {
         long long second = strncmp(e->d_name, begin, strlen(begin)) == 0 ? strtoll(e->d_name + strlen(begin), NULL, 10) : 0;
@@ -212,7 +212,7 @@ static mr_status make_file(mr_events *e, int folder, const char *dir, long long 
     host_name(host);
     for (unsigned n = 0; n < 10000; n++) {
         mr_buf_clear(&e->path);
-        mr_buf_printf(&e->path, "%s/events.out.tfevents.%lld.%s.%ld.%u", dir, seconds, host, (long)getpid(), n);
+        mr_buf_printf(&e->path, "%s/" MR_EVENTS_NAME "%lld.%s.%ld.%u", dir, seconds, host, (long)getpid(), n);
         const char *path = mr_buf_text(&e->path);
         if (e->path.failed)
             return mr_fail_memory(err, dir);

@@ -7,6 +7,9 @@
 
 #include "buf.h"
 
+/* How TensorBoard knows its files; then a time, so that the first is the oldest. */
+#define MR_EVENTS_NAME "events.out.tfevents."
+
 typedef struct mr_events mr_events;
 
 /* Makes DIR (with parents) and in it events.out.tfevents.SECONDS.HOST.PID.N, a name that is not taken yet. */

@@ -110,7 +110,7 @@ static bool ends_well(FILE *file)
 mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
 {
     *run = '\0';
-    static const char begin[] = "events.out.tfevents.";         /* and then a time, so that the first is the oldest */
+    static const char begin[] = MR_EVENTS_NAME;
     enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
     char first[NAME_MAX + 1] = "", hex[17];
     struct stat st;
