@@ -6,7 +6,6 @@
 
 #include "error.h"
 #include "support_faults.h"
-#include "support_faults.h"
 #include "support_train.h"
 
 static int set_up(void **state)
@@ -191,6 +190,34 @@ static void odd_things_beside_the_events(void **state)
     train_expect(0, dir, 0, "--steps", "1", "--output", "beside", "--resume", (char *)NULL);
 }
 
+/* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on. */
+static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
+{
+    const char *dir = *state;
+    static const char run[] =
+        "\"$0\" train data --model vit --image-size 32 --patch 8 --hidden 32 --layers 1 --heads 2 --mlp 32 --dropout 0 "
+        "--batch 4 --steps 400 --eval-every 4 --keep 0 --threads 1 --output %s >%s.out & p=$!\n"
+        "while [ ! -e %s/step-00000004 ]; do kill -0 $p || exit 9; sleep 0.01; done; kill -HUP $p; wait $p; echo $?\n"
+        "tail -n 2 %s.out";
+    char *hung = support_path(run, "hung", "hung", "hung", "hung");
+    char *kept = support_path(run, "kept", "kept", "kept", "kept"), *nohup = support_path("trap '' HUP\n%s", kept);
+    support_limits limits = {.directory = dir, .seconds = 60};
+    support_result r = support_run((const char *[]){"sh", "-c", hung, support_millrace_path(), NULL}, &limits);
+    unsigned long long done = 0;
+    assert_int_equal(sscanf(r.out, "3\nStopped by Hangup after %llu of 400 updates; go on with --resume\n", &done), 1);
+    char *last = support_path("%s/hung/step-%08llu/weights.npz", dir, done);
+    assert_true(support_exists(last));
+    support_result_free(&r);
+    r = support_run((const char *[]){"sh", "-c", nohup, support_millrace_path(), NULL}, &limits);
+    expect(r.out, "0\n");
+    expect(r.out, "Kept in kept: checkpoint step-00000400");
+    support_result_free(&r);
+    free(last);
+    free(nohup);
+    free(kept);
+    free(hung);
+}
+
 static void a_checkpoint_is_no_output(void **state)
 {
     static const char *const outputs[] = {"whole/step-00000008", "whole/step-00000009/", "renamed"};
@@ -219,6 +246,7 @@ int main(void)
         cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
         cmocka_unit_test(an_output_that_can_be_none),
         cmocka_unit_test(odd_things_beside_the_events),
+        cmocka_unit_test(the_end_of_the_terminal_ends_a_run_behind_a_checkpoint),
         cmocka_unit_test(a_checkpoint_is_no_output),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);

@@ -17,9 +17,22 @@ enum { LOSS, WEIGHT, SAMPLES, STOP, NUMBERS };
 /* A signal handler has nothing else to write to. */
 static volatile sig_atomic_t signalled;
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+
 static void on_signal(int number)
 {
     signalled = number;
+}
+
+/* `nohup` ignores the end of the terminal, and so it stays. */
+static void catch_signals(struct sigaction old[MR_COUNT(caught)])
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    for (size_t i = 0; i < MR_COUNT(caught); i++) {
+        sigaction(caught[i], NULL, &old[i]);
+        if (caught[i] != SIGHUP || old[i].sa_handler != SIG_IGN)
+            sigaction(caught[i], &action, NULL);
+    }
 }
 
 typedef struct update {
@@ -293,7 +306,7 @@ static mr_status finish(mr_trainer *t, mr_error *err)
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
-    struct sigaction action = {.sa_handler = on_signal}, old[2];
+    struct sigaction old[MR_COUNT(caught)];
     uint64_t end = t->updates;
     mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
     if (status != MR_OK) {
@@ -305,10 +318,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     *stopped = 0;
     signalled = 0;
     /* Without an output there is nothing to save: signals do what they always do. */
-    if (*t->settings->output) {
-        sigaction(SIGINT, &action, &old[0]);
-        sigaction(SIGTERM, &action, &old[1]);
-    }
+    if (*t->settings->output)
+        catch_signals(old);
     if (t->evaluation_due)
         status = judge(t, err);
     if (status == MR_OK)
@@ -317,10 +328,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         status = mr_damage_join(&t->feed.damage, t->ranks, err);
     if (status == MR_OK)
         status = mr_ranks_agree(t->ranks, finish(t, err), err);
-    if (*t->settings->output) {
-        sigaction(SIGINT, &old[0], NULL);
-        sigaction(SIGTERM, &old[1], NULL);
-    }
+    for (size_t i = 0; i < MR_COUNT(caught) && *t->settings->output; i++)
+        sigaction(caught[i], &old[i], NULL);
     free(u.losses);
     return status;
 }
