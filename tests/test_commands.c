@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "error.h"
 #include "support.h"
 
 #define WRONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -176,6 +177,15 @@ static void test_places_without_a_name(void **state)
     SAYS(dir, 2, "", "millrace: drawn: is a directory; name a file\n", "verify", "ds", "--junit", "drawn");
     SAYS(dir, 2, "", nothing, "export", "ds", "");
     SAYS(dir, 2, "", nothing, "export", "ds", "", "--to", "tar", "--force");
+    static const char *const options[] = {"output", "log", "pretrained"};
+    for (size_t i = 0; i < MR_COUNT(options); i++) {
+        char *words = support_path("millrace train: --%s: the value is empty; leave the option out to have none\n"
+                                   TRY("train"), options[i]);
+        char *option = support_path("--%s", options[i]);
+        SAYS(dir, 2, "", words, "train", "ds", "--model", "vit", option, "");
+        free(option);
+        free(words);
+    }
     char *other = support_path("%s/other", dir);
     assert_false(support_exists(other));
     free(other);

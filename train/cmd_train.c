@@ -84,6 +84,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     for (size_t i = 0; i < mr_setting_count; i++) {
         if (key != key_of(i))
             continue;
+        if (arg && !*arg)           /* as an unset variable of a script makes it; "" is no output to a run, and none kept */
+            mr_cli_misuse(state, "--%s: the value is empty; leave the option out to have none", mr_setting_rows[i].word);
         mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[i], arg, &err), &err);
         return 0;
     }
