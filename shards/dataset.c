@@ -20,6 +20,7 @@
 #include "seek.h"
 
 struct mr_dataset {
+    char *path;                     /* as the caller gave it */
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
@@ -35,9 +36,22 @@ const uint8_t *mr_dataset_digest(const mr_dataset *ds)
     return ds->digest;
 }
 
+static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
+{
+    errno = ESTALE;
+    return mr_fail(err, MR_SYSTEM, "%s: was replaced, moved or removed while it was read; run the command again", ds->path);
+}
+
+/* Its name now is another dataset's, or nobody's: `ingest --force` took the place. */
+static bool is_replaced(const mr_dataset *ds)
+{
+    return !mr_file_is_at(ds->dir, AT_FDCWD, ds->path, true);
+}
+
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
 {
-    return mr_index_open_file(ds->dir, shard, suffix, fd, err);
+    mr_status status = mr_index_open_file(ds->dir, shard, suffix, fd, err);
+    return status == MR_BAD_DATA && is_replaced(ds) ? fail_replaced(ds, err) : status;
 }
 
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err)
@@ -50,11 +64,11 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
 {
     uint8_t header[MR_INDEX_HEADER];
     int fd;
-    mr_status status = mr_dataset_open_file(ds, shard, "mdb", &fd, err);
+    mr_status status = mr_index_open_file(ds->dir, shard, "mdb", &fd, err);
     if (status != MR_OK)
         return status;
     close(fd);
-    status = mr_dataset_open_file(ds, shard, "idx", &fd, err);
+    status = mr_index_open_file(ds->dir, shard, "idx", &fd, err);
     if (status != MR_OK)
         return status;
     status = mr_file_pread(fd, header, sizeof header, 0, shard->name, err);
@@ -68,18 +82,21 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     mr_error why = {.status = MR_OK};       /* of a shard, whose name alone would not tell where it lies */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
-    ds->dir = -1;
-    mr_status status = mr_manifest_open(path, &ds->manifest, ds->digest, err);
-    if (status == MR_OK) {
-        ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (ds->dir < 0)
-            status = mr_fail_errno(err, errno, "%s", path);
-    }
+    /* The folder before the manifest: then it shows if the two are of different datasets. */
+    ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int unopened = errno;
+    ds->path = strdup(path);
+    mr_status status = ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err)
+                                : mr_fail_memory(err, "opening a dataset");
+    if (status == MR_OK && ds->dir < 0)
+        status = mr_fail_errno(err, unopened, "%s", path);
     for (size_t i = 0; status == MR_OK && i < ds->manifest->split_count; i++)
         for (size_t k = 0; status == MR_OK && k < ds->manifest->splits[i].shard_count; k++)
             status = check_shard(ds, &ds->manifest->splits[i].shards[k], &why);
     if (why.status != MR_OK)
         mr_fail(err, status, "%s: %s", path, why.text);
+    if (ds->dir >= 0 && (status == MR_OK || status == MR_BAD_DATA) && is_replaced(ds))
+        status = fail_replaced(ds, err);
     if (status == MR_OK)
         *out = ds;
     else
@@ -94,6 +111,7 @@ void mr_dataset_free(mr_dataset *ds)
     if (ds->dir >= 0)
         close(ds->dir);
     mr_manifest_free(ds->manifest);
+    free(ds->path);
     free(ds);
 }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "index.h"
@@ -284,6 +285,33 @@ static void *read_all(void *ctx)
 }
 
 /* Draws nothing that a failing assertion could leave from within a thread: results are looked at after the join. */
+/* As `ingest --force` does it: another folder takes the name, and the files of this one go. */
+static void test_replaced(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir(), *ours = support_path("%s/ds", dir), *aside = support_path("%s/old", dir);
+    char *idx = support_path("%s/val-00000.idx", aside), *words = support_path("%s: was replaced, moved or removed", ours);
+    mr_sample_view v = {0};
+    mr_error err;
+    assert_int_equal(mkdir(ours, 0777), 0);
+    draw_dataset(ours);
+    mr_dataset *ds = open_dataset(ours);
+    assert_int_equal(rename(ours, aside), 0);
+    assert_int_equal(mr_dataset_read(ds, "val", 0, &v, &err), MR_OK);       /* moved, and all of it is there */
+    assert_int_equal(mkdir(ours, 0777), 0);
+    draw_dataset(ours);
+    assert_int_equal(unlink(idx), 0);
+    assert_int_equal(mr_dataset_read(ds, "val", 0, &v, &err), MR_SYSTEM);
+    assert_ptr_equal(strstr(err.text, words), err.text);
+    mr_dataset_free(ds);
+    mr_sample_view_free(&v);
+    free(words);
+    free(idx);
+    free(aside);
+    free(ours);
+    support_tmpdir_remove(dir);
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -310,7 +338,7 @@ int main(void)
         cmocka_unit_test(test_read),         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_damaged_rows),
         cmocka_unit_test(test_damaged_files),   cmocka_unit_test(test_read_meta),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_replaced),        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
