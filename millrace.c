@@ -1,4 +1,5 @@
 /* millrace.c - the program: one table of commands, and nothing that a command could do itself. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,9 +103,19 @@ static int run(int argc, char **argv)
     return unknown(argv[0]);
 }
 
+/* A standard descriptor that is closed would become the next file that is opened, and have what is printed in it.  In its
+ * place stands what can neither be read (0) nor written (1, 2). */
+static void fill_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     char help[] = "--help";
+    fill_descriptors();
     on_exit(at_exit, NULL);
     mr_json_watch();
     /* A closed pipe is a write error, after which files are put in order, not a sudden death. */

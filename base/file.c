@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "path.h"
+
 mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err)
 {
     /* O_NONBLOCK: opening a FIFO must not wait for a writer; on a regular file it means nothing. */
@@ -256,62 +258,4 @@ mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err)
     if (remove_all(dirfd, path) != 0)
         return mr_fail_errno(err, errno, "%s: cannot remove", path);
     return MR_OK;
-}
-
-mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
-{
-    size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        len--;
-    size_t cut = len;
-    while (cut > 0 && path[cut - 1] != '/')
-        cut--;
-    size_t dir_len = cut;
-    while (dir_len > 1 && path[dir_len - 1] == '/')
-        dir_len--;
-    char *d = cut == 0 ? strdup(".") : strndup(path, dir_len);
-    char *n = strndup(path + cut, len - cut);
-    if (!d || !n) {
-        free(d);
-        free(n);
-        return mr_fail_memory(err, path);
-    }
-    *dir = d;
-    *name = n;
-    return MR_OK;
-}
-
-/* The nearest of `path` and its parents that is there, without links; NULL: memory is out. */
-static char *resolve(const char *path)
-{
-    char *real = realpath(path, NULL), *at = strdup(path), *dir, *name;
-    while (!real && at && mr_path_split(at, &dir, &name, NULL) == MR_OK) {
-        bool top = strcmp(dir, at) == 0;
-        free(name);
-        free(at);
-        at = dir;
-        if (top)
-            break;
-        real = realpath(at, NULL);
-    }
-    free(at);
-    return real;
-}
-
-bool mr_path_inside(const char *path, const char *folder)
-{
-    char *inner = resolve(path), *outer = realpath(folder, NULL);
-    size_t len = outer ? strlen(outer) : 0;
-    bool inside = inner && outer && strncmp(inner, outer, len) == 0 &&
-                  (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
-    free(inner);
-    free(outer);
-    return inside;
-}
-
-mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err)
-{
-    if (!*path || !mr_path_inside(path, read))
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: is, or lies in, what is read (%s); name another place to write to", path, read);
 }

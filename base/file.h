@@ -66,12 +66,4 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
 int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
 
-/* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */
-mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err);
-
-/* Whether `path`, which need not be there yet, is `folder` or lies in it, links resolved. */
-bool mr_path_inside(const char *path, const char *folder);
-/* MR_MISUSE if it does, or is that file: what a command reads it must not write over. */
-mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err);
-
 #endif

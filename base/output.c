@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_LINKS = 40 };            /* as the system's own */
+#include "path.h"
 
 mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
 {
@@ -86,26 +86,6 @@ static mr_status own_descriptor(const char *path, int *number, mr_error *err)
     return status;
 }
 
-/* *path becomes what the link there says. */
-static mr_status step(char **path, mr_error *err)
-{
-    char text[PATH_MAX], *dir = NULL, *name = NULL, *next = NULL;
-    ssize_t len = readlink(*path, text, sizeof text);
-    if (len < 0 || len == (ssize_t)sizeof text)
-        return mr_fail_errno(err, len < 0 ? errno : ENAMETOOLONG, "%s", *path);
-    mr_status status = mr_path_split(*path, &dir, &name, err);
-    bool whole = *text == '/';
-    if (status == MR_OK && asprintf(&next, "%s%s%.*s", whole ? "" : dir, whole ? "" : "/", (int)len, text) < 0)
-        status = mr_fail_memory(err, *path);
-    free(dir);
-    free(name);
-    if (status != MR_OK)
-        return status;
-    free(*path);
-    *path = next;
-    return MR_OK;
-}
-
 /* *direct: a descriptor of what is there and is no regular file; -1: a file is to be put at *path, links behind it. */
 static mr_status find_end(char **path, int *direct, mr_error *err)
 {
@@ -119,10 +99,10 @@ static mr_status find_end(char **path, int *direct, mr_error *err)
             *direct = fcntl(number, F_DUPFD_CLOEXEC, 0);
             return *direct < 0 ? mr_file_fail_create(err, errno, *path) : MR_OK;
         }
-        if (status == MR_OK && ++links > MAX_LINKS)
+        if (status == MR_OK && ++links > MR_PATH_LINKS)
             status = mr_fail_errno(err, ELOOP, "%s", *path);
         if (status == MR_OK)
-            status = step(path, err);
+            status = mr_path_follow(path, err);
     }
     if (status != MR_OK || !there || S_ISREG(st.st_mode))
         return status;              /* if it is there but cannot be looked at, making its neighbour says why */
@@ -142,11 +122,18 @@ static mr_status find_end(char **path, int *direct, mr_error *err)
 
 /* ---- one output -------------------------------------------------------------------------------------------------- */
 
-/* In a dataset all names are ours; in a user's folder NAME.tmp may be his own. */
+/* In a dataset all names are ours; in a user's folder NAME.tmp may be his own.  Of a name that has no room for more the
+ * end is left out: files that share the rest take turns. */
 static char *temp_of(int dirfd, const char *path)
 {
+    static const char ours[] = ".millrace.tmp";
     char *temp;
-    return asprintf(&temp, dirfd == AT_FDCWD ? "%s.millrace.tmp" : "%s.tmp", path) < 0 ? NULL : temp;
+    const char *slash = strrchr(path, '/');
+    size_t len = strlen(slash ? slash + 1 : path), most = NAME_MAX - strlen(ours);
+    size_t out = len > most && len <= NAME_MAX ? len - most : 0;
+    if (dirfd == AT_FDCWD)
+        return asprintf(&temp, "%.*s%s", (int)(strlen(path) - out), path, ours) < 0 ? NULL : temp;
+    return asprintf(&temp, "%s.tmp", path) < 0 ? NULL : temp;
 }
 
 /* errno says why; a file that is in the way is named. */

@@ -70,7 +70,9 @@ static mr_status build_new(mr_build *b, mr_error *err)
     b->shard.images = b->shard.image_bytes = 0;
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
-    mr_status status = mr_writer_open(b->path, &w, err);
+    mr_status status = mr_stage_held(b->stage, err);        /* LMDB opens by path */
+    if (status == MR_OK)
+        status = mr_writer_open(b->path, &w, err);
     for (size_t row = 0; status == MR_OK && row < b->cut->count; row++)
         status = put_sample(b, w, row, err);
     if (status == MR_OK)
@@ -84,7 +86,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bool *resumed, mr_error *err)
 {
-    mr_build b = {.in = in, .cut = &in->cuts[number], .dir = mr_stage_dir(stage)};
+    mr_build b = {.in = in, .cut = &in->cuts[number], .stage = stage, .dir = mr_stage_dir(stage)};
     snprintf(b.mdb, sizeof b.mdb, "%s.mdb", b.cut->name);
     snprintf(b.idx, sizeof b.idx, "%s.idx", b.cut->name);
     mr_build_done_name(b.cut->name, b.done);

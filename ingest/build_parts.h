@@ -12,7 +12,8 @@
 typedef struct mr_build {
     mr_ingest *in;
     const mr_cut *cut;
-    int dir;                        /* the staging folder */
+    const mr_stage *stage;
+    int dir;                        /* its folder */
     char mdb[128], idx[128], done[128], path[4096];
     uint32_t *holders;              /* row -> first row of the shard with the same content, as far as hashes tell */
     mr_row *rows;

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "file.h"
 #include "ingest.h"
+#include "path.h"
 #include "pool.h"
 #include "text.h"
 
@@ -284,12 +285,30 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
     return status;
 }
 
+/* Neither over what is read nor among what is made. */
 static mr_status check_report(const args *a, mr_error *err)
 {
-    mr_status status = a->report && a->o.target ? mr_path_keep_out(a->report, a->o.target, err) : MR_OK;
-    for (size_t i = 0; i < a->o.source_count && a->report && status == MR_OK; i++)
+    const char *report = a->report;
+    char *partial = NULL;
+    mr_status status = MR_OK;
+    if (!report)
+        return MR_OK;
+    for (size_t i = 0; i < a->o.source_count && status == MR_OK; i++)
         if (strcmp(a->o.sources[i], "-") != 0)
-            status = mr_path_keep_out(a->report, a->o.sources[i], err);
+            status = mr_path_keep_out(report, a->o.sources[i], err);
+        else if (mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
+            status = mr_fail(err, MR_MISUSE, "--report %s: is what standard input reads; name another file", report);
+    if (status != MR_OK || !a->o.target)
+        return status;
+    size_t len = strlen(a->o.target);
+    while (len > 1 && a->o.target[len - 1] == '/')
+        len--;
+    if (asprintf(&partial, "%.*s.partial", (int)len, a->o.target) < 0)
+        return mr_fail_memory(err, report);
+    if (mr_path_inside(report, a->o.target) || mr_path_inside(report, partial))
+        status = mr_fail(err, MR_MISUSE, "--report %s: is, or lies in, the dataset (%s), which has a report of its own; "
+                         "name another file", report, a->o.target);
+    free(partial);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "path.h"
 #include "pool.h"
 #include "text.h"
 

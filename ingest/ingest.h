@@ -101,12 +101,13 @@ mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* c
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
 const char *mr_stage_path(const mr_stage *s);
 int mr_stage_dir(const mr_stage *s);
+mr_status mr_stage_held(const mr_stage *s, mr_error *err);      /* MR_SYSTEM: another folder has its name by now, or none */
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err);              /* an empty file, named until unlinked */
 void mr_stage_spool_unlink(mr_stage *s);
 /* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
-/* Removes what is no .mdb, .idx or .done of the shards named. */
+/* Removes files of ours that are no .mdb, .idx or .done of the shards named.  MR_MISUSE: there are others. */
 mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
 /* The rename, after another look at the target.  On failure all is as it was unless *published. */
 mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err);

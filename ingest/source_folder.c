@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "path.h"
 #include "source_list.h"
 
 enum { MAX_DEPTH = 64 };

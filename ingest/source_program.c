@@ -81,15 +81,16 @@ static mr_status spawn(mr_program *p, const char *const *argv, int input, int ou
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t broken_pipe;
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
+    sigset_t ignored;               /* by us, which a program that is started would do, too */
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    sigaddset(&ignored, SIGXFSZ);
     int failed = posix_spawn_file_actions_init(&files);
     if (failed)
         return mr_fail_errno(err, failed, "%s", argv[0]);
     failed = posix_spawnattr_init(&how);
     if (!failed) {
-        failed = posix_spawnattr_setsigdefault(&how, &broken_pipe);
+        failed = posix_spawnattr_setsigdefault(&how, &ignored);
         if (!failed)
             failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
         if (!failed)

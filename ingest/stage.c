@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "path.h"
 #include "stage_parts.h"
 #include "text.h"
 
@@ -23,6 +24,14 @@ struct mr_stage {
 
 #define ROWS "rows-%05u.spool"
 
+static const mr_folder_shards any;  /* what an unfinished dataset is going to have nobody knows yet */
+
+static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
+{
+    return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or choose "
+                   "another DST", s->path, name);
+}
+
 /* DST.partial is swept: only a folder that holds nothing but an unfinished dataset is taken over. */
 static mr_status check_stage(const mr_stage *s, mr_error *err)
 {
@@ -31,10 +40,9 @@ static mr_status check_stage(const mr_stage *s, mr_error *err)
     /* Between opening it and locking it another ingest may have published it: then it is no stage any more. */
     if (!mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
-    mr_status status = mr_folder_look(s->dir, s->path, &kind, foreign, err);
+    mr_status status = mr_folder_look(s->dir, s->path, &any, &kind, foreign, err);
     if (status == MR_OK && foreign[0])
-        return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or "
-                       "choose another DST", s->path, foreign);
+        return is_foreign(s, foreign, err);
     if (status == MR_OK && mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
         return mr_fail(err, MR_MISUSE, "%s: is a mount point, which cannot take the place of DST; unmount it or choose "
                        "another DST", s->path);
@@ -154,6 +162,14 @@ int mr_stage_dir(const mr_stage *s)
     return s->dir;
 }
 
+mr_status mr_stage_held(const mr_stage *s, mr_error *err)
+{
+    if (mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
+        return MR_OK;
+    return mr_fail(err, MR_SYSTEM, "%s: was moved, removed or replaced while the dataset grew in it, which ends here; run "
+                   "the command again", s->path);
+}
+
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
 {
     int flags = s->owner ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
@@ -206,7 +222,10 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
         if (mr_is_dots(e->d_name) || belongs(e->d_name, shards, count))
             continue;
-        status = mr_dir_remove(s->dir, e->d_name, err);
+        if (!mr_folder_is_ours(s->dir, e, &any))        /* came after the first look, which may be hours ago */
+            status = is_foreign(s, e->d_name, err);
+        else if (unlinkat(s->dir, e->d_name, 0) != 0 && errno != ENOENT)
+            status = mr_fail_errno(err, errno, "%s/%s: cannot remove", s->path, e->d_name);
     }
     free(shards);
     closedir(dir);
@@ -219,6 +238,8 @@ mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err)
     if (status == MR_OK)
         status = mr_target_check(&s->target, err);      /* hours may have gone by */
     if (status == MR_OK)
+        status = mr_stage_held(s, err);
+    if (status == MR_OK)
         status = mr_target_take(&s->target, s->path, published, err);
     s->published = atomic_load(published);
     return status;
@@ -230,7 +251,7 @@ void mr_stage_close(mr_stage *s)
         return;
     if (s->owner && s->path && !s->published) {
         mr_stage_spool_unlink(s);
-        if (rmdir(s->path) == 0)    /* stays if it holds finished shards */
+        if (mr_stage_held(s, NULL) == MR_OK && rmdir(s->path) == 0)     /* stays if it holds finished shards */
             remove_parents(s);
     }
     if (s->dir >= 0)

@@ -3,39 +3,81 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
 #include "stage_parts.h"
+#include "text.h"
 
-/* A name that millrace gives to a file of a dataset, finished or not. */
-static bool is_our_name(const char *name)
+/* How long the name of a shard is with which this file's name begins; 0: it is no file of a shard. */
+static size_t shard_of(const char *name)
 {
-    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
     static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done",
                                        ".done.tmp", ".spool"};
-    for (size_t i = 0; i < MR_COUNT(whole); i++)
-        if (strcmp(name, whole[i]) == 0)
-            return true;
     const char *dash = strrchr(name, '-');          /* SPLIT-00017.mdb; LMDB's readers leave a .mdb-lock */
     if (dash && strcmp(dash, "-lock") == 0)
         dash = memrchr(name, '-', (size_t)(dash - name));
     size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
     for (size_t i = 0; digits >= 5 && i < MR_COUNT(ends); i++)
         if (strcmp(dash + 1 + digits, ends[i]) == 0)
-            return true;
-    return false;
+            return (size_t)(dash - name) + 1 + digits;
+    return 0;
 }
 
-/* A folder is nobody's file, whatever its name. */
-static bool is_ours(int dir, const struct dirent *e)
+/* A name that millrace gives to a file of a dataset, finished or not. */
+static bool is_our_name(const char *name, const mr_folder_shards *s)
+{
+    static const char *const whole[] = {MR_MANIFEST, MR_REPORT, MR_MANIFEST ".tmp", MR_REPORT ".tmp", MR_STAGE_SPOOL};
+    for (size_t i = 0; i < MR_COUNT(whole); i++)
+        if (strcmp(name, whole[i]) == 0)
+            return true;
+    size_t len = shard_of(name);
+    return len && (!s->names || mr_names_have(s->names, s->count, name, len));
+}
+
+bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *s)
 {
     struct stat st;
-    if (e->d_type == DT_DIR || !is_our_name(e->d_name))
+    if (e->d_type == DT_DIR || !is_our_name(e->d_name, s))
         return false;
     return e->d_type != DT_UNKNOWN || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode);
+}
+
+mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err)
+{
+    mr_buf text = {0};
+    size_t count = 0;
+    *s = (mr_folder_shards){0};
+    if (faccessat(dir, MR_MANIFEST, F_OK, 0) != 0)
+        return MR_OK;
+    mr_status status = mr_file_read_all(dir, MR_MANIFEST, MR_MANIFEST_MOST, &text, err);
+    if (status == MR_OK)
+        status = mr_manifest_parse(text.data, text.len, MR_MANIFEST, &s->manifest, err);
+    mr_buf_free(&text);
+    if (status != MR_OK)
+        return status == MR_SYSTEM ? status : MR_OK;        /* what is damaged names nothing */
+    for (size_t i = 0; i < s->manifest->split_count; i++)
+        count += s->manifest->splits[i].shard_count;
+    s->names = mr_alloc(count, sizeof *s->names);
+    if (!s->names) {
+        mr_folder_shards_release(s);
+        return mr_fail_memory(err, MR_MANIFEST);
+    }
+    for (size_t i = 0; i < s->manifest->split_count; i++)
+        for (size_t k = 0; k < s->manifest->splits[i].shard_count; k++)
+            s->names[s->count++] = s->manifest->splits[i].shards[k].name;
+    mr_names_sort(s->names, s->count);
+    return MR_OK;
+}
+
+void mr_folder_shards_release(mr_folder_shards *s)
+{
+    mr_manifest_free(s->manifest);
+    free(s->names);
+    *s = (mr_folder_shards){0};
 }
 
 DIR *mr_folder_list(int dir)
@@ -49,7 +91,8 @@ DIR *mr_folder_list(int dir)
     return list;
 }
 
-mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err)
+mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, mr_folder_kind *kind,
+                         char foreign[NAME_MAX + 1], mr_error *err)
 {
     DIR *list = mr_folder_list(dir);
     *kind = MR_FOLDER_EMPTY;
@@ -63,7 +106,7 @@ mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char f
             *kind = MR_FOLDER_DATASET;
         else if (*kind == MR_FOLDER_EMPTY)
             *kind = MR_FOLDER_OTHER;
-        if (!is_ours(dir, e))
+        if (!mr_folder_is_ours(dir, e, s))
             snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
     }
     closedir(list);
@@ -77,13 +120,16 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_folder_clear(int dir, const char *path, mr_error *err)
+mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err)
 {
     DIR *list = mr_folder_list(dir);
     mr_status status = list ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; status == MR_OK && (e = readdir(list));)
-        if (!mr_is_dots(e->d_name) && is_ours(dir, e) && unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
+        if (!mr_is_dots(e->d_name) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
+            unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
             status = mr_fail_errno(err, errno, "%s/%s: cannot remove", path, e->d_name);
+    if (status == MR_OK && unlinkat(dir, MR_MANIFEST, 0) != 0 && errno != ENOENT)
+        status = mr_fail_errno(err, errno, "%s/" MR_MANIFEST ": cannot remove", path);
     if (list)
         closedir(list);
     return status;

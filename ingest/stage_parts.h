@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "ingest.h"
+#include "manifest.h"
 
 /* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
 
@@ -17,10 +18,26 @@ typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_DATASET, MR_FOLDER_OTHE
 
 DIR *mr_folder_list(int dir);                           /* of its own, to be closed; NULL: errno */
 
-/* What an open folder holds; `foreign` gets the name of something that millrace does not make, or "". */
-mr_status mr_folder_look(int dir, const char *path, mr_folder_kind *kind, char foreign[NAME_MAX + 1], mr_error *err);
-/* Removes what millrace makes from an open folder; what else is there stays. */
-mr_status mr_folder_clear(int dir, const char *path, mr_error *err);
+/* Whose files an open folder may hold: of the shards that its manifest names, or, where no manifest can be read, of any
+ * that are called as shards are. */
+typedef struct mr_folder_shards {
+    mr_manifest *manifest;
+    const char **names;             /* sorted; NULL: any */
+    size_t count;
+} mr_folder_shards;
+
+mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err);
+void mr_folder_shards_release(mr_folder_shards *s);     /* a zeroed one is fine, and means any */
+
+/* Whether millrace made it, by its name; a folder is nobody's file. */
+bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *s);
+
+/* What an open folder holds; `foreign` gets the name of something that millrace did not make, or "". */
+mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, mr_folder_kind *kind,
+                         char foreign[NAME_MAX + 1], mr_error *err);
+/* Removes what millrace made from an open folder, the manifest last: killed in between, it still is a dataset.  What else
+ * is there stays. */
+mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err);
 
 /* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
 mr_status mr_folder_lock(int dir, const char *path, mr_error *err);

@@ -21,9 +21,13 @@ enum { TRIES = 100 };               /* to remove a folder that others write to *
 
 static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
 {
+    mr_folder_shards shards;
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    mr_status status = mr_folder_look(dir, t->path, &kind, foreign, err);
+    mr_status status = mr_folder_shards_of(dir, &shards, err);
+    if (status == MR_OK)
+        status = mr_folder_look(dir, t->path, &shards, &kind, foreign, err);
+    mr_folder_shards_release(&shards);
     if (status != MR_OK)
         return status;
     *replaces = kind == MR_FOLDER_DATASET;
@@ -35,6 +39,8 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
     if (*replaces && foreign[0])
         return mr_fail(err, MR_MISUSE, "%s: --force would delete '%s', which is no part of a dataset; move it away or "
                        "choose another DST", t->path, foreign);
+    if (*replaces && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot be replaced, for what is in it cannot be removed", t->path);
     status = mr_dir_check_mount(dir, t->path, err);
     return status == MR_OK && *replaces ? mr_folder_lock(dir, t->path, err) : status;
 }
@@ -107,43 +113,57 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
  * reindex that was at work in it may make one more file of ours. */
-static mr_status remove_dataset(int dir, const char *path, mr_error *err)
+static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    for (int left = TRIES;; left--) {
-        mr_status status = mr_folder_look(dir, path, &kind, foreign, err);
-        if (status != MR_OK)
-            return status;
-        if (foreign[0])
-            return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no "
-                           "part of it", path, foreign);
-        if (!mr_file_is_at(dir, AT_FDCWD, path, false))
-            return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
-        status = mr_folder_clear(dir, path, err);
-        if (status != MR_OK || rmdir(path) == 0)
-            return status;
-        if ((errno != ENOTEMPTY && errno != EEXIST) || left == 0)
-            return mr_fail_errno(err, errno, "%s: cannot remove", path);
-    }
+    mr_status status = mr_folder_look(dir, path, shards, &kind, foreign, err);
+    if (status != MR_OK)
+        return status;
+    if (foreign[0])
+        return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no "
+                       "part of it", path, foreign);
+    if (!mr_file_is_at(dir, AT_FDCWD, path, false))
+        return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
+    status = mr_folder_clear(dir, path, shards, err);
+    *gone = status == MR_OK && rmdir(path) == 0;
+    if (status == MR_OK && !*gone && errno != ENOTEMPTY && errno != EEXIST)
+        status = mr_fail_errno(err, errno, "%s: cannot remove", path);
+    return status;
+}
+
+static mr_status remove_dataset(int dir, const char *path, mr_error *err)
+{
+    mr_folder_shards shards;
+    bool gone = false;
+    mr_status status = mr_folder_shards_of(dir, &shards, err);
+    for (int left = TRIES; status == MR_OK && !gone && left > 0; left--)
+        status = remove_one(dir, path, &shards, &gone, err);
+    mr_folder_shards_release(&shards);
+    return status == MR_OK && !gone ? mr_fail_errno(err, ENOTEMPTY, "%s: cannot remove", path) : status;
 }
 
 /* What a crash between two renames, or after them, left there. */
 static mr_status clear_aside(const char *aside, mr_error *err)
 {
     int dir = open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", aside);
-    mr_folder_kind kind;
+    if (dir < 0 && errno == ENOENT)
+        return MR_OK;
+    bool no_folder = dir < 0 && (errno == ENOTDIR || errno == ELOOP);
+    if (dir < 0 && !no_folder)
+        return mr_fail_errno(err, errno, "%s", aside);
+    const mr_folder_shards any = {0};
+    mr_folder_kind kind = MR_FOLDER_OTHER;
     char foreign[NAME_MAX + 1];
-    mr_status status = mr_folder_look(dir, aside, &kind, foreign, err);
-    if (status == MR_OK && kind != MR_FOLDER_DATASET)
+    mr_status status = no_folder ? MR_OK : mr_folder_look(dir, aside, &any, &kind, foreign, err);
+    if (status == MR_OK && kind == MR_FOLDER_OTHER)
         status = mr_fail(err, MR_MISUSE, "%s: is in the way, and is no dataset; move it away", aside);
     if (status == MR_OK)
         status = mr_folder_lock(dir, aside, err);
     if (status == MR_OK)
         status = remove_dataset(dir, aside, err);
-    close(dir);
+    if (dir >= 0)
+        close(dir);
     return status;
 }
 

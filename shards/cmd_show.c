@@ -15,6 +15,7 @@
 #include "json_lay_out.h"
 #include "manifest.h"
 #include "meta.h"
+#include "path.h"
 #include "term.h"
 #include "text.h"
 

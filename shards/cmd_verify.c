@@ -2,12 +2,14 @@
  * Invariant: under mpirun only rank 0 prints. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cmd_verify.h"
 #include "commands.h"
 #include "file.h"
 #include "hash.h"
+#include "path.h"
 #include "text.h"
 
 enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
@@ -103,7 +105,10 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
 {
     mr_buf xml = {0};
     mr_output o;
-    mr_status status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
+    mr_status status = mr_path_keep_out(q->junit, q->dir, err);
+    if (status != MR_OK)
+        return status;
+    status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
     if (status == MR_OK && (status = mr_output_open(AT_FDCWD, q->junit, &o, err)) == MR_OK) {
         if (end || o.temp)
             status = mr_file_write(o.fd, xml.data, xml.len, q->junit, err);
@@ -118,14 +123,17 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
 static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
-    mr_status outside = mr_path_keep_out(q->junit, q->dir, err);
-    if (outside != MR_OK)
-        return outside;
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
         return MR_OK;               /* its reader would take closing it for the end */
     mr_error why;
     mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
-    return status == MR_MISUSE ? mr_fail(err, status, "%s", why.text) : MR_OK;
+    if (status == MR_MISUSE)
+        return mr_fail(err, status, "%s", why.text);
+    char *old = status == MR_OK ? NULL : realpath(q->junit, NULL);      /* no room for another, say */
+    if (old && stat(old, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(old);
+    free(old);
+    return MR_OK;
 }
 
 /* The verdict is printed whatever becomes of the file, and the other way round. */

@@ -19,6 +19,7 @@
 #include "file.h"
 #include "manifest.h"
 #include "meta.h"
+#include "path.h"
 #include "term.h"
 #include "text.h"
 

@@ -144,11 +144,19 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
 }
 
-static mr_status publish(mr_export_temp *temp, const char *out, mr_error *err)
+/* Without `force` a file that came meanwhile stays; where the system cannot see to that, it is looked for once more. */
+static mr_status publish(mr_export_temp *temp, const char *out, bool force, mr_error *err)
 {
     if (fsync(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", out);
-    if (rename(temp->path, out) != 0)
+    int failed = renameat2(AT_FDCWD, temp->path, AT_FDCWD, out, force ? 0 : RENAME_NOREPLACE);
+    if (failed && (errno == EEXIST || errno == EINVAL || errno == ENOSYS)) {
+        mr_status status = check_out(out, force, err);
+        if (status != MR_OK)
+            return status;
+        failed = rename(temp->path, out);
+    }
+    if (failed)
         return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp->path, out);
     temp->made = false;
     return mr_dir_sync_parent(AT_FDCWD, out, err);
@@ -168,7 +176,7 @@ mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_op
     if (status == MR_OK)
         status = write_tar(dataset, temp.fd, out, o, result, err);
     if (status == MR_OK)
-        status = publish(&temp, out, err);
+        status = publish(&temp, out, o->force, err);
     mr_export_temp_close(&temp, NULL);
     return status;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "path.h"
 
 #define MARK ".millrace-export-"    /* nobody calls a folder of his own so */
 

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -29,12 +31,19 @@ enum {
     SPARE = 4 << 20,                /* for what a commit itself writes: branches, roots, the list of free pages */
 };
 
-/* LMDB reports a full disk as EIO: ask the file system for the true cause. */
+/* LMDB reports what is not written in full as EIO or ENOSPC, whatever kept it: ask the system for the true cause. */
 static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
 {
     struct statvfs fs;
-    if ((code == EIO || code == ENOSPC) && statvfs(w->path, &fs) == 0 && fs.f_bavail * fs.f_frsize < MR_WRITER_BATCH * 2)
+    struct stat st;
+    struct rlimit most;
+    bool cut = code == EIO || code == ENOSPC;
+    if (cut && statvfs(w->path, &fs) == 0 && fs.f_bavail * fs.f_frsize < MR_WRITER_BATCH * 2)
         return mr_fail(err, MR_SYSTEM, "%s: no space left on the disk", w->path);
+    if ((cut || code == EFBIG) && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+        stat(w->path, &st) == 0 && (uint64_t)st.st_size + MR_WRITER_BATCH * 2 > most.rlim_cur)
+        return mr_fail(err, MR_SYSTEM, "%s: File too large: no file may be larger than %llu bytes here (`ulimit -f`); "
+                       "raise the limit, or give a smaller --shard-size", w->path, (unsigned long long)most.rlim_cur);
     if (code == EIO)
         return mr_fail(err, MR_SYSTEM, "%s: cannot be written in full: disk full, a quota or file size limit, or a "
                        "failing disk", w->path);

@@ -196,6 +196,12 @@ static void test_what_is_read_is_not_written_over(void **state)
     const char *dir = *state;
     char *ds = support_path("%s/ds", dir), *source = support_path("%s/drawn", dir), *said;
     uint64_t before = support_tree_hash(ds), drawn = support_tree_hash(source);
+    SAYS(dir, 0, "", "", "export", "ds", "drawn.tar", "-q");
+    char *tar = support_path("%s/drawn.tar", dir), *twin = support_path("%s/twin", dir), *new = support_path("%s/to_new", dir);
+    char *weights = support_path("%s/weights", dir);
+    assert_int_equal(link(tar, twin), 0);
+    assert_int_equal(symlink("ds/new", new), 0);
+    support_write_text(weights, "{}");
     static const char *const tries[][10] = {
         {"ds/manifest.json", "ds", "verify", "ds", "--junit", "ds/manifest.json"},
         {"ds/../ds/x.xml", "ds", "verify", "ds", "--junit", "ds/../ds/x.xml"},
@@ -205,7 +211,10 @@ static void test_what_is_read_is_not_written_over(void **state)
         {"ds/run", "ds", "train", "ds", "--output", "ds/run"},
         {"ds/manifest.json", "ds", "train", "ds", "--log", "ds/manifest.json"},
         {"drawn/r.json", "drawn", "ingest", "drawn", "other", "--report", "drawn/r.json"},
-        {"ds/r.json", "ds", "ingest", "drawn", "ds", "--force", "--report", "ds/r.json"},
+        {"to_new", "ds", "verify", "ds", "--junit", "to_new"},
+        {"twin", "drawn.tar", "ingest", "drawn.tar", "other", "--report", "twin"},
+        {"weights", "weights", "train", "ds", "--pretrained", "weights", "--log", "weights"},
+        {"weights", "./weights", "train", "ds", "--config", "./weights", "--log", "weights"},
     };
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         said = support_path("millrace: %s: is, or lies in, what is read (%s); name another place to write to\n",
@@ -215,11 +224,43 @@ static void test_what_is_read_is_not_written_over(void **state)
     }
     assert_true(support_tree_hash(ds) == before);
     assert_true(support_tree_hash(source) == drawn);
+    free(weights);
+    free(new);
+    free(twin);
+    free(tar);
     char *other = support_path("%s/other", dir);
     assert_false(support_exists(other));
     free(other);
     free(source);
     free(ds);
+}
+
+/* Where the dataset is going to be, and where it grows, nothing else is put. */
+static void test_reports_in_what_is_made(void **state)
+{
+    const char *dir = *state;
+    static const char *const tries[][2] = {
+        {"ds/r.json", "ds"}, {"new", "new"}, {"new/manifest.json", "new/"}, {"new/report.json", "./new"},
+        {"new.partial/report.json", "new//"}, {"new.partial", "new"},
+    };
+    for (size_t i = 0; i < MR_COUNT(tries); i++) {
+        char *said = support_path("millrace: --report %s: is, or lies in, the dataset (%s), which has a report of its own; "
+                                  "name another file\n", tries[i][0], tries[i][1]);
+        SAYS(dir, 2, "", said, "ingest", "drawn", tries[i][1], "--force", "--report", tries[i][0]);
+        free(said);
+    }
+    char *new = support_path("%s/new", dir), *partial = support_path("%s/new.partial", dir);
+    assert_false(support_exists(new));
+    assert_false(support_exists(partial));
+    free(partial);
+    free(new);
+    SAYS(dir, 0, "", "", "export", "ds", "drawn.tar", "-q");
+    static const char script[] = "\"$0\" ingest - new --report drawn.tar <drawn.tar";
+    support_result r = support_run((const char *[]){"sh", "-c", script, support_millrace_path(), NULL},
+                                   &(support_limits){.directory = dir});
+    support_assert_status(&r, 2);
+    assert_string_equal(r.err, "millrace: --report drawn.tar: is what standard input reads; name another file\n");
+    support_result_free(&r);
 }
 
 static void test_places_inside_the_dataset(void **state)
@@ -324,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_options),    TEST(test_help),           TEST(test_places_that_are_not_there),
         TEST(test_places_without_a_name), TEST(test_what_is_read_is_not_written_over),
+        TEST(test_reports_in_what_is_made),
         TEST(test_places_inside_the_dataset), TEST(test_lost_files), TEST(test_another_dataset), TEST(test_bench),
         TEST(test_sums_of_splits), TEST(test_layouts_to_draw),
     };

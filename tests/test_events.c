@@ -97,13 +97,16 @@ static void test_names(void **state)
     (void)state;
     char *tmp = support_tmpdir(), pid[32];
     mr_events *e[3];
+    long long last = 0;
     snprintf(pid, sizeof pid, ".%ld.", (long)getpid());
     for (int i = 0; i < 3; i++) {
         e[i] = open_events(tmp);
         const char *path = mr_events_path(e[i]);
         assert_true(strncmp(path, tmp, strlen(tmp)) == 0);
         assert_true(strncmp(path + strlen(tmp), "/events.out.tfevents.", 21) == 0);
-        assert_true(strtoll(path + strlen(tmp) + 21, NULL, 10) > 1500000000);
+        long long second = strtoll(path + strlen(tmp) + 21, NULL, 10);
+        assert_true(second > 1500000000 && second > last);      /* the first is told from the others by it */
+        last = second;
         assert_non_null(strstr(path, pid));
         for (int k = 0; k < i; k++)
             assert_string_not_equal(path, mr_events_path(e[k]));

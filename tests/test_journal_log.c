@@ -104,6 +104,62 @@ static void test_shared_log(void **state)
     resume_over(L(1) L(2) "# a note\n", true, 1, "1 2 ? 2 3");
 }
 
+/* What a power loss may leave: zeros instead of what was written last, or behind its beginning. */
+static void test_resume_zeros(void **state)
+{
+    (void)state;
+    static const struct { const char *before, *half, *expected; size_t zeros; } cases[] = {
+        {L(1) L(2) L(3), "", "1 2 3 4", 300}, {L(1) L(2) L(3), "{\"step\": 4, \"lo", "1 2 3 4", 5000},
+        {L(1) L(2) L(3), "{\"st", "1 2 3 4", 1},
+    };
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        support_journal p = support_journal_begin();
+        size_t len = strlen(cases[i].before), half = strlen(cases[i].half);
+        char *bytes = calloc(1, len + half + cases[i].zeros);
+        assert_non_null(bytes);
+        memcpy(bytes, cases[i].before, len);
+        memcpy(bytes + len, cases[i].half, half);
+        support_write(p.log, bytes, len + half + cases[i].zeros);
+        mr_journal_options o = {.log = p.log, .steps = 100, .resume = true, .first = 2};
+        mr_journal *j = support_journal_open(&o);
+        support_journal_updates(j, 3, 4);
+        mr_journal_free(j);
+        char *steps = steps_in(p.log);
+        if (strcmp(steps, cases[i].expected) != 0)
+            fail_msg("case %zu: '%s', expected '%s'", i, steps, cases[i].expected);
+        free(steps);
+        free(bytes);
+        support_journal_end(&p);
+    }
+}
+
+static void call(const char *dir, char run[MR_RUN_NAME], const char *name)
+{
+    char *path = support_path("%s/" MR_EVENTS_NAME "%s", dir, name);
+    mr_error err;
+    if (*name)
+        support_write_text(path, "");
+    assert_int_equal(mr_log_run(dir, run, &err), MR_OK);
+    free(path);
+}
+
+/* By its oldest file, as numbers go: clocks that stand near 1970 write fewer digits. */
+static void test_the_name_stays(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir(), first[MR_RUN_NAME], now[MR_RUN_NAME];
+    static const char *const later[] = {"86401.host.7.0", "1795351803.host.1.0", "86400.host.8.0"};
+    call(dir, first, "86400.host.7.0");
+    assert_int_equal(strlen(first), 8);
+    for (size_t i = 0; i < MR_COUNT(later); i++) {
+        call(dir, now, later[i]);
+        assert_string_equal(now, first);
+    }
+    call(dir, now, "86399.host.9.0");
+    assert_string_not_equal(now, first);
+    support_tmpdir_remove(dir);
+}
+
 /* Two runs with an OUTPUT each and one log: as begun, killed and resumed in turn. */
 static void test_runs_have_names(void **state)
 {
@@ -274,7 +330,7 @@ static void test_pipe_without_reader(void **state)
     (void)state;
     support_journal p = support_journal_begin();
     char *fifo = support_path("%s/fifo", p.dir);
-    mr_journal_options o = {.log = fifo, .steps = 10};
+    mr_journal_options o = {.log = fifo, .events = p.events, .steps = 10};
     mr_journal *j = NULL;
     mr_error err = {0};
     assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -282,6 +338,7 @@ static void test_pipe_without_reader(void **state)
     assert_int_equal(mr_journal_open(&o, &j, &err), MR_MISUSE);
     alarm(0);
     assert_non_null(strstr(err.text, "fifo: nobody reads from it"));
+    assert_false(support_exists(p.events));
     free(fifo);
     support_journal_end(&p);
 }
@@ -291,6 +348,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_shared_log),
+        cmocka_unit_test(test_resume_zeros),
+        cmocka_unit_test(test_the_name_stays),
         cmocka_unit_test(test_runs_have_names),
         cmocka_unit_test(test_resume_long_line),
         cmocka_unit_test(test_resume_any_bytes),

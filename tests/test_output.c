@@ -3,6 +3,7 @@
  * under a name that the user gave is replaced. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -267,6 +268,32 @@ static void test_devices(void **state)
         refuse(disk, MR_MISUSE, "disk: is a disk; name a file");
 }
 
+/* A name may be as long as the file system takes it, though the temporary file's is longer. */
+static void test_long_names(void **state)
+{
+    char name[NAME_MAX + 2], *paths[3];
+    static const int lengths[] = {NAME_MAX, NAME_MAX, NAME_MAX - 13};
+    for (int i = 0; i < 3; i++) {
+        memset(name, 'n', sizeof name);
+        name[lengths[i] - 1] = (char)('0' + i);
+        name[lengths[i]] = '\0';
+        paths[i] = support_path("%s/%s", (char *)*state, name);
+        expect(paths[i], name + lengths[i] - 1);
+    }
+    for (int i = 0; i < 3; i++)
+        holds(paths[i], (const char *const[]){"0", "1", "2"}[i]);
+    memset(name, 'n', sizeof name);
+    name[NAME_MAX + 1] = '\0';
+    free(paths[0]);
+    paths[0] = support_path("%s/%s", (char *)*state, name);
+    refuse(paths[0], MR_SYSTEM, "File name too long");
+    char *left = support_list(*state);
+    assert_null(strstr(left, ".tmp"));
+    free(left);
+    for (int i = 0; i < 3; i++)
+        free(paths[i]);
+}
+
 /* ---- the commands ------------------------------------------------------------------------------------------------ */
 
 /* Each by a link of the folder's own to the descriptor 3, which is a pipe. */
@@ -303,6 +330,32 @@ static void test_commands(void **state)
     }
 }
 
+/* What is printed goes nowhere, and into no file; that it went nowhere is an error. */
+static void test_closed_descriptors(void **state)
+{
+    static const struct { const char *command, *begin, *end; } trials[] = {
+        {"verify ds --junit out", "<?xml", "</testsuites>\n"},
+        {"ingest source again --report out", "{", "}\n"},
+    };
+    IN(out, "out");
+    SAYS(*state, 0, NULL, NULL, "sample", "source", "--layout", "imagenette", "--images", "12", "-q");
+    SAYS(*state, 0, NULL, NULL, "ingest", "source", "ds", "-q");
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *line = support_path("'%s' %s <&- >&- 2>&-; echo $? >status; exit $(cat status)", support_millrace_path(),
+                                  trials[i].command);
+        const char *argv[] = {"sh", "-c", line, NULL};
+        support_result r = support_run(argv, &(support_limits){.directory = *state});
+        support_assert_status(&r, 3);
+        size_t len, end = strlen(trials[i].end);
+        uint8_t *bytes = support_read(out, &len);
+        assert_true(strncmp((char *)bytes, trials[i].begin, strlen(trials[i].begin)) == 0 && len > end);
+        assert_string_equal((char *)bytes + len - end, trials[i].end);
+        free(bytes);
+        support_result_free(&r);
+        free(line);
+    }
+}
+
 /* What several do to one dataset at once. */
 static void test_commands_at_once(void **state)
 {
@@ -326,7 +379,8 @@ int main(void)
         IN_TMPDIR(test_writers_take_turns), IN_TMPDIR(test_what_a_killed_writer_left),
         IN_TMPDIR(test_taken_away),
         IN_TMPDIR(test_links_are_followed), IN_TMPDIR(test_fifos_and_folders), IN_TMPDIR(test_descriptors),
-        IN_TMPDIR(test_devices), IN_TMPDIR(test_commands), IN_TMPDIR(test_commands_at_once),
+        IN_TMPDIR(test_devices), IN_TMPDIR(test_long_names), IN_TMPDIR(test_closed_descriptors), IN_TMPDIR(test_commands),
+        IN_TMPDIR(test_commands_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

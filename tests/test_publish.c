@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "error.h"
 #include "support.h"
 
 static char *dir, *dst;
@@ -110,6 +111,33 @@ static void test_what_others_put_there_meanwhile(void **state)
     expect_only(clean);
 }
 
+/* The same of the folder where the dataset grows; and where that is moved away, no other one is worked in. */
+static void test_what_others_do_to_the_stage(void **state)
+{
+    (void)state;
+    static const char lines[] =
+        "rm -rf dst.*; [ -p pipe ] || mkfifo pipe; $M ingest - dst --force -q <pipe 2>err & exec 3>pipe\n"
+        "until ls -l /proc/$!/fd | grep -q dst.partial/spool; do sleep 0.01; done\n"
+        "%s echo precious >dst.partial/notes/mine; cat source.tar >&3; exec 3>&-\n"
+        "wait $!; echo $?; cat err dst.partial/notes/mine; ls dst.partial; rm -r dst.partial/notes";
+    static const struct { const char *does, *words; } cases[] = {
+        {"mkdir dst.partial/notes;",
+         "2\nmillrace: dst.partial: holds 'notes', which is no part of an unfinished dataset; move it away or choose "
+         "another DST\nprecious\nnotes\n"},
+        {"mv dst.partial moved; mkdir -p dst.partial/notes;",
+         "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset grew in it, which ends here; run the "
+         "command again\nprecious\nnotes\n"},
+    };
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *script = support_path(lines, cases[i].does);
+        expect(cases[i].words, script);
+        assert_true(support_tree_hash(dst) == older);
+        free(script);
+    }
+    expect("0\n", "said $(ingest $M) --force");
+    expect_only(clean);
+}
+
 /* Put there at the last moment, it is kept with what was replaced. */
 static void test_what_others_put_there_last(void **state)
 {
@@ -146,6 +174,20 @@ static void test_folders_named_as_shards(void **state)
            "mv dst other; said $(ingest $M); cat other/*/photo dst.partial/*/rows; rm -r other");
 }
 
+/* Nor is a file that has a shard's name, if the manifest knows no such shard; of a damaged one that cannot be asked. */
+static void test_files_named_as_shards(void **state)
+{
+    (void)state;
+    expect("2 millrace: dst: --force would delete 'mine-20261122.mdb', which is no part of a dataset; move it away or "
+           "choose another DST\nmine\n"
+           "0\n",
+           "echo mine >dst/mine-20261122.mdb; said $(ingest $M) --force; cat dst/*2.mdb; rm dst/*2.mdb\n"
+           "touch dst/train-00000.mdb-lock dst/train-00000.seek.tmp; said $(ingest $M) --force");
+    expect_only(clean);
+    expect("0\n", "echo damaged >dst/manifest.json; said $(ingest $M) --force");
+    expect_only(clean);
+}
+
 /* File systems that cannot exchange two names. */
 static void test_without_exchange(void **state)
 {
@@ -171,9 +213,15 @@ static void test_what_lies_aside_stays(void **state)
     char *old = support_path("%s.partial.old", dst);
     assert_true(support_tree_hash(old) == older);
     support_tmpdir_remove(old);
-    expect("2 millrace: dst.partial.old: is in the way, and is no dataset; move it away\n0 taken over\n",
+    expect("2 millrace: dst.partial.old: is in the way, and is no dataset; move it away\n"
+           "2 millrace: dst.partial.old: is in the way, and is no dataset; move it away\n0 taken over\n",
            "mkdir dst.partial.old; touch dst.partial.old/report.json; said with apart $(ingest $M) --force\n"
-           "rm -r dst.partial.old; said with apart $(ingest $M) --force");
+           "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
+           "rm dst.partial.old; said with apart $(ingest $M) --force");
+    expect_only(clean);
+    /* what a crash leaves that comes while it goes: its manifest, which goes last, or nothing */
+    expect("0\n0\n", "mkdir dst.partial.old; cp older/manifest.json dst.partial.old; said with apart $(ingest $M) --force\n"
+                     "mkdir dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
 }
 
@@ -246,8 +294,10 @@ static void test_an_export_takes_its_place(void **state)
         "    $(grep -o 'cannot take the place of\\|is a link' said); }\n"
         "say with apart,refused $M export clean files --force -q\n"
         "say with apart $M export clean files --force -q\n"
-        "say $M export clean lost\n";
-    expect("3 files old cannot take the place of\n0 files train\n2 files train is a link\n", lines);
+        "say $M export clean lost\n"
+        "said with taken $M export clean a.tar -q; stat -c '%s' a.tar; said $M export clean a.tar -q --force\n";
+    expect("3 files old cannot take the place of\n0 files train\n2 files train is a link\n"
+           "2 millrace: a.tar: exists already; --force replaces it\n0\n0\n", lines);
 }
 
 int main(void)
@@ -257,7 +307,9 @@ int main(void)
         TEST(test_another_ingest_while_the_old_one_goes),
         TEST(test_what_others_put_there_meanwhile),
         TEST(test_what_others_put_there_last),
+        TEST(test_what_others_do_to_the_stage),
         TEST(test_folders_named_as_shards),
+        TEST(test_files_named_as_shards),
         TEST(test_without_exchange),
         TEST(test_what_lies_aside_stays),
         TEST(test_a_rename_that_fails_loses_no_work),

@@ -116,6 +116,26 @@ static void test_full_disk(void **state)
     free(w);
 }
 
+/* Where there is no room for another report, that of a dataset that was whole does not stay: it makes room. */
+static void test_full_disk_and_an_old_report(void **state)
+{
+    (void)state;
+    static const char shell[] =
+        "unshare -rm sh -c 'mount -t tmpfs -o size=1m,mode=777 none \"$0\" && cp -r \"$2\" \"$0\".ds && cd \"$0\" && "
+        "\"$1\" verify \"$0\".ds -q --junit j.xml && grep -c failures=.0 j.xml; head -c 2m /dev/zero >fill 2>&1; "
+        "rm \"$0\".ds/val-00000.idx; \"$1\" verify \"$0\".ds -q --junit j.xml; r=$?; "
+        "grep -o failures=.1. j.xml; exit $r' \"$W\" \"$@\"";
+    if (!can("a full disk", "unshare -rm mount -t tmpfs -o size=8m none /mnt"))
+        skip();
+    char *w = folder("report");
+    support_result r = run_in(shell, w, ARGS(ds), 0);
+    support_assert_status(&r, 1);
+    assert_memory_equal(r.out, "1\n", 2);
+    assert_non_null(strstr(r.out, "failures=\"1\""));
+    support_result_free(&r);
+    free(w);
+}
+
 /* The same said by `ulimit -f`. */
 static void test_file_size_limit(void **state)
 {
@@ -126,9 +146,10 @@ static void test_file_size_limit(void **state)
         ARGS("export", ds, "x.tar", "--to", "tar"),
         TRAIN("--output", "run", "--hidden", "256", "--mlp", "1024", "--layers", "4"),
     };
-    for (size_t i = 0; i < 3; i++) {
-        support_result r = run_in("ulimit -f 64; \"$@\"", w, commands[i], 0);
-        support_expect_refusal(r, strstr(r.err, "file size limit") ? "file size limit" : "File too large");
+    for (size_t i = 0; i < 9; i++) {
+        char *limited = support_path("ulimit -f %d; \"$@\"", (int[]){64, 8, 3}[i / 3]);
+        support_expect_refusal(run_in(limited, w, commands[i % 3], 0), "File too large");
+        free(limited);
         char *dst = support_path("%s/dst", w), *tar = support_path("%s/x.tar", w);
         assert_false(support_exists(dst) || support_exists(tar));
         free(dst);
@@ -341,7 +362,8 @@ static void test_little_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_file_size_limit),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_full_disk_and_an_old_report),       cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_read_only_mount), cmocka_unit_test(test_unwritable_folder),
         cmocka_unit_test(test_writers_of_two_users),
         cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_little_memory),

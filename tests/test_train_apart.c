@@ -71,7 +71,7 @@ static void other_weights_are_told(void **state)
     const char *dir = *state;
     support_shell(dir, "mv b/run b/ours; cp -r b/other b/run; rm -r a/run/step-00000004");
     support_result r = APART(dir, 1, "eval", "data", "run", "--threads", "1");
-    assert_non_null(strstr(r.err, "mpirun: rank 1 has other weights in run/step-00000002 than rank 0; give all of them"));
+    assert_non_null(strstr(r.err, "mpirun: rank 1 has another checkpoint in run/step-00000002 than rank 0; give all of them"));
     support_result_free(&r);
     support_shell(dir, "rm -r b/run");                  /* and one that is not there at all */
     r = APART(dir, 2, "eval", "data", "run", "--threads", "1");
@@ -102,8 +102,21 @@ static void runs_that_go_on_are_the_same(void **state)
     support_result_free(&r);
     r = APART(dir, 0, TINY, "--steps", "6", "--output", "on", "--resume");
     support_result_free(&r);
+    /* The same weights, from runs that would go on another way: one judges more often than the other. */
+    IN(b, "b");
+    for (int i = 0; i < 2; i++)
+        train_expect(0, i ? b : a, 0, "--steps", "6", "--stop-after", "2", "--batch", "2", "--grad-accum", "2",
+                     "--eval-every", i ? "1" : "2", "--output", "ways", (char *)NULL);
+    support_shell(dir, "cmp a/ways/step-00000002/weights.npz b/ways/step-00000002/weights.npz; rm -r b/ways/step-00000001");
+    r = APART(dir, 1, "train", "data", "--resume", "--output", "ways", "--threads", "1");
+    assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
+    support_result_free(&r);
 #undef TINY
 }
+
+#define WORDS "train", "words/data", "--model", "bridgetower", "--tokenizer", "words/tok.json", "--image-size", "32", \
+    "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", \
+    "16", "--max-text", "16", "--batch", "4", "--threads", "1", "--max-bad", "9", "--eval-every", "0", "--epochs", "1"
 
 /* A damaged sample counts as one with words, and all its captions as one: the lists differ, and with them the steps. */
 static void other_samples_are_told(void **state)
@@ -114,16 +127,23 @@ static void other_samples_are_told(void **state)
     hurt_meta(hurt, 0, 1000);
     hurt_meta(hurt, 1, 1000);
     for (size_t i = 0; i < MR_COUNT(ways); i++) {
-        support_result r = APART(dir, i ? 0 : 1, "train", "words/data", "--model", "bridgetower", "--tokenizer",
-                                 "words/tok.json", "--image-size", "32", "--patch", "16", "--hidden", "64", "--layers",
-                                 "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", "16",
-                                 "--max-text", "16", "--batch", "4", "--threads", "1", "--max-bad", "9", "--eval-every",
-                                 "0", "--epochs", "1", ways[i]);
+        support_result r = APART(dir, i ? 0 : 1, WORDS, ways[i]);
         if (i == 0)
             assert_non_null(strstr(r.err, "mpirun: rank 1 finds words for other samples than rank 0, so one of them "
                                           "reads damaged metas; run 'millrace verify' where each"));
         support_result_free(&r);
     }
+}
+
+/* Two tokens have changed their numbers. */
+static void other_tokens_are_told(void **state)
+{
+    const char *dir = *state;
+    support_shell(dir, "sed -i 's/\"\xc4\x80\":4,\"\xc4\x81\":5/\"\xc4\x80\":5,\"\xc4\x81\":4/' b/words/tok.json\n"
+                       "! cmp -s a/words/tok.json b/words/tok.json");
+    support_result r = APART(dir, 1, WORDS);
+    assert_non_null(strstr(r.err, "mpirun: rank 1 has another tokenizer than rank 0; give all of them the same"));
+    support_result_free(&r);
 }
 
 int main(void)
@@ -133,6 +153,7 @@ int main(void)
         cmocka_unit_test(other_weights_are_told),
         cmocka_unit_test(runs_that_go_on_are_the_same),
         cmocka_unit_test(other_samples_are_told),
+        cmocka_unit_test(other_tokens_are_told),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

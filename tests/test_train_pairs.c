@@ -151,6 +151,19 @@ static void ten_and_ten_are_twenty(void **state)
     support_result_free(&r);
 }
 
+static void what_predict_reads_stays(void **state)
+{
+    const char *dir = *state;
+    static const char weights[] = "r10/step-00000020/model.safetensors";
+    IN(path, "r10/step-00000020/model.safetensors");
+    uint64_t size = support_size(path);
+    support_result r = train_command(2, dir, 0, "predict", "data", "r10", "--embeddings", weights, "--threads", "1",
+                                     (char *)NULL);
+    assert_non_null(strstr(r.err, "r10/step-00000020/model.safetensors: is, or lies in, what is read (r10/step-00000020)"));
+    assert_int_equal(support_size(path), size);
+    support_result_free(&r);
+}
+
 /* The signal comes when the first checkpoint is there, wherever the run is then. */
 static void a_run_that_is_told_to_end_goes_on(void **state)
 {
@@ -278,6 +291,7 @@ int main(void)
         cmocka_unit_test(the_plan_takes_no_step),
         cmocka_unit_test(the_same_options_give_the_same_bits),
         cmocka_unit_test(ten_and_ten_are_twenty),
+        cmocka_unit_test(what_predict_reads_stays),
         cmocka_unit_test(a_run_that_is_told_to_end_goes_on),
         cmocka_unit_test(equal_pictures_are_no_negatives),
         cmocka_unit_test(what_is_frozen_stays),

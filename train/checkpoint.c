@@ -16,6 +16,7 @@
 
 #include "checkpoint_parts.h"
 #include "file.h"
+#include "path.h"
 #include "pool.h"
 
 void mr_checkpoint_release(mr_checkpoint *c)

@@ -11,6 +11,7 @@
 
 #include "checkpoint_parts.h"
 #include "file.h"
+#include "path.h"
 #include "pool.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include "file.h"
 #include "meta.h"
 #include "npz.h"
+#include "path.h"
 #include "predict.h"
 #include "term.h"
 
@@ -188,6 +189,8 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
     bool first = mr_ranks_rank(e.ranks) == 0, keeps = first && q->embeddings;
     /* Opened first: where no file can be is said before an hour's work. */
     mr_status status = keeps ? mr_path_keep_out(q->embeddings, q->trained.dataset, err) : MR_OK;
+    if (status == MR_OK && keeps)
+        status = mr_path_keep_out(q->embeddings, t->path, err);
     if (status == MR_OK && keeps)
         status = mr_output_open(AT_FDCWD, q->embeddings, &p.output, err);
     bool opened = status == MR_OK && p.output.path;

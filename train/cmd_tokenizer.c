@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "dataset.h"
 #include "file.h"
+#include "path.h"
 #include "term.h"
 #include "text.h"
 #include "tokenizer.h"

@@ -192,14 +192,15 @@ static mr_status open_folder(const char *dir, int *fd, mr_error *err)
     return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
 }
 
-/* `now`, or the newest file's second if a clock went back since: names stay in order, the first is the oldest. */
+/* `now`, or the second after the newest file's if that is not yet over, or a clock went back since: so the oldest file is
+ * the one with the least. */
 static long long second_of(const char *dir, long long now)
 {
     static const char begin[] = MR_EVENTS_NAME;
     DIR *list = opendir(dir);
     for (struct dirent *e; list && (e = readdir(list));) {
         long long second = strncmp(e->d_name, begin, strlen(begin)) == 0 ? strtoll(e->d_name + strlen(begin), NULL, 10) : 0;
-        now = second > now && second < now + MOST_AHEAD ? second + 1 : now;
+        now = second >= now && second < now + MOST_AHEAD ? second + 1 : now;
     }
     if (list)
         closedir(list);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "path.h"
 #include "term.h"
 
 static double since_epoch(void)
@@ -83,12 +84,15 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
     mr_status status = own_path(options->log, &j->log_path, err);
     if (status == MR_OK)
         status = own_path(options->results, &j->results_path, err);
+    /* A run whose log cannot be is none, and leaves no events; but it takes its name from them. */
+    if (status == MR_OK && options->log)
+        status = mr_log_open(j->log_path, &j->log, err);
     if (status == MR_OK && options->events)
         status = mr_events_open(options->events, &j->events, err);
     if (status == MR_OK && options->events && options->log)
         status = mr_log_run(options->events, j->run, err);
     if (status == MR_OK && options->log)
-        status = mr_log_open(j->log_path, j->run, resume, options->first, options->judges_first, &j->log, err);
+        status = mr_log_go_on(j->log, j->log_path, j->run, resume, options->first, options->judges_first, err);
     if (status == MR_OK && options->events && resume)
         status = mr_events_restart(j->events, since_epoch(), options->first + 1, err);
     if (status == MR_OK)

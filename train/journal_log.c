@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,7 +69,10 @@ static void scan_line(scan *s, const text_line *line)
     uint64_t step = 0;
     bool evaluation = false, ours = step_of(s->run, line->start, line->kept, &step, &evaluation);
     static const char begin[] = "{\"step\": ";
-    bool alike = memcmp(line->start, begin, line->kept < strlen(begin) ? line->kept : strlen(begin)) == 0;
+    size_t said = line->kept;           /* a power loss may leave zeros behind, or instead of, what was said */
+    while (said && line->start[said - 1] == '\0')
+        said--;
+    bool alike = memcmp(line->start, begin, said < strlen(begin) ? said : strlen(begin)) == 0;
     bool half = alike && !ours && !line->whole && !s->others;       /* of whom the line before it is */
     bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
@@ -90,10 +94,15 @@ static mr_status cut_end(FILE *file, const char *path, const char *run, uint64_t
 {
     scan s = {.run = run, .first = first, .judges_first = judges_first};
     text_line line;
+    struct stat st;
+    int why = 0;
     errno = 0;
-    while (read_line(file, &line))
-        scan_line(&s, &line);
-    int why = !ferror(file) ? 0 : errno ? errno : EIO;
+    do {                                /* again for what other runs have said meanwhile */
+        clearerr(file);
+        while (read_line(file, &line))
+            scan_line(&s, &line);
+        why = ferror(file) ? (errno ? errno : EIO) : fstat(fileno(file), &st) != 0 ? errno : 0;
+    } while (!why && s.cutting && st.st_size > s.at);
     if (!why && s.cutting && (ftruncate(fileno(file), s.cut) != 0 || fsync(fileno(file)) != 0))
         why = errno;
     return why ? mr_fail_errno(err, why, "%s: cannot cut off what an earlier run says after update %llu", path,
@@ -113,20 +122,28 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
     static const char begin[] = MR_EVENTS_NAME;
     enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
     char first[NAME_MAX + 1] = "", hex[17];
+    long long oldest = 0;
     struct stat st;
     uint8_t known[NAME_MAX + 1 + TIME_END];
     DIR *dir = opendir(events);
     if (!dir)
         return mr_fail_errno(err, errno, "%s: cannot list the directory", events);
-    for (struct dirent *e; (e = readdir(dir));)
-        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && (!*first || strcmp(e->d_name, first) < 0) &&
-            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+            continue;
+        long long second = strtoll(e->d_name + strlen(begin), NULL, 10);
+        bool older = !*first || second < oldest || (second == oldest && strcmp(e->d_name, first) < 0);
+        if (older && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
             snprintf(first, sizeof first, "%s", e->d_name);
+            oldest = second;
+        }
+    }
     int fd = -1;
-    mr_status status = *first ? mr_file_open(dirfd(dir), first, false, &fd, NULL, err) : MR_OK;
+    mr_error why;
+    mr_status status = *first ? mr_file_open(dirfd(dir), first, false, &fd, NULL, &why) : MR_OK;
     closedir(dir);
     if (fd < 0)
-        return status;
+        return status == MR_OK ? MR_OK : mr_fail(err, status, "%s/%s", events, why.text);
     size_t len = strlen(first);
     memcpy(known, first, len);
     ssize_t more = pread(fd, known + len, TIME_END, 0);         /* one of nothing, of a killed run, has its name */
@@ -137,8 +154,7 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_log_open(const char *path, const char *run, bool resume, uint64_t first, bool judges_first, int *fd,
-                      mr_error *err)
+mr_status mr_log_open(const char *path, int *fd, mr_error *err)
 {
     struct stat st;
     mr_status status = MR_OK;
@@ -147,20 +163,27 @@ mr_status mr_log_open(const char *path, const char *run, bool resume, uint64_t f
         status = mr_fail(err, MR_MISUSE, "%s: nobody reads from it, so the log cannot be written there", path);
     else if (opened < 0 || fstat(opened, &st) != 0 || fcntl(opened, F_SETFL, O_APPEND) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
-    if (status == MR_OK && S_ISREG(st.st_mode) && st.st_size > 0) {     /* a pipe has no past */
-        FILE *file = fopen(path, "r+e");
-        if (!file)
-            status = mr_fail_errno(err, errno, "%s: cannot read the log", path);
-        else if (resume)
-            status = cut_end(file, path, run, first, judges_first, err);
-        if (status == MR_OK && !ends_well(file) && write(opened, "\n", 1) != 1)
-            status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
-        if (file)
-            fclose(file);
-    }
     if (status == MR_OK)
         *fd = opened;
     else if (opened >= 0)
         close(opened);
+    return status;
+}
+
+mr_status mr_log_go_on(int fd, const char *path, const char *run, bool resume, uint64_t first, bool judges_first,
+                       mr_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot read the log", path);
+    if (!S_ISREG(st.st_mode) || st.st_size == 0)        /* a pipe has no past */
+        return MR_OK;
+    FILE *file = fopen(path, "r+e");
+    if (!file)
+        return mr_fail_errno(err, errno, "%s: cannot read the log", path);
+    mr_status status = resume ? cut_end(file, path, run, first, judges_first, err) : MR_OK;
+    if (status == MR_OK && !ends_well(file) && write(fd, "\n", 1) != 1)
+        status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
+    fclose(file);
     return status;
 }

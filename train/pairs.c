@@ -212,8 +212,14 @@ mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err)
         p->item_count, mr_hash64(p->items, (size_t)p->item_count * sizeof *p->items), p->judged_count,
         mr_hash64(p->judged, (size_t)p->judged_count * sizeof *p->judged), mr_hash64(p->column, strlen(p->column)),
     };
+    const uint64_t tokenizer = mr_hash64(p->file.data, p->file.len);
     unsigned other;
-    mr_status status = mr_ranks_compare(ranks, lists, sizeof lists, &other, NULL, err);
+    mr_status status = mr_ranks_compare(ranks, &tokenizer, sizeof tokenizer, &other, NULL, err);
+    if (status == MR_OK && other)
+        return mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has another tokenizer than rank 0; give all of them the same",
+                       other);
+    if (status == MR_OK)
+        status = mr_ranks_compare(ranks, lists, sizeof lists, &other, NULL, err);
     if (status == MR_OK && other)
         status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds words for other samples than rank 0, so one of them "
                          "reads damaged metas; run 'millrace verify' where each of them runs", other);

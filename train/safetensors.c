@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "path.h"
 #include "safetensors_parts.h"
 
 static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";

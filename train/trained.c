@@ -231,9 +231,9 @@ static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_
         mr_status other = first ? MR_OK : read_one(mr_buf_text(&path), false, t, &why);
         if (other != MR_OK)
             mr_fail(err, other, "mpirun: rank %u: %s", mr_ranks_rank(ranks), why.text);
+        status = mr_ranks_agree(ranks, other, err);         /* now all have read it, or have not */
         *gone = other != MR_OK && access(mr_buf_text(&path), F_OK) != 0 ? GONE : 0;
         *gone |= first && access(t->path, F_OK) == 0 ? THERE : 0;
-        status = mr_ranks_agree(ranks, other, err);
         mr_status told = mr_ranks_reduce(ranks, MR_RANKS_OR, gone, 1, err);
         *gone = *gone == GONE;
         status = told == MR_OK ? status : told;
@@ -256,11 +256,18 @@ static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, m
     }
     if (status != MR_OK || mr_ranks_world(ranks) == 1)
         return status;
-    uint64_t values = mr_hash64(t->checkpoint.values, t->checkpoint.params.total * sizeof(float));
-    status = mr_ranks_compare(ranks, &values, sizeof values, &other, NULL, err);
+    char *facts = json_dumps(t->checkpoint.facts, JSON_COMPACT | JSON_SORT_KEYS);       /* classes, transform ... */
+    const uint64_t known[] = {
+        mr_hash64(t->checkpoint.values, t->checkpoint.params.total * sizeof(float)),
+        mr_hash64(facts, facts ? strlen(facts) : 0),
+    };
+    status = mr_ranks_agree(ranks, facts ? MR_OK : mr_fail_memory(err, t->path), err);
+    free(facts);
+    if (status == MR_OK)
+        status = mr_ranks_compare(ranks, known, sizeof known, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has other weights in %s than rank 0; give all of them the "
-                         "same files", other, t->path);
+        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has another checkpoint in %s than rank 0; give all of them "
+                         "the same files", other, t->path);
     return status;
 }
 

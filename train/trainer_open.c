@@ -149,15 +149,19 @@ static mr_status open_parts(mr_trainer *t, mr_error *err)
     return status == MR_OK ? open_feed(t, err) : status;
 }
 
-/* A rank that found another checkpoint, or none, would do another number of steps. */
+/* A rank that found another checkpoint, or none, or has other options, would do another number of steps, or judge after
+ * others, while the rest waits for it. */
 static mr_status agree_on_run(mr_trainer *t, mr_error *err)
 {
-    const uint64_t run[] = {
-        t->restored != NULL, t->first, t->updates, t->cursor.epoch, t->cursor.position, t->settings->seed,
-        t->settings->batch, t->settings->grad_accum, t->params.total,
-    };
+    uint64_t options;
     unsigned other;
-    mr_status status = mr_ranks_compare(t->ranks, run, sizeof run, &other, NULL, err);
+    mr_status status = mr_ranks_agree(t->ranks, mr_settings_hash(t->settings, &options, err), err);
+    const uint64_t run[] = {
+        t->restored != NULL, t->first, t->updates, t->cursor.epoch, t->cursor.position, t->params.total,
+        t->evaluation_due, options,
+    };
+    if (status == MR_OK)
+        status = mr_ranks_compare(t->ranks, run, sizeof run, &other, NULL, err);
     if (status == MR_OK && other)
         status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds another checkpoint in --output, or has other options, "
                          "than rank 0; give all of them the same folder and the same options", other);

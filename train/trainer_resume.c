@@ -98,6 +98,8 @@ static mr_status check_output(const char *path, mr_error *err)
     if (stat(path, &st) == 0)
         return S_ISDIR(st.st_mode) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: is there and is no folder; name another "
                                                      "--output", path);
+    if (errno == ENOTDIR)
+        return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file; name another --output", path);
     if (errno == ENOENT && lstat(path, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or name another --output", path);
     return MR_OK;

@@ -19,7 +19,8 @@ static void open_log(int file, bool resume, uint64_t first, bool judges_first, m
     struct stat st;
     mr_error err;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    FUZZ_MUST(mr_log_open(path, "", resume, first, judges_first, &fd, &err) == MR_OK && fstat(fd, &st) == 0);
+    FUZZ_MUST(mr_log_open(path, &fd, &err) == MR_OK &&
+              mr_log_go_on(fd, path, "", resume, first, judges_first, &err) == MR_OK && fstat(fd, &st) == 0);
     close(fd);
     mr_buf_clear(out);
     FUZZ_MUST(mr_buf_reserve(out, (size_t)st.st_size + 1));

@@ -1,6 +1,6 @@
 /* rename.c - preloaded: the rename by which DST.partial becomes DST, or an export OUT, as other file systems and moments
  * have it.
- * MILLRACE_TEST_RENAME holds any of: stop - the program stops once it is done, until SIGCONT; apart - names cannot be
+ * MILLRACE_TEST_RENAME holds any of: taken - somebody makes a file of the new name just before; stop - the program stops once it is done, until SIGCONT; apart - names cannot be
  * exchanged; refused - the folder cannot be renamed.
  * Invariant: every other rename goes on as it is. */
 #include <ctype.h>
@@ -26,6 +26,8 @@ static bool wanted(const char *word, const char *path)
 
 static int change(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
+    if (wanted("taken", from))
+        close(openat(to_dir, to, O_CREAT | O_WRONLY, 0666));
     int failed = (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
     if (failed == 0 && wanted("stop", from))
         raise(SIGSTOP);
