@@ -15,6 +15,8 @@
 
 #include "path.h"
 
+enum { TRIES = 10000 };             /* to make a file that others sweep away */
+
 mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
 {
     if (errnum == ENOENT || errnum == ENOTDIR)
@@ -49,7 +51,7 @@ static int clear_away(int dirfd, const char *name, bool wait)
 /* A new file of this name, locked; -1: errno says why. */
 static int make_temp(int dirfd, const char *name)
 {
-    for (;;) {
+    for (int left = TRIES; left; left--) {
         int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             mr_file_lock(fd, true);
@@ -60,6 +62,8 @@ static int make_temp(int dirfd, const char *name)
             return -1;
         }
     }
+    errno = ESTALE;                 /* a file system whose files are never the same */
+    return -1;
 }
 
 /* ---- where a user's path leads ----------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "cmd_lists.h"
@@ -139,8 +140,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* MR_OK: `dir` is not there (*is_new) or an empty folder. */
 static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
 {
+    struct stat st;
     DIR *d = opendir(dir);
     *is_new = !d && errno == ENOENT;
+    if (!*dir || (*is_new && lstat(dir, &st) == 0))
+        return mr_fail(err, MR_MISUSE, *dir ? "%s: is a link to what is not there; give the name of a new folder"
+                                            : "\"%s\": is no name for a folder", dir);
     if (*is_new)
         return MR_OK;
     if (!d && errno == ENOTDIR)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include <jpeglib.h>
@@ -118,6 +119,14 @@ static void a_folder_with_anything_in_it_is_left_alone(void **state)
     support_result_free(&r);
     char *left = support_list(dir);
     assert_string_equal(left, "mine.txt\n");
+    char *lost = support_path("%s/lost", dir);
+    assert_int_equal(symlink("nowhere", lost), 0);
+    r = support_millrace("sample", lost, "--layout", "coco", (char *)NULL);
+    support_assert_status(&r, 2);
+    assert_non_null(strstr(r.err, "lost: is a link to what is not there"));
+    support_result_free(&r);
+    assert_int_equal(unlink(lost), 0);          /* it stayed */
+    free(lost);
     free(left);
     assert_int_equal(mkdir(empty, 0777), 0);
     draw(empty, "imagenette", "", "1");
