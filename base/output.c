@@ -135,6 +135,8 @@ static char *temp_of(int dirfd, const char *path)
     const char *slash = strrchr(path, '/');
     size_t len = strlen(slash ? slash + 1 : path), most = NAME_MAX - strlen(ours);
     size_t out = len > most && len <= NAME_MAX ? len - most : 0;
+    if (out && strcmp(path + strlen(path) - strlen(ours), ours) == 0)
+        out++;                      /* else it were its own */
     if (dirfd == AT_FDCWD)
         return asprintf(&temp, "%.*s%s", (int)(strlen(path) - out), path, ours) < 0 ? NULL : temp;
     return asprintf(&temp, "%s.tmp", path) < 0 ? NULL : temp;

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
+
 mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
 {
     size_t len = strlen(path);
@@ -52,33 +54,65 @@ mr_status mr_path_follow(char **path, mr_error *err)
     return MR_OK;
 }
 
-/* The real path of what is, or would be made, at `path`, which is freed; NULL: there can be nothing, or memory is out. */
-static char *place_of(char *path)
+/* Takes the last name off a path, of which "" is the root. */
+static void go_up(mr_buf *at)
 {
-    char *real = path ? realpath(path, NULL) : NULL;
-    for (int links = 0; path && !real && links < MR_PATH_LINKS && mr_path_follow(&path, NULL) == MR_OK; links++)
-        real = realpath(path, NULL);
-    char *dir = NULL, *name = NULL, *place = NULL;
-    if (path && !real && mr_path_split(path, &dir, &name, NULL) == MR_OK && strcmp(dir, path) != 0) {
-        char *parent = place_of(dir);
-        dir = NULL;
-        if (parent && asprintf(&place, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
-            place = NULL;
-        free(parent);
-    }
-    free(dir);
-    free(name);
-    free(path);
-    return real ? real : place;
+    while (at->len && at->data[--at->len] != '/')
+        ;
 }
 
-/* Whether `place`, or a folder on the way to it, is this file or folder under another name. */
-static bool leads_through(char *place, const struct stat *what)
+/* Appends where `path` leads: a path from the root without links, "." and "..", of what is or would be made there.
+ *
+ *      at             rest
+ *      /data          to_new/x      the next name is a link to ../ds/new: it goes in front of the rest
+ *      /data          ../ds/new/x
+ *      /ds/new/x                    what is not there is no link, and stands for itself
+ */
+static bool lead(const char *path, mr_buf *at)
+{
+    char text[PATH_MAX + 1], *rest = strdup(path), *next = rest, *longer;
+    for (int links = 0; next && *(next += strspn(next, "/"));) {
+        size_t len = strcspn(next, "/"), before = at->len;
+        bool dots = len <= 2 && strspn(next, ".") >= len;
+        if (dots && len == 2)
+            go_up(at);
+        if (!dots) {
+            mr_buf_add_text(at, "/");
+            mr_buf_add(at, next, len);
+        }
+        next += len;
+        ssize_t link = dots || at->failed ? -1 : readlink(mr_buf_text(at), text, sizeof text - 1);
+        if (link < 0)
+            continue;
+        text[link] = '\0';
+        at->len = *text == '/' ? 0 : before;
+        if (++links > MR_PATH_LINKS || asprintf(&longer, "%s/%s", text, next) < 0)
+            longer = NULL;
+        free(rest);
+        rest = next = longer;
+    }
+    free(rest);
+    return next && !at->failed;
+}
+
+static bool place_of(const char *path, mr_buf *place)
+{
+    char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+    bool known = *path && (*path == '/' || here);
+    if (known && here && strcmp(here, "/") != 0)
+        mr_buf_add_text(place, here);
+    free(here);
+    return known && lead(path, place);
+}
+
+/* Whether `place`, which it takes to pieces, or a folder on the way to it is this file or folder under another name. */
+static bool leads_through(mr_buf *place, const struct stat *what)
 {
     struct stat st;
-    for (char *end = place + strlen(place); end; end = strrchr(place, '/')) {
-        *end = '\0';
-        if (stat(*place ? place : "/", &st) == 0 && st.st_ino == what->st_ino && st.st_dev == what->st_dev)
+    for (bool more = true; more; go_up(place)) {
+        more = place->len > 0;
+        if (place->len < PATH_MAX && stat(more ? mr_buf_text(place) : "/", &st) == 0 && st.st_ino == what->st_ino &&
+            st.st_dev == what->st_dev)
             return true;
     }
     return false;
@@ -87,20 +121,22 @@ static bool leads_through(char *place, const struct stat *what)
 bool mr_path_inside(const char *path, const char *folder)
 {
     struct stat st;
-    char *inner = place_of(strdup(path)), *outer = place_of(strdup(folder));
-    size_t len = outer ? strlen(outer) : 0;
-    bool inside = inner && outer && strncmp(inner, outer, len) == 0 &&
-                  (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
-    if (inner && !inside && stat(folder, &st) == 0)
-        inside = leads_through(inner, &st);
-    free(inner);
-    free(outer);
+    mr_buf inner = {0}, outer = {0};
+    bool inside = place_of(path, &inner) && place_of(folder, &outer);
+    if (inside) {
+        inside = inner.len >= outer.len && (!outer.len || memcmp(inner.data, outer.data, outer.len) == 0) &&
+                 (inner.len == outer.len || inner.data[outer.len] == '/');
+        if (!inside && stat(folder, &st) == 0)
+            inside = leads_through(&inner, &st);
+    }
+    mr_buf_free(&inner);
+    mr_buf_free(&outer);
     return inside;
 }
 
 mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err)
 {
-    if (!*path || !mr_path_inside(path, read))
+    if (!mr_path_inside(path, read))
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "%s: is, or lies in, what is read (%s); name another place to write to", path, read);
 }

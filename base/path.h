@@ -14,9 +14,9 @@ mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err
 mr_status mr_path_follow(char **path, mr_error *err);
 
 /* Whether `path` is `folder` (which may be a file) or lies in it, whatever the two are called: links are resolved, those
- * that lead nowhere too, and mounts.  Neither need be there yet. */
+ * that lead nowhere too, and mounts.  Neither need be there yet; "" is inside of nothing, and nothing inside of it. */
 bool mr_path_inside(const char *path, const char *folder);
-/* MR_MISUSE if it does: what a command reads it must not write over.  "" is inside of nothing. */
+/* MR_MISUSE if it does: what a command reads it must not write over. */
 mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -289,6 +290,7 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
 static mr_status check_report(const args *a, mr_error *err)
 {
     const char *report = a->report;
+    struct stat in;
     char *partial = NULL;
     mr_status status = MR_OK;
     if (!report)
@@ -296,14 +298,15 @@ static mr_status check_report(const args *a, mr_error *err)
     for (size_t i = 0; i < a->o.source_count && status == MR_OK; i++)
         if (strcmp(a->o.sources[i], "-") != 0)
             status = mr_path_keep_out(report, a->o.sources[i], err);
-        else if (mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
+        else if (fstat(STDIN_FILENO, &in) == 0 && S_ISREG(in.st_mode) &&
+                 mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
             status = mr_fail(err, MR_MISUSE, "--report %s: is what standard input reads; name another file", report);
     if (status != MR_OK || !a->o.target)
         return status;
     size_t len = strlen(a->o.target);
     while (len > 1 && a->o.target[len - 1] == '/')
         len--;
-    if (asprintf(&partial, "%.*s.partial", (int)len, a->o.target) < 0)
+    if (asprintf(&partial, "%.*s" MR_STAGE_ENDING, (int)len, a->o.target) < 0)
         return mr_fail_memory(err, report);
     if (mr_path_inside(report, a->o.target) || mr_path_inside(report, partial))
         status = mr_fail(err, MR_MISUSE, "--report %s: is, or lies in, the dataset (%s), which has a report of its own; "

@@ -106,7 +106,7 @@ static mr_stage *new_stage(const char *target, bool force, bool first_rank)
     if (!s)
         return NULL;
     *s = (mr_stage){.dir = -1, .target = {.path = strndup(target, len), .force = force, .old = -1}};
-    if (s->target.path && asprintf(&s->path, "%s.partial", s->target.path) < 0)
+    if (s->target.path && asprintf(&s->path, "%s" MR_STAGE_ENDING, s->target.path) < 0)
         s->path = NULL;
     if (!s->path) {
         mr_stage_close(s);
@@ -220,7 +220,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     if (shards)
         mr_names_sort(shards, count);
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
-        if (mr_is_dots(e->d_name) || belongs(e->d_name, shards, count))
+        if (mr_folder_skips(e->d_name) || belongs(e->d_name, shards, count))
             continue;
         if (!mr_folder_is_ours(s->dir, e, &any))        /* came after the first look, which may be hours ago */
             status = is_foreign(s, e->d_name, err);

@@ -80,6 +80,13 @@ void mr_folder_shards_release(mr_folder_shards *s)
     *s = (mr_folder_shards){0};
 }
 
+bool mr_folder_skips(const char *name)
+{
+    static const char nfs[] = ".nfs";
+    size_t len = strlen(nfs);
+    return mr_is_dots(name) || (strncmp(name, nfs, len) == 0 && name[len + strspn(name + len, "0123456789abcdef")] == '\0');
+}
+
 DIR *mr_folder_list(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,7 +107,7 @@ mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, m
     if (!list)
         return mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; (e = readdir(list));) {
-        if (mr_is_dots(e->d_name))
+        if (mr_folder_skips(e->d_name))
             continue;
         if (strcmp(e->d_name, MR_MANIFEST) == 0)
             *kind = MR_FOLDER_DATASET;
@@ -125,7 +132,7 @@ mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, 
     DIR *list = mr_folder_list(dir);
     mr_status status = list ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; status == MR_OK && (e = readdir(list));)
-        if (!mr_is_dots(e->d_name) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
+        if (!mr_folder_skips(e->d_name) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
             unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
             status = mr_fail_errno(err, errno, "%s/%s: cannot remove", path, e->d_name);
     if (status == MR_OK && unlinkat(dir, MR_MANIFEST, 0) != 0 && errno != ENOENT)

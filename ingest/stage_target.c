@@ -72,6 +72,10 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
     if (mr_is_dots(slash ? slash + 1 : t->path))
         return mr_fail(err, MR_MISUSE, "%s: no folder can be replaced by this name; use its own, or that of one "
                        "in it, for example %s/dataset", t->path, t->path);
+    size_t len = strlen(t->path), end = strlen(MR_STAGE_ENDING);
+    if (len > end && strcmp(t->path + len - end, MR_STAGE_ENDING) == 0)
+        return mr_fail(err, MR_MISUSE, "%s: names that end in " MR_STAGE_ENDING " are those of datasets on their way, which "
+                       "are swept; choose another DST", t->path);
     mr_status status = open_target(t->path, &dir, err);
     if (status == MR_OK && dir >= 0)
         status = check_folder(t, dir, &replaces, err);

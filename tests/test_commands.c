@@ -179,7 +179,7 @@ static void test_places_without_a_name(void **state)
     SAYS(dir, 2, "", nothing, "export", "ds", "", "--to", "tar", "--force");
     static const char *const options[] = {"output", "log", "pretrained"};
     for (size_t i = 0; i < MR_COUNT(options); i++) {
-        char *words = support_path("millrace train: --%s: the value is empty; leave the option out to have none\n"
+        char *words = support_path("millrace train: --%s: the value is empty; leave the option out for its default\n"
                                    TRY("train"), options[i]);
         char *option = support_path("--%s", options[i]);
         SAYS(dir, 2, "", words, "train", "ds", "--model", "vit", option, "");

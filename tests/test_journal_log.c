@@ -148,7 +148,7 @@ static void test_the_name_stays(void **state)
 {
     (void)state;
     char *dir = support_tmpdir(), first[MR_RUN_NAME], now[MR_RUN_NAME];
-    static const char *const later[] = {"86401.host.7.0", "1795351803.host.1.0", "86400.host.8.0"};
+    static const char *const later[] = {"86401.host.7.0", "1795351803.host.1.0", "86400.host.8.0", "sometime"};
     call(dir, first, "86400.host.7.0");
     assert_int_equal(strlen(first), 8);
     for (size_t i = 0; i < MR_COUNT(later); i++) {

@@ -282,6 +282,18 @@ static void test_long_names(void **state)
     }
     for (int i = 0; i < 3; i++)
         holds(paths[i], (const char *const[]){"0", "1", "2"}[i]);
+    memset(name, 'n', sizeof name);         /* one that is called as a temporary file is no less */
+    strcpy(name + NAME_MAX - 13, ".millrace.tmp");
+    free(paths[1]);
+    paths[1] = support_path("%s/%s", (char *)*state, name);
+    expect(paths[1], "old");
+    mr_output o;
+    mr_error err;
+    assert_int_equal(mr_output_open(AT_FDCWD, paths[1], &o, &err), MR_OK);
+    holds(paths[1], "old");
+    assert_int_equal(mr_output_close(&o, MR_SYSTEM, &err), MR_SYSTEM);
+    holds(paths[1], "old");
+    assert_int_equal(unlink(paths[1]), 0);
     memset(name, 'n', sizeof name);
     name[NAME_MAX + 1] = '\0';
     free(paths[0]);

@@ -13,7 +13,7 @@ static int set_up(void **state)
     char *dir = support_tmpdir();
     support_shell(dir, "mkdir -p ds/inner beside; touch ds/file beside/file; ln beside/file twin\n"
                        "ln -s ds to_ds; ln -s ds/new to_new; ln -s ../ds/new beside/to_new; ln -s to_new to_link\n"
-                       "ln -s none/x to_none; ln -s loop loop; ln -s \"$PWD/ds/deep/new\" to_deep");
+                       "ln -s none/x to_none; ln -s loop loop; ln -s deep/er deep; ln -s \"$PWD/ds/deep/new\" to_deep");
     *state = dir;
     return 0;
 }
@@ -31,6 +31,9 @@ static void a_path_counts_by_where_it_leads(void **state)
         {false, "ds2", "ds"}, {false, "d", "ds"}, {false, ".", "ds"}, {false, "beside/new", "ds"},
         {false, "new", "ds"}, {false, "newer", "new"}, {false, "new.partial", "new"}, {false, "to_none", "ds"},
         {false, "loop", "ds"}, {false, "ds", "loop"}, {false, "ds/../new", "ds"}, {false, "/", "ds"},
+        {true, "none/../ds/new", "ds"}, {true, "none/./../to_new", "ds"}, {true, "ds", "none/../ds"},
+        {false, "deep", "ds"}, {false, "deep/x", "ds"}, {false, "ds", "deep"}, {false, "ds", ""}, {false, "", "ds"},
+        {false, "none/../ds/../new", "ds"}, {true, "...", "."}, {true, "ds/..x", "ds"},
         {false, "beside/file", "ds/file"}, {false, "beside/file/x", "ds"},
     };
     char *here = getcwd(NULL, 0);

@@ -25,8 +25,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The same command in both folders, rank 0 in `a`. */
-static support_result apart(const char *dir, int status, const char *const *args)
+/* A command in each folder, rank 0 in `a`. */
+static support_result apart(const char *dir, int status, const char *const *args, const char *const *others)
 {
     enum { MOST = 44 };
     IN(a, "a");
@@ -40,14 +40,15 @@ static support_result apart(const char *dir, int status, const char *const *args
         argv[n++] = then[i];
     argv[n++] = b;
     argv[n++] = support_millrace_path();
-    for (size_t i = 0; args[i]; i++)
-        argv[n++] = args[i];
+    for (size_t i = 0; others[i]; i++)
+        argv[n++] = others[i];
     support_result r = support_mpirun(1, argv);
     support_assert_status(&r, status);
     assert_false(r.timed_out);
     return r;
 }
-#define APART(dir, status, ...) apart(dir, status, (const char *const[]){__VA_ARGS__, NULL})
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define APART(dir, status, ...) apart(dir, status, LIST(__VA_ARGS__), LIST(__VA_ARGS__))
 
 /* The second sees a checkpoint more, as it does where a run goes on. */
 static void all_read_the_checkpoint_that_the_first_has_found(void **state)
@@ -99,6 +100,9 @@ static void runs_that_go_on_are_the_same(void **state)
     r = APART(dir, 1, TINY, "--steps", "2", "--pretrained", "start.npz", "--output", "new");
     assert_non_null(strstr(r.err, "mpirun: rank 1 begins with other weights than rank 0; give all of them the same "
                                   "--pretrained"));
+    support_result_free(&r);
+    r = apart(dir, 1, LIST(TINY, "--steps", "6"), LIST(TINY, "--steps", "6", "--plan"));
+    assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
     support_result_free(&r);
     r = APART(dir, 0, TINY, "--steps", "6", "--output", "on", "--resume");
     support_result_free(&r);

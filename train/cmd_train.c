@@ -84,8 +84,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     for (size_t i = 0; i < mr_setting_count; i++) {
         if (key != key_of(i))
             continue;
-        if (arg && !*arg)           /* as an unset variable of a script makes it; "" is no output to a run, and none kept */
-            mr_cli_misuse(state, "--%s: the value is empty; leave the option out to have none", mr_setting_rows[i].word);
+        if (arg && !*arg)           /* as an unset variable makes it: to a run "" is no output at all */
+            mr_cli_misuse(state, "--%s: the value is empty; leave the option out for its default", mr_setting_rows[i].word);
         mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[i], arg, &err), &err);
         return 0;
     }
@@ -163,6 +163,8 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
         status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
     if (status == MR_OK)
         status = mr_pairs_agree(&t->pairs, ranks, err);
+    if (status == MR_OK)
+        status = mr_trainer_agree(t, err);
     if (status == MR_OK && settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
     if (status == MR_OK)

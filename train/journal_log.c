@@ -8,6 +8,7 @@
  */
 #include "journal_parts.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
     if (!dir)
         return mr_fail_errno(err, errno, "%s: cannot list the directory", events);
     for (struct dirent *e; (e = readdir(dir));) {
-        if (strncmp(e->d_name, begin, strlen(begin)) != 0)
+        if (strncmp(e->d_name, begin, strlen(begin)) != 0 || !isdigit((unsigned char)e->d_name[strlen(begin)]))
             continue;
         long long second = strtoll(e->d_name + strlen(begin), NULL, 10);
         bool older = !*first || second < oldest || (second == oldest && strcmp(e->d_name, first) < 0);

@@ -164,20 +164,20 @@ json_t *mr_settings_json(const mr_settings *s)
 
 mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err)
 {
-    static const char *const own[] = {"device", "threads", "prefetch", "decoder", "quiet"};
+    static const char *const alone[] = {"device", "threads", "prefetch", "decoder", "quiet"};
     mr_buf text = {0};
     *hash = 0;
     for (size_t i = 0; i < mr_setting_count; i++) {
         const mr_setting *row = &mr_setting_rows[i];
-        bool skip = row->argument && (strcmp(row->argument, "FILE") == 0 || strcmp(row->argument, "DIR") == 0);
-        for (size_t k = 0; k < MR_COUNT(own); k++)
-            skip |= strcmp(row->word, own[k]) == 0;
+        bool skip = false, place = row->argument && (!strcmp(row->argument, "FILE") || !strcmp(row->argument, "DIR"));
+        for (size_t k = 0; k < MR_COUNT(alone); k++)
+            skip |= strcmp(row->word, alone[k]) == 0;
         if (skip)
             continue;
         print(s, row, &text);
         if (text.failed)
             break;
-        *hash = *hash * 31 + mr_hash64(text.data, text.len);
+        *hash = *hash * 31 + (place ? text.len > 0 : mr_hash64(text.data, text.len));
     }
     mr_status status = mr_buf_status(&text, err, "comparing the options");
     mr_buf_free(&text);

@@ -63,6 +63,9 @@ mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *
 uint64_t mr_trainer_negatives(const mr_trainer *t);
 /* Its part for the model: config, tokenizer, params. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
+/* Collective, once a run is prepared.  A rank that found another checkpoint, or none, or has other options, would do
+ * another number of steps, or judge after others, while the rest waits for it: MR_BAD_DATA. */
+mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err);
 /* Model, values, optimizer, exchange, loader.  Collective. */
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 /* Runs to the end, to --stop-after or to the first SIGINT, SIGTERM or SIGHUP (*stopped: which).  Collective. */

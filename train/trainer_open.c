@@ -149,9 +149,7 @@ static mr_status open_parts(mr_trainer *t, mr_error *err)
     return status == MR_OK ? open_feed(t, err) : status;
 }
 
-/* A rank that found another checkpoint, or none, or has other options, would do another number of steps, or judge after
- * others, while the rest waits for it. */
-static mr_status agree_on_run(mr_trainer *t, mr_error *err)
+mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err)
 {
     uint64_t options;
     unsigned other;
@@ -183,9 +181,7 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     mr_exchange_options x = {
         .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT, .count = t->params.total,
     };
-    mr_status status = agree_on_run(t, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
+    mr_status status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
     if (status == MR_OK)
         status = agree_on_values(t, err);
     if (status == MR_OK)
