@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
+#include "hash.h"
 #include "term.h"
 #include "text.h"
 
@@ -198,6 +200,21 @@ static const known *find_short(const line *l, const char *arg, char letter)
     wrong(l, "unknown option %s", arg);
 }
 
+/* Of the command and its options, in any order: what all ranks of a run have to be given alike. */
+static uint64_t told;
+
+static void remember(const known *o, const char *value)
+{
+    static const char *const own[] = {"json", "quiet", "jobs", "threads", "device", "prefetch", "decoder"};
+    bool alone = o->value && (strncmp(o->value, "FILE", 4) == 0 || strncmp(o->value, "DIR", 3) == 0);
+    for (size_t i = 0; i < MR_COUNT(own); i++)
+        alone |= strcmp(o->name, own[i]) == 0;
+    if (alone)                      /* where files lie, and how a rank does its work, are its own affair */
+        return;
+    value = value ? value : "";
+    told += mr_hash64_seeded(value, strlen(value), mr_hash64(o->name, strlen(o->name)));
+}
+
 static void answer(const line *l, const known *o)
 {
     if (o->key == KEY_HELP)
@@ -216,6 +233,7 @@ static int check_long(const line *l, const char *arg, const char *next)
     if (!given && o->value && !o->optional && !next)
         wrong(l, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     answer(l, o);
+    remember(o, given ? strchr(arg, '=') + 1 : o->value && !o->optional ? next : NULL);
     return o->value && !o->optional && !given;
 }
 
@@ -224,10 +242,13 @@ static int check_short(const line *l, const char *arg, const char *next)
     for (const char *at = arg + 1; *at; at++) {
         const known *o = find_short(l, arg, *at);
         answer(l, o);
-        if (!o->value)
+        if (!o->value) {
+            remember(o, NULL);
             continue;
+        }
         if (!at[1] && !o->optional && !next)
             wrong(l, "-%c needs a value: -%c %s", *at, *at, o->value);
+        remember(o, at[1] ? at + 1 : o->optional ? NULL : next);
         return !at[1] && !o->optional;
     }
     return 0;
@@ -238,6 +259,7 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     char name[64];
     line l = {.argp = argp, .program = name};
     snprintf(name, sizeof name, "millrace %s", argv[0]);
+    told = mr_hash64(name, strlen(name));
     list_options(&l, argp->options);
     list_options(&l, help_options);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -257,6 +279,18 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
         mr_fail_errno(&err, failed, "reading the command line");
         fail(&err);
     }
+}
+
+mr_status mr_cli_ranks(mr_ranks **ranks, mr_error *err)
+{
+    unsigned other;
+    mr_status status = mr_ranks_begin(ranks, err);
+    if (status == MR_OK)
+        status = mr_ranks_compare(*ranks, &told, sizeof told, &other, NULL, err);
+    if (status == MR_OK && other)
+        status = mr_fail(err, MR_MISUSE, "mpirun: rank %u was given another command, or other options, than rank 0; give "
+                         "all of them the same", other);
+    return status;
 }
 
 _Noreturn void mr_cli_no_such(struct argp_state *state, const char *option, const char *word, const char *what,

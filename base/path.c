@@ -61,6 +61,13 @@ static void go_up(mr_buf *at)
         ;
 }
 
+/* The first `here` bytes of the path are the working directory's, which may be deeper than the system takes a path. */
+static ssize_t read_link(const char *path, size_t here, char text[PATH_MAX + 1])
+{
+    ssize_t len = readlink(path, text, PATH_MAX);
+    return len < 0 && errno == ENAMETOOLONG && here ? readlink(path + here + 1, text, PATH_MAX) : len;
+}
+
 /* Appends where `path` leads: a path from the root without links, "." and "..", of what is or would be made there.
  *
  *      at             rest
@@ -68,7 +75,7 @@ static void go_up(mr_buf *at)
  *      /data          ../ds/new/x
  *      /ds/new/x                    what is not there is no link, and stands for itself
  */
-static bool lead(const char *path, mr_buf *at)
+static bool lead(const char *path, size_t here, mr_buf *at)
 {
     char text[PATH_MAX + 1], *rest = strdup(path), *next = rest, *longer;
     for (int links = 0; next && *(next += strspn(next, "/"));) {
@@ -76,16 +83,18 @@ static bool lead(const char *path, mr_buf *at)
         bool dots = len <= 2 && strspn(next, ".") >= len;
         if (dots && len == 2)
             go_up(at);
+        here = at->len < here ? 0 : here;
         if (!dots) {
             mr_buf_add_text(at, "/");
             mr_buf_add(at, next, len);
         }
         next += len;
-        ssize_t link = dots || at->failed ? -1 : readlink(mr_buf_text(at), text, sizeof text - 1);
+        ssize_t link = dots || at->failed ? -1 : read_link(mr_buf_text(at), here, text);
         if (link < 0)
             continue;
         text[link] = '\0';
         at->len = *text == '/' ? 0 : before;
+        here = at->len < here ? 0 : here;
         if (++links > MR_PATH_LINKS || asprintf(&longer, "%s/%s", text, next) < 0)
             longer = NULL;
         free(rest);
@@ -102,7 +111,7 @@ static bool place_of(const char *path, mr_buf *place)
     if (known && here && strcmp(here, "/") != 0)
         mr_buf_add_text(place, here);
     free(here);
-    return known && lead(path, place);
+    return known && lead(path, place->len, place);
 }
 
 /* Whether `place`, which it takes to pieces, or a folder on the way to it is this file or folder under another name. */

@@ -325,12 +325,14 @@ int cmd_ingest(int argc, char **argv)
     mr_error err, other;
     mr_status told = MR_OK;         /* of what was asked for beside the dataset */
     mr_cli_parse(&argp, argc, argv, &a);
-    mr_status status = mr_ranks_begin(&ranks, &err);
+    mr_status status = mr_cli_ranks(&ranks, &err);
+    bool leader = !ranks || mr_ranks_rank(ranks) == 0;
     if (status != MR_OK) {
-        mr_term_error(&err);
+        if (leader)
+            mr_term_error(&err);
+        mr_ranks_end(ranks);
         return mr_exit_code(status);
     }
-    bool leader = mr_ranks_rank(ranks) == 0;
     if (!a.jobs_given)
         a.o.jobs = mr_ranks_world(ranks) > 1 ? 1 : mr_pool_processors();
     status = mr_ranks_agree(ranks, leader ? catch_signals(&a.o, &err) : MR_OK, &err);

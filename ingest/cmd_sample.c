@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cmd_lists.h"
@@ -140,10 +140,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* MR_OK: `dir` is not there (*is_new) or an empty folder. */
 static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
 {
-    struct stat st;
+    char text[2];
     DIR *d = opendir(dir);
     *is_new = !d && errno == ENOENT;
-    if (!*dir || (*is_new && lstat(dir, &st) == 0))
+    size_t len = strlen(dir);
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    char *bare = strndup(dir, len);
+    bool link = *is_new && bare && readlink(bare, text, sizeof text) >= 0;
+    free(bare);
+    if (!*dir || link)
         return mr_fail(err, MR_MISUSE, *dir ? "%s: is a link to what is not there; give the name of a new folder"
                                             : "\"%s\": is no name for a folder", dir);
     if (*is_new)

@@ -145,9 +145,16 @@ static mr_status exchange(mr_ingest *in, mr_error *err)
             if (i / RANK_BLOCK % world != rank)
                 continue;
             free(in->examined[i].why);
+            size_t room = at < all.len ? (size_t)(all.len - at) : 0, head = sizeof in->examined[i] + sizeof len;
+            if (room >= head)
+                memcpy(&len, all.data + at + sizeof in->examined[i], sizeof len);
+            if (room < head || room - head < len) {
+                in->examined[i].why = NULL;
+                status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
+                break;
+            }
             memcpy(&in->examined[i], all.data + at, sizeof in->examined[i]);
-            memcpy(&len, all.data + at + sizeof in->examined[i], sizeof len);
-            at += sizeof in->examined[i] + sizeof len;
+            at += head;
             in->examined[i].why = len ? strdup((char *)all.data + at) : NULL;
             if (len && !in->examined[i].why)
                 status = mr_fail_memory(err, "examining images");

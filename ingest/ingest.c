@@ -168,6 +168,8 @@ static mr_status exchange_shards(mr_ingest *in, uint8_t *resumed, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_gather(in->ranks, &mine, &all, NULL, err);
     size_t at = 0;
+    if (status == MR_OK && all.len != in->cut_count * (sizeof in->shards[0] + 1))
+        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks cut other shards; give all of them the same source");
     for (unsigned r = 0; status == MR_OK && r < world; r++) {
         for (size_t i = r; i < in->cut_count; i += world) {
             memcpy(&in->shards[i], all.data + at, sizeof in->shards[i]);

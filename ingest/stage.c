@@ -220,7 +220,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     if (shards)
         mr_names_sort(shards, count);
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
-        if (mr_folder_skips(e->d_name) || belongs(e->d_name, shards, count))
+        if (mr_folder_skips(e) || belongs(e->d_name, shards, count))
             continue;
         if (!mr_folder_is_ours(s->dir, e, &any))        /* came after the first look, which may be hours ago */
             status = is_foreign(s, e->d_name, err);

@@ -80,11 +80,12 @@ void mr_folder_shards_release(mr_folder_shards *s)
     *s = (mr_folder_shards){0};
 }
 
-bool mr_folder_skips(const char *name)
+bool mr_folder_skips(const struct dirent *e)
 {
     static const char nfs[] = ".nfs";
-    size_t len = strlen(nfs);
-    return mr_is_dots(name) || (strncmp(name, nfs, len) == 0 && name[len + strspn(name + len, "0123456789abcdef")] == '\0');
+    const char *name = e->d_name;
+    size_t len = strlen(nfs), digits = strncmp(name, nfs, len) == 0 ? strspn(name + len, "0123456789abcdef") : 0;
+    return mr_is_dots(name) || (digits >= 16 && name[len + digits] == '\0' && e->d_type != DT_DIR);
 }
 
 DIR *mr_folder_list(int dir)
@@ -107,13 +108,13 @@ mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, m
     if (!list)
         return mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; (e = readdir(list));) {
-        if (mr_folder_skips(e->d_name))
+        if (mr_is_dots(e->d_name))
             continue;
         if (strcmp(e->d_name, MR_MANIFEST) == 0)
             *kind = MR_FOLDER_DATASET;
         else if (*kind == MR_FOLDER_EMPTY)
             *kind = MR_FOLDER_OTHER;
-        if (!mr_folder_is_ours(dir, e, s))
+        if (!mr_folder_skips(e) && !mr_folder_is_ours(dir, e, s))
             snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
     }
     closedir(list);
@@ -132,7 +133,7 @@ mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, 
     DIR *list = mr_folder_list(dir);
     mr_status status = list ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; status == MR_OK && (e = readdir(list));)
-        if (!mr_folder_skips(e->d_name) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
+        if (!mr_folder_skips(e) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
             unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
             status = mr_fail_errno(err, errno, "%s/%s: cannot remove", path, e->d_name);
     if (status == MR_OK && unlinkat(dir, MR_MANIFEST, 0) != 0 && errno != ENOENT)

@@ -30,7 +30,7 @@ mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err);
 void mr_folder_shards_release(mr_folder_shards *s);     /* a zeroed one is fine, and means any */
 
 /* ".", "..", and what NFS makes of a file that was removed while somebody has it open, until it is closed. */
-bool mr_folder_skips(const char *name);
+bool mr_folder_skips(const struct dirent *e);
 /* Whether millrace made it, by its name; a folder is nobody's file. */
 bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *s);
 

@@ -72,10 +72,13 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
     if (mr_is_dots(slash ? slash + 1 : t->path))
         return mr_fail(err, MR_MISUSE, "%s: no folder can be replaced by this name; use its own, or that of one "
                        "in it, for example %s/dataset", t->path, t->path);
-    size_t len = strlen(t->path), end = strlen(MR_STAGE_ENDING);
-    if (len > end && strcmp(t->path + len - end, MR_STAGE_ENDING) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: names that end in " MR_STAGE_ENDING " are those of datasets on their way, which "
-                       "are swept; choose another DST", t->path);
+    static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING ".old"};
+    for (size_t i = 0; i < MR_COUNT(ours); i++) {
+        size_t len = strlen(t->path), end = strlen(ours[i]);
+        if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)
+            return mr_fail(err, MR_MISUSE, "%s: names that end in %s are those of datasets on their way, which are swept; "
+                           "choose another DST", t->path, ours[i]);
+    }
     mr_status status = open_target(t->path, &dir, err);
     if (status == MR_OK && dir >= 0)
         status = check_folder(t, dir, &replaces, err);
@@ -117,6 +120,20 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
  * reindex that was at work in it may make one more file of ours. */
+/* But for what NFS keeps until somebody closes it: with that alone the folder is one that the next ingest sweeps. */
+static bool holds_nothing(int dir)
+{
+    DIR *list = mr_folder_list(dir);
+    bool nothing = list != NULL, kept = false;
+    for (struct dirent *e; nothing && (e = readdir(list));) {
+        nothing = mr_folder_skips(e);
+        kept |= !mr_is_dots(e->d_name);
+    }
+    if (list)
+        closedir(list);
+    return nothing && kept;
+}
+
 static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
 {
     mr_folder_kind kind;
@@ -131,7 +148,9 @@ static mr_status remove_one(int dir, const char *path, const mr_folder_shards *s
         return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
     status = mr_folder_clear(dir, path, shards, err);
     *gone = status == MR_OK && rmdir(path) == 0;
-    if (status == MR_OK && !*gone && errno != ENOTEMPTY && errno != EEXIST)
+    if (status == MR_OK && !*gone && errno == ENOTEMPTY)
+        *gone = holds_nothing(dir);
+    else if (status == MR_OK && !*gone && errno != EEXIST)
         status = mr_fail_errno(err, errno, "%s: cannot remove", path);
     return status;
 }

@@ -328,7 +328,7 @@ int cmd_bench(int argc, char **argv)
     q.bench.loader.transform.size = 224;
     q.bench.loader.threads = mr_pool_processors();
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&ranks, &err);
+    mr_status status = mr_cli_ranks(&ranks, &err);
     if (status == MR_OK) {
         status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
         if (status == MR_OK)

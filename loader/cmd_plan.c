@@ -249,8 +249,8 @@ int cmd_plan(int argc, char **argv)
     mr_ranks *ranks = NULL;
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&ranks, &err);
-    bool first = status != MR_OK || mr_ranks_rank(ranks) == 0;
+    mr_status status = mr_cli_ranks(&ranks, &err);
+    bool first = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK && first)
         status = plan(&q, mr_ranks_world(ranks), &err);
     if (ranks)

@@ -210,7 +210,7 @@ int cmd_replay(int argc, char **argv)
     mr_error err = {0};
     mr_transform_begin(&q.transform);
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&ranks, &err);
+    mr_status status = mr_cli_ranks(&ranks, &err);
     if (status == MR_OK) {
         status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
         if (status == MR_OK)

@@ -294,8 +294,8 @@ int cmd_seek(int argc, char **argv)
     mr_error err = {0};
     mr_status worst = MR_OK;
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&q.options.ranks, &err);
-    bool leader = status != MR_OK || mr_ranks_rank(q.options.ranks) == 0;
+    mr_status status = mr_cli_ranks(&q.options.ranks, &err);
+    bool leader = !q.options.ranks || mr_ranks_rank(q.options.ranks) == 0;
     if (status == MR_OK) {
         status = mr_manifest_open(q.dir, &m, digest, &err);
         if (status == MR_OK)

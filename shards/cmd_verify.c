@@ -129,10 +129,8 @@ static mr_status begin_junit(const request *q, mr_error *err)
     mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, status, "%s", why.text);
-    char *old = status == MR_OK ? NULL : realpath(q->junit, NULL);      /* no room for another, say */
-    if (old && stat(old, &st) == 0 && S_ISREG(st.st_mode))
-        unlink(old);
-    free(old);
+    if (status != MR_OK && lstat(q->junit, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(q->junit);           /* there is no room for another, say */
     return MR_OK;
 }
 
@@ -172,8 +170,8 @@ int cmd_verify(int argc, char **argv)
     mr_ranks *ranks = NULL;
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&ranks, &err);
-    bool first = status != MR_OK || mr_ranks_rank(ranks) == 0;
+    mr_status status = mr_cli_ranks(&ranks, &err);
+    bool first = !ranks || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
     if (status == MR_OK) {
         mr_status begun = first && q.junit ? begin_junit(&q, &err) : MR_OK;

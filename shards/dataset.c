@@ -20,7 +20,7 @@
 #include "seek.h"
 
 struct mr_dataset {
-    char *path;                     /* as the caller gave it */
+    char *path, *place;             /* as the caller gave it, and where that was; NULL: the system cannot say */
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
@@ -45,7 +45,7 @@ static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
 /* Its name now is another dataset's, or nobody's: `ingest --force` took the place. */
 static bool is_replaced(const mr_dataset *ds)
 {
-    return !mr_file_is_at(ds->dir, AT_FDCWD, ds->path, true);
+    return ds->place && !mr_file_is_at(ds->dir, AT_FDCWD, ds->place, false);
 }
 
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)
@@ -86,6 +86,7 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     ds->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int unopened = errno;
     ds->path = strdup(path);
+    ds->place = realpath(path, NULL);
     mr_status status = ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err)
                                 : mr_fail_memory(err, "opening a dataset");
     if (status == MR_OK && ds->dir < 0)
@@ -111,6 +112,7 @@ void mr_dataset_free(mr_dataset *ds)
     if (ds->dir >= 0)
         close(ds->dir);
     mr_manifest_free(ds->manifest);
+    free(ds->place);
     free(ds->path);
     free(ds);
 }

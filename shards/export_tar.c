@@ -134,6 +134,8 @@ static mr_status write_tar(const char *dataset, int fd, const char *name, const 
 static mr_status check_out(const char *out, bool force, mr_error *err)
 {
     struct stat st;
+    if (out[strlen(out) - 1] == '/')
+        return mr_fail(err, MR_MISUSE, "%s: is the name of a folder; name the tar file to write", out);
     if (lstat(out, &st) != 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", out);
     if (S_ISDIR(st.st_mode))

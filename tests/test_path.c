@@ -45,6 +45,28 @@ static void a_path_counts_by_where_it_leads(void **state)
     free(here);
 }
 
+/* Deeper than a path may be long: the system knows only names from here on. */
+static void far_from_the_root(void **state)
+{
+    char *here = getcwd(NULL, 0), name[201];
+    memset(name, 'd', sizeof name);
+    name[200] = '\0';
+    assert_int_equal(chdir(*state), 0);
+    for (int i = 0; i < 30; i++)
+        assert_true(mkdir(name, 0777) == 0 && chdir(name) == 0);
+    assert_int_equal(mkdir("ds", 0777), 0);
+    assert_int_equal(symlink("ds", "to_ds"), 0);
+    assert_int_equal(symlink("../none/x", "ds/to_none"), 0);
+    assert_true(mr_path_inside("to_ds/x", "ds"));
+    assert_true(mr_path_inside("ds/x", "to_ds"));
+    assert_true(mr_path_inside("to_ds/to_none", "none"));
+    assert_false(mr_path_inside("to_ds/../x", "ds"));
+    assert_int_equal(chdir(*state), 0);
+    support_shell(*state, "rm -rf dddd*");
+    assert_int_equal(chdir(here), 0);
+    free(here);
+}
+
 static void links_are_followed_one_by_one(void **state)
 {
     char *path = support_path("%s/beside/to_new", (char *)*state), *last = support_path("%s/beside/../ds/new", (char *)*state);
@@ -95,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_counts_by_where_it_leads),
+        cmocka_unit_test(far_from_the_root),
         cmocka_unit_test(links_are_followed_one_by_one),
         cmocka_unit_test(what_is_read_is_kept_out_of),
         cmocka_unit_test(parts),

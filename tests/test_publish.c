@@ -185,8 +185,11 @@ static void test_files_named_as_shards(void **state)
            "touch dst/train-00000.mdb-lock dst/train-00000.seek.tmp; said $(ingest $M) --force");
     expect_only(clean);
     /* what NFS leaves of a removed file that is still open goes by itself */
-    expect("0\ndst/.nfs0000000000ab12\n", "mkdir dst.partial; touch dst.partial/.nfs0000000000ab12; said $(ingest $M) --force\n"
-                                         "ls dst/.nfs*; rm dst/.nfs*");
+    expect("0\ndst/.nfs0000000000abcdef12\n0\ndst.partial/.nfs0000000000abcdef12\n"
+           "2 millrace: e: is there and is no millrace dataset; choose another DST or remove it\n",
+           "f=.nfs0000000000abcdef12; mkdir dst.partial e; touch dst.partial/$f e/$f; said $(ingest $M) --force\n"
+           "ls dst/$f; said $(ingest $M) --force; ls dst.partial/$f; rm -r dst.partial\n"
+           "said $(ingest $M | sed s:dst:e:); rm -r e");
     expect_only(clean);
     expect("0\n", "echo damaged >dst/manifest.json; said $(ingest $M) --force");
     expect_only(clean);

@@ -125,6 +125,11 @@ static void a_folder_with_anything_in_it_is_left_alone(void **state)
     support_assert_status(&r, 2);
     assert_non_null(strstr(r.err, "lost: is a link to what is not there"));
     support_result_free(&r);
+    char *slashes = support_path("%s//", lost);
+    r = support_millrace("sample", slashes, "--layout", "coco", (char *)NULL);
+    support_assert_status(&r, 2);
+    support_result_free(&r);
+    free(slashes);
     assert_int_equal(unlink(lost), 0);          /* it stayed */
     free(lost);
     free(left);

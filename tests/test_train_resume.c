@@ -190,6 +190,33 @@ static void odd_things_beside_the_events(void **state)
     train_expect(0, dir, 0, "--steps", "1", "--output", "beside", "--resume", (char *)NULL);
 }
 
+/* What is appended to is a log. */
+static void a_log_takes_the_place_of_nothing(void **state)
+{
+    static const struct { const char *log, *words; } cases[] = {
+        {"whole/step-00000008/weights.npz", "lies in a checkpoint"},
+        {"whole/step-00000008/log.jsonl", "lies in a checkpoint"},
+        {"twin", "is there, and is no log of a run"},
+        {"json", "is there, and is no log of a run"},
+        {"whole/train_results.json", "the run's own train_results.json is there"},
+        {"beside/../whole/tensorboard", "the run's own tensorboard is there"},
+        {"whole/tensorboard/log", "the run's own tensorboard is there"},
+    };
+    support_shell(*state, "mkdir -p beside; ln whole/step-00000008/weights.npz twin; cp whole/train_results.json json\n"
+                          "printf '# notes\n' >notes; printf '{\"st' >half; head -c 100 </dev/zero >zeros");
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        support_result r = train_command(2, *state, 0, "train", "data", "--resume", "--output", "whole", "--log",
+                                         cases[i].log, (char *)NULL);
+        char *said = support_path("--log %s: %s", cases[i].log, cases[i].words);
+        expect(r.err, said);
+        free(said);
+        support_result_free(&r);
+    }
+    static const char *const fine[] = {"notes", "half", "zeros", "cut.jsonl", "whole/log.jsonl", "new/log.jsonl"};
+    for (size_t i = 0; i < MR_COUNT(fine); i++)
+        train_expect(0, *state, 0, "--steps", "1", "--eval-every", "0", "--log", fine[i], (char *)NULL);
+}
+
 /* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on. */
 static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
 {
@@ -246,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
         cmocka_unit_test(an_output_that_can_be_none),
         cmocka_unit_test(odd_things_beside_the_events),
+        cmocka_unit_test(a_log_takes_the_place_of_nothing),
         cmocka_unit_test(the_end_of_the_terminal_ends_a_run_behind_a_checkpoint),
         cmocka_unit_test(a_checkpoint_is_no_output),
     };

@@ -184,7 +184,7 @@ static void test_ranks_read_different_datasets(void **state)
     picture_free(&p);
     const struct {
         const char *command, *option, *other;
-    } tries[] = {{"verify", junit, "-q"}, {"seek", "--force", "-q"}, {"replay", "--global-batch=2", "--global-batch=2"}};
+    } tries[] = {{"verify", junit, "-q"}, {"seek", "--force", "--force"}, {"replay", "--global-batch=2", "--global-batch=2"}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         support_result r = two_places(s, beside, tries[i].command, tries[i].option, tries[i].other);
         support_assert_status(&r, 1);
@@ -212,12 +212,19 @@ static void test_ranks_tell_of_the_dataset(void **state)
     uint8_t *text = support_read(path, &len);
     text[len] = '\n';               /* where its NUL was */
     support_write(path, text, len + 1);
-    support_result r = two_places(s, s->dir, "verify", "--deep",
-                                  "--expect=0000000000000000000000000000000000000000000000000000000000000000");
+    char *beside = support_path("%s/beside", s->dir);
+    const char *copy[] = {"sh", "-c", "mkdir beside && cp -r ds beside && for f in beside/ds/*.idx; do : >$f; done", NULL};
+    support_result r = support_run(copy, &(support_limits){.directory = s->dir});
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    static const char expect_other[] = "--expect=0000000000000000000000000000000000000000000000000000000000000000";
+    r = two_places(s, beside, "verify", expect_other, expect_other);
     support_assert_status(&r, 1);
-    if (support_occurrences(r.out, "  expect ") != 1 || support_occurrences(r.out, "  manifest ") != 1)
+    if (support_occurrences(r.out, "  expect ") != 1 || support_occurrences(r.out, "  manifest ") != 1 ||
+        support_occurrences(r.out, "train-00001.idx: has 0 bytes") != 1)
         fail_msg("%s", r.out);
     support_result_free(&r);
+    free(beside);
     free(text);
     free(path);
 }

@@ -144,7 +144,7 @@ int cmd_eval(int argc, char **argv)
     mr_evaluation result;
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_ranks_begin(&ranks, &err);
+    mr_status status = mr_cli_ranks(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
         status = mr_trained_open(&q.trained, ranks, &t, &err);

@@ -208,7 +208,7 @@ int cmd_train(int argc, char **argv)
     mr_status status = mr_settings_begin(&c.settings, &err);
     if (status == MR_OK) {
         mr_cli_parse(&argp, argc, argv, &c);
-        status = mr_ranks_begin(&ranks, &err);
+        status = mr_cli_ranks(&ranks, &err);
     }
     if (status == MR_OK)
         status = run(&t, &c.settings, ranks, &stopped, &err);

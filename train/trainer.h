@@ -18,6 +18,9 @@
 
 enum { MR_MAX_BATCH = 1 << 20 };
 
+#define MR_RUN_EVENTS "tensorboard"         /* in OUTPUT, beside checkpoints */
+#define MR_RUN_RESULTS "train_results.json"
+
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
@@ -61,6 +64,8 @@ mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err);
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
 uint64_t mr_trainer_negatives(const mr_trainer *t);
+/* MR_MISUSE: --log is what the run reads or makes otherwise, or is there and is no log. */
+mr_status mr_log_place(const mr_settings *s, mr_error *err);
 /* Its part for the model: config, tokenizer, params. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
 /* Collective, once a run is prepared.  A rank that found another checkpoint, or none, or has other options, would do

@@ -110,8 +110,8 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
     if (mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
     if (*s->output) {
-        if (snprintf(events, sizeof events, "%s/tensorboard", s->output) >= (int)sizeof events ||
-            snprintf(results, sizeof results, "%s/train_results.json", s->output) >= (int)sizeof results)
+        if (snprintf(events, sizeof events, "%s/" MR_RUN_EVENTS, s->output) >= (int)sizeof events ||
+            snprintf(results, sizeof results, "%s/" MR_RUN_RESULTS, s->output) >= (int)sizeof results)
             return mr_fail(err, MR_MISUSE, "--output: the path is too long");
         /* A run that was killed before its first checkpoint left these, and lines in the log that will come again; if
          * there are none, those of the log are another run's. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dataset.h"
@@ -184,12 +183,6 @@ static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr
     return ok ? MR_OK : mr_fail_memory(err, "describing the run");
 }
 
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
 static mr_status check(const mr_settings *s, mr_error *err)
 {
     if (s->batch == 0 || s->batch > MR_MAX_BATCH)
@@ -201,11 +194,7 @@ static mr_status check(const mr_settings *s, mr_error *err)
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
     mr_status status = mr_path_keep_out(s->output, s->dataset, err);
-    const char *const read[] = {s->dataset, s->pretrained, s->config, s->tokenizer};
-    for (size_t i = 0; status == MR_OK && i < MR_COUNT(read); i++)
-        if (i == 0 || is_file(read[i]))         /* a folder of weights may well have a log in it */
-            status = mr_path_keep_out(s->log, read[i], err);
-    return status;
+    return status == MR_OK ? mr_log_place(s, err) : status;
 }
 
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err)
