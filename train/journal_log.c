@@ -95,7 +95,7 @@ static mr_status cut_end(FILE *file, const char *path, const char *run, uint64_t
 {
     scan s = {.run = run, .first = first, .judges_first = judges_first};
     text_line line;
-    struct stat st;
+    struct stat st = {0};
     int why = 0;
     errno = 0;
     do {                                /* again for what other runs have said meanwhile */
