@@ -118,9 +118,7 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* ---- after ------------------------------------------------------------------------------------------------------ */
 
-/* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
- * reindex that was at work in it may make one more file of ours. */
-/* But for what NFS keeps until somebody closes it: with that alone the folder is one that the next ingest sweeps. */
+/* But for what NFS keeps of removed files until somebody closes them: nobody can remove the folder before. */
 static bool holds_nothing(int dir)
 {
     DIR *list = mr_folder_list(dir);
@@ -134,6 +132,8 @@ static bool holds_nothing(int dir)
     return nothing && kept;
 }
 
+/* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
+ * reindex that was at work in it may make one more file of ours. */
 static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
 {
     mr_folder_kind kind;
@@ -179,7 +179,10 @@ static mr_status clear_aside(const char *aside, mr_error *err)
     mr_folder_kind kind = MR_FOLDER_OTHER;
     char foreign[NAME_MAX + 1];
     mr_status status = no_folder ? MR_OK : mr_folder_look(dir, aside, &any, &kind, foreign, err);
-    if (status == MR_OK && kind == MR_FOLDER_OTHER)
+    if (status == MR_OK && kind == MR_FOLDER_OTHER && dir >= 0 && holds_nothing(dir))
+        status = mr_fail(err, MR_SYSTEM, "%s: cannot go, for somebody still reads the dataset that was replaced; run the "
+                         "command again when that has ended", aside);
+    else if (status == MR_OK && kind == MR_FOLDER_OTHER)
         status = mr_fail(err, MR_MISUSE, "%s: is in the way, and is no dataset; move it away", aside);
     if (status == MR_OK)
         status = mr_folder_lock(dir, aside, err);

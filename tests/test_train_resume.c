@@ -203,6 +203,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
         {"whole/tensorboard/log", "the run's own tensorboard is there"},
     };
     support_shell(*state, "mkdir -p beside; ln whole/step-00000008/weights.npz twin; cp whole/train_results.json json\n"
+                          "mkdir project; echo '{}' >project/state.json; printf '{\"step\":1,\"loss\":2}\n' >tight\n"
+                          "printf '{\"event\":1}\n{\"event\":2}\n' >others\n"
                           "printf '# notes\n' >notes; printf '{\"st' >half; head -c 100 </dev/zero >zeros");
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         support_result r = train_command(2, *state, 0, "train", "data", "--resume", "--output", "whole", "--log",
@@ -212,7 +214,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
         free(said);
         support_result_free(&r);
     }
-    static const char *const fine[] = {"notes", "half", "zeros", "cut.jsonl", "whole/log.jsonl", "new/log.jsonl"};
+    static const char *const fine[] = {"notes", "half", "zeros", "cut.jsonl", "whole/log.jsonl", "new/log.jsonl", "tight",
+                                       "others", "project/log.jsonl"};
     for (size_t i = 0; i < MR_COUNT(fine); i++)
         train_expect(0, *state, 0, "--steps", "1", "--eval-every", "0", "--log", fine[i], (char *)NULL);
 }

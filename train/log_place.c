@@ -29,19 +29,47 @@ static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *e
     return !inside ? MR_OK : mr_fail(err, MR_MISUSE, "--log %s: the run's own %s is there; name another file", s->log, name);
 }
 
+static bool holds(const char *dir, const char *name)
+{
+    char *path;
+    if (asprintf(&path, "%s/%s", dir, name) < 0)
+        return false;
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* A whole one, wherever it is, or what is one of this run, or will be. */
 static mr_status keep_out_of_checkpoints(const mr_settings *s, mr_error *err)
 {
     char *dir = NULL, *name = NULL;
     mr_status status = mr_path_split(s->log, &dir, &name, err);
-    if (status == MR_OK && mr_checkpoint_is(dir))
+    if (status == MR_OK && mr_checkpoint_is(dir) &&
+        (holds(dir, "weights.npz") || holds(dir, "model.safetensors") || mr_path_inside(dir, s->output)))
         status = mr_fail(err, MR_MISUSE, "--log %s: lies in a checkpoint; name another file", s->log);
     free(dir);
     free(name);
     return status;
 }
 
-/* Lines of updates, or somebody's notes: no other JSON, which begins with a brace too, and no binary file.  Zeros are what
- * a power loss leaves of what was written last, or first. */
+/* Whether the text is lines of JSON, of updates or of others; one object alone is some other file's, if it has no step. */
+static bool has_lines(const char *text, size_t len)
+{
+    size_t objects = 0;
+    bool step = false;
+    for (const char *end = text + len, *next; text < end && !step; text = next) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        next = stop ? stop + 1 : end;
+        json_t *line = json_loadb(text, (size_t)(next - text), 0, NULL);
+        objects += json_is_object(line);
+        step = json_object_get(line, "step") != NULL;
+        json_decref(line);
+    }
+    return step || objects > 1;
+}
+
+/* Lines of updates or of others, or somebody's notes: no other JSON, which begins with a brace too, and no binary file.
+ * Zeros are what a power loss leaves of what was written last, or first. */
 static bool could_be_log(const char *text, size_t len)
 {
     static const char begin[] = "{\"step\": ";
@@ -50,7 +78,7 @@ static bool could_be_log(const char *text, size_t len)
         len--;
     if (memmem(text, len, begin, most) || memcmp(text, begin, len < most ? len : most) == 0)
         return true;
-    return !memchr(text, '\0', len) && *text != '{';
+    return !memchr(text, '\0', len) && (*text != '{' || has_lines(text, len));
 }
 
 static mr_status look_into(const char *path, mr_error *err)
@@ -83,5 +111,6 @@ mr_status mr_log_place(const mr_settings *s, mr_error *err)
         status = keep_out_of(s, MR_RUN_EVENTS, err);
     if (status == MR_OK)
         status = keep_out_of_checkpoints(s, err);
-    return status == MR_OK ? look_into(s->log, err) : status;
+    bool open_already = strncmp(s->log, "/dev/", 5) == 0;       /* /dev/stdout: whatever the user sends it to */
+    return status == MR_OK && !open_already ? look_into(s->log, err) : status;
 }

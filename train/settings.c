@@ -164,7 +164,7 @@ json_t *mr_settings_json(const mr_settings *s)
 
 mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err)
 {
-    static const char *const alone[] = {"device", "threads", "prefetch", "decoder", "quiet"};
+    static const char *const alone[] = {"device", "threads", "prefetch", "decoder", "quiet", "log"};
     mr_buf text = {0};
     *hash = 0;
     for (size_t i = 0; i < mr_setting_count; i++) {
