@@ -203,13 +203,23 @@ static const known *find_short(const line *l, const char *arg, char letter)
 /* Of the command and its options, in any order: what all ranks of a run have to be given alike. */
 static uint64_t told;
 
+bool mr_cli_is_own(const char *name)
+{
+    static const char *const own[] = {"json", "quiet", "jobs", "threads", "device", "prefetch", "decoder", "log"};
+    for (size_t i = 0; i < MR_COUNT(own); i++)
+        if (strcmp(name, own[i]) == 0)
+            return true;
+    return false;
+}
+
+bool mr_cli_is_place(const char *value)
+{
+    return strncmp(value, "FILE", 4) == 0 || strncmp(value, "DIR", 3) == 0;
+}
+
 static void remember(const known *o, const char *value)
 {
-    static const char *const own[] = {"json", "quiet", "jobs", "threads", "device", "prefetch", "decoder"};
-    bool alone = o->value && (strncmp(o->value, "FILE", 4) == 0 || strncmp(o->value, "DIR", 3) == 0);
-    for (size_t i = 0; i < MR_COUNT(own); i++)
-        alone |= strcmp(o->name, own[i]) == 0;
-    if (alone)                      /* where files lie, and how a rank does its work, are its own affair */
+    if (mr_cli_is_own(o->name) || (o->value && mr_cli_is_place(o->value)))
         return;
     value = value ? value : "";
     told += mr_hash64_seeded(value, strlen(value), mr_hash64(o->name, strlen(o->name)));

@@ -13,6 +13,11 @@
  * that begin with a blank are printed as they are. */
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
+/* Whether an option is each rank's own affair: how it does its work, and what it says of it. */
+bool mr_cli_is_own(const char *name);
+/* Whether an option's value, as help calls it, is a place: FILE, FILE.npz, DIR. */
+bool mr_cli_is_place(const char *value);
+
 /* After it: mr_ranks_begin(), and all ranks were given this command and these options; where paths lead, and how many
  * threads one has, is each rank's own affair.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0 says
  * it.  NULL: no rank knows of others. */

@@ -210,6 +210,12 @@ bool mr_is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+bool mr_dir_is(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool mr_file_lock(int fd, bool wait)
 {
     int result;

@@ -53,6 +53,7 @@ mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       
  * them otherwise. */
 mr_status mr_dir_make(const char *path, mr_error *err);
 bool mr_is_dots(const char *name);      /* "." or ".." */
+bool mr_dir_is(const char *path);       /* whether a folder is there, or a link to one */
 /* Keeps others out of an open file or folder until it is closed.  False: somebody else has it, and `wait` is not asked
  * for.  On a file system without locks everybody gets it. */
 bool mr_file_lock(int fd, bool wait);

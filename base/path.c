@@ -12,18 +12,25 @@
 
 #include "buf.h"
 
-mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
+/* Of its first `len` bytes. */
+static size_t without_slashes(const char *path, size_t len)
 {
-    size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;
-    size_t cut = len;
+    return len;
+}
+
+size_t mr_path_len(const char *path)
+{
+    return without_slashes(path, strlen(path));
+}
+
+mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err)
+{
+    size_t len = mr_path_len(path), cut = len;
     while (cut > 0 && path[cut - 1] != '/')
         cut--;
-    size_t dir_len = cut;
-    while (dir_len > 1 && path[dir_len - 1] == '/')
-        dir_len--;
-    char *d = cut == 0 ? strdup(".") : strndup(path, dir_len);
+    char *d = cut == 0 ? strdup(".") : strndup(path, without_slashes(path, cut));
     char *n = strndup(path + cut, len - cut);
     if (!d || !n) {
         free(d);

@@ -291,7 +291,6 @@ static mr_status check_report(const args *a, mr_error *err)
 {
     const char *report = a->report;
     struct stat in;
-    char *partial = NULL;
     mr_status status = MR_OK;
     if (!report)
         return MR_OK;
@@ -303,10 +302,8 @@ static mr_status check_report(const args *a, mr_error *err)
             status = mr_fail(err, MR_MISUSE, "--report %s: is what standard input reads; name another file", report);
     if (status != MR_OK || !a->o.target)
         return status;
-    size_t len = strlen(a->o.target);
-    while (len > 1 && a->o.target[len - 1] == '/')
-        len--;
-    if (asprintf(&partial, "%.*s" MR_STAGE_ENDING, (int)len, a->o.target) < 0)
+    char *partial = mr_stage_name(a->o.target);
+    if (!partial)
         return mr_fail_memory(err, report);
     if (mr_path_inside(report, a->o.target) || mr_path_inside(report, partial))
         status = mr_fail(err, MR_MISUSE, "--report %s: is, or lies in, the dataset (%s), which has a report of its own; "

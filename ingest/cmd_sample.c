@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "cmd_lists.h"
 #include "file.h"
+#include "path.h"
 #include "sample.h"
 #include "term.h"
 #include "text.h"
@@ -143,10 +144,7 @@ static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
     char text[2];
     DIR *d = opendir(dir);
     *is_new = !d && errno == ENOENT;
-    size_t len = strlen(dir);
-    while (len > 1 && dir[len - 1] == '/')
-        len--;
-    char *bare = strndup(dir, len);
+    char *bare = strndup(dir, mr_path_len(dir));
     bool link = *is_new && bare && readlink(bare, text, sizeof text) >= 0;
     free(bare);
     if (!*dir || link)
@@ -170,9 +168,6 @@ static void print_summary(const request *q)
     char count[32], bytes[32];
     const mr_sketch *s = &q->sketch;
     const char *const *splits = q->layout->splits;
-    size_t len = strlen(s->dir);
-    while (len > 1 && s->dir[len - 1] == '/')
-        len--;
     printf("%sDrew %s pictures of shapes%s as %s%s%s in %s\n", mr_sgr(stdout, MR_BOLD), mr_text_count(s->images, count),
            mr_sgr(stdout, MR_PLAIN), q->layout->name, *s->variant ? " " : "", s->variant, s->dir);
     for (int i = 0; i < 3 && splits[i]; i++)
@@ -180,7 +175,7 @@ static void print_summary(const request *q)
     printf("; %s, seed %llu\n", mr_text_bytes(s->bytes, bytes), (unsigned long long)s->seed);
     if (q->layout->remark)
         printf("  %s\n", q->layout->remark);
-    printf("Next: %smillrace ingest %s %.*s-shards%s\n", mr_sgr(stdout, MR_CYAN), s->dir, (int)len, s->dir,
+    printf("Next: %smillrace ingest %s %.*s-shards%s\n", mr_sgr(stdout, MR_CYAN), s->dir, (int)mr_path_len(s->dir), s->dir,
            mr_sgr(stdout, MR_PLAIN));
 }
 

@@ -98,8 +98,7 @@ mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* l
 mr_status mr_check_metas(const mr_ingest *in, mr_error *err);                /* cut.c: that they are no bomb */
 mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* cut.c: order and shards */
 
-#define MR_STAGE_ENDING ".partial"                  /* of the name of the folder beside DST where a dataset grows */
-
+char *mr_stage_name(const char *target);                                    /* DST.partial, to be freed; NULL: no memory */
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
 const char *mr_stage_path(const mr_stage *s);
 int mr_stage_dir(const mr_stage *s);

@@ -96,19 +96,21 @@ static void remove_parents(const mr_stage *s)
     free(path);
 }
 
+char *mr_stage_name(const char *target)
+{
+    char *name;
+    return asprintf(&name, "%.*s" MR_STAGE_ENDING, (int)mr_path_len(target), target) < 0 ? NULL : name;
+}
+
 /* The names of DST and DST.partial. */
 static mr_stage *new_stage(const char *target, bool force, bool first_rank)
 {
     mr_stage *s = mr_alloc(1, sizeof *s);
-    size_t len = strlen(target);
-    while (len > 1 && target[len - 1] == '/')
-        len--;
     if (!s)
         return NULL;
-    *s = (mr_stage){.dir = -1, .target = {.path = strndup(target, len), .force = force, .old = -1}};
-    if (s->target.path && asprintf(&s->path, "%s" MR_STAGE_ENDING, s->target.path) < 0)
-        s->path = NULL;
-    if (!s->path) {
+    *s = (mr_stage){.dir = -1, .path = mr_stage_name(target),
+                    .target = {.path = strndup(target, mr_path_len(target)), .force = force, .old = -1}};
+    if (!s->path || !s->target.path) {
         mr_stage_close(s);
         return NULL;
     }
@@ -224,8 +226,8 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
             continue;
         if (!mr_folder_is_ours(s->dir, e, &any))        /* came after the first look, which may be hours ago */
             status = is_foreign(s, e->d_name, err);
-        else if (unlinkat(s->dir, e->d_name, 0) != 0 && errno != ENOENT)
-            status = mr_fail_errno(err, errno, "%s/%s: cannot remove", s->path, e->d_name);
+        else
+            status = mr_folder_unlink(s->dir, s->path, e->d_name, err);
     }
     free(shards);
     closedir(dir);

@@ -110,11 +110,10 @@ mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, m
     for (struct dirent *e; (e = readdir(list));) {
         if (mr_is_dots(e->d_name))
             continue;
-        if (strcmp(e->d_name, MR_MANIFEST) == 0)
-            *kind = MR_FOLDER_DATASET;
-        else if (*kind == MR_FOLDER_EMPTY)
-            *kind = MR_FOLDER_OTHER;
-        if (!mr_folder_skips(e) && !mr_folder_is_ours(dir, e, s))
+        bool held = mr_folder_skips(e), manifest = strcmp(e->d_name, MR_MANIFEST) == 0;
+        mr_folder_kind found = manifest ? MR_FOLDER_DATASET : held ? MR_FOLDER_HELD : MR_FOLDER_OTHER;
+        *kind = found > *kind ? found : *kind;
+        if (!held && !mr_folder_is_ours(dir, e, s))
             snprintf(foreign, NAME_MAX + 1, "%s", e->d_name);
     }
     closedir(list);
@@ -128,16 +127,22 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err)
     return MR_OK;
 }
 
+mr_status mr_folder_unlink(int dir, const char *path, const char *name, mr_error *err)
+{
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return MR_OK;
+    return mr_fail_errno(err, errno, "%s/%s: cannot remove", path, name);
+}
+
 mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err)
 {
     DIR *list = mr_folder_list(dir);
     mr_status status = list ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     for (struct dirent *e; status == MR_OK && (e = readdir(list));)
-        if (!mr_folder_skips(e) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s) &&
-            unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
-            status = mr_fail_errno(err, errno, "%s/%s: cannot remove", path, e->d_name);
-    if (status == MR_OK && unlinkat(dir, MR_MANIFEST, 0) != 0 && errno != ENOENT)
-        status = mr_fail_errno(err, errno, "%s/" MR_MANIFEST ": cannot remove", path);
+        if (!mr_folder_skips(e) && strcmp(e->d_name, MR_MANIFEST) != 0 && mr_folder_is_ours(dir, e, s))
+            status = mr_folder_unlink(dir, path, e->d_name, err);
+    if (status == MR_OK)
+        status = mr_folder_unlink(dir, path, MR_MANIFEST, err);
     if (list)
         closedir(list);
     return status;

@@ -13,8 +13,12 @@
 /* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
 
 #define MR_STAGE_SPOOL "spool"
+#define MR_STAGE_ENDING ".partial"      /* of DST.partial, where a dataset grows */
+#define MR_STAGE_ASIDE ".old"           /* and behind that, where the old one lies between two renames */
 
-typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_DATASET, MR_FOLDER_OTHER } mr_folder_kind;
+/* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before they
+ * are closed. */
+typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_HELD, MR_FOLDER_OTHER, MR_FOLDER_DATASET } mr_folder_kind;
 
 DIR *mr_folder_list(int dir);                           /* of its own, to be closed; NULL: errno */
 
@@ -37,6 +41,8 @@ bool mr_folder_is_ours(int dir, const struct dirent *e, const mr_folder_shards *
 /* What an open folder holds; `foreign` gets the name of something that millrace did not make, or "". */
 mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, mr_folder_kind *kind,
                          char foreign[NAME_MAX + 1], mr_error *err);
+/* A file of it, which may be gone already. */
+mr_status mr_folder_unlink(int dir, const char *path, const char *name, mr_error *err);
 /* Removes what millrace made from an open folder, the manifest last: killed in between, it still is a dataset.  What else
  * is there stays. */
 mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err);

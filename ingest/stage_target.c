@@ -31,7 +31,7 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
     if (status != MR_OK)
         return status;
     *replaces = kind == MR_FOLDER_DATASET;
-    if (kind == MR_FOLDER_OTHER)
+    if (kind == MR_FOLDER_OTHER || kind == MR_FOLDER_HELD)
         return mr_fail(err, MR_MISUSE, NO_DATASET, t->path);
     if (*replaces && !t->force)
         return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
@@ -72,7 +72,7 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
     if (mr_is_dots(slash ? slash + 1 : t->path))
         return mr_fail(err, MR_MISUSE, "%s: no folder can be replaced by this name; use its own, or that of one "
                        "in it, for example %s/dataset", t->path, t->path);
-    static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING ".old"};
+    static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING MR_STAGE_ASIDE};
     for (size_t i = 0; i < MR_COUNT(ours); i++) {
         size_t len = strlen(t->path), end = strlen(ours[i]);
         if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)
@@ -118,20 +118,6 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* ---- after ------------------------------------------------------------------------------------------------------ */
 
-/* But for what NFS keeps of removed files until somebody closes them: nobody can remove the folder before. */
-static bool holds_nothing(int dir)
-{
-    DIR *list = mr_folder_list(dir);
-    bool nothing = list != NULL, kept = false;
-    for (struct dirent *e; nothing && (e = readdir(list));) {
-        nothing = mr_folder_skips(e);
-        kept |= !mr_is_dots(e->d_name);
-    }
-    if (list)
-        closedir(list);
-    return nothing && kept;
-}
-
 /* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
  * reindex that was at work in it may make one more file of ours. */
 static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
@@ -148,10 +134,12 @@ static mr_status remove_one(int dir, const char *path, const mr_folder_shards *s
         return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
     status = mr_folder_clear(dir, path, shards, err);
     *gone = status == MR_OK && rmdir(path) == 0;
-    if (status == MR_OK && !*gone && errno == ENOTEMPTY)
-        *gone = holds_nothing(dir);
-    else if (status == MR_OK && !*gone && errno != EEXIST)
-        status = mr_fail_errno(err, errno, "%s: cannot remove", path);
+    if (status != MR_OK || *gone)
+        return status;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return mr_fail_errno(err, errno, "%s: cannot remove", path);
+    status = mr_folder_look(dir, path, shards, &kind, foreign, err);
+    *gone = status == MR_OK && kind == MR_FOLDER_HELD;
     return status;
 }
 
@@ -179,7 +167,7 @@ static mr_status clear_aside(const char *aside, mr_error *err)
     mr_folder_kind kind = MR_FOLDER_OTHER;
     char foreign[NAME_MAX + 1];
     mr_status status = no_folder ? MR_OK : mr_folder_look(dir, aside, &any, &kind, foreign, err);
-    if (status == MR_OK && kind == MR_FOLDER_OTHER && dir >= 0 && holds_nothing(dir))
+    if (status == MR_OK && kind == MR_FOLDER_HELD)
         status = mr_fail(err, MR_SYSTEM, "%s: cannot go, for somebody still reads the dataset that was replaced; run the "
                          "command again when that has ended", aside);
     else if (status == MR_OK && kind == MR_FOLDER_OTHER)
@@ -199,7 +187,7 @@ mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *publ
 {
     const char *gone = NULL;
     mr_buf aside = {0};
-    mr_buf_printf(&aside, "%s.old", from);
+    mr_buf_printf(&aside, "%s" MR_STAGE_ASIDE, from);
     mr_status status = mr_buf_status(&aside, err, t->path);
     int failed = status == MR_OK ? move_and_tell(t, from, NULL, &gone, published) : 0;
     if (t->old >= 0 && (failed == EINVAL || failed == ENOSYS)) {

@@ -77,5 +77,6 @@ mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_ch
 
 /* Whether `path`, which need not be there, is a checkpoint itself to mr_checkpoint_read(), and not an OUTPUT. */
 bool mr_checkpoint_is(const char *path);
+bool mr_checkpoint_has_weights(const char *path);   /* of whatever kind of model */
 
 #endif

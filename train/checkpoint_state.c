@@ -1,10 +1,12 @@
 /* checkpoint_state.c - state.json: everything of a checkpoint that is no array, and the digests of the arrays' files.
  * Invariant: what is written is read back as the same state; numbers that JSON's integers cannot hold (a seed may have
  * all 64 bits) are written as text. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint_parts.h"
 #include "manifest.h"
@@ -22,6 +24,17 @@ static const char *const files[2][MR_FILES] = {
 const char *mr_checkpoint_file(const mr_model_card *card, size_t file)
 {
     return files[card->describe != NULL][file];
+}
+
+bool mr_checkpoint_has_weights(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool has = false;
+    for (size_t i = 0; i < MR_COUNT(files) && fd >= 0; i++)
+        has |= faccessat(fd, files[i][MR_FILE_WEIGHTS], F_OK, 0) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
 }
 
 unsigned mr_checkpoint_slots(mr_optimizer_kind kind)

@@ -8,6 +8,7 @@
  */
 #include "events.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -192,14 +193,20 @@ static mr_status open_folder(const char *dir, int *fd, mr_error *err)
     return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
 }
 
+long long mr_events_second(const char *name)
+{
+    size_t len = strlen(MR_EVENTS_NAME);
+    bool ours = strncmp(name, MR_EVENTS_NAME, len) == 0 && isdigit((unsigned char)name[len]);
+    return ours ? strtoll(name + len, NULL, 10) : -1;
+}
+
 /* `now`, or the second after the newest file's if that is not yet over, or a clock went back since: so the oldest file is
  * the one with the least. */
 static long long second_of(const char *dir, long long now)
 {
-    static const char begin[] = MR_EVENTS_NAME;
     DIR *list = opendir(dir);
     for (struct dirent *e; list && (e = readdir(list));) {
-        long long second = strncmp(e->d_name, begin, strlen(begin)) == 0 ? strtoll(e->d_name + strlen(begin), NULL, 10) : 0;
+        long long second = mr_events_second(e->d_name);
         now = second >= now && second < now + MOST_AHEAD ? second + 1 : now;
     }
     if (list)

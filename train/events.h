@@ -7,8 +7,9 @@
 
 #include "buf.h"
 
-/* How TensorBoard knows its files; then a time, so that the first is the oldest. */
+/* How TensorBoard knows its files; then the second they are of, so that the least is the oldest's. */
 #define MR_EVENTS_NAME "events.out.tfevents."
+long long mr_events_second(const char *name);       /* -1: no such file's name */
 
 typedef struct mr_events mr_events;
 

@@ -44,6 +44,9 @@ typedef struct mr_journal_evaluation {
 
 typedef struct mr_journal mr_journal;
 
+/* MR_MISUSE: a file is there, and could be no log. */
+mr_status mr_log_check(const char *path, mr_error *err);
+
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);
 /* "Training (X / Y Steps) (loss=... images/sec=...) ETA ... lr=... wait_ms=... memory=... max=..." every logging_steps
  * and at the end, and on a terminal redrawn in place in between.  images/sec: of the updates since the last

@@ -8,7 +8,6 @@
  */
 #include "journal_parts.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +19,8 @@
 
 #include "file.h"
 #include "hash.h"
+
+enum { LOOKED_AT = 64 * 1024 };     /* bytes of a file that is there */
 
 typedef struct scan {
     const char *run;
@@ -65,15 +66,27 @@ static bool read_line(FILE *file, text_line *line)
     return line->len > 0;
 }
 
+/* As each line begins that a run writes. */
+static const char begin[] = "{\"step\": ";
+
+/* Without the zeros that a power loss may leave behind, or instead of, what was said. */
+static size_t said_of(const char *text, size_t len)
+{
+    while (len && text[len - 1] == '\0')
+        len--;
+    return len;
+}
+
+static bool begins_alike(const char *text, size_t len)      /* as far as it goes */
+{
+    return memcmp(text, begin, len < strlen(begin) ? len : strlen(begin)) == 0;
+}
+
 static void scan_line(scan *s, const text_line *line)
 {
     uint64_t step = 0;
     bool evaluation = false, ours = step_of(s->run, line->start, line->kept, &step, &evaluation);
-    static const char begin[] = "{\"step\": ";
-    size_t said = line->kept;           /* a power loss may leave zeros behind, or instead of, what was said */
-    while (said && line->start[said - 1] == '\0')
-        said--;
-    bool alike = memcmp(line->start, begin, said < strlen(begin) ? said : strlen(begin)) == 0;
+    bool alike = begins_alike(line->start, said_of(line->start, line->kept));
     bool half = alike && !ours && !line->whole && !s->others;       /* of whom the line before it is */
     bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
@@ -117,10 +130,54 @@ static bool ends_well(FILE *file)
     return fseeko(file, -1, SEEK_END) != 0 || fgetc(file) == '\n';
 }
 
+/* ---- what is there before a run begins ---------------------------------------------------------------------------- */
+
+/* Whether the text is lines of JSON, of updates or of others; one object alone is some other file's, if it has no step. */
+static bool has_lines(const char *text, size_t len)
+{
+    size_t objects = 0;
+    bool step = false;
+    for (const char *end = text + len, *next; text < end && !step; text = next) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        next = stop ? stop + 1 : end;
+        json_t *line = json_loadb(text, (size_t)(next - text), 0, NULL);
+        objects += json_is_object(line);
+        step = json_object_get(line, "step") != NULL;
+        json_decref(line);
+    }
+    return step || objects > 1;
+}
+
+/* Lines of updates or of others, or somebody's notes: no other JSON, which begins with a brace too, and no binary file.
+ * Zeros are what a power loss leaves of what was written last, or first. */
+static bool could_be_log(const char *text, size_t len)
+{
+    len = said_of(text, len);
+    if (memmem(text, len, begin, strlen(begin)) || begins_alike(text, len))
+        return true;
+    return !memchr(text, '\0', len) && (*text != '{' || has_lines(text, len));
+}
+
+mr_status mr_log_check(const char *path, mr_error *err)
+{
+    struct stat st;
+    char *text = malloc(LOOKED_AT);
+    int fd = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    ssize_t len = text && fd >= 0 ? pread(fd, text, LOOKED_AT, 0) : 0;
+    bool log = len <= 0 || could_be_log(text, (size_t)len);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    if (!text)
+        return mr_fail_memory(err, path);
+    return log ? MR_OK : mr_fail(err, MR_MISUSE, "--log %s: is there, and is no log of a run; name another file", path);
+}
+
+/* ---- a run's name, and its log ------------------------------------------------------------------------------------ */
+
 mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
 {
     *run = '\0';
-    static const char begin[] = MR_EVENTS_NAME;
     enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
     char first[NAME_MAX + 1] = "", hex[17];
     long long oldest = 0;
@@ -130,9 +187,9 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
     if (!dir)
         return mr_fail_errno(err, errno, "%s: cannot list the directory", events);
     for (struct dirent *e; (e = readdir(dir));) {
-        if (strncmp(e->d_name, begin, strlen(begin)) != 0 || !isdigit((unsigned char)e->d_name[strlen(begin)]))
+        long long second = mr_events_second(e->d_name);
+        if (second < 0)
             continue;
-        long long second = strtoll(e->d_name + strlen(begin), NULL, 10);
         bool older = !*first || second < oldest || (second == oldest && strcmp(e->d_name, first) < 0);
         if (older && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
             snprintf(first, sizeof first, "%s", e->d_name);

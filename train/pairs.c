@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "captions.h"
 #include "dataset.h"
+#include "file.h"
 #include "hash.h"
 #include "tokenizer.h"
 
@@ -29,9 +29,8 @@ mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
 static bool beside(const char *path, char *out, size_t room)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json"};
-    struct stat st;
     const char *slash = strrchr(path, '/');
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    bool folder = mr_dir_is(path);
     int len = folder ? (int)strlen(path) : slash ? (int)(slash - path) : 0;
     for (size_t i = 0; *path && i < MR_COUNT(names); i++) {
         int n = snprintf(out, room, "%.*s%s%s", len, path, len ? "/" : "", names[i]);

@@ -242,12 +242,10 @@ static mr_status open_dir(mr_safetensors *s, const char *dir, mr_error *err)
 
 mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err)
 {
-    struct stat st;
     mr_safetensors *s = mr_alloc(1, sizeof *s);
     if (!s)
         return mr_fail_memory(err, path);
-    bool dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    mr_status status = dir ? open_dir(s, path, err) : open_file(s, path, err);
+    mr_status status = mr_dir_is(path) ? open_dir(s, path, err) : open_file(s, path, err);
     if (status == MR_OK)
         *out = s;
     else

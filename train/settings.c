@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "hash.h"
 #include "text.h"
 
@@ -164,15 +165,12 @@ json_t *mr_settings_json(const mr_settings *s)
 
 mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err)
 {
-    static const char *const alone[] = {"device", "threads", "prefetch", "decoder", "quiet", "log"};
     mr_buf text = {0};
     *hash = 0;
     for (size_t i = 0; i < mr_setting_count; i++) {
         const mr_setting *row = &mr_setting_rows[i];
-        bool skip = false, place = row->argument && (!strcmp(row->argument, "FILE") || !strcmp(row->argument, "DIR"));
-        for (size_t k = 0; k < MR_COUNT(alone); k++)
-            skip |= strcmp(row->word, alone[k]) == 0;
-        if (skip)
+        bool place = row->argument && mr_cli_is_place(row->argument);
+        if (mr_cli_is_own(row->word))
             continue;
         print(s, row, &text);
         if (text.failed)

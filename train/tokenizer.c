@@ -80,9 +80,8 @@ static mr_status open_directory(const char *path, mr_tokenizer **out, mr_error *
 
 mr_status mr_tokenizer_open(const char *path, mr_tokenizer **out, mr_error *err)
 {
-    struct stat st;
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (mr_dir_is(path))
         return open_directory(path, out, err);
     if (strcmp(base, "vocab.json") != 0)
         return open_json(path, out, err);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "contrast.h"
@@ -46,9 +45,8 @@ static mr_status restore(mr_trainer *t, mr_error *err)
 static mr_status look_at_pretrained(const mr_trainer *t, mr_error *err)
 {
     const char *path = t->settings->pretrained;
-    struct stat st;
     int fd = -1;
-    if (t->config.card->describe && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (t->config.card->describe && mr_dir_is(path))
         return MR_OK;
     mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
     if (fd >= 0)
