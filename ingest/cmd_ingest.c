@@ -21,7 +21,7 @@
 enum key {
     KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE,
     KEY_SHUFFLE, KEY_CHECK, KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_SCANS, KEY_MAX_FILE, KEY_MAX_FILES, KEY_MAX_RATIO,
-    KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT, KEY_SEEK,
+    KEY_ROOT, KEY_LEAVE_OUT, KEY_CLASS_DEPTH, KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT, KEY_SEEK,
     KEY_NO_SEEK,
 };
 
@@ -33,7 +33,13 @@ static const struct argp_option options[] = {
      "take labels from this column (imagenette: noisy_labels_25; newyorker, hub: any)", 1},
     {"image-column", KEY_IMAGE, "NAME", 0, "hub: the column with the images; found by its type if not given", 1},
     {"text-column", KEY_TEXT, "NAME", 0, "hub: keep this column's text as the sample's captions, too", 1},
-    {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split FROM as TO (test=val); an empty TO leaves FROM out", 1},
+    {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split or folder FROM as split TO (test=val); an empty TO leaves "
+     "FROM out", 1},
+    {"root", KEY_ROOT, "FOLDER", 0, "the dataset is this folder of the source; found by looking if not given", 1},
+    {"leave-out", KEY_LEAVE_OUT, "PATH", 0, "ignore this file, folder or pattern ('train/*.png') of the source; may be "
+     "repeated", 1},
+    {"class-depth", KEY_CLASS_DEPTH, "N", 0, "imagenette, roboflow: the class is the path of N folders below the split "
+     "(1: train/CLASS; 2: train/animals/cat is class animals/cat)", 1},
     {"keep-unlisted", KEY_UNLISTED, 0, 0,
      "imagenette, roboflow, coco: take images that no annotation file lists, too", 1},
     {.doc = "What the dataset becomes:", .group = 2},
@@ -85,6 +91,7 @@ typedef struct args {
     char *paths[256];
     size_t path_count;
     mr_split_map maps[32];
+    char *left_out[256];
     bool json;
     bool jobs_given;
     const char *report;
@@ -123,6 +130,7 @@ static void finish(args *a, struct argp_state *state)
     if (a->o.target && (strcmp(a->o.target, "-") == 0 || !*a->o.target))
         mr_cli_misuse(state, "DST must be a folder to make, not '%s'", a->o.target);
     a->o.for_layout.maps = a->maps;
+    a->o.for_source.leave_out = a->left_out;
     a->o.for_source.quiet = a->o.quiet;
 }
 
@@ -155,6 +163,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SPLIT_MAP:
         status = mr_split_map_take(arg, a->maps, MR_COUNT(a->maps), &a->o.for_layout.map_count, &err);
         mr_cli_must(state, status, &err);
+        break;
+    case KEY_ROOT:
+        a->o.for_layout.root = arg;
+        break;
+    case KEY_LEAVE_OUT:
+        if (!*arg)
+            mr_cli_misuse(state, "--leave-out: expected a file or folder of the source");
+        if (a->o.for_source.leave_out_count == MR_COUNT(a->left_out))
+            mr_cli_misuse(state, "--leave-out: given more than %zu times; a pattern may do", MR_COUNT(a->left_out));
+        a->left_out[a->o.for_source.leave_out_count++] = arg;
+        break;
+    case KEY_CLASS_DEPTH:
+        if (!mr_text_parse_u64(arg, &n) || n == 0 || n > 16)
+            mr_cli_misuse(state, "--class-depth %s: use a number from 1 to 16", arg);
+        a->o.for_layout.class_depth = (unsigned)n;
         break;
     case KEY_SHARD_SIZE:
         if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 12 || a->o.shard_size > (uint64_t)1 << 36)

@@ -45,16 +45,38 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
     }
 }
 
+static bool has_own_name(const mr_plan_split *split)
+{
+    return split->alias_count == 0 || (split->alias_count == 1 && strlen(split->name) == split->aliases[0].len &&
+                                       !memcmp(split->name, split->aliases[0].name, split->aliases[0].len));
+}
+
+/* "train_set", "valid, validation": what the source calls a split. */
+static void add_aliases(const mr_plan_split *split, mr_buf *out)
+{
+    for (size_t i = 0; i < split->alias_count; i++) {
+        mr_buf_add_text(out, i ? ", " : "");
+        mr_text_show(out, split->aliases[i].name, split->aliases[i].len);
+    }
+}
+
+/* The names that splits have in the source are shown where one of them is stored under another name. */
 static mr_status print_splits(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     char samples[32], images[32], bytes[32], shards[32];
-    mr_table *t = mr_table_new(5);
-    mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards");
+    bool named = true;
+    for (uint32_t s = 0; s < in->plan.split_count; s++)
+        named = named && has_own_name(&in->plan.splits[s]);
+    mr_table *t = mr_table_new(named ? 5 : 6);
+    mr_table_row(t, "split", ">samples", ">images", ">bytes", ">shards", "in the source");
     for (uint32_t s = 0; s < in->plan.split_count; s++) {
         mr_split_sums sums = mr_ingest_split(in, s);
+        mr_buf aliases = {0};
+        add_aliases(&in->plan.splits[s], &aliases);
         mr_table_row(t, in->plan.splits[s].name, mr_text_count(sums.samples, samples),
                      mr_text_count(sums.images, images), mr_text_bytes(sums.bytes, bytes),
-                     mr_text_count(sums.shards, shards));
+                     mr_text_count(sums.shards, shards), mr_buf_text(&aliases));
+        mr_buf_free(&aliases);
     }
     return mr_table_print(t, stream, err);
 }

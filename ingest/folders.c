@@ -8,97 +8,6 @@
 #include "format.h"
 #include "text.h"
 
-/* As users expect to see them; of val, valid and validation this is the order of their paths, too. */
-static const char *const split_names[] = {"train", "val", "valid", "validation", "test"};
-
-static bool named(const mr_split_dir *dir, const char *name)
-{
-    return strlen(name) == dir->len && !memcmp(name, dir->name, dir->len);
-}
-
-bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name)
-{
-    for (size_t i = 0; i < dirs->count; i++)
-        if (named(&dirs->items[i], name))
-            return true;
-    return false;
-}
-
-static bool any_split_dir(const mr_tree *t)
-{
-    for (size_t i = 0; i < MR_COUNT(split_names); i++)
-        if (mr_tree_has_dir(t, split_names[i], strlen(split_names[i])))
-            return true;
-    return false;
-}
-
-void mr_split_dirs_find(const mr_tree *t, mr_split_dirs *dirs)
-{
-    mr_child child = {0};
-    *dirs = (mr_split_dirs){0};
-    if (!any_split_dir(t))
-        return;
-    while (dirs->count < MR_COUNT(dirs->items) && mr_tree_next(t, "", 0, &child)) {
-        mr_split_dir dir = {child.name, child.name_len, child.entry, child.end, MR_NO_ENTRY};
-        for (size_t i = 0; child.is_dir && i < MR_COUNT(split_names); i++)
-            if (named(&dir, split_names[i]))
-                dirs->items[dirs->count++] = dir;
-    }
-}
-
-/* ---- stored names --------------------------------------------------------------------------------------------- */
-
-static mr_status check_maps(const mr_layout_options *o, const mr_split_dirs *dirs, mr_error *err)
-{
-    for (size_t m = 0; m < o->map_count; m++) {
-        const char *from = o->maps[m].from;
-        bool val = !strcmp(from, "val") && (mr_split_dirs_has(dirs, "valid") || mr_split_dirs_has(dirs, "validation"));
-        if (val || mr_split_dirs_has(dirs, from) || (dirs->count == 1 && !dirs->items[0].len && !strcmp(from, "train")))
-            continue;
-        mr_buf there = {0};
-        for (size_t i = 0; i < dirs->count; i++)
-            mr_buf_printf(&there, "%s%.*s", i ? ", " : "", (int)dirs->items[i].len, dirs->items[i].name);
-        mr_fail(err, MR_MISUSE, "--split-map %s=%s: the source has no split '%s'; it has: %s", from, o->maps[m].to,
-                from, there.len ? mr_buf_text(&there) : "train");
-        mr_buf_free(&there);
-        return MR_MISUSE;
-    }
-    return MR_OK;
-}
-
-static void leave_out(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir)
-{
-    uint64_t bytes = 0;
-    for (uint32_t e = dir->begin; e < dir->end; e++) {
-        plan->used[e] = 1;
-        bytes += mr_source_entry(t->source, e)->size;
-    }
-    mr_note_add(plan->notes, MR_NOTE_INFO, dir->name, dir->len, bytes, "left out by --split-map: %u files",
-                dir->end - dir->begin);
-}
-
-mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
-                             mr_error *err)
-{
-    mr_status status = check_maps(o, dirs, err);
-    for (size_t n = 0; n < MR_COUNT(split_names) && status == MR_OK; n++)
-        for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
-            mr_split_dir *dir = &dirs->items[i];
-            bool root = !dir->len && !n;
-            if (root || named(dir, split_names[n]))
-                status = mr_plan_split_get(plan, o, split_names[n], strlen(split_names[n]), &dir->split, err);
-        }
-    size_t kept = 0;
-    for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
-        if (dirs->items[i].split == MR_NO_ENTRY)
-            leave_out(t, plan, &dirs->items[i]);
-        else
-            dirs->items[kept++] = dirs->items[i];
-    }
-    dirs->count = kept;
-    return status;
-}
-
 /* ---- class folders -------------------------------------------------------------------------------------------- */
 
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip)
@@ -133,12 +42,42 @@ bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most)
     return false;
 }
 
+/* How long the part of a path below the split folder is that names a class; 0: it lies above the classes' folders. */
+static size_t class_len(const char *below, size_t len, unsigned depth)
+{
+    const char *at = below;
+    for (; depth; depth--) {
+        const char *slash = memchr(at, '/', len - (size_t)(at - below));
+        if (!slash)
+            return 0;
+        at = slash + 1;
+    }
+    return (size_t)(at - below) - 1;
+}
+
+bool mr_class_next(const mr_tree *t, const mr_split_dir *dir, uint32_t most, mr_child *child)
+{
+    size_t skip = dir->len ? dir->len + 1 : 0;
+    for (uint32_t e = child->name ? child->end : dir->begin; e < dir->end; e = child->end) {
+        size_t len;
+        const char *path = mr_tree_path(t, e, &len);
+        size_t name_len = class_len(path + skip, len - skip, dir->depth);
+        *child = (mr_child){path + skip, name_len, name_len > 0, e, e + 1};
+        if (!name_len)
+            continue;
+        child->end = mr_tree_run_end(t, e, skip + name_len + 1);
+        if (mr_folder_is_class(t, child, most))
+            return true;
+    }
+    return false;
+}
+
 size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most)
 {
     size_t count = 0;
     mr_child child = {0};
-    while (mr_tree_next(t, dir->name, dir->len, &child))
-        count += mr_folder_is_class(t, &child, most);
+    while (mr_class_next(t, dir, most, &child))
+        count++;
     return count;
 }
 
@@ -147,9 +86,8 @@ static mr_status list_classes(const mr_tree *t, mr_plan *plan, const mr_split_di
     mr_status status = MR_OK;
     for (size_t i = 0; i < dirs->count; i++) {
         mr_child child = {0};
-        while (status == MR_OK && mr_tree_next(t, dirs->items[i].name, dirs->items[i].len, &child))
-            if (mr_folder_is_class(t, &child, 0))
-                status = mr_plan_class(plan, child.name, child.name_len, false, 0, err);
+        while (status == MR_OK && mr_class_next(t, &dirs->items[i], 0, &child))
+            status = mr_plan_class(plan, child.name, child.name_len, false, 0, err);
     }
     mr_plan_classes_sort(plan);
     return status;
@@ -172,30 +110,40 @@ mr_status mr_folder_unlisted(const mr_tree *t, const mr_layout_options *o, mr_pl
     return mr_plan_add(plan, &sample, err);
 }
 
-/* The samples of one split folder; present[label] is set for each class that it has. */
+/* The images of one class folder. */
+static mr_status add_class(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir, const mr_child *class,
+                           void (*group)(const mr_tree *t, mr_sample *sample), uint8_t *present, mr_error *err)
+{
+    mr_status status = MR_OK;
+    mr_sample sample = {.split = dir->split, .label = mr_plan_class_find(plan, class->name, class->name_len)};
+    if (sample.label < 0)
+        return mr_fail_memory(err, "numbering the classes");
+    present[sample.label] = 1;
+    for (sample.entry = class->entry; status == MR_OK && sample.entry < class->end; sample.entry++) {
+        if (!mr_folder_image(t, sample.entry, child_at(t, class)))
+            continue;
+        if (group)
+            group(t, &sample);
+        status = mr_plan_add(plan, &sample, err);
+    }
+    return status;
+}
+
+/* The samples of one split folder; present[label] is set for each class that it has.  What lies between two class
+ * folders is loose. */
 static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dir *dir,
                              void (*group)(const mr_tree *t, mr_sample *sample), uint8_t *present, mr_error *err)
 {
     mr_status status = MR_OK;
-    mr_child child = {0};
-    while (status == MR_OK && mr_tree_next(t, dir->name, dir->len, &child)) {
-        size_t at = child_at(t, &child);
-        mr_sample sample = {.split = dir->split, .label = -1};
-        if (!child.is_dir && mr_folder_image(t, child.entry, at))
-            status = mr_folder_unlisted(t, o, plan, dir->split, child.entry, "not in a class folder", group, err);
-        if (!mr_folder_is_class(t, &child, 0))
-            continue;
-        sample.label = mr_plan_class_find(plan, child.name, child.name_len);
-        if (sample.label < 0)
-            return mr_fail_memory(err, "numbering the classes");
-        present[sample.label] = 1;
-        for (sample.entry = child.entry; status == MR_OK && sample.entry < child.end; sample.entry++) {
-            if (!mr_folder_image(t, sample.entry, at))
-                continue;
-            if (group)
-                group(t, &sample);
-            status = mr_plan_add(plan, &sample, err);
-        }
+    mr_child class = {0};
+    bool more = true;
+    for (uint32_t e = dir->begin; status == MR_OK && more; e = class.end) {
+        more = mr_class_next(t, dir, 0, &class);
+        for (uint32_t end = more ? class.entry : dir->end; status == MR_OK && e < end; e++)
+            if (mr_folder_image(t, e, dir->len ? dir->len + 1 : 0))
+                status = mr_folder_unlisted(t, o, plan, dir->split, e, "not in a class folder", group, err);
+        if (status == MR_OK && more)
+            status = add_class(t, plan, dir, &class, group, present, err);
     }
     return status;
 }
@@ -220,13 +168,19 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err)
 {
     mr_status status = list_classes(t, plan, dirs, err);
+    plan->by_folder = true;
+    plan->flat = dirs->count == 1 && !dirs->items[0].called;
     if (status != MR_OK)
         return status;
     if (!plan->class_count && dirs->count)
-        return mr_fail(err, MR_BAD_DATA, "%.*s: no class folder with images (train/CLASS/IMAGE) is there; "
+        return mr_fail(err, MR_BAD_DATA, "%.*s: no class folder with images (train/%sIMAGE) is there; "
                        "for another arrangement choose another --layout",
                        dirs->items[0].len ? (int)dirs->items[0].len : 10,
-                       dirs->items[0].len ? dirs->items[0].name : "the source");
+                       dirs->items[0].len ? dirs->items[0].name : "the source",
+                       dirs->items[0].depth == 1 ? "CLASS/" : ".../CLASS/");
+    status = mr_folder_check_classes(t, o, dirs, err);
+    if (status != MR_OK)
+        return status;
     uint8_t *present = mr_alloc(plan->split_count, plan->class_count);
     if (!present)
         return mr_fail_memory(err, "numbering the classes");

@@ -2,27 +2,33 @@
  * Invariant: a class is a folder that holds at least one image in some split, so neither an empty folder nor a hidden
  * one moves the number of another class; what starts with '.', at any depth, is never looked at.
  *
- *      train/n01440764/n01440764_11.JPEG       valid/daisy/sub/a_jpg.rf.0123.jpg
- *      split class     image                   split class     image                                              */
+ *      train/n01440764/n01440764_11.JPEG       valid/daisy/sub/a_jpg.rf.0123.jpg       train/animals/cat/1.jpg
+ *      split class     image                   split class     image                   split class (depth 2) image   */
 #ifndef MR_FOLDERS_H
 #define MR_FOLDERS_H
 
 #include "layout.h"
 
 typedef struct mr_split_dir {
-    const char *name;               /* not NUL-terminated; len 0: the root itself stands for a split "train" */
-    size_t len;
+    const char *name;               /* its path under the root, not NUL-terminated: the class folders lie in it */
+    size_t len;                     /* of that path; 0: the root itself stands for a split "train" */
+    size_t called;                  /* how much of it is the split's name in the source: "seg_test" of two */
+    unsigned depth;                 /* its classes' folders lie so many levels below it, 1 or more */
     uint32_t begin, end;            /* its entries */
     uint32_t split;                 /* in plan->splits, after mr_split_dirs_open() */
 } mr_split_dir;
 
+enum { MR_SPLIT_DIRS_MAX = 64 };    /* further folders are no splits, and their images are reported as left out */
+
 typedef struct mr_split_dirs {
-    mr_split_dir items[5];          /* in order of name; of train, val, valid, validation, test those that are there */
+    mr_split_dir items[MR_SPLIT_DIRS_MAX];     /* in order of their entries */
     size_t count;
 } mr_split_dirs;
 
-/* Names only, for bids. */
-void mr_split_dirs_find(const mr_tree *t, mr_split_dirs *dirs);
+/* Names only, for bids: folders under the root with a usual name (mr_split_word), or that --split-map names. */
+void mr_split_dirs_find(const mr_tree *t, const mr_layout_options *o, mr_split_dirs *dirs);
+/* Is the split called so in the source? */
+bool mr_split_dir_called(const mr_split_dir *dir, const char *name);
 bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name);
 
 /* Gives each folder its stored split (train, val, test in this order); takes out, with a note, the folders that
@@ -34,13 +40,24 @@ mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_pl
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip);
 /* Is the child a folder, not hidden, with an image in it?  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
+/* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name is
+ * the path below the split folder ("animals/cat" at depth 2).
+ *      mr_child c = {0};
+ *      while (mr_class_next(&tree, dir, 0, &c)) ...                                                                 */
+bool mr_class_next(const mr_tree *t, const mr_split_dir *dir, uint32_t most, mr_child *child);
 /* The number of class folders in a split folder. */
 size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most);
+/* The root itself, as the only split. */
+mr_split_dir mr_split_dir_whole(const mr_tree *t, const mr_layout_options *o);
 
 /* Classes of all folders, sorted, then their samples in order of path, with a note for each class that a split lacks
- * and for each image that lies outside a class folder.  `group` (may be NULL) sets a sample's group. */
+ * and for each image that lies outside a class folder.  `group` (may be NULL) sets a sample's group.  MR_BAD_DATA: no
+ * class folder is there, or its name says that it is none (images, masks), or classes seem to lie one level deeper. */
 mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dirs *dirs,
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err);
+/* Of the class folders: that their names are no containers', and that none is a folder of classes (class_names.c). */
+mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
+                                  mr_error *err);
 
 /* An image without annotation: noted, and kept with label -1 if that was asked for. */
 mr_status mr_folder_unlisted(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, uint32_t split,

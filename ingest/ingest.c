@@ -85,7 +85,7 @@ static mr_status shorten_notes(mr_ingest *in, mr_error *err)
 static mr_status choose_layout(mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    mr_status status = mr_layout_choose(in->source, o->layout, &in->choice, err);
+    mr_status status = mr_layout_choose(in->source, o->layout, &o->for_layout, &in->choice, err);
     if (status == MR_BAD_DATA && err)
         return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
                        err->text);
@@ -108,9 +108,11 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
         status = mr_plan_review(&in->plan, &o->for_layout, err);
     if (status != MR_OK)
         return status;
+    status = mr_check_left_out(in, err);
     note_ignored(in);
     in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
-    status = mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err);
+    if (status == MR_OK)
+        status = mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err);
     return status == MR_OK ? mr_check_metas(in, err) : status;
 }
 
@@ -221,6 +223,8 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
         status = mr_fail_memory(err, "writing the report");
     if (status == MR_OK)
         status = judge_rejects(in, err);
+    if (status == MR_OK)
+        status = mr_check_splits(in, err);
     if (status == MR_OK && o->fail_on_leak && in->leaks)
         status = mr_fail(err, MR_BAD_DATA, "%llu leak%s between splits, and --fail-on-leak is given; nothing was "
                          "written", (unsigned long long)in->leaks, in->leaks == 1 ? "" : "s");

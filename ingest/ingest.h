@@ -93,6 +93,8 @@ void mr_ingest_release(mr_ingest *in);
 typedef struct mr_stage mr_stage;                                           /* stage.c: DST.partial */
 
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err);   /* open_files.c: rows become entries */
+mr_status mr_check_left_out(mr_ingest *in, mr_error *err);  /* completeness.c: no image of a folder is forgotten */
+mr_status mr_check_splits(const mr_ingest *in, mr_error *err);              /* ... and no split ends empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);                         /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c */
 mr_status mr_check_metas(const mr_ingest *in, mr_error *err);                /* cut.c: that they are no bomb */

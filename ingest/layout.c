@@ -61,12 +61,44 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
     } options[] = {
         {MR_OPTION_LABEL, o->label_column, "label-column"}, {MR_OPTION_CONFIG, o->config, "config"},
         {MR_OPTION_IMAGE, o->image_column, "image-column"}, {MR_OPTION_TEXT, o->text_column, "text-column"},
-        {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"},
+        {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"}, {MR_OPTION_DEPTH, o->class_depth, "class-depth"},
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
         if (options[i].given && !(layout->options & options[i].bit))
             return mr_fail(err, MR_MISUSE, "--%s: the layout %s has no use for it", options[i].name, layout->name);
     return MR_OK;
+}
+
+/* o->root as a root of the source: in the bytes that were given, or as reports write them. */
+static mr_status given_root(const mr_source *s, const char *path, roots *r, mr_error *err)
+{
+    mr_buf prefix = {0};
+    mr_tree t = {0};
+    size_t len = 0;
+    for (int form = 0; form < 2 && t.begin == t.end; form++) {
+        mr_buf_clear(&prefix);
+        if (form == 0)
+            mr_buf_add_text(&prefix, path);
+        else if (!mr_text_unescape(&prefix, path, strlen(path)))
+            break;
+        while (prefix.len && prefix.data[prefix.len - 1] == '/')
+            prefix.len--;
+        if (prefix.len && !(prefix.len == 1 && prefix.data[0] == '.'))
+            mr_buf_add_text(&prefix, "/");
+        else
+            prefix.len = 0;
+        len = prefix.len;
+        t = mr_tree_at(s, mr_buf_text(&prefix), len);
+    }
+    mr_status status = mr_buf_status(&prefix, err, "looking for a layout");
+    mr_buf_free(&prefix);
+    if (status == MR_OK && t.begin == t.end)
+        return mr_fail(err, MR_MISUSE, "--root %s: the source has no such folder", path);
+    if (status == MR_OK && !MR_GROW(r->items, r->count, r->room))
+        status = mr_fail_memory(err, "looking for a layout");
+    if (status == MR_OK)
+        r->items[r->count++] = (root){len ? mr_source_entry(s, t.begin)->path : "", len, 0};
+    return status;
 }
 
 static const char *root_name(const mr_choice *c, char out[256])
@@ -163,24 +195,26 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
     char first[256], second[256];
     if (a->layout == b->layout)
         return mr_fail(err, MR_BAD_DATA,
-                       "two places look like a dataset of layout %s: %s (%s) and %s (%s); name the one you mean as SRC",
+                       "two places look like a dataset of layout %s: %s (%s) and %s (%s); --root takes one of them, "
+                       "--leave-out leaves one out, --split-map FOLDER=train,FOLDER=val makes splits of folders",
                        a->layout->name, root_name(a, first), a->bid.why, root_name(b, second), b->bid.why);
     return mr_fail(err, MR_BAD_DATA, "%s (%s, at %s) and %s (%s, at %s) fit equally well; choose one with --layout",
                    a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));
 }
 
-mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
+mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
+                           mr_error *err)
 {
     roots r = {0};
     mr_choice best = {0}, rival = {0};
-    mr_status status = collect(s, &r, err);
+    mr_status status = o->root ? given_root(s, o->root, &r, err) : collect(s, &r, err);
     for (size_t i = 0; status == MR_OK && i < r.count; i++) {
         mr_tree tree = mr_tree_at(s, r.items[i].path, r.items[i].len);
         for (const mr_layout *const *l = mr_layouts; *l; l++) {
             mr_choice c = {.layout = *l, .tree = tree};
             if (forced && strcmp((*l)->name, forced) != 0)
                 continue;
-            status = (*l)->bid(&tree, &c.bid, err);
+            status = (*l)->bid(&tree, o, &c.bid, err);
             if (status != MR_OK)
                 break;
             if (c.bid.score > best.bid.score) {
@@ -199,7 +233,7 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *ou
         return tie(&best, &rival, err);
     if (!best.layout && forced && mr_source_count(s) > 0) {
         mr_choice other = {0};          /* where another layout finds its root, this one's will be, too */
-        if (mr_layout_choose(s, NULL, &other, err) == MR_SYSTEM)
+        if (mr_layout_choose(s, NULL, o, &other, err) == MR_SYSTEM)
             return MR_SYSTEM;
         for (const mr_layout *const *l = mr_layouts; *l; l++)
             if (strcmp((*l)->name, forced) == 0)

@@ -17,9 +17,18 @@ typedef struct mr_sample {
     uint64_t meta_bytes;            /* about how long its meta will be; shards are cut by it */
 } mr_sample;
 
+typedef struct mr_split_alias {     /* what the source calls a split */
+    const char *name;               /* not NUL-terminated, lent by the source */
+    size_t len;
+    bool mapped;                    /* by --split-map, not by usage */
+} mr_split_alias;
+
+enum { MR_SPLIT_ALIASES = 8 };
+
 typedef struct mr_plan_split {
     char name[64];                  /* as stored: train, val, test ... (mr_split_name_ok) */
-    unsigned named;                 /* bits: it is val, valid, validation in the source, and not by --split-map */
+    mr_split_alias aliases[MR_SPLIT_ALIASES];   /* the first ones, each once */
+    size_t alias_count;
 } mr_plan_split;
 
 typedef struct mr_plan {
@@ -35,23 +44,36 @@ typedef struct mr_plan {
     struct mr_class_place *places;  /* see mr_plan_classes_place(); NULL: the classes are sorted themselves */
     size_t place_count;
     uint64_t maps_used;             /* bit i: --split-map number i found its split */
-    uint8_t *used;                  /* one byte an entry: set for files that were understood (not "ignored") */
+    uint8_t *used;                  /* mr_use of each entry */
+    bool by_folder;                 /* a sample's class is its folder: an image that is no sample is missing, not unlisted */
+    bool flat;                      /* by_folder, and without split folders */
     mr_notes *notes;
     void *state;                    /* the layout's own, see free_state */
 } mr_plan;
+
+typedef enum mr_use {               /* what a plan makes of an entry */
+    MR_USE_NONE,                    /* no part of the layout: reported as ignored */
+    MR_USE_TAKEN,                   /* a sample, a table, or in a note */
+    MR_USE_LEFT_OUT,                /* on purpose, by an option */
+} mr_use;
 
 typedef struct mr_split_map {       /* --split-map test=val: stored under another name; to "" : left out */
     const char *from, *to;
 } mr_split_map;
 
 /* Members of mr_layout_options that some layouts have no use for. */
-enum { MR_OPTION_LABEL = 1, MR_OPTION_CONFIG = 2, MR_OPTION_IMAGE = 4, MR_OPTION_TEXT = 8, MR_OPTION_UNLISTED = 16 };
+enum {
+    MR_OPTION_LABEL = 1, MR_OPTION_CONFIG = 2, MR_OPTION_IMAGE = 4, MR_OPTION_TEXT = 8, MR_OPTION_UNLISTED = 16,
+    MR_OPTION_DEPTH = 32,
+};
 
 typedef struct mr_layout_options {
     const char *label_column;       /* NULL: the layout's own label */
     const char *config;             /* newyorker, hub: which config; NULL: the only one */
     const char *image_column, *text_column;     /* hub; NULL: found by type, and none */
     bool keep_unlisted;
+    const char *root;               /* the dataset's root in the source; NULL: found by bidding */
+    unsigned class_depth;           /* folders that make a class's name, below its split; 0: 1, unless that looks wrong */
     const mr_split_map *maps;
     size_t map_count;
 } mr_layout_options;
@@ -76,7 +98,7 @@ typedef struct mr_layout {
     unsigned options;               /* MR_OPTION_*: those that mean something to it */
     /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: it could not look, so nobody can
      * choose. */
-    mr_status (*bid)(const mr_tree *t, mr_bid *bid, mr_error *err);
+    mr_status (*bid)(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err);
     /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a folder
      * of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here (paths
      * of entries stay where they are, their numbers change).  NULL: nothing to open. */
@@ -95,8 +117,9 @@ extern const mr_layout *const mr_layouts[];         /* NULL-terminated, in the t
 
 /* ---- for layouts ---------------------------------------------------------------------------------------------- */
 
-/* The stored split for a source folder name: --split-map first, then valid/validation -> val. Adds it if it is new.
- * *split is MR_NO_ENTRY when the map leaves it out. */
+/* The stored split for a source folder name: --split-map first, then the usual words (valid, dev -> val).  Adds it if it
+ * is new; the name must outlive the plan.  *split is MR_NO_ENTRY when the map leaves it out.  MR_BAD_DATA: two names of the source are one split by usage
+ * (dev and eval), and no map tells them apart. */
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err);
 /* The map that mr_plan_split_get() applies; NULL: none. */
@@ -128,10 +151,11 @@ typedef struct mr_choice {          /* the outcome of the bidding */
     mr_bid bid;
 } mr_choice;
 
-/* Lets every layout bid on every folder that may be a root (forced: only that layout; a score of 0 is then still
- * accepted at the best root). MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout
- * would have needed. */
-mr_status mr_layout_choose(const mr_source *s, const char *forced, mr_choice *out, mr_error *err);
+/* Lets every layout bid on every folder that may be a root, or on o->root alone (forced: only that layout; a score of 0
+ * is then still accepted at the best root). MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what
+ * each layout would have needed.  MR_MISUSE: o->root is not there. */
+mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
+                           mr_error *err);
 
 /* A plan without a sample is MR_BAD_DATA; `source`: for the sentence that says why. */
 mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,

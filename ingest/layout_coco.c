@@ -155,8 +155,9 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     mr_buf_free(&name);
 }
 
-static mr_status coco_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
+static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
+    (void)o;
     mr_coco_state *st = mr_alloc(1, sizeof *st);
     mr_status status = st ? mr_coco_list(t, st, err) : mr_fail_memory(err, "looking for annotation files");
     if (status != MR_OK) {

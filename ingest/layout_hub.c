@@ -17,8 +17,9 @@
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
 /* A root is where the configs are: a file deeper than one folder (that is not "data") belongs to a root below. */
-static mr_status hub_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
+static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
+    (void)o;
     mr_hub_files files = {0};
     size_t named = 0, near = 0;
     mr_status status = mr_hub_list(t, &files, err);

@@ -34,42 +34,62 @@ static bool is_flat_class(const mr_tree *t, const mr_child *child)
     return false;
 }
 
-static size_t flat_classes(const mr_tree *t)
+/* Class folders of a tree without splits. */
+static size_t flat_classes(const mr_tree *t, const mr_layout_options *o)
 {
     size_t count = 0;
     mr_child child = {0};
+    mr_split_dir whole = mr_split_dir_whole(t, o);
+    if (o->class_depth)             /* which folders are classes was said: they may be deep */
+        return mr_folder_count(t, &whole, LOOK_AT);
     while (mr_tree_next(t, "", 0, &child))
         count += is_flat_class(t, &child);
     return count;
+}
+
+/* bus/, train/, truck/: one folder with a split's name, images in all of them, class folders in none.  Two such names, or
+ * one beside a single other folder, may as well be splits whose images have no classes. */
+static bool split_is_class(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs)
+{
+    return dirs->count == 1 && !o->map_count && !o->class_depth &&
+           mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 && flat_classes(t, o) > 2;
+}
+
+/* The splits of the tree; none: its folders are the classes of one split. */
+static void find_splits(const mr_tree *t, const mr_layout_options *o, mr_split_dirs *dirs)
+{
+    mr_split_dirs_find(t, o, dirs);
+    if (split_is_class(t, o, dirs))
+        dirs->count = 0;
 }
 
 static bool all_wnids(const mr_tree *t, const mr_split_dirs *dirs)
 {
     for (size_t i = 0; i < dirs->count; i++) {
         mr_child child = {0};
-        while (mr_tree_next(t, dirs->items[i].name, dirs->items[i].len, &child))
-            if (mr_folder_is_class(t, &child, LOOK_AT) && !is_wnid(child.name, child.name_len))
+        while (mr_class_next(t, &dirs->items[i], LOOK_AT, &child))
+            if (!is_wnid(child.name, child.name_len))
                 return false;
     }
     return true;
 }
 
-static void bid_without_splits(const mr_tree *t, mr_bid *bid)
+static void bid_without_splits(const mr_tree *t, const mr_layout_options *o, mr_bid *bid)
 {
-    size_t count = flat_classes(t);
+    size_t count = flat_classes(t, o);
     if (count < 2)
         return;
     bid->score = 20;
     snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train", count);
 }
 
-static mr_status imagenette_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
+static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_rf_marks marks;
     (void)err;
-    mr_rf_look(t, &marks);
-    if (!marks.dirs.count) {
-        bid_without_splits(t, bid);
+    mr_rf_look(t, o, &marks);
+    if (!marks.dirs.count || split_is_class(t, o, &marks.dirs)) {
+        bid_without_splits(t, o, bid);
         return MR_OK;
     }
     if (marks.kind || marks.valid || marks.readme || marks.names)
@@ -96,10 +116,10 @@ static mr_status imagenette_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
 static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_split_dirs dirs;
-    mr_split_dirs_find(t, &dirs);
+    find_splits(t, o, &dirs);
     plan->variant = "image-folder";
     if (!dirs.count) {
-        dirs.items[dirs.count++] = (mr_split_dir){"", 0, t->begin, t->end, MR_NO_ENTRY};
+        dirs.items[dirs.count++] = mr_split_dir_whole(t, o);
         plan->variant = "image-folder without splits";
     } else if (mr_imagenette_csv(t)) {
         plan->variant = "imagenette";
@@ -116,7 +136,7 @@ const mr_layout mr_layout_imagenette = {
     .name = "imagenette",
     .title = "Imagenette, or any train/ and val/ with one folder of images a class",
     .needs = "train/ or val/ with one folder of images a class (and noisy_imagenette.csv, if labels are to be noisy)",
-    .options = MR_OPTION_LABEL | MR_OPTION_UNLISTED,
+    .options = MR_OPTION_LABEL | MR_OPTION_UNLISTED | MR_OPTION_DEPTH,
     .bid = imagenette_bid,
     .plan = imagenette_plan,
     .meta = mr_imagenette_meta,

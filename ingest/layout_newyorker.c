@@ -146,8 +146,9 @@ static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
     mr_buf_free(&names);
 }
 
-static mr_status newyorker_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
+static mr_status newyorker_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
+    (void)o;
     configs list = {0};
     bool images = has_images(t), rows = false;
     mr_status status = list_configs(t, &list, err);

@@ -68,11 +68,11 @@ static void refuse(const mr_rf_marks *m, mr_bid *bid)
     snprintf(bid->why, sizeof bid->why, "%s", m->seen);
 }
 
-static mr_status roboflow_bid(const mr_tree *t, mr_bid *bid, mr_error *err)
+static mr_status roboflow_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_rf_marks m;
     (void)err;
-    mr_rf_look(t, &m);
+    mr_rf_look(t, o, &m);
     if (m.kind == MR_RF_NONE)
         return MR_OK;
     if (m.kind == MR_RF_FOREIGN) {
@@ -170,7 +170,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
 {
     mr_rf_marks m;
     mr_bid bid = {0};
-    mr_rf_look(t, &m);
+    mr_rf_look(t, o, &m);
     if (m.kind == MR_RF_FOREIGN) {
         refuse(&m, &bid);
         return mr_fail(err, MR_BAD_DATA, "%s", bid.refusal);
@@ -212,7 +212,7 @@ const mr_layout mr_layout_roboflow = {
     .name = "roboflow",
     .title = "Roboflow exports: folder, multi-class, COCO, CLIP",
     .needs = "train/, valid/ or test/ with class folders, _classes.csv, _annotations.coco.json or _tokenization.txt",
-    .options = MR_OPTION_UNLISTED,
+    .options = MR_OPTION_UNLISTED | MR_OPTION_DEPTH,
     .bid = roboflow_bid,
     .plan = roboflow_plan,
     .meta = roboflow_meta,

@@ -16,6 +16,7 @@
     X(MISSING, "missing", "annotated but not there")                                                      \
     X(CLASS, "class_notes", "classes not in every split")                                                 \
     X(LEAK, "leaks", "leaks between splits")                                                              \
+    X(LEFT_OUT, "left_out", "folders with images that would be left out")                                 \
     X(IGNORED, "ignored", "other files left out")                                                         \
     X(INFO, "notes", "remarks")
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder_names.h"
 #include "layout.h"
 #include "text.h"
 
@@ -26,23 +27,18 @@ static const mr_split_map *map_of(const mr_layout_options *o, const char *name, 
     return NULL;
 }
 
-/* All of them are stored as the first. */
-static const char *const val_names[] = {"val", "valid", "validation"};
-
-/* MR_COUNT(val_names): none of them. */
-static size_t val_name(const char *name, size_t len)
+/* The names that a dataset's own val may have, also as TO of --split-map. */
+static bool is_val(const char *name, size_t len)
 {
-    size_t i = 0;
-    while (i < MR_COUNT(val_names) && !same(val_names[i], name, len))
-        i++;
-    return i;
+    return same("val", name, len) || same("valid", name, len) || same("validation", name, len);
 }
 
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len)
 {
     /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
     const mr_split_map *map = map_of(o, name, len);
-    return map || val_name(name, len) == MR_COUNT(val_names) ? map : map_of(o, "val", 3);
+    const char *word = map ? NULL : mr_split_word(name, len);
+    return word ? map_of(o, word, strlen(word)) : map;
 }
 
 static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t *split, mr_error *err)
@@ -73,6 +69,46 @@ static bool name_fits(const char *name, size_t len)
     return mr_split_name_ok(copy);
 }
 
+static mr_status no_split_name(const mr_split_map *map, const char *name, size_t len, mr_error *err)
+{
+    if (map)
+        return mr_fail(err, MR_MISUSE, "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
+                       "'_', '-' and '.', and does not start with '.'", map->from, map->to);
+    mr_buf text = {0};
+    mr_text_escape(&text, name, len);
+    mr_fail(err, MR_BAD_DATA, "%s: not a valid split name: store it under another one by --split-map NAME=train",
+            mr_buf_text(&text));
+    mr_buf_free(&text);
+    return MR_BAD_DATA;
+}
+
+/* Keeps the name for the report.  False: it is there already, or there is no room for more. */
+static bool add_alias(mr_plan_split *s, const char *name, size_t len, bool mapped)
+{
+    for (size_t i = 0; i < s->alias_count; i++)
+        if (s->aliases[i].len == len && !memcmp(s->aliases[i].name, name, len))
+            return false;
+    if (s->alias_count == MR_SPLIT_ALIASES)
+        return false;
+    s->aliases[s->alias_count++] = (mr_split_alias){name, len, mapped};
+    return true;
+}
+
+/* Two names of the source that usage alone makes one split: val, valid and validation mean the same, but dev and eval may
+ * well be two splits. */
+static mr_status check_alias(const mr_plan_split *s, const char *name, size_t len, mr_error *err)
+{
+    const mr_split_alias *other = s->aliases;
+    while (other->mapped)           /* the name at hand, which is the last, is not */
+        other++;
+    if (other == &s->aliases[s->alias_count - 1] || (is_val(name, len) && is_val(other->name, other->len)))
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%.*s and %.*s would both be stored as split %s: --split-map %.*s=OTHER stores the "
+                   "second one as OTHER, --split-map %.*s= leaves it out, --split-map %.*s=%s puts both into one split",
+                   (int)other->len, other->name, (int)len, name, s->name, (int)len, name, (int)len, name, (int)len, name,
+                   s->name);
+}
+
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err)
 {
@@ -83,28 +119,16 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
         *split = MR_NO_ENTRY;
         return MR_OK;
     }
-    const char *stored = map ? map->to : name;
-    size_t stored_len = map ? strlen(map->to) : len;
-    size_t val = val_name(stored, stored_len);
-    if (val < MR_COUNT(val_names)) {
-        stored = val_names[0];
-        stored_len = strlen(stored);
-    }
-    if (name_fits(stored, stored_len)) {
-        mr_status status = split_add(plan, stored, stored_len, split, err);
-        if (status == MR_OK && !map && val < MR_COUNT(val_names))
-            plan->splits[*split].named |= 1u << val;
+    const char *word = map ? (is_val(map->to, strlen(map->to)) ? "val" : map->to) : mr_split_word(name, len);
+    const char *stored = word ? word : name;
+    size_t stored_len = word ? strlen(word) : len;
+    if (!name_fits(stored, stored_len))
+        return no_split_name(map, name, len, err);
+    mr_status status = split_add(plan, stored, stored_len, split, err);
+    if (status != MR_OK)
         return status;
-    }
-    if (map)
-        return mr_fail(err, MR_MISUSE, "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
-                       "'_', '-' and '.', and does not start with '.'", map->from, map->to);
-    mr_buf text = {0};
-    mr_text_escape(&text, name, len);
-    mr_fail(err, MR_BAD_DATA, "%s: no name for a split: store it under another one by --split-map NAME=train",
-            mr_buf_text(&text));
-    mr_buf_free(&text);
-    return MR_BAD_DATA;
+    mr_plan_split *s = &plan->splits[*split];
+    return add_alias(s, name, len, map != NULL) && !map ? check_alias(s, name, len, err) : MR_OK;
 }
 
 /* ---- the whole plan -------------------------------------------------------------------------------------------- */
@@ -124,20 +148,23 @@ static mr_status check_maps(const mr_plan *plan, const mr_layout_options *o, mr_
     return status;
 }
 
-/* Samples of two splits of the source stand in one where nobody asked for it. */
+/* Samples of two splits of the source are in one where nobody asked for it. */
 static void note_merged(const mr_plan *plan)
 {
     for (size_t i = 0; i < plan->split_count; i++) {
         const mr_plan_split *s = &plan->splits[i];
         mr_buf names = {0};
-        if ((s->named & (s->named - 1)) == 0)
-            continue;
-        for (size_t k = 0; k < MR_COUNT(val_names); k++)
-            if (s->named >> k & 1)
-                mr_buf_printf(&names, "%s%s", names.len ? " and " : "", val_names[k]);
-        mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
-                    "%s are stored as this one split; --split-map keeps them apart or leaves one out",
-                    mr_buf_text(&names));
+        size_t merged = 0;
+        for (size_t k = 0; k < s->alias_count; k++) {
+            if (s->aliases[k].mapped)
+                continue;
+            mr_buf_add_text(&names, merged++ ? " and " : "");
+            mr_text_escape(&names, s->aliases[k].name, s->aliases[k].len);
+        }
+        if (merged > 1)
+            mr_note_add(plan->notes, MR_NOTE_INFO, s->name, strlen(s->name), 0,
+                        "%s are stored as this one split; --split-map keeps them apart or leaves one out",
+                        mr_buf_text(&names));
         plan->notes->failed = plan->notes->failed || names.failed;
         mr_buf_free(&names);
     }

@@ -22,6 +22,15 @@ static json_t *options_json(const mr_ingest *in)
         json_object_set_new(doc, "image_column", json_string(o->for_layout.image_column));
     if (o->for_layout.text_column)
         json_object_set_new(doc, "text_column", json_string(o->for_layout.text_column));
+    if (o->for_layout.root)
+        json_object_set_new(doc, "root", mr_json_path(o->for_layout.root, strlen(o->for_layout.root)));
+    if (o->for_layout.class_depth)
+        json_object_set_new(doc, "class_depth", json_integer(o->for_layout.class_depth));
+    json_t *left_out = o->for_source.leave_out_count ? json_array() : NULL;
+    for (size_t i = 0; i < o->for_source.leave_out_count; i++)
+        json_array_append_new(left_out, mr_json_path(o->for_source.leave_out[i], strlen(o->for_source.leave_out[i])));
+    if (left_out)
+        json_object_set_new(doc, "leave_out", left_out);
     return doc;
 }
 
@@ -159,15 +168,46 @@ mr_split_sums mr_ingest_split(const mr_ingest *in, uint32_t split)
     return sums;
 }
 
+static json_t *aliases_json(const mr_plan_split *split)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < split->alias_count; i++)
+        json_array_append_new(names, mr_json_path(split->aliases[i].name, split->aliases[i].len));
+    return names;
+}
+
+/* Samples of one split: all that are not rejected, by class, and those without a label. */
+static json_t *samples_json(const mr_ingest *in, uint32_t split)
+{
+    const mr_plan *plan = &in->plan;
+    json_int_t samples = 0, unlabelled = 0, *by_class = mr_alloc(plan->class_count, sizeof *by_class);
+    json_t *classes = json_object();
+    for (size_t i = 0; by_class && i < plan->sample_count; i++) {
+        const mr_sample *s = &plan->samples[i];
+        if (s->split != split || (in->examined && in->examined[in->file_of[s->entry]].why))
+            continue;
+        samples++;
+        if (s->label >= 0)
+            by_class[s->label]++;
+        else
+            unlabelled++;
+    }
+    for (size_t c = 0; by_class && c < plan->class_count; c++)
+        if (by_class[c])
+            json_object_set_new(classes, plan->classes[c].name, json_integer(by_class[c]));
+    json_t *doc = by_class ? json_pack("{sIsIso}", "samples", samples, "unlabelled", unlabelled, "classes", classes) : NULL;
+    free(by_class);
+    if (!doc)
+        json_decref(classes);
+    return doc;
+}
+
 static json_t *splits_json(const mr_ingest *in)
 {
     json_t *splits = json_object();
     for (uint32_t s = 0; s < in->plan.split_count; s++) {
-        json_int_t samples = 0;
-        for (size_t i = 0; i < in->plan.sample_count; i++)
-            samples += in->plan.samples[i].split == s &&
-                       !(in->examined && in->examined[in->file_of[in->plan.samples[i].entry]].why);
-        json_t *split = json_pack("{sI}", "samples", samples);
+        json_t *split = samples_json(in, s);
+        json_object_set_new(split, "called", aliases_json(&in->plan.splits[s]));
         mr_split_sums sums = mr_ingest_split(in, s);
         if (split && in->cut_count)
             json_object_update_new(split, json_pack("{sIsIsI}", "images", (json_int_t)sums.images, "bytes",

@@ -30,7 +30,7 @@ typedef struct mr_rf_marks {
 #define MR_RF_README        "README.roboflow.txt"
 #define MR_RF_README_DATA   "README.dataset.txt"
 
-void mr_rf_look(const mr_tree *t, mr_rf_marks *marks);                  /* roboflow_marks.c */
+void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks);      /* roboflow_marks.c */
 
 /* Copies of one picture are named STEM.rf.HASH.jpg: the stem is their group. */
 void mr_rf_group(const mr_tree *t, mr_sample *sample);

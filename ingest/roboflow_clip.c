@@ -62,9 +62,7 @@ static mr_status mark_present(const mr_tree *t, const mr_plan *plan, const mr_sp
                               size_t *count, mr_error *err)
 {
     mr_child child = {0};
-    while (mr_tree_next(t, dir->name, dir->len, &child)) {
-        if (!mr_folder_is_class(t, &child, 0))
-            continue;
+    while (mr_class_next(t, dir, 0, &child)) {
         int32_t label = mr_plan_class_find(plan, child.name, child.name_len);
         if (label < 0)
             return mr_fail_memory(err, "numbering the classes");

@@ -115,10 +115,10 @@ static void look_for_folders(const mr_tree *t, mr_rf_marks *m)
             set(m, MR_RF_FOLDER, NULL, &m->dirs.items[i], "CLASS/ with images");
 }
 
-void mr_rf_look(const mr_tree *t, mr_rf_marks *marks)
+void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks)
 {
     *marks = (mr_rf_marks){0};
-    mr_split_dirs_find(t, &marks->dirs);
+    mr_split_dirs_find(t, o, &marks->dirs);
     if (!marks->dirs.count)
         return;
     bool roboflow = mr_tree_find(t, MR_RF_README, strlen(MR_RF_README)) != MR_NO_ENTRY;

@@ -114,6 +114,8 @@ mr_status list_too_many(const list *l, mr_error *err)
 
 void list_note_large(list *l, const char *path, size_t len, uint64_t size)
 {
+    if (list_left_out(l, path, len) < l->options.leave_out_count)
+        return;
     mr_note_add(l->notes, mr_name_is_image(path, len) ? MR_NOTE_REJECT : MR_NOTE_IGNORED, path, len, size,
                 "larger than the limit of %llu bytes", (unsigned long long)list_max_size(l, path, len));
 }
@@ -198,6 +200,8 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
         status = list_resolve(&l, err);
     if (status == MR_OK)
         status = list_drop_under_files(&l, err);
+    if (status == MR_OK)
+        status = list_leave_out(&l, err);
     mr_notes_sort(notes, noted);    /* not in the order of the file system */
     free(l.items);
     free(l.links);

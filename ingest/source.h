@@ -23,6 +23,8 @@ typedef struct mr_source_options {
     uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
     uint64_t max_entries;           /* 0: 20,000,000 */
     uint64_t max_ratio;             /* see mr_source_most() */
+    char *const *leave_out;         /* files, folders and patterns (fnmatch) that are treated as if they were not there */
+    size_t leave_out_count;
     bool quiet;
 } mr_source_options;
 
@@ -52,7 +54,7 @@ static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
  * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).
- * MR_MISUSE: a SRC does not exist; MR_BAD_DATA: an archive that cannot be read to its end (names it). */
+ * MR_MISUSE: a SRC does not exist, or leave_out names what is not there; MR_BAD_DATA: an archive that cannot be read to its end (names it). */
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err);
 void mr_source_free(mr_source *s);
@@ -90,6 +92,8 @@ typedef struct mr_child {
  *      while (mr_tree_next(&tree, "train", 5, &c)) ...                                                              */
 bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *child);
 
+/* One past the last entry from `entry` on whose path under the root begins with the same `len` bytes. */
+uint32_t mr_tree_run_end(const mr_tree *t, uint32_t entry, size_t len);
 uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len);          /* a file; MR_NO_ENTRY */
 bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
 /* An entry's path without the root. */

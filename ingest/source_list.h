@@ -83,6 +83,10 @@ uint32_t list_find(const mr_source *s, const char *path, size_t len);           
 mr_status list_settle(list *l, mr_error *err);
 /* The last step: entries under the name of a file go, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
+/* Is the path, or a folder that it lies in, one that the options leave out?  Its number; leave_out_count: it is none. */
+size_t list_left_out(const list *l, const char *path, size_t len);
+/* After that: drops what the options leave out, with a note each.  MR_MISUSE: nothing is called so. */
+mr_status list_leave_out(list *l, mr_error *err);
 uint64_t list_max_entries(const list *l);
 /* MR_BAD_DATA: there are more files than that; the same words wherever they are counted. */
 mr_status list_too_many(const list *l, mr_error *err);

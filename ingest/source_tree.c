@@ -68,6 +68,11 @@ bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *c
     return true;
 }
 
+uint32_t mr_tree_run_end(const mr_tree *t, uint32_t entry, size_t len)
+{
+    return run_end(t->source, mr_source_entry(t->source, entry)->path, t->root_len + len, entry, t->end);
+}
+
 uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len)
 {
     char full[8192];

@@ -42,7 +42,7 @@ support_plan support_plan_at(const mr_layout *layout, char *dir, const char *roo
     p.tree = mr_tree_at(p.source, root, strlen(root));
     p.plan.used = calloc(mr_source_count(p.source) + 1, 1);
     assert_non_null(p.plan.used);
-    assert_int_equal(layout->bid(&p.tree, &p.bid, &p.err), MR_OK);
+    assert_int_equal(layout->bid(&p.tree, &(mr_layout_options){0}, &p.bid, &p.err), MR_OK);
     /* The notes move with the returned struct: they are lent to the plan only while it is made. */
     p.plan.notes = &p.notes;
     p.status = mr_layout_check(layout, options ? options : &none, &p.err);

@@ -35,7 +35,7 @@ static bool begin(planned *p, const char *source, const char *forced, const mr_l
     free(path);
     if (status != MR_OK)
         fail_msg("%s", p->err.text);
-    if (mr_layout_choose(p->source, forced, &p->choice, &p->err) != MR_OK) {
+    if (mr_layout_choose(p->source, forced, o ? o : &none, &p->choice, &p->err) != MR_OK) {
         mr_buf_printf(&p->text, "choose: %s\n", p->err.text);
         return false;
     }

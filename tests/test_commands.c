@@ -115,14 +115,15 @@ static void test_sums_of_splits(void **state)
     support_assert_status(&ingest, 0);
     support_assert_status(&inspect, 0);
     json_t *made = json_loads(ingest.out, 0, NULL), *found = json_loads(inspect.out, 0, NULL), *sums;
-    const char *split, *word;
+    static const char *const words[] = {"samples", "images", "bytes", "shards"};
+    const char *split;
     assert_int_equal(json_object_size(json_object_get(made, "splits")), 2);
     json_object_foreach(json_object_get(made, "splits"), split, sums) {
         const json_t *same = json_object_get(json_object_get(found, "splits"), split);
-        json_t *number;
-        assert_int_equal(json_object_size(sums), 4);
-        json_object_foreach(sums, word, number)
-            assert_true(json_equal(number, json_object_get(same, word)) && json_integer_value(number) > 0);
+        for (size_t i = 0; i < MR_COUNT(words); i++) {
+            const json_t *number = json_object_get(sums, words[i]);
+            assert_true(json_equal(number, json_object_get(same, words[i])) && json_integer_value(number) > 0);
+        }
     }
     json_decref(made);
     json_decref(found);

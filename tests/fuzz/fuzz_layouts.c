@@ -50,7 +50,7 @@ static void try_layout(mr_source *s, mr_source *opened, const char *forced, cons
     mr_notes notes = {0};
     mr_error err;
     mr_buf meta = {0};
-    mr_status status = mr_layout_choose(s, forced, &choice, &err);
+    mr_status status = mr_layout_choose(s, forced, &(mr_layout_options){0}, &choice, &err);
     if (status != MR_OK)
         return fuzz_refused(status, &err);
     mr_plan plan = {.notes = &notes};

@@ -1,0 +1,275 @@
+/* completeness.c - is everything that looks like part of the dataset in it?
+ * Invariant: an image in a folder is a sample, or an option left it out, or the dataset's annotations do not list it; if
+ * anything else is true of one, nothing is written.
+ *
+ *      data/train/cat/1.jpg        a sample of root data/
+ *      data/test/1.jpg             in a split folder, but in no class folder
+ *      data/bird/1.jpg             beside the split folders
+ *      extra/cat/1.jpg             beside the root
+ *      banner.png                  in no folder: only reported, as any other file                                    */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ingest.h"
+#include "text.h"
+
+typedef struct folder {             /* of images that would be left out */
+    const char *path;               /* from the top of the source, not NUL-terminated */
+    size_t len;
+    uint32_t first;                 /* its first such image */
+    size_t images;
+    uint64_t bytes;
+    bool inside;                    /* the root */
+    const mr_plan_split *split;     /* whose folder it is; NULL: none */
+} folder;
+
+typedef struct search {
+    mr_ingest *in;
+    uint8_t *taken;                 /* by entry: it is a sample */
+    folder at;                      /* the folder at hand; images 0: none */
+    mr_buf sentence;                /* about the first folder */
+    size_t images, folders;
+} search;
+
+/* A path as the shell takes it. */
+static void add_argument(mr_buf *out, const char *path, size_t len)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+@=-";
+    bool quote = false;
+    for (size_t i = 0; i < len && !quote; i++)
+        quote = !memchr(plain, path[i], sizeof plain - 1);
+    mr_buf_add_text(out, quote ? "'" : "");
+    mr_text_escape(out, path, len);
+    mr_buf_add_text(out, quote ? "'" : "");
+}
+
+static bool is_hidden(const mr_entry *e)
+{
+    return e->path[0] == '.' || memmem(e->path, e->path_len, "/.", 2) != NULL;
+}
+
+/* ---- which folder an image is missed in -------------------------------------------------------------------------- */
+
+/* The folder below the last one that the path shares with the root; 0: the file lies in that one itself. */
+static size_t folder_outside(const mr_tree *t, const mr_entry *e)
+{
+    size_t shared = 0;
+    for (size_t i = 0; i < t->root_len && i < e->path_len && e->path[i] == t->root[i]; i++)
+        if (e->path[i] == '/')
+            shared = i + 1;
+    const char *slash = memchr(e->path + shared, '/', e->path_len - shared);
+    return slash ? (size_t)(slash - e->path) : 0;
+}
+
+static const mr_plan_split *split_of(const mr_plan *plan, const char *path, size_t len, size_t *called)
+{
+    for (size_t s = 0; s < plan->split_count; s++)
+        for (size_t k = 0; k < plan->splits[s].alias_count; k++) {
+            const mr_split_alias *a = &plan->splits[s].aliases[k];
+            if (len > a->len && path[a->len] == '/' && !memcmp(path, a->name, a->len)) {
+                *called = a->len;
+                return &plan->splits[s];
+            }
+        }
+    return NULL;
+}
+
+/* False: the image is not in a folder that matters. */
+static bool find_folder(const search *s, uint32_t n, folder *out)
+{
+    const mr_tree *t = &s->in->choice.tree;
+    const mr_entry *e = mr_source_entry(s->in->source, n);
+    *out = (folder){.path = e->path, .first = n, .inside = n >= t->begin && n < t->end};
+    if (!out->inside) {
+        out->len = folder_outside(t, e);
+        return out->len > 0;
+    }
+    const char *path = e->path + t->root_len, *slash = strchr(path, '/');
+    size_t called = slash ? (size_t)(slash - path) : 0;
+    if (!s->in->plan.flat)
+        out->split = split_of(&s->in->plan, path, e->path_len - t->root_len, &called);
+    out->len = t->root_len + called;
+    return called > 0;
+}
+
+static bool is_missed(const search *s, uint32_t n)
+{
+    const mr_ingest *in = s->in;
+    const mr_tree *t = &in->choice.tree;
+    const mr_entry *e = mr_source_entry(in->source, n);
+    bool inside = n >= t->begin && n < t->end;
+    if (s->taken[n] || in->plan.used[n] == MR_USE_LEFT_OUT || !mr_name_is_image(e->path, e->path_len) || is_hidden(e))
+        return false;
+    return inside ? in->plan.by_folder : !in->options->for_layout.root;
+}
+
+/* ---- what to do about it ----------------------------------------------------------------------------------------- */
+
+static void advise_split(const search *s, mr_buf *out)
+{
+    const folder *f = &s->at;
+    const mr_entry *first = mr_source_entry(s->in->source, f->first);
+    const char *slash = memrchr(first->path, '/', first->path_len), *dot = memrchr(first->path, '.', first->path_len);
+    size_t called = f->len - s->in->choice.tree.root_len;
+    bool any = false;
+    for (size_t i = 0; i < s->in->plan.sample_count && !any; i++)
+        any = &s->in->plan.splits[s->in->plan.samples[i].split] == f->split;
+    mr_buf_add_text(out, "not in a class folder");
+    if (slash && strncmp(slash + 1, "ILSVRC2012_", 11) == 0)
+        mr_buf_add_text(out, " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
+    mr_buf_add_text(out, "; --keep-unlisted takes them without labels, ");
+    if (any) {
+        mr_buf pattern = {0};
+        mr_buf_add(&pattern, first->path, (size_t)(slash - first->path) + 1);
+        mr_buf_add_text(&pattern, "*");
+        if (dot && dot > slash)
+            mr_buf_add_text(&pattern, dot);
+        mr_buf_add_text(out, "--leave-out ");
+        add_argument(out, mr_buf_text(&pattern), pattern.len);
+        mr_buf_add_text(out, " leaves them out");
+        mr_buf_free(&pattern);
+        return;
+    }
+    mr_buf_add_text(out, "--split-map ");
+    add_argument(out, f->path + f->len - called, called);
+    mr_buf_add_text(out, "= leaves the split out");
+}
+
+static void advise_inside(const search *s, mr_buf *out)
+{
+    const folder *f = &s->at;
+    const mr_tree *t = &s->in->choice.tree;
+    const char *name = f->path + t->root_len;
+    mr_child child = {0};
+    bool direct = false;
+    while (!direct && mr_tree_next(t, name, f->len - t->root_len, &child))
+        direct = !child.is_dir && mr_name_is_image(child.name, child.name_len);
+    mr_buf_add_text(out, "beside the split folders; ");
+    if (!direct) {
+        mr_buf_add_text(out, "--split-map ");
+        add_argument(out, name, f->len - t->root_len);
+        mr_buf_add_text(out, "=NAME takes the folder as a split, ");
+    }
+    mr_buf_add_text(out, "--leave-out ");
+    add_argument(out, f->path, f->len);
+    mr_buf_add_text(out, " leaves it out");
+}
+
+static void advise_outside(const search *s, mr_buf *out)
+{
+    const folder *f = &s->at;
+    const mr_tree *t = &s->in->choice.tree;
+    size_t root = t->root_len ? t->root_len - 1 : 0;
+    mr_buf_add_text(out, "outside of the dataset's root ");
+    mr_text_escape(out, t->root, t->root_len);
+    mr_buf_add_text(out, "; --root ");
+    add_argument(out, t->root, root);
+    mr_buf_add_text(out, " ingests that folder alone, --leave-out ");
+    add_argument(out, f->path, f->len);
+    mr_buf_add_text(out, " leaves this one out");
+    if (s->in->plan.flat && !s->in->options->for_layout.class_depth)
+        mr_buf_add_text(out, ", --class-depth 1 takes each folder as a class");
+}
+
+/* The folder at hand has ended: it becomes a note, and the first one a sentence. */
+static void end_folder(search *s)
+{
+    folder *f = &s->at;
+    mr_buf advice = {0}, path = {0};
+    char count[32];
+    if (!f->images)
+        return;
+    if (f->split)
+        advise_split(s, &advice);
+    else if (f->inside)
+        advise_inside(s, &advice);
+    else
+        advise_outside(s, &advice);
+    mr_text_escape(&path, f->path, f->len);
+    if (!s->folders++)
+        mr_buf_printf(&s->sentence, "%s image%s in %s/ would be left out: %s", mr_text_count(f->images, count),
+                      f->images == 1 ? "" : "s", mr_buf_text(&path), mr_buf_text(&advice));
+    mr_note_add(&s->in->notes, MR_NOTE_LEFT_OUT, f->path, f->len, f->bytes, "%s image%s, %s",
+                mr_text_count(f->images, count), f->images == 1 ? "" : "s", mr_buf_text(&advice));
+    s->images += f->images;
+    s->sentence.failed = s->sentence.failed || advice.failed || path.failed;
+    mr_buf_free(&advice);
+    mr_buf_free(&path);
+    f->images = 0;
+}
+
+static void count_image(search *s, uint32_t n, const folder *f)
+{
+    if (s->at.images && (s->at.len != f->len || memcmp(s->at.path, f->path, f->len) != 0))
+        end_folder(s);
+    if (!s->at.images)
+        s->at = *f;
+    s->at.images++;
+    s->at.bytes += mr_source_entry(s->in->source, n)->size;
+    s->in->plan.used[n] = MR_USE_TAKEN;         /* its folder is in a note */
+}
+
+static mr_status judge(search *s, mr_error *err)
+{
+    char count[32], more[32];
+    const char *source = s->in->options->sources[0];
+    if (s->sentence.failed)
+        return mr_fail_memory(err, "looking for images that are left out");
+    if (!s->folders)
+        return MR_OK;
+    if (s->folders == 1)
+        return mr_fail(err, MR_BAD_DATA, "%s: %s. Nothing was written", source, mr_buf_text(&s->sentence));
+    return mr_fail(err, MR_BAD_DATA, "%s: %s. With %s more folder%s, listed above, these are %s images; nothing was written",
+                   source, mr_buf_text(&s->sentence), mr_text_count(s->folders - 1, more), s->folders == 2 ? "" : "s",
+                   mr_text_count(s->images, count));
+}
+
+mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
+{
+    uint32_t entries = mr_source_count(in->source);
+    search s = {.in = in, .taken = mr_alloc(entries, 1)};
+    folder f;
+    if (!s.taken)
+        return mr_fail_memory(err, "looking for images that are left out");
+    for (size_t i = 0; i < in->plan.sample_count; i++)
+        s.taken[in->plan.samples[i].entry] = 1;
+    for (uint32_t n = 0; n < entries; n++)
+        if (is_missed(&s, n) && find_folder(&s, n, &f))
+            count_image(&s, n, &f);
+    end_folder(&s);
+    mr_status status = judge(&s, err);
+    mr_buf_free(&s.sentence);
+    free(s.taken);
+    return status;
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------------------ */
+
+static mr_status empty_split(const mr_ingest *in, uint32_t split, mr_error *err)
+{
+    const mr_plan_split *s = &in->plan.splits[split];
+    const mr_split_alias *a = s->alias_count ? &s->aliases[0] : NULL;
+    bool unlisted = in->notes.counts[MR_NOTE_UNLISTED] && !in->options->for_layout.keep_unlisted &&
+                    in->choice.layout->options & MR_OPTION_UNLISTED;
+    size_t planned = 0;
+    mr_buf name = {0};
+    for (size_t i = 0; i < in->plan.sample_count; i++)
+        planned += in->plan.samples[i].split == split;
+    if (a)
+        add_argument(&name, a->name, a->len);
+    else
+        mr_buf_add_text(&name, s->name);
+    mr_fail(err, MR_BAD_DATA, "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",
+            in->options->sources[0], s->name, planned ? ": all of its images are rejected" : "", mr_buf_text(&name),
+            unlisted ? ", --keep-unlisted takes the images that no annotation lists" : "");
+    mr_buf_free(&name);
+    return MR_BAD_DATA;
+}
+
+mr_status mr_check_splits(const mr_ingest *in, mr_error *err)
+{
+    for (uint32_t split = 0; split < in->plan.split_count; split++)
+        if (mr_ingest_split(in, split).samples == 0)
+            return empty_split(in, split, err);
+    return MR_OK;
+}

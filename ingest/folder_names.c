@@ -1,0 +1,173 @@
+/* folder_names.c - the tables of usual folder names; see folder_names.h.
+ * Invariant: names are compared as lower-case ASCII words; bytes beyond ASCII separate nothing and match nothing.
+ *
+ *      seg_train     seg | train       an addition and a split's word: the split train
+ *      TestImages    test | images     the same
+ *      trainset      trainset          one word: the split's word with an addition at its end
+ *      train_clean   train | clean     a word is left over: it only looks like a split                               */
+#include "folder_names.h"
+
+#include <string.h>
+
+#include "buf.h"
+
+enum { WORD_MAX = 24, WORDS_MAX = 8 };
+
+typedef struct words {              /* of a name, in lower case */
+    char text[WORDS_MAX][WORD_MAX];
+    size_t count;
+    bool overflow;                  /* too many, or too long: no usual name */
+} words;
+
+static const struct split_word {
+    const char *word, *split;
+} split_words[] = {
+    {"train", "train"},       {"training", "train"},    {"trn", "train"},
+    {"val", "val"},           {"valid", "val"},         {"validation", "val"}, {"validate", "val"}, {"dev", "val"},
+    {"devel", "val"},         {"development", "val"},   {"eval", "val"},       {"evaluation", "val"},
+    {"test", "test"},         {"testing", "test"},      {"tst", "test"},       {"holdout", "test"}, {"heldout", "test"},
+};
+
+/* What is put beside a split's word and changes nothing. */
+static const char *const additions[] = {
+    "set", "sets", "data", "dataset", "images", "image", "imgs", "img", "pictures", "pics", "photos", "samples",
+    "examples", "split", "folder", "dir", "seg",
+};
+
+static const char *const sure[] = {
+    "images", "image", "imgs", "img", "jpegimages", "jpegs", "jpeg", "jpgs", "jpg", "pngs", "png", "data", "dataset",
+    "masks", "labels", "annotations", "annotation", "annots", "groundtruth", "groundtruths",
+    "segmentation", "segmentations", "segmentationclass", "segmentationobject", "segmentationmasks", "trimaps", "bbox",
+    "bboxes", "inputs", "targets", "files", "samples", "thumbnails", "thumbs",
+};
+
+static const char *const perhaps[] = {
+    "mask", "label", "gt", "photos", "photo", "pictures", "picture", "pics", "pic", "drawings", "sketches", "raw", "original",
+    "originals", "depth", "edges", "input", "target", "all", "other", "misc", "full", "crops", "cropped",
+};
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_part(char c)
+{
+    return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80;
+}
+
+/* Does a word begin with this character: after a separator, a capital after a small letter, a digit after a letter? */
+static bool begins_word(char before, char here)
+{
+    if (!is_part(before) || is_digit(here) != is_digit(before))
+        return true;
+    return is_upper(here) && is_letter(before) && !is_upper(before);
+}
+
+static void split_name(const char *name, size_t len, words *out)
+{
+    size_t used = 0;
+    *out = (words){0};
+    for (size_t i = 0; i < len; i++) {
+        char c = name[i];
+        if (!is_part(c))
+            continue;
+        if (i == 0 || begins_word(name[i - 1], c)) {
+            out->overflow = out->overflow || out->count == WORDS_MAX;
+            if (out->overflow)
+                return;
+            out->count++;
+            used = 0;
+        }
+        out->overflow = out->overflow || used == WORD_MAX - 1;
+        if (out->overflow)
+            return;
+        out->text[out->count - 1][used++] = is_upper(c) ? (char)(c + 'a' - 'A') : c;
+    }
+}
+
+static bool is_one_of(const char *word, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
+#define IS_ONE_OF(word, list) is_one_of(word, list, MR_COUNT(list))
+
+static const char *exact_split(const char *word)
+{
+    for (size_t i = 0; i < MR_COUNT(split_words); i++)
+        if (strcmp(word, split_words[i].word) == 0)
+            return split_words[i].split;
+    return NULL;
+}
+
+/* "trainset", "testimages", "imgtrain": a split's word, and an addition as its other end. */
+static const char *glued_split(const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i < MR_COUNT(split_words); i++) {
+        size_t n = strlen(split_words[i].word);
+        if (len <= n)
+            continue;
+        if (strncmp(word, split_words[i].word, n) == 0 && IS_ONE_OF(word + n, additions))
+            return split_words[i].split;
+        if (strcmp(word + len - n, split_words[i].word) == 0) {
+            char head[WORD_MAX] = "";
+            memcpy(head, word, len - n);
+            if (IS_ONE_OF(head, additions))
+                return split_words[i].split;
+        }
+    }
+    return NULL;
+}
+
+const char *mr_split_word(const char *name, size_t len)
+{
+    words w;
+    char rest[WORDS_MAX * WORD_MAX] = "";       /* what is no addition, in one: "hold" and "out" */
+    split_name(name, len, &w);
+    if (w.overflow)
+        return NULL;
+    for (size_t i = 0; i < w.count; i++)
+        if (!IS_ONE_OF(w.text[i], additions))
+            strcat(rest, w.text[i]);
+    const char *split = exact_split(rest);
+    return split || strlen(rest) >= WORD_MAX ? split : glued_split(rest);
+}
+
+bool mr_split_like(const char *name, size_t len)
+{
+    words w;
+    split_name(name, len, &w);
+    for (size_t i = 0; i < w.count; i++)
+        if (exact_split(w.text[i]) || glued_split(w.text[i]) || strcmp(w.text[i], "trainval") == 0)
+            return true;
+    return mr_split_word(name, len) != NULL;
+}
+
+mr_container mr_folder_container(const char *name, size_t len)
+{
+    words w;
+    char whole[WORDS_MAX * WORD_MAX] = "";
+    split_name(name, len, &w);
+    if (w.overflow)
+        return MR_CONTAINER_NONE;
+    for (size_t i = 0; i < w.count; i++)
+        strcat(whole, w.text[i]);
+    if (IS_ONE_OF(whole, sure))
+        return MR_CONTAINER_SURE;
+    return IS_ONE_OF(whole, perhaps) ? MR_CONTAINER_PERHAPS : MR_CONTAINER_NONE;
+}
