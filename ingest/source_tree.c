@@ -93,3 +93,13 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len)
     *len = e->path_len - t->root_len;
     return e->path + t->root_len;
 }
+
+void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
+    bool quoted = !len || strspn(path, plain) < len;
+    mr_buf_add_text(out, quoted ? "--leave-out '" : "--leave-out ");
+    for (size_t i = 0; i < len; i++)
+        mr_buf_add(out, path[i] == '\'' ? "'\\''" : path + i, path[i] == '\'' ? 4 : 1);
+    mr_buf_add_text(out, quoted ? "'" : "");
+}
