@@ -177,6 +177,7 @@ static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g,
         *status = mr_fail(b->err, MR_BAD_DATA, "image id %" PRId64 " is %.150s in %s and %.150s in %s: the annotation "
                           "files do not belong together", least->id, least->file_name, part_name(b, holder),
                           image->file_name, part_name(b, &parts[i]));
+        *status = mr_source_dispensable(b->tree->source, parts[i].entry, "ingests without it", *status, b->err);
         return NULL;
     }
     return least;
@@ -228,7 +229,8 @@ mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g)
         mr_coco_part *part = &b->st->parts[g->first + i];
         mr_status status = mr_coco_parse(b->tree->source, part->entry, &part->file, b->err);
         if (status != MR_OK)
-            return status;
+            return b->st->part_count == 1 ? status : mr_source_dispensable(b->tree->source, part->entry,
+                                                                           "ingests without it", status, b->err);
     }
     return find_any(b, g);
 }

@@ -129,12 +129,14 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
 {
     const mr_coco_part *p = b->st->parts;
-    for (size_t i = first + 1; i < end; i++)
-        if (p[i].kind == p[i - 1].kind)
-            return mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s; take one of them away",
-                           mr_source_entry(b->tree->source, p[i - 1].entry)->path,
-                           mr_source_entry(b->tree->source, p[i].entry)->path, mr_coco_kinds[p[i].kind],
-                           (int)p[i].split_len, p[i].split);
+    const mr_source *s = b->tree->source;
+    for (size_t i = first + 1; i < end; i++) {
+        if (p[i].kind != p[i - 1].kind)
+            continue;
+        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s", mr_source_entry(s, p[i - 1].entry)->path,
+                mr_source_entry(s, p[i].entry)->path, mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
+        return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
+    }
     return MR_OK;
 }
 
