@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "json_memory.h"
+#include "json_oddity.h"
 #include "term.h"
 #include "text.h"
 
@@ -27,6 +28,18 @@ static size_t feed(void *to, size_t room, void *ctx)
     return len;
 }
 
+static mr_status refuse(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
+{
+    char odd[MR_JSON_ODDITY];
+    size_t at = why->position > 0 && (size_t)why->position <= len ? (size_t)why->position : 0;
+    mr_json_place place = {.text = bytes, .len = len, .at = at, .begins = true, .ends = true};
+    if (json_error_code(why) == json_error_duplicate_key || !mr_json_oddity(&place, odd))
+        return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why->line, why->column, why->text);
+    mr_json_line line = mr_json_line_of(bytes, place.at);
+    return mr_fail(err, MR_BAD_DATA, "%s: line %llu, column %llu: not JSON: %s", name, (unsigned long long)line.line,
+                   (unsigned long long)line.column, odd);
+}
+
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
 {
     json_error_t why;
@@ -44,7 +57,7 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
     if (out_of_memory)
         return mr_fail_memory(err, name);
     if (!doc)
-        return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why.line, why.column, why.text);
+        return refuse(bytes, len, name, &why, err);
     *out = doc;
     return MR_OK;
 }

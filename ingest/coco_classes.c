@@ -38,10 +38,12 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         const category *c = &list[i], *before = i ? c - 1 : NULL;
-        if (before && before->id == c->id && strcmp(before->name, c->name))
-            return mr_fail(err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the "
-                           "annotation files do not belong together", c->id, before->name, mr_coco_name(t, before->file),
-                           c->name, mr_coco_name(t, c->file));
+        if (before && before->id == c->id && strcmp(before->name, c->name)) {
+            mr_fail(err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
+                    "files do not belong together", c->id, before->name, mr_coco_name(t, before->file), c->name,
+                    mr_coco_name(t, c->file));
+            return mr_source_dispensable(t->source, c->file->entry, "ingests without it", MR_BAD_DATA, err);
+        }
         if (before && before->id == c->id)
             continue;
         if (c->id == 0 && no_zero) {

@@ -9,6 +9,7 @@
 
 #include "coco_parse.h"
 #include "json.h"
+#include "json_oddity.h"
 #include "text.h"
 
 enum {
@@ -160,20 +161,64 @@ mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n
 
 /* ---- the file ------------------------------------------------------------------------------------------------- */
 
-static mr_status check(mr_coco_parser *p, yajl_status status)
+/* "byte 95", and where there are lines "byte 95 (line 3, column 17)"; of the byte at `at`, which is in the chunk. */
+static const char *place_words(const mr_coco_parser *p, uint64_t at, char out[100])
 {
+    uint64_t lines = p->lines, line_at = p->line_at;
+    const unsigned char *newline = p->chunk, *end = p->chunk + (at > p->base ? at - p->base : 0);
+    while (newline && newline < end && (newline = memchr(newline, '\n', (size_t)(end - newline)))) {
+        lines++;
+        line_at = p->base + (uint64_t)(++newline - p->chunk);
+    }
+    int len = snprintf(out, 100, "byte %" PRIu64, at + 1);
+    if (lines && at >= line_at)
+        snprintf(out + len, 100 - (size_t)len, " (line %" PRIu64 ", column %" PRIu64 ")", lines + 1, at - line_at + 1);
+    return out;
+}
+
+/* The bytes around the error once more: what stands there may go on in the next chunk. */
+static bool find_oddity(const mr_source *s, mr_coco_parser *p, uint64_t *at, char odd[MR_JSON_ODDITY])
+{
+    char window[256];
+    uint64_t here = mr_coco_here(p), size = mr_source_entry(s, p->file->entry)->size;
+    uint64_t from = here > sizeof window / 2 ? here - sizeof window / 2 : 0;
+    size_t len = size - from < sizeof window ? (size_t)(size - from) : sizeof window;
+    mr_json_place place = {.text = window, .len = len, .at = (size_t)(here - from), .begins = !from,
+                           .ends = from + len == size};
+    if (mr_source_pread(s, p->file->entry, window, len, from, NULL) != MR_OK || !mr_json_oddity(&place, odd))
+        return false;
+    *at = from + place.at;
+    return true;
+}
+
+static mr_status check(const mr_source *s, mr_coco_parser *p, yajl_status status)
+{
+    char odd[MR_JSON_ODDITY], words[100];
+    uint64_t at;
     if (p->memory.ran_out)
         return p->status = mr_fail_memory(p->err, "reading COCO annotations");
     if (status == yajl_status_ok)
         return MR_OK;
     if (p->status != MR_OK)
         return p->status;
+    if (find_oddity(s, p, &at, odd))
+        return p->status = mr_fail(p->err, MR_BAD_DATA, "%s: %s: not JSON: %s", p->name, place_words(p, at, words), odd);
+    at = mr_coco_here(p);
     unsigned char *text = yajl_get_error(p->yajl, 0, NULL, 0);
     size_t len = text ? strcspn((char *)text, "\n") : 0;
-    p->status = mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": not JSON: %.*s", p->name, mr_coco_here(p),
+    p->status = mr_fail(p->err, MR_BAD_DATA, "%s: %s: not JSON: %.*s", p->name, place_words(p, at ? at - 1 : 0, words),
                         len > 200 ? 200 : (int)len, text ? (char *)text : "");
     yajl_free_error(p->yajl, text);
     return p->status;
+}
+
+static void count_lines(mr_coco_parser *p, size_t len)
+{
+    const unsigned char *at = p->chunk, *end = at + len;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        p->lines++;
+        p->line_at = p->base + (uint64_t)(++at - p->chunk);
+    }
 }
 
 /* A chunk that yajl took, of whole characters. */
@@ -199,11 +244,12 @@ static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chun
         size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0;     /* a byte order mark */
         p->base = at + skip;
         p->chunk = chunk + skip;
-        status = check(p, yajl_parse(p->yajl, chunk + skip, len - skip));
+        status = check(s, p, yajl_parse(p->yajl, chunk + skip, len - skip));
         if (status == MR_OK)
             status = check_strictly(p, len - skip);
         if (status != MR_OK)
             return status;
+        count_lines(p, len - skip);
         quiet = p->events == events ? quiet + len : 0;
         events = p->events;
         if (quiet > QUIET_MAX)
@@ -211,7 +257,7 @@ static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chun
         at += len;
     }
     p->base = size ? size - 1 : 0;  /* yajl feeds itself one blank behind the end */
-    mr_status status = check(p, yajl_complete_parse(p->yajl));
+    mr_status status = check(s, p, yajl_complete_parse(p->yajl));
     if (status == MR_OK && !(p->seen_sections & 1u << IMAGES))
         return mr_fail(p->err, MR_BAD_DATA, "%s: no COCO annotation file: it has no \"images\"", p->name);
     return status;

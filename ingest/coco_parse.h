@@ -28,6 +28,7 @@ typedef struct mr_coco_parser {
     yajl_handle yajl;               /* its parser */
     const unsigned char *chunk;
     uint64_t base;                  /* the chunk's place in the file */
+    uint64_t lines, line_at;        /* line ends before it, and where the line begins in which it does */
     const char *name;               /* the file's, for messages */
     mr_coco_file *file;
     mr_status status;

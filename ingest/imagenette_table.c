@@ -264,10 +264,27 @@ static void note_missing(const mr_tree *t, const table *tab, const char *name, u
     mr_buf_free(&some);
 }
 
+static mr_status read_table(const mr_tree *t, const mr_layout_options *o, const char *name, uint32_t entry, table *tab,
+                            mr_plan *plan, mr_error *err)
+{
+    mr_status status = read_csv(t, name, entry, &tab->csv, err);
+    if (status != MR_OK)
+        return status;
+    int column = mr_csv_column(&tab->csv, "path");
+    if (column < 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: no column is named \"path\"", name);
+    tab->path_column = (size_t)column;
+    status = choose_column(tab, name, o->label_column, plan, &column, err);
+    if (status == MR_OK)
+        status = index_rows(tab, name, plan, err);
+    if (status == MR_OK && column >= 0)
+        status = add_classes(t, tab, name, (size_t)column, plan, err);
+    return status == MR_OK ? label_samples(t, tab, name, column, plan, err) : status;
+}
+
 mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     const char *name = mr_imagenette_csv(t);
-    int column;
     if (!name && o->label_column)
         return mr_fail(err, MR_MISUSE, "--label-column %s: there is no noisy_imagenette.csv beside the split folders",
                        o->label_column);
@@ -278,22 +295,10 @@ mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_p
     if (!tab)
         return mr_fail_memory(err, "reading a CSV file");
     plan->state = tab;
-    mr_status status = read_csv(t, name, entry, &tab->csv, err);
+    mr_status status = read_table(t, o, name, entry, tab, plan, err);
     if (status != MR_OK)
-        return status;
-    column = mr_csv_column(&tab->csv, "path");
-    if (column < 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: no column is named \"path\"", name);
-    tab->path_column = (size_t)column;
-    status = choose_column(tab, name, o->label_column, plan, &column, err);
-    if (status == MR_OK)
-        status = index_rows(tab, name, plan, err);
-    if (status == MR_OK && column >= 0)
-        status = add_classes(t, tab, name, (size_t)column, plan, err);
-    if (status == MR_OK)
-        status = label_samples(t, tab, name, column, plan, err);
-    if (status != MR_OK)
-        return status;
+        return o->label_column ? status : mr_source_dispensable(t->source, entry, "ingests with the folders as classes",
+                                                                status, err);
     note_missing(t, tab, name, entry, plan);
     plan->used[entry] = 1;
     return MR_OK;

@@ -8,6 +8,7 @@
 
 #include "json.h"
 #include "json_memory.h"
+#include "json_oddity.h"
 #include "text.h"
 
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
@@ -261,6 +262,20 @@ static const yajl_callbacks callbacks = {
     .yajl_start_array = on_array, .yajl_end_array = on_end,
 };
 
+static mr_status refuse_row(const pick *p)
+{
+    char odd[MR_JSON_ODDITY];
+    mr_json_place place = {.text = p->row->text, .len = p->row->len, .at = yajl_get_bytes_consumed(p->yajl),
+                           .begins = true, .ends = true};
+    if (mr_json_oddity(&place, odd))
+        return refuse(p->j, p->row->line, p->err, "byte %zu: no JSON object: %s", place.at + 1, odd);
+    unsigned char *text = yajl_get_error(p->yajl, 0, NULL, 0);
+    mr_status status = refuse(p->j, p->row->line, p->err, "no JSON object: %.*s",
+                              text ? (int)strcspn((char *)text, "\n") : 0, text ? (char *)text : "");
+    yajl_free_error(p->yajl, text);
+    return status;
+}
+
 mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
                         mr_error *err)
 {
@@ -279,12 +294,8 @@ mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_fie
         parsed = yajl_complete_parse(yajl);
     if (memory.ran_out)
         p.status = mr_fail_memory(err, "reading JSON lines");
-    if (parsed != yajl_status_ok && p.status == MR_OK) {
-        unsigned char *text = yajl_get_error(yajl, 0, NULL, 0);
-        p.status = refuse(j, row->line, err, "no JSON object: %.*s", text ? (int)strcspn((char *)text, "\n") : 0,
-                          text ? (char *)text : "");
-        yajl_free_error(yajl, text);
-    }
+    if (parsed != yajl_status_ok && p.status == MR_OK)
+        p.status = refuse_row(&p);
     mr_yajl_close(&memory);
     const char *beyond = p.status == MR_OK ? mr_json_beyond(row->text, row->len, p.end) : NULL;
     if (beyond)

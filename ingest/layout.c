@@ -185,6 +185,14 @@ static void to_utf8(char *text, size_t size)
     mr_buf_free(&escaped);
 }
 
+static mr_status bid_at(mr_choice *c, const mr_layout_options *o, bool forced, mr_error *err)
+{
+    mr_status status = c->layout->bid(&c->tree, o, &c->bid, err);
+    if (forced && c->bid.forced > c->bid.score)
+        c->bid.score = c->bid.forced;
+    return status;
+}
+
 static bool within(const mr_tree *inner, const mr_tree *outer)
 {
     return inner->root_len >= outer->root_len && inner->begin >= outer->begin && inner->end <= outer->end;
@@ -202,6 +210,28 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
                    a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));
 }
 
+/* A layout that was asked for has bid equally in several places: the one at or around detection's is meant.  The roots stand
+ * breadth first, so the last of those around it is the nearest. */
+static mr_status nearest(const mr_source *s, const roots *r, const mr_layout_options *o, mr_choice *best, mr_choice *rival,
+                         mr_error *err)
+{
+    mr_choice found = {0}, near = {0};
+    mr_status status = mr_layout_choose(s, NULL, o, &found, err);
+    for (size_t i = 0; status == MR_OK && i < r->count; i++) {
+        mr_choice c = {.layout = best->layout, .tree = mr_tree_at(s, r->items[i].path, r->items[i].len)};
+        if (!within(&found.tree, &c.tree))
+            continue;
+        status = bid_at(&c, o, true, err);
+        if (status == MR_OK && c.bid.score == best->bid.score)
+            near = c;
+    }
+    if (near.layout) {
+        *best = near;
+        rival->layout = NULL;
+    }
+    return status == MR_SYSTEM ? status : MR_OK;
+}
+
 mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
                            mr_error *err)
 {
@@ -214,7 +244,7 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layo
             mr_choice c = {.layout = *l, .tree = tree};
             if (forced && strcmp((*l)->name, forced) != 0)
                 continue;
-            status = (*l)->bid(&tree, o, &c.bid, err);
+            status = bid_at(&c, o, forced, err);
             if (status != MR_OK)
                 break;
             if (c.bid.score > best.bid.score) {
@@ -226,6 +256,8 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layo
             }
         }
     }
+    if (status == MR_OK && rival.layout && forced)
+        status = nearest(s, &r, o, &best, &rival, err);
     free(r.items);
     if (status != MR_OK)
         return status;

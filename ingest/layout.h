@@ -80,6 +80,7 @@ typedef struct mr_layout_options {
 
 typedef struct mr_bid {
     int score;                      /* 0: not mine; 100: certain */
+    int forced;                     /* for a tree that it leaves to another layout: its score under --layout */
     char why[300];                  /* the evidence: "train/ and val/ with 10 folders of images" */
     char refusal[300];              /* set: recognised, but cannot be read; says what to do instead */
 } mr_bid;
@@ -151,9 +152,10 @@ typedef struct mr_choice {          /* the outcome of the bidding */
     mr_bid bid;
 } mr_choice;
 
-/* Lets every layout bid on every folder that may be a root, or on o->root alone (forced: only that layout; a score of 0
- * is then still accepted at the best root). MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what
- * each layout would have needed.  MR_MISUSE: o->root is not there. */
+/* Lets every layout bid on every folder that may be a root, or on o->root alone.  Forced: only that layout, with the higher
+ * of its two scores; of equal bids the one at, or around, the root that all layouts together choose; where it bids nowhere,
+ * that root.  MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout would have needed.
+ * MR_MISUSE: o->root is not there. */
 mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
                            mr_error *err);
 

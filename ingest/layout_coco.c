@@ -130,6 +130,16 @@ const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char
     return NULL;
 }
 
+size_t mr_coco_without_year(const char *split, size_t len)
+{
+    size_t cut = len;
+    while (cut && split[cut - 1] >= '0' && split[cut - 1] <= '9')
+        cut--;
+    while (cut && cut < len && (split[cut - 1] == '_' || split[cut - 1] == '-'))
+        cut--;
+    return cut ? cut : len;
+}
+
 static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
 {
     char folder[300];
@@ -138,6 +148,8 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     for (size_t i = 0; i < st->part_count && !images; i++) {
         part = &st->parts[i];
         images = mr_coco_folder(t, part->split, part->split_len, folder);
+        if (!images)
+            images = mr_coco_folder(t, part->split, mr_coco_without_year(part->split, part->split_len), folder);
         if (!images)
             images = flat;
     }

@@ -28,9 +28,10 @@ typedef struct mr_coco_part {
 
 typedef struct mr_coco_group {
     size_t first, count;            /* parts, one a kind at most */
-    char folder[256];               /* of its images: "train2017" */
+    char folder[256];               /* of its images, at the root or in images/: "train2017", or "train" if that is there */
     bool left_out;                  /* by --split-map */
     bool any;                       /* an image that its files list is there */
+    uint64_t found[3];              /* images whose name says no folder: in its folder, in images/, loose */
     bool flat[3];                   /* has images directly in the root, in images/, in annotations/ */
     uint32_t split;                 /* in plan->splits; MR_NO_ENTRY until its first sample */
 } mr_coco_group;
@@ -60,6 +61,8 @@ typedef struct mr_coco_build {      /* while plan() runs */
 mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err);
 /* The folder of a split's images, "SPLIT/" or "images/SPLIT/", if there is one; else NULL. */
 const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300]);
+/* How much of "train2017", "train_2017" or "train-2017" is "train". */
+size_t mr_coco_without_year(const char *split, size_t len);
 void mr_coco_state_free(void *state);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 /* The stored split of a group, added to the plan. */

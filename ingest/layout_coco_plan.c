@@ -10,24 +10,13 @@
 
 /* ---- groups and splits ---------------------------------------------------------------------------------------- */
 
-/* How much of "train2017", "train_2017" or "train-2017" is "train". */
-static size_t cut_len(const char *name, size_t len)
-{
-    size_t cut = len;
-    while (cut && name[cut - 1] >= '0' && name[cut - 1] <= '9')
-        cut--;
-    while (cut && cut < len && (name[cut - 1] == '_' || name[cut - 1] == '-'))
-        cut--;
-    return cut ? cut : len;
-}
-
 /* Would two splits of the source have the name without its digits?  One without a picture is none. */
 static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
 {
     for (size_t i = 0; i < b->st->group_count; i++) {
         const mr_coco_group *other = &b->st->groups[i];
         const mr_coco_part *part = &b->st->parts[other->first];
-        if (other->first != g->first && (other->any || !g->any) && cut_len(part->split, part->split_len) == cut &&
+        if (other->first != g->first && (other->any || !g->any) && mr_coco_without_year(part->split, part->split_len) == cut &&
             !memcmp(part->split, b->st->parts[g->first].split, cut) &&
             !mr_split_map_find(b->options, part->split, part->split_len))
             return true;
@@ -39,7 +28,7 @@ static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut
 static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split)
 {
     const mr_coco_part *part = &b->st->parts[g->first];
-    size_t len = part->split_len, cut = cut_len(part->split, len);
+    size_t len = part->split_len, cut = mr_coco_without_year(part->split, len);
     if (!mr_split_map_find(b->options, part->split, len) &&
         (mr_split_map_find(b->options, part->split, cut) || !is_shared(b, g, cut)))
         len = cut;
@@ -86,6 +75,19 @@ static bool has_parts(const mr_coco_build *b, const char *folder)
     return false;
 }
 
+/* Images of train2017 may lie in train/, where that is no other split's. */
+static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
+{
+    char shorter[sizeof g->folder], path[300];
+    size_t len = strlen(g->folder), cut = mr_coco_without_year(g->folder, len);
+    if (cut == len || mr_coco_folder(b->tree, g->folder, len, path) || !mr_coco_folder(b->tree, g->folder, cut, path))
+        return;
+    memcpy(shorter, g->folder, cut);
+    shorter[cut] = '\0';
+    if (!has_parts(b, shorter))
+        memcpy(g->folder, shorter, cut + 1);
+}
+
 /* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
@@ -105,6 +107,8 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
         memmove(dev, dev + 4, strlen(dev + 4) + 1);
     for (size_t i = 0; i < count; i++)
         b->plan->used[part[i].entry] = 1;
+    if (!dev)
+        use_short_folder(b, &g);
     if (dev && has_parts(b, g.folder)) {
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0,
                     "left out: it lists images of %s again", g.folder);
@@ -125,12 +129,14 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
 {
     const mr_coco_part *p = b->st->parts;
-    for (size_t i = first + 1; i < end; i++)
-        if (p[i].kind == p[i - 1].kind)
-            return mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s; take one of them away",
-                           mr_source_entry(b->tree->source, p[i - 1].entry)->path,
-                           mr_source_entry(b->tree->source, p[i].entry)->path, mr_coco_kinds[p[i].kind],
-                           (int)p[i].split_len, p[i].split);
+    const mr_source *s = b->tree->source;
+    for (size_t i = first + 1; i < end; i++) {
+        if (p[i].kind != p[i - 1].kind)
+            continue;
+        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s", mr_source_entry(s, p[i - 1].entry)->path,
+                mr_source_entry(s, p[i].entry)->path, mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
+        return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
+    }
     return MR_OK;
 }
 
@@ -212,7 +218,10 @@ static mr_coco_group *in_folder(const owners *o, const char *path, size_t len)
     memcpy(key.folder, path, n);
     key.folder[n] = '\0';
     mr_coco_group **found = bsearch(&wanted, o->by_folder, o->count, sizeof *o->by_folder, by_folder);
-    return found ? *found : NULL;
+    if (!found || (found > o->by_folder && !by_folder(found - 1, found)) ||
+        (found + 1 < o->by_folder + o->count && !by_folder(found, found + 1)))
+        return NULL;                /* train2014 and train2017 may both have train/ */
+    return *found;
 }
 
 /* The group in whose folder the file lies; or beside whose images, if that tells one from all others. */

@@ -92,8 +92,6 @@ static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr
         bid_without_splits(t, o, bid);
         return MR_OK;
     }
-    if (marks.kind || marks.valid || marks.readme || marks.names)
-        return MR_OK;
     size_t most = 0, used = 0;
     char names[60] = "";
     for (size_t i = 0; i < marks.dirs.count; i++) {
@@ -108,6 +106,10 @@ static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr
     const char *csv = mr_imagenette_csv(t);
     bool wnids = all_wnids(t, &marks.dirs);
     bid->score = 50 + (csv ? 40 : 0) + (wnids ? 5 : 0);
+    if (marks.kind || marks.valid || marks.readme || marks.names) {
+        bid->forced = bid->score - 1;   /* a tree without these marks has the better claim to the word */
+        bid->score = 0;
+    }
     snprintf(bid->why, sizeof bid->why, "%s with %zu folder%s of images%s%s%s", names, most, most == 1 ? "" : "s",
              wnids ? " named by WordNet id" : "", csv ? ", and " : "", csv ? csv : "");
     return MR_OK;

@@ -23,17 +23,25 @@ typedef struct build {
     mr_error *err;
 } build;
 
-static uint32_t find_image(const mr_tree *t, int64_t number)
+/* MR_NO_ENTRY: it is not there.  A number names one image: which of two is meant is not for us to say. */
+static mr_status find_image(const build *b, int64_t number, uint32_t *entry)
 {
     static const char *const ends[] = {"jpeg", "jpg", "png", "webp"};
+    const mr_source *s = b->tree->source;
+    *entry = MR_NO_ENTRY;
     for (size_t i = 0; i < MR_COUNT(ends); i++) {
         char path[64];
         int n = snprintf(path, sizeof path, MR_NEWYORKER_IMAGES "/%" PRId64 ".%s", number, ends[i]);
-        uint32_t entry = mr_tree_find(t, path, (size_t)n);
-        if (entry != MR_NO_ENTRY)
-            return entry;
+        uint32_t found = mr_tree_find(b->tree, path, (size_t)n);
+        if (found != MR_NO_ENTRY && *entry != MR_NO_ENTRY) {
+            mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the image of contest %" PRId64,
+                    mr_source_entry(s, *entry)->path, mr_source_entry(s, found)->path, number);
+            return mr_source_dispensable(s, found, "takes the other", MR_BAD_DATA, b->err);
+        }
+        if (found != MR_NO_ENTRY)
+            *entry = found;
     }
-    return MR_NO_ENTRY;
+    return MR_OK;
 }
 
 static const char *file_name(const mr_jsonl *j)
@@ -55,13 +63,15 @@ static mr_status contest_number(build *b, const mr_jsonl *j, const mr_jsonl_row 
 static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uint32_t split)
 {
     int64_t number;
+    uint32_t entry = MR_NO_ENTRY;
     mr_buf *columns = b->columns.len ? NULL : &b->columns;
     mr_status status = mr_jsonl_pick(j, r, b->fields, MR_COUNT(b->fields), columns, b->err);
     if (status == MR_OK)
         status = contest_number(b, j, r, &number);
+    if (status == MR_OK)
+        status = find_image(b, number, &entry);
     if (status != MR_OK)
         return status;
-    uint32_t entry = find_image(b->tree, number);
     if (entry == MR_NO_ENTRY) {
         char path[64];
         int n = snprintf(path, sizeof path, MR_NEWYORKER_IMAGES "/%" PRId64 ".jpeg", number);
@@ -127,6 +137,7 @@ static void note_unused(const build *b, const char *config)
 mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
 {
     mr_newyorker_config config = {0};
+    size_t files = 0;
     build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .err = err,
                .fields = {{.name = "contest_number"}, {.name = o->label_column ? o->label_column : "label"}}};
     mr_status status = mr_newyorker_choose(t, o->config, &config, err);
@@ -135,9 +146,15 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
     plan->state = b.st = mr_alloc(1, sizeof *b.st);
     if (!b.st)
         return mr_fail_memory(err, "listing rows");
-    for (int i = 0; i < MR_NEWYORKER_FILES && status == MR_OK; i++)
-        if (config.files[i] != MR_NO_ENTRY)
-            status = plan_file(&b, config.files[i], mr_newyorker_stems[i]);
+    for (int i = 0; i < MR_NEWYORKER_FILES; i++)
+        files += config.files[i] != MR_NO_ENTRY;
+    for (int i = 0; i < MR_NEWYORKER_FILES && status == MR_OK; i++) {
+        if (config.files[i] == MR_NO_ENTRY)
+            continue;
+        status = plan_file(&b, config.files[i], mr_newyorker_stems[i]);
+        if (files > 1)
+            status = mr_source_dispensable(t->source, config.files[i], "ingests without its rows", status, err);
+    }
     if (status == MR_OK)
         status = mr_labels_plan(&b.labels, plan, mr_buf_text(&b.columns), err);
     if (status == MR_OK)

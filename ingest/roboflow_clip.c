@@ -105,16 +105,18 @@ static mr_status read_tokens(const mr_tree *t, mr_plan *plan, const mr_split_dir
         return MR_OK;
     }
     const char *name = mr_tree_path(t, entry, &name_len);
+    mr_status status = MR_OK;
     if (mr_source_entry(t->source, entry)->size > TOKENS_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: longer than the 64 MiB a file of captions may have", name);
-    mr_status status = mark_present(t, plan, dir, present, &folders, err);
+        status = mr_fail(err, MR_BAD_DATA, "%s: longer than the 64 MiB a file of captions may have", name);
+    if (status == MR_OK)
+        status = mark_present(t, plan, dir, present, &folders, err);
     if (status == MR_OK)
         status = mr_source_read(t->source, entry, &text, err);
     if (status == MR_OK)
         status = give_captions(&text, name, present, folders, plan->class_count, captions, err);
     plan->used[entry] = 1;
     mr_buf_free(&text);
-    return status;
+    return mr_source_dispensable(t->source, entry, "ingests the images without its captions", status, err);
 }
 
 static size_t dir_of(const mr_split_dirs *dirs, uint32_t entry)

@@ -94,6 +94,8 @@ mr_status mr_rf_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan 
         if (entry == MR_NO_ENTRY)
             continue;
         status = mr_coco_parse(t->source, entry, &coco->files[i], err);
+        if (dirs->count > 1)
+            status = mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
         plan->used[entry] = 1;
     }
     if (status == MR_OK)

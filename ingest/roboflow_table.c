@@ -195,6 +195,14 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
     return status;
 }
 
+/* Where there are other tables, ingest can do without one. */
+static mr_status or_without(const mr_tree *t, const mr_split_dirs *dirs, size_t i, mr_status status, mr_error *err)
+{
+    uint32_t entry = mr_rf_find(t, &dirs->items[i], MR_RF_CLASSES_CSV, strlen(MR_RF_CLASSES_CSV));
+    return dirs->count == 1 || entry == MR_NO_ENTRY
+               ? status : mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
+}
+
 mr_status mr_rf_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
                            mr_rf_state *state, mr_error *err)
 {
@@ -204,11 +212,11 @@ mr_status mr_rf_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
     for (uint32_t split = 0; split < plan->split_count; split++)
         for (size_t i = 0; i < dirs->count && status == MR_OK; i++)
             if (dirs->items[i].split == split)
-                status = read_sheet(t, plan, &dirs->items[i], &table->sheets[i], err);
+                status = or_without(t, dirs, i, read_sheet(t, plan, &dirs->items[i], &table->sheets[i], err), err);
     if (status == MR_OK)
         status = note_other_headers(table, dirs->count, plan, err);
     for (size_t i = 0; i < dirs->count && status == MR_OK; i++)
-        status = add_samples(t, o, plan, &dirs->items[i], &table->sheets[i], i, err);
+        status = or_without(t, dirs, i, add_samples(t, o, plan, &dirs->items[i], &table->sheets[i], i, err), err);
     return status;
 }
 

@@ -103,6 +103,12 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
  * contents; false: it leads out of the tree, or nowhere. */
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out);
 
+/* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my data/a.txt'. */
+void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
+/* For a table that ingest can do without: returns `status`, and, if that is MR_BAD_DATA, adds the way out to the sentence,
+ * "; --leave-out PATH WHAT". */
+mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
+
 /* Does the name end like an image's: jpg jpeg png webp, and the kinds we refuse by name (gif bmp tif tiff ...)? */
 bool mr_name_is_image(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix);            /* ASCII case ignored */

@@ -236,7 +236,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
         return list_link(l, path, len, target, err);
     }
     if (type == AE_IFLNK)
-        return list_symlink(l, path, len, archive_entry_symlink(e), err);
+        return list_symlink(l, path, len, archive_entry_symlink(e), LINK_UNKNOWN, err);
     if (type != AE_IFREG && type != 0) {
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;

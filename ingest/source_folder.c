@@ -40,7 +40,15 @@ bool archive_name(const char *name, size_t len, size_t *stem_len)
     return false;
 }
 
-/* Nothing is asked of what it leads to: that may be a file which another source brings. */
+static link_end end_of(int dirfd, const char *name)
+{
+    struct stat st;
+    if (fstatat(dirfd, name, &st, 0) != 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? LINK_NOTHING : LINK_UNKNOWN;
+    return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
+}
+
+/* What it leads to does not count here: that may be a file which another source brings. */
 static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
 {
     char target[PATH_MAX];
@@ -48,7 +56,7 @@ static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
     if (n < 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
     target[n] = '\0';
-    return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, err);
+    return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, end_of(dirfd, name), err);
 }
 
 static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err);

@@ -1,7 +1,7 @@
 /* source_links.c - links of folders and archives: other names for files of the same tree.
  * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it; a folder and its archive
  * give the same files.  An absolute link has no name in the tree, and nothing has a name behind a link to a folder:
- * neither is followed. */
+ * neither is followed.  Only the words for what is not followed know what the file system says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +9,17 @@
 
 enum { MOST_HOPS = 40 };            /* links that lead to links; the kernel stops there, too */
 
-static mr_status keep(list *l, const char *path, size_t len, const char *target, size_t target_len, bool symbolic,
-                      mr_error *err)
+static mr_status keep(list *l, const pending_link *link, mr_error *err)
 {
-    char *kept = list_keep(l->source, path, len), *kept_target = list_keep(l->source, target, target_len);
-    if (!kept || !kept_target || !MR_GROW(l->links, l->link_count, l->link_room))
+    char *path = list_keep(l->source, link->path, link->path_len);
+    char *target = list_keep(l->source, link->target, link->target_len);
+    if (!path || !target || !MR_GROW(l->links, l->link_count, l->link_room))
         return mr_fail_memory(err, "listing the source");
-    l->links[l->link_count++] =
-        (pending_link){kept, kept_target, (uint32_t)len, (uint32_t)target_len, l->arrived++, symbolic, false};
+    pending_link *kept = &l->links[l->link_count++];
+    *kept = *link;
+    kept->path = path;
+    kept->target = target;
+    kept->order = l->arrived++;
     return MR_OK;
 }
 
@@ -29,7 +32,8 @@ mr_status list_link(list *l, const char *path, size_t len, const char *target, m
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a hard link out of the tree");
         return MR_OK;
     }
-    return keep(l, path, len, target, target_len, false, err);
+    return keep(l, &(pending_link){.path = path, .path_len = (uint32_t)len, .target = target,
+                                   .target_len = (uint32_t)target_len}, err);
 }
 
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out)
@@ -57,16 +61,19 @@ bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *ou
     return out->len > 0;
 }
 
-mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err)
+mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err)
 {
     mr_buf full = {0};
-    mr_status status = MR_OK;
+    pending_link link = {.path = path, .path_len = (uint32_t)len, .target = "", .end = end, .symbolic = true};
     if (!list_name_ok(l, path, len))
         return MR_OK;
-    if (!mr_path_beside(path, len, target, &full) || list_unsafe((const char *)full.data, full.len))
-        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a link out of the tree");
-    else if ((status = mr_buf_status(&full, err, "listing the source")) == MR_OK)
-        status = keep(l, path, len, (const char *)full.data, full.len, true, err);
+    if (mr_path_beside(path, len, target, &full) && !list_unsafe((const char *)full.data, full.len)) {
+        link.target = (const char *)full.data;
+        link.target_len = (uint32_t)full.len;
+    }
+    mr_status status = mr_buf_status(&full, err, "listing the source");
+    if (status == MR_OK)
+        status = keep(l, &link, err);
     mr_buf_free(&full);
     return status;
 }
@@ -76,7 +83,8 @@ static void find_contested(const list *l, bool *contested)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         const pending_link *link = &l->links[i];
-        uint32_t at = link->done ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
+        bool outside = !link->target_len;
+        uint32_t at = link->done || outside ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
         if (at != MR_NO_ENTRY && link->order < l->items[at].order)
             contested[at] = true;
     }
@@ -104,11 +112,106 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
     return MR_OK;
 }
 
+/* ---- what is not followed ---------------------------------------------------------------------------------------- */
+
+static int by_path(const void *a, const void *b)
+{
+    const pending_link *x = *(pending_link *const *)a, *y = *(pending_link *const *)b;
+    return list_compare(x->path, x->path_len, y->path, y->path_len);
+}
+
+typedef struct left {               /* links that were not resolved, sorted by path */
+    const list *list;
+    const pending_link **items;
+    size_t count;
+} left;
+
+static const pending_link *left_at(const left *l, const char *path, size_t len)
+{
+    const pending_link key = {.path = path, .path_len = (uint32_t)len}, *wanted = &key;
+    const pending_link **found = l->count ? bsearch(&wanted, l->items, l->count, sizeof *l->items, by_path) : NULL;
+    return found ? *found : NULL;
+}
+
+/* Is one of the folders above the target a link? */
+static bool through_link(const left *l, const pending_link *link)
+{
+    for (size_t i = 1; i < link->target_len; i++)
+        if (link->target[i] == '/' && left_at(l, link->target, i))
+            return true;
+    return false;
+}
+
+static const char *outside(const pending_link *link)
+{
+    switch (link->end) {
+    case LINK_FOLDER:
+        return "a link to a folder out of the tree: not followed; `cp -rL` copies what it leads to";
+    case LINK_FILE:
+        return "a link to a file out of the tree: not followed";
+    case LINK_DEVICE:
+        return "a link to a device, socket or FIFO out of the tree";
+    case LINK_NOTHING:
+        return "a link out of the tree, to nothing";
+    default:
+        return "a link out of the tree: not followed";
+    }
+}
+
+/* What lies at the end of a link that leads to no other. */
+static const char *inside(const left *l, const pending_link *link)
+{
+    mr_tree whole = mr_tree_at(l->list->source, "", 0);
+    if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
+        return "behind more than 40 links";
+    if (mr_tree_has_dir(&whole, link->target, link->target_len) || link->end == LINK_FOLDER)
+        return "a link to a folder: not followed; `cp -rL` copies what it leads to";
+    if (through_link(l, link))
+        return "a link through a link that is not followed; `cp -rL` copies what it leads to";
+    if (link->end == LINK_DEVICE)
+        return "a link to a device, socket or FIFO";
+    return "a link to nothing that is a file of the tree";
+}
+
+static const char *why_left(const left *l, const pending_link *link)
+{
+    const pending_link *seen[MOST_HOPS + 1], *next = link;
+    if (!link->symbolic)
+        return "a hard link to a file that is not there";
+    for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
+        for (size_t i = 0; i < hop; i++)
+            if (seen[i] == next)
+                return "a link to itself, or into links that lead round";
+        seen[hop] = next;
+        const pending_link *after = next->target_len ? left_at(l, next->target, next->target_len) : NULL;
+        if (!after)
+            return next->target_len ? inside(l, next) : outside(next);
+        next = after;
+    }
+    return "behind more than 40 links";
+}
+
+static mr_status note_left(list *l, mr_error *err)
+{
+    left rest = {.list = l, .items = mr_alloc(l->link_count, sizeof *rest.items)};
+    if (!rest.items)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < l->link_count; i++)
+        if (!l->links[i].done)
+            rest.items[rest.count++] = &l->links[i];
+    if (rest.count)
+        qsort(rest.items, rest.count, sizeof *rest.items, by_path);
+    for (size_t i = 0; i < rest.count; i++)
+        mr_note_add(l->notes, MR_NOTE_LINK, rest.items[i]->path, rest.items[i]->path_len, 0, "%s",
+                    why_left(&rest, rest.items[i]));
+    free(rest.items);
+    return MR_OK;
+}
+
 mr_status list_resolve(list *l, mr_error *err)
 {
     mr_status status = MR_OK;
-    int hop = 0;
-    for (; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
+    for (int hop = 0; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
         size_t before = l->count;
         bool *contested = mr_alloc(l->source->count, sizeof *contested);
         if (!contested)
@@ -123,13 +226,5 @@ mr_status list_resolve(list *l, mr_error *err)
         if (status == MR_OK)
             status = list_settle(l, err);
     }
-    for (size_t i = 0; i < l->link_count && status == MR_OK; i++) {
-        const pending_link *link = &l->links[i];
-        if (!link->done)
-            mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s",
-                        hop == MOST_HOPS ? "behind more than 40 links, or a link to nothing"
-                        : link->symbolic ? "a link to nothing that is a file of the tree"
-                                         : "a hard link to a file that is not there");
-    }
-    return status;
+    return status == MR_OK && l->link_count ? note_left(l, err) : status;
 }

@@ -20,10 +20,15 @@ typedef struct listed {
     uint32_t order;                 /* of arrival: the first of two equal names stays */
 } listed;
 
+typedef enum link_end {             /* what the file system says of a folder's link; archives cannot tell */
+    LINK_UNKNOWN, LINK_FOLDER, LINK_FILE, LINK_DEVICE, LINK_NOTHING
+} link_end;
+
 typedef struct pending_link {       /* of a folder or an archive: another name for bytes of the tree */
-    const char *path, *target;      /* the target is a path of the tree, too */
+    const char *path, *target;      /* the target is a path of the tree, too; "": it lies outside */
     uint32_t path_len, target_len;
     uint32_t order;                 /* of arrival, among the files */
+    link_end end;                   /* for words alone: what is followed depends on names */
     bool symbolic, done;
 } pending_link;
 
@@ -72,7 +77,7 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err);
 mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
 /* Links, in source_links.c: kept back until all is listed, then resolved. */
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
-mr_status list_symlink(list *l, const char *path, size_t len, const char *target, mr_error *err);
+mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
 mr_status list_resolve(list *l, mr_error *err);
 /* Puts the list's prefix before the name, which is lent until the next call then; NULL and "" stay what they are. */
 mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);

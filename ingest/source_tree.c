@@ -98,3 +98,25 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len)
     *len = e->path_len - t->root_len;
     return e->path + t->root_len;
 }
+
+void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
+    bool quoted = !len || strspn(path, plain) < len;
+    mr_buf_add_text(out, quoted ? "--leave-out '" : "--leave-out ");
+    for (size_t i = 0; i < len; i++)
+        mr_buf_add(out, path[i] == '\'' ? "'\\''" : path + i, path[i] == '\'' ? 4 : 1);
+    mr_buf_add_text(out, quoted ? "'" : "");
+}
+
+mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err)
+{
+    const mr_entry *e = mr_source_entry(s, entry);
+    mr_buf option = {0};
+    if (status != MR_BAD_DATA || !err)
+        return status;
+    mr_source_leave_out(e->path, e->path_len, &option);
+    mr_fail(err, status, "%s; %s %s", err->text, mr_buf_text(&option), what);
+    mr_buf_free(&option);
+    return status;
+}

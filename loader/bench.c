@@ -11,17 +11,13 @@
 
 #include "bench_limits.h"
 #include "bench_stages.h"
+#include "bench_turns.h"
 #include "loader.h"
 #include "term.h"
 
-enum { BATCH = 64, PREFETCH = 2, MIN_TURNS = 3 };
+enum { BATCH = 64 };
 
-static const double turn_seconds = 0.5;
-
-typedef struct turn {
-    mr_bench_times product, limit, copy, steps;
-    uint64_t images;
-} turn;
+static const uint64_t batch_bytes = 128 << 20;      /* that it takes as delivered: memory has to be made first */
 
 typedef struct bench {
     const mr_bench_options *o;
@@ -32,16 +28,66 @@ typedef struct bench {
     mr_bench_record *records;
     size_t batches, room;           /* of a turn; records there is room for */
     size_t record_count;
-    turn *turns;
+    mr_bench_turn *turns;
     size_t turn_count, turn_room;
 } bench;
+
+static void close_work(bench *b)
+{
+    mr_passes_free(b->passes);
+    b->passes = NULL;
+    mr_work_close(&b->work);
+}
+
+static mr_status open_work(bench *b, const mr_dataset *ds, const mr_loader_options *o, mr_error *err)
+{
+    mr_status status = mr_work_open(&b->work, ds, o, err);
+    return status == MR_OK ? mr_passes_new(&b->work, o->threads ? o->threads : 1, &b->passes, err) : status;
+}
+
+static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err);
+static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_error *err);
+
+/* How long a picture takes, by one for each thread, out of a batch that the loader does not come to first.  The first time
+ * memory is made, so that there is a second unless that would cost too much.  A damaged one is left to the loader, which
+ * names it. */
+static mr_status probe(bench *b, mr_bench_probe *out, mr_error *err)
+{
+    unsigned threads = b->work.o.threads ? b->work.o.threads : 1;
+    mr_status status = list_batches(b, b->work.schedule.steps - 1, 1, err);
+    size_t count = b->record_count < threads ? b->record_count : threads;
+    mr_bench_times steps = {0}, limit = {0};
+    *out = (mr_bench_probe){.images = count};
+    if (status == MR_OK)
+        status = mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &limit, err);
+    for (int i = 0; i < 2 && status == MR_OK; i++) {
+        if (i && !mr_bench_again(&b->o->budget, mr_seconds(), out))
+            break;
+        status = mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &steps, err);
+        if (status == MR_OK)
+            status = run_limit(b, count, &limit, err);
+        *out = (mr_bench_probe){count, steps.wall, limit.wall};
+    }
+    return mr_status_is_bad(status) ? MR_OK : status;
+}
 
 static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, mr_bench_result *out, mr_error *err)
 {
     const mr_batch *batch;
-    mr_status status = mr_work_open(&b->work, ds, &o, err);
+    mr_bench_probe slow;
+    unsigned world = o.world ? o.world : 1;
+    mr_status status = open_work(b, ds, &o, err);
     if (status == MR_OK)
-        status = mr_passes_new(&b->work, o.threads ? o.threads : 1, &b->passes, err);
+        status = probe(b, &slow, err);
+    if (status != MR_OK)
+        return status;
+    uint64_t each = o.global_batch / world, fit = mr_bench_batch(&b->o->budget, mr_seconds(), each, &slow);
+    if (fit < each) {               /* another batch is another schedule */
+        close_work(b);
+        o.global_batch = fit * world;
+        status = open_work(b, ds, &o, err);
+    }
+    out->batch = (unsigned)fit;
     double start = mr_seconds();
     if (status == MR_OK)
         status = mr_loader_open(ds, &o, &b->loader, err);
@@ -56,38 +102,47 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     return MR_OK;
 }
 
+static uint64_t most_images(const bench *b, const mr_dataset *ds)
+{
+    uint64_t side = b->o->loader.transform.size, one = side * side * 3 * sizeof(float);
+    const mr_split *split = mr_manifest_split(mr_dataset_manifest(ds), b->o->loader.split);
+    if (b->o->stage == MR_BENCH_READ)
+        one = split ? mr_split_mean_bytes(split) : 0;
+    uint64_t most = batch_bytes / (one ? one : 1);
+    return most > BATCH ? BATCH : most ? most : 1;
+}
+
 static mr_status begin(bench *b, const mr_dataset *ds, mr_bench_result *out, mr_error *err)
 {
     mr_loader_options o = b->o->loader;
     unsigned world = o.world ? o.world : 1;
-    uint64_t samples = mr_dataset_samples(ds, o.split), each = samples / world < BATCH ? samples / world : BATCH;
+    uint64_t samples = mr_dataset_samples(ds, o.split), most = most_images(b, ds);
+    uint64_t each = samples / world < most ? samples / world : most;
     if (samples && each == 0)
         return mr_fail(err, MR_MISUSE, "split \"%s\": %llu samples for %u ranks; use fewer ranks", o.split,
                        (unsigned long long)samples, world);
     if (mr_manifest_split(mr_dataset_manifest(ds), o.split) && samples == 0)
         return mr_fail(err, MR_MISUSE, "split \"%s\": has no samples to measure with", o.split);
     o.global_batch = (each ? each : 1) * world;
-    o.prefetch = PREFETCH;
+    o.prefetch = MR_BENCH_PREFETCH;
     o.deliver = b->o->stage == MR_BENCH_READ ? MR_DELIVER_ENCODED : MR_DELIVER_F32_NCHW;
     o.epochs = UINT64_MAX;
-    out->batch = (unsigned)each;
     return open_all(b, ds, o, out, err);
 }
 
-/* The records that the product will load in this turn. */
-static mr_status list_records(bench *b, mr_error *err)
+static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err)
 {
     const mr_schedule *s = &b->work.schedule;
-    uint64_t each = mr_schedule_count(s, 0, b->work.o.rank), first = b->taken + (b->work.o.threads ? PREFETCH : 0);
+    uint64_t each = mr_schedule_count(s, 0, b->work.o.rank);
     size_t n = 0;
-    if (b->room < b->batches * each) {
-        mr_bench_record *more = mr_realloc(b->records, b->batches * each, sizeof *more);
+    if (b->room < batches * each) {
+        mr_bench_record *more = mr_realloc(b->records, batches * each, sizeof *more);
         if (!more)
             return mr_fail_memory(err, "measuring");
         b->records = more;
-        b->room = b->batches * each;
+        b->room = batches * each;
     }
-    for (uint64_t k = first; k < first + b->batches; k++)
+    for (uint64_t k = first; k < first + batches; k++)
         for (uint64_t i = 0; i < each; i++, n++) {
             mr_bench_record *r = &b->records[n];
             r->epoch = k / s->steps;
@@ -100,10 +155,20 @@ static mr_status list_records(bench *b, mr_error *err)
     return MR_OK;
 }
 
+/* The records that the product will load in this turn. */
+static mr_status list_records(bench *b, mr_error *err)
+{
+    return list_batches(b, b->taken + (b->work.o.threads ? MR_BENCH_PREFETCH : 0), b->batches, err);
+}
+
 static mr_status run_loader(bench *b, mr_bench_times *times, mr_error *err)
 {
     double wall = mr_seconds(), cpu = mr_bench_cpu();
+    *times = (mr_bench_times){.cut = false};
     for (size_t i = 0; i < b->batches; i++) {
+        times->cut = i && mr_seconds() >= mr_bench_end(&b->o->budget);
+        if (times->cut)
+            return MR_OK;
         const mr_batch *batch;
         mr_status status = mr_loader_next(b->loader, &batch, err);
         if (status != MR_OK)
@@ -128,115 +193,117 @@ static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_err
     return mr_passes_run(b->passes, pass, 0, b->records, count, times, err);
 }
 
-static mr_status run_turn(bench *b, turn *t, mr_error *err)
+typedef mr_status pass_fn(bench *b, size_t count, mr_bench_turn *t, mr_error *err);
+
+static mr_status pass_warm(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
-    mr_bench_times warm;
-    mr_loader_settle(b->loader);
-    mr_status status = list_records(b, err);
-    size_t count = t->images = b->batches * mr_schedule_count(&b->work.schedule, 0, b->work.o.rank);
-    if (status == MR_OK)
-        status = mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &warm, err);
-    bool odd = b->turn_count & 1;
-    if (status == MR_OK && odd)
-        status = run_limit(b, count, &t->limit, err);
-    if (status == MR_OK)
-        status = run_product(b, count, &t->product, err);
-    if (status == MR_OK && !odd)
-        status = run_limit(b, count, &t->limit, err);
-    if (status == MR_OK && b->o->stage == MR_BENCH_READ) {
-        /* The first copy fills the memory that is copied. */
-        status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &warm, err);
-        if (status == MR_OK)
-            status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err);
-    }
-    if (status == MR_OK)
-        status = mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &t->steps, err);
-    b->taken += b->batches;
+    return mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &t->warm, err);
+}
+
+static mr_status pass_product(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
+{
+    return run_product(b, count, &t->product, err);
+}
+
+static mr_status pass_limit(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
+{
+    return run_limit(b, count, &t->limit, err);
+}
+
+/* The first copy fills the memory that is copied. */
+static mr_status pass_copy(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (int i = 0; i < 2 && b->o->stage == MR_BENCH_READ && status == MR_OK; i++)
+        status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err);
     return status;
 }
 
-/* ---- summing up ------------------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
+static mr_status pass_steps(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &t->steps, err);
 }
 
-typedef double (*figure)(const turn *t);
-
-static double product_cpu(const turn *t) { return t->product.cpu / (double)t->images * 1e3; }
-static double product_rate(const turn *t) { return (double)t->images / t->product.wall; }
-static double limit_cpu(const turn *t) { return t->limit.cpu / (double)t->images * 1e3; }
-static double limit_rate(const turn *t) { return (double)t->images / t->limit.wall; }
-static double copy_cpu(const turn *t) { return t->copy.cpu / (double)t->images * 1e3; }
-static double copy_rate(const turn *t) { return t->copy.wall > 0 ? (double)t->images / t->copy.wall : 0; }
-static double cpu_ratio(const turn *t) { return product_cpu(t) / limit_cpu(t); }
-static double rate_ratio(const turn *t) { return product_rate(t) / limit_rate(t); }
-static double read_ms(const turn *t) { return t->steps.read / (double)t->images * 1e3; }
-static double hash_ms(const turn *t) { return t->steps.hash / (double)t->images * 1e3; }
-static double decode_ms(const turn *t) { return t->steps.decode / (double)t->images * 1e3; }
-static double resize_ms(const turn *t) { return t->steps.resize / (double)t->images * 1e3; }
-
-static double resized_ratio(const turn *t)
+static mr_status run_turn(bench *b, mr_bench_turn *t, mr_error *err)
 {
-    return t->steps.resize > 0 ? t->product.cpu / (t->limit.cpu + t->steps.resize) : 0;
+    bool odd = b->turn_count & 1;
+    pass_fn *const passes[] = {pass_warm, odd ? pass_limit : pass_product, odd ? pass_product : pass_limit, pass_copy,
+                               pass_steps};
+    double start = mr_seconds();
+    *t = (mr_bench_turn){.images = b->batches * mr_schedule_count(&b->work.schedule, 0, b->work.o.rank)};
+    mr_loader_settle(b->loader);
+    mr_status status = list_records(b, err);
+    for (size_t i = 0; i < MR_COUNT(passes) && status == MR_OK && !t->cut; i++) {
+        status = passes[i](b, t->images, t, err);
+        t->cut = t->warm.cut || t->product.cut || t->limit.cut || t->copy.cut || t->steps.cut;
+    }
+    b->taken += b->batches;
+    t->wall = mr_seconds() - start;
+    return status;
 }
 
-static double median(const bench *b, double *values, figure f)
+static mr_status keep_turn(bench *b, const mr_bench_turn *t, mr_error *err)
 {
-    for (size_t i = 0; i < b->turn_count; i++)
-        values[i] = f(&b->turns[i]);
-    qsort(values, b->turn_count, sizeof *values, by_value);
-    size_t middle = b->turn_count / 2;
-    return b->turn_count % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+    if (!MR_GROW(b->turns, b->turn_count, b->turn_room))
+        return mr_fail_memory(err, "measuring");
+    b->turns[b->turn_count++] = *t;
+    return MR_OK;
+}
+
+static double longest_pass(const mr_bench_turn *t)
+{
+    double longest = t->product.wall > t->limit.wall ? t->product.wall : t->limit.wall;
+    return t->warm.wall > longest ? t->warm.wall : longest;
+}
+
+static double passes_wall(const mr_bench_turn *t)
+{
+    return t->warm.wall + t->product.wall + t->limit.wall + 2 * t->copy.wall + t->steps.wall;
+}
+
+/* The first turn, of one batch, is thrown away if there is time for another: it warms everything and says how many batches
+ * make a turn. */
+static mr_status run_turns(bench *b, mr_error *err)
+{
+    const mr_bench_budget *budget = &b->o->budget;
+    mr_bench_turn first, t;
+    mr_status status = run_turn(b, &first, err);
+    if (status != MR_OK)
+        return status;
+    b->batches = mr_bench_batches(budget, mr_seconds(), passes_wall(&first), longest_pass(&first));
+    mr_passes_until(b->passes, mr_bench_end(budget));
+    /* The shortest is the best guess of the next: what held up another was not the pictures. */
+    double shortest = passes_wall(&first) * (double)b->batches;
+    while (mr_bench_another(budget, mr_seconds(), shortest)) {
+        status = run_turn(b, &t, err);
+        if (status == MR_OK && !t.cut)
+            status = keep_turn(b, &t, err);
+        if (status != MR_OK)
+            return status;
+        shortest = t.wall < shortest ? t.wall : shortest;
+    }
+    return b->turn_count ? MR_OK : keep_turn(b, &first, err);
+}
+
+/* Of a picture that is so slow that it alone would take too long there are none. */
+static mr_status measure_stages(bench *b, mr_bench_result *out, mr_error *err)
+{
+    double seconds = mr_bench_stages_seconds(&b->o->budget, mr_seconds());
+    if (b->o->stage == MR_BENCH_READ || b->o->loader.transform.libjpeg || 4 * out->decode_ms / 1e3 > seconds)
+        return MR_OK;
+    return mr_bench_stages_measure(&b->work, b->records, b->record_count, seconds, &out->stages, err);
 }
 
 static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
 {
-    double *values = mr_alloc(b->turn_count, sizeof *values);
-    if (!values)
-        return mr_fail_memory(err, "measuring");
-    out->product = (mr_bench_rate){median(b, values, product_cpu), median(b, values, product_rate)};
-    out->limit = (mr_bench_rate){median(b, values, limit_cpu), median(b, values, limit_rate)};
-    out->copy = (mr_bench_rate){median(b, values, copy_cpu), median(b, values, copy_rate)};
-    out->cpu_ratio = median(b, values, cpu_ratio);
-    out->rate_ratio = median(b, values, rate_ratio);
-    out->resized_ratio = median(b, values, resized_ratio);
-    out->read_ms = median(b, values, read_ms);
-    out->hash_ms = median(b, values, hash_ms);
-    out->decode_ms = median(b, values, decode_ms);
-    out->resize_ms = median(b, values, resize_ms);
+    mr_status status = mr_bench_turns_sum(b->turns, b->turn_count, out, err);
     mr_pixels_counts counts = mr_passes_counts(b->passes);
+    mr_shard_files_counts found = mr_shard_files_count(b->work.files);
     out->own_jpegs = counts.own;
     out->seek_jpegs = counts.seek;
-    mr_shard_files_counts found = mr_shard_files_count(b->work.files);
     out->seek_refused = found.refused + found.foreign;
     out->jpegs = counts.own + counts.libjpeg;
-    out->turns = b->turn_count;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);
-    for (size_t i = 0; i < b->turn_count; i++)
-        out->images += b->turns[i].images;
-    free(values);
-    return MR_OK;
-}
-
-/* The first turn is thrown away: it warms everything and says how many batches make a turn. */
-static mr_status run_turns(bench *b, mr_error *err)
-{
-    turn t = {.images = 0};
-    mr_status status = run_turn(b, &t, err);
-    double took = t.product.wall > t.limit.wall ? t.product.wall : t.limit.wall, until = mr_seconds() + b->o->seconds;
-    if (took > 0 && took < turn_seconds)
-        b->batches = (size_t)(turn_seconds / took < 1000 ? turn_seconds / took : 1000);
-    while (status == MR_OK && (b->turn_count < MIN_TURNS || mr_seconds() < until)) {
-        t = (turn){.images = 0};
-        status = run_turn(b, &t, err);
-        if (status == MR_OK && !MR_GROW(b->turns, b->turn_count, b->turn_room))
-            status = mr_fail_memory(err, "measuring");
-        if (status == MR_OK)
-            b->turns[b->turn_count++] = t;
-    }
     return status;
 }
 
@@ -249,13 +316,12 @@ mr_status mr_bench_run(const mr_dataset *ds, const mr_bench_options *o, mr_bench
         status = run_turns(&b, err);
     if (status == MR_OK)
         status = sum_up(&b, &result, err);
-    if (status == MR_OK && o->stage != MR_BENCH_READ && !o->loader.transform.libjpeg)
-        status = mr_bench_stages_measure(&b.work, b.records, b.record_count, &result.stages, err);
+    if (status == MR_OK)
+        status = measure_stages(&b, &result, err);
     if (status == MR_OK)
         *out = result;
     mr_loader_free(b.loader);
-    mr_passes_free(b.passes);
-    mr_work_close(&b.work);
+    close_work(&b);
     free(b.records);
     free(b.turns);
     return status;

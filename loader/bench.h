@@ -9,6 +9,7 @@
 #ifndef MR_BENCH_H
 #define MR_BENCH_H
 
+#include "bench_budget.h"
 #include "buf.h"
 
 typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } mr_bench_stage;
@@ -16,7 +17,7 @@ typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } m
 typedef struct mr_bench_options {
     mr_bench_stage stage;
     mr_loader_options loader;       /* split, threads, transform, rank, world; the rest is set here */
-    double seconds;                 /* all turns together, about */
+    mr_bench_budget budget;
 } mr_bench_options;
 
 typedef struct mr_bench_rate {      /* medians over the turns */

@@ -1,6 +1,8 @@
 /* bench_limits.c - what a program without a loader would do with the records of a turn. */
 #include "bench_limits.h"
 
+#include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +14,8 @@
 
 enum { KEPT = 64 };                 /* records a plain program would have in its batch */
 
-/* Memory that copies come from: more than caches hold, those that all threads share and those of each. */
+/* Memory that copies come from, and at most that records go to: more than caches hold, those that all threads share and
+ * those of each. */
 static const size_t copied = 256 << 20, copied_each = 16 << 20;
 
 /* One record behind the other, from the front again. */
@@ -40,6 +43,8 @@ struct mr_passes {
     mr_bench_pass pass;
     int until;
     const mr_bench_record *records;
+    double end;                     /* when no record is begun any more */
+    atomic_bool cut;
 };
 
 static double seconds_of(clockid_t clock)
@@ -69,12 +74,12 @@ void mr_passes_free(mr_passes *b)
     free(b);
 }
 
-/* A thread's share; no more in all than there are records, which may well fit into a cache. */
-static size_t source_room(const mr_split *split, unsigned threads)
+/* A thread's share, for so many records that there may be fewer bytes, which may well fit into a cache. */
+static size_t share(const mr_split *split, uint64_t records, unsigned threads)
 {
     uint64_t each = copied / threads > copied_each ? copied / threads : copied_each;
-    uint64_t records = mr_split_mean_bytes(split) * split->samples / threads;
-    return (size_t)(records < each ? records : each);
+    uint64_t bytes = mr_split_mean_bytes(split) * records;
+    return (size_t)(bytes < each ? bytes : each);
 }
 
 mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err)
@@ -83,8 +88,8 @@ mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error 
     mr_status status = MR_OK;
     if (!b)
         return mr_fail_memory(err, "measuring");
-    *b = (mr_passes){.work = w, .threads = threads, .batch_room = KEPT * (size_t)mr_split_mean_bytes(w->split),
-                     .source_room = source_room(w->split, threads)};
+    *b = (mr_passes){.work = w, .threads = threads, .batch_room = share(w->split, KEPT, threads),
+                     .source_room = share(w->split, w->split->samples / threads, threads), .end = INFINITY};
     b->workers = mr_alloc(threads, sizeof *b->workers);
     if (!b->workers)
         status = mr_fail_memory(err, "measuring");
@@ -183,9 +188,12 @@ static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r,
                                   .flags = row->flags};
     const mr_region whole = {0, 0, row->width, row->height};
     const uint8_t *rgb;
+    mr_error why;
     mr_status status = fetch(b, w, r, err);
-    return status == MR_OK ? mr_pixels_decode(w->plain, w->hands.bytes.data, row->image_len, &facts, &whole, &rgb, err)
-                           : status;
+    if (status != MR_OK)
+        return status;
+    status = mr_pixels_decode(w->plain, w->hands.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
+    return status == MR_OK ? status : mr_fail(err, status, "sample %llu: %s", (unsigned long long)r->sample, why.text);
 }
 
 static double lap(double *since)
@@ -219,11 +227,28 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     return status;
 }
 
+void mr_passes_until(mr_passes *b, double end)
+{
+    b->end = end;
+}
+
+/* The clock costs about as much as the read of a small record, so that not each asks for it. */
+static bool time_is_up(mr_passes *b, size_t item)
+{
+    enum { ASKS = 16 };
+    bool often = b->pass == MR_PASS_DECODE || b->pass == MR_PASS_STEPS;
+    if (!atomic_load_explicit(&b->cut, memory_order_relaxed) && (often || item % ASKS == 0) && mr_seconds() >= b->end)
+        b->cut = true;
+    return b->cut;
+}
+
 static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
 {
     mr_passes *b = ctx;
     worker *w = &b->workers[number];
     const mr_bench_record *r = &b->records[item];
+    if (time_is_up(b, item))
+        return MR_OK;
     switch (b->pass) {
     case MR_PASS_PREAD: return read_plain(b, w, r, err);
     case MR_PASS_COPY: return copy(b, w, r, err);
@@ -241,11 +266,12 @@ mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_be
     b->pass = pass;
     b->until = until;
     b->records = records;
+    b->cut = false;
     for (unsigned i = 0; i < b->threads; i++)
         b->workers[i].read = b->workers[i].hash = b->workers[i].decode = b->workers[i].resize = 0;
     double wall = mr_seconds(), cpu = mr_bench_cpu();
     mr_status status = mr_pool_run(count, b->threads, one, b, err);
-    *times = (mr_bench_times){.wall = mr_seconds() - wall, .cpu = mr_bench_cpu() - cpu};
+    *times = (mr_bench_times){.wall = mr_seconds() - wall, .cpu = mr_bench_cpu() - cpu, .cut = b->cut};
     for (unsigned i = 0; i < b->threads; i++) {
         times->read += b->workers[i].read;
         times->hash += b->workers[i].hash;

@@ -20,6 +20,7 @@ typedef enum mr_bench_pass {
 typedef struct mr_bench_times {
     double wall, cpu;               /* of the pass, seconds */
     double read, hash, decode, resize;      /* CPU of the steps, MR_PASS_STEPS only */
+    bool cut;                       /* the time was up before all records had been begun */
 } mr_bench_times;
 
 typedef struct mr_passes mr_passes;   /* threads' memory */
@@ -29,6 +30,9 @@ void mr_passes_free(mr_passes *b);
 /* `until`: how far MR_PASS_STEPS goes. */
 mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
                             size_t count, mr_bench_times *times, mr_error *err);
+
+/* Passes begin no record from then on, by mr_seconds(); INFINITY, as it is at first: whenever. */
+void mr_passes_until(mr_passes *b, double end);
 
 /* Of MR_PASS_STEPS, so far. */
 mr_pixels_counts mr_passes_counts(const mr_passes *b);

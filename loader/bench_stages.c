@@ -14,9 +14,9 @@
 #include "jpeg_partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 };      /* levels: the header, and one for each mr_jpeg_parts */
+enum { RUN_COST = 3 };              /* of a run over all levels, in decodes in whole */
 
 static const size_t most_bytes = 64 << 20;
-static const double enough_seconds = 2;             /* of decoding in whole */
 
 typedef struct picture {
     mr_jpeg_job job;
@@ -98,11 +98,11 @@ static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
 
 /* ---- measuring ---------------------------------------------------------------------------------------------------- */
 
-static void measure(stages *s, mr_bench_stages *out)
+static void measure(stages *s, int runs, mr_bench_stages *out)
 {
     double *const steps[LEVELS] = {&out->parse_ms, &out->entropy_ms, &out->idct_ms, &out->colour_ms};
     double sums[LEVELS] = {0};
-    for (int run = 0; run < RUNS; run++)
+    for (int run = 0; run < runs; run++)
         for (int level = 0; level < LEVELS; level++)
             for (size_t i = 0; i < s->count; i++) {
                 double *best = &s->pictures[i].ms[level], ms = decode(s, &s->pictures[i], level) * 1e3;
@@ -129,8 +129,15 @@ static void free_stages(stages *s)
     free(s);
 }
 
-mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, mr_bench_stages *out,
-                                  mr_error *err)
+/* Fewer for pictures of which one alone takes long. */
+static int runs_within(const stages *s, double seconds)
+{
+    double runs = s->seconds > 0 ? seconds / (s->seconds * RUN_COST) : RUNS;
+    return runs >= RUNS ? RUNS : runs >= 1 ? (int)runs : 1;
+}
+
+mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, double seconds,
+                                  mr_bench_stages *out, mr_error *err)
 {
     stages *s = mr_alloc(1, sizeof *s);
     *out = (mr_bench_stages){.pictures = 0};
@@ -144,11 +151,11 @@ mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, si
             status = mr_fail_memory(err, "measuring");
     }
     for (size_t i = 0; status == MR_OK && i < count && s->count < PICTURES && s->bytes < most_bytes &&
-         s->seconds * RUNS * 3 < enough_seconds; i++)
+         s->seconds * RUNS * RUN_COST < seconds; i++)
         if (records[i].row.codec == MR_CODEC_JPEG)
             status = take(s, &records[i], err);
     if (status == MR_OK)
-        measure(s, out);
+        measure(s, runs_within(s, seconds), out);
     free_stages(s);
     return status;
 }

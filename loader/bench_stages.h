@@ -6,9 +6,9 @@
 #include "bench.h"
 #include "bench_limits.h"
 
-/* Of the first pictures that the decoder takes, some hundred or as many as two seconds allow, with their seek index if
- * there is one.  Those that cannot be read or decoded are left out. */
-mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, mr_bench_stages *out,
-                                  mr_error *err);
+/* Of the first pictures that the decoder takes, some hundred or as many as can be decoded in `seconds`, with their seek index
+ * if there is one.  Those that cannot be read or decoded are left out. */
+mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, double seconds,
+                                  mr_bench_stages *out, mr_error *err);
 
 #endif

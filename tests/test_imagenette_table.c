@@ -77,15 +77,17 @@ static void a_label_may_name_a_class_without_a_folder(void **state)
     free(text);
 }
 
+#define WITHOUT "; --leave-out noisy_imagenette.csv ingests with the folders as classes\n"
+
 static void a_csv_that_is_none_is_named(void **state)
 {
     (void)state;
     csv_tree("file,label\nx,y\n");
-    plan_is(NULL, "plan -2: noisy_imagenette.csv: no column is named \"path\"\n");
+    plan_is(NULL, "plan -2: noisy_imagenette.csv: no column is named \"path\"" WITHOUT);
     csv_tree("path,label\nx\n");
-    plan_is(NULL, "plan -2: noisy_imagenette.csv: line 2: 1 cells, where the header has 2\n");
+    plan_is(NULL, "plan -2: noisy_imagenette.csv: line 2: 1 cells, where the header has 2" WITHOUT);
     csv_tree("");
-    plan_is(NULL, "plan -2: noisy_imagenette.csv: empty: there is no header line\n");
+    plan_is(NULL, "plan -2: noisy_imagenette.csv: empty: there is no header line" WITHOUT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, plan_set_up, plan_tear_down)

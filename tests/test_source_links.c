@@ -107,23 +107,116 @@ static void same_from_both(const support_entry *entries, size_t count, const mr_
 
 static const mr_source_options quiet = {.quiet = true};
 
+#define COPY "; `cp -rL` copies what it leads to"
+
 static void test_one_rule(void **state)
 {
     (void)state;
-    char *absolute = support_path("%s/tree/b/real", dir);
     const support_entry entries[] = {
         {.path = "b/real", .bytes = "1", .len = 1}, {.path = "a/up", .link = "../b/real"},
         {.path = "c", .link = "a//./up"},           {.path = "d", .link = "./c"},
-        {.path = "absolute", .link = absolute},     {.path = "system", .link = "/etc/passwd"},
-        {.path = "dir", .link = "b"},               {.path = "through", .link = "dir/real"},
-        {.path = "out", .link = "../secret"},       {.path = "round", .link = "../tree/b/real"},
+        {.path = "dir", .link = "b"},
+        {.path = "through", .link = "dir/real"},    {.path = "to-dir", .link = "dir"},
         {.path = "me", .link = "me"},               {.path = "gone", .link = "nothing"},
+        {.path = "p", .link = "q"},                 {.path = "q", .link = "p"},
+        {.path = "into", .link = "p"},              {.path = "to-gone", .link = "gone"},
+        {.path = "b/above", .link = "../b"},
     };
-    char *secret = support_path("%s/secret", dir);
+    same_from_both(entries, MR_COUNT(entries), &quiet,
+                   "a/up=1;b/real=1;c=1;d=1;\n"
+                   "1 b/above: a link to a folder: not followed" COPY "\n"
+                   "1 dir: a link to a folder: not followed" COPY "\n"
+                   "1 gone: a link to nothing that is a file of the tree\n"
+                   "1 into: a link to itself, or into links that lead round\n"
+                   "1 me: a link to itself, or into links that lead round\n"
+                   "1 p: a link to itself, or into links that lead round\n"
+                   "1 q: a link to itself, or into links that lead round\n"
+                   "1 through: a link through a link that is not followed" COPY "\n"
+                   "1 to-dir: a link to a folder: not followed" COPY "\n"
+                   "1 to-gone: a link to nothing that is a file of the tree");
+}
+
+/* Out of the tree nothing is followed, and an archive cannot know what there is; of a folder it is said. */
+static void test_out_of_the_tree(void **state)
+{
+    (void)state;
+    char *absolute = support_path("%s/tree/real", dir), *secret = support_path("%s/secret", dir),
+         *folders = support_path("%s/classes/dog/1.jpg", dir), *dogs = support_path("%s/classes/dog", dir);
+    const support_entry entries[] = {
+        {.path = "real", .bytes = "1", .len = 1},      {.path = "absolute", .link = absolute},
+        {.path = "dog", .link = dogs},                 {.path = "dog2", .link = "../classes/dog"},
+        {.path = "gone", .link = "../nothing"},        {.path = "null", .link = "/dev/null"},
+        {.path = "out", .link = "../secret"},          {.path = "slash", .link = "../classes/dog/"},
+        {.path = "system", .link = "/etc/passwd"},     {.path = "through", .link = "dog/1.jpg"},
+        {.path = "top", .link = ".."},                 {.path = "top2", .link = "."},
+    };
+    static const char *const names[] = {"absolute", "dog", "dog2", "gone", "null", "out", "slash", "system", "top", "top2"};
     support_write_text(secret, "outside");
-    same_from_both(entries, MR_COUNT(entries), &quiet, "a/up=1;b/real=1;c=1;d=1;\n");
+    support_write_text(folders, "outside");
+    char *root = folder("tree", entries, MR_COUNT(entries)), *archive = support_path("%s/x.tar", dir);
+    tree t = opened(&root, 1, &quiet);
+#define DOG "a link to a folder out of the tree: not followed" COPY "\n"
+#define OUT "a link to a file out of the tree: not followed\n"
+    assert_string_equal((char *)t.dump.data,
+                        "real=1;\n1 absolute: " OUT "1 dog: " DOG "1 dog2: " DOG "1 gone: a link out of the tree, to "
+                        "nothing\n1 null: a link to a device, socket or FIFO out of the tree\n1 out: " OUT "1 slash: " DOG
+                        "1 system: " OUT "1 through: a link through a link that is not followed" COPY "\n1 top: " DOG
+                        "1 top2: a link to a folder out of the tree: not followed" COPY);
+    closed(&t);
+    support_archive(archive, "tar", entries, MR_COUNT(entries));
+    t = opened(&archive, 1, &quiet);
+    for (size_t i = 0; i < MR_COUNT(names); i++) {
+        char *note = support_path("\n1 %s: a link out of the tree: not followed", names[i]);
+        if (!strstr((char *)t.dump.data, note))
+            fail_msg("%s\n%s", note, (char *)t.dump.data);
+        free(note);
+    }
+    closed(&t);
+    free(archive);
+    free(root);
+    free(dogs);
+    free(folders);
     free(secret);
     free(absolute);
+}
+
+/* Neither holds a file: that they are there is known of a folder alone. */
+static void test_empty_folders_and_devices(void **state)
+{
+    (void)state;
+    char *root = support_path("%s/tree", dir), *empty = support_path("%s/empty", root), *pipe = support_path("%s/pipe", root);
+    char *links[] = {support_path("%s/to-empty", root), support_path("%s/to-pipe", root)};
+    assert_int_equal(mkdir(root, 0777), 0);
+    assert_int_equal(mkdir(empty, 0777), 0);
+    assert_int_equal(mkfifo(pipe, 0666), 0);
+    assert_int_equal(symlink("empty", links[0]), 0);
+    assert_int_equal(symlink("pipe", links[1]), 0);
+    tree t = opened(&root, 1, &quiet);
+    assert_string_equal((char *)t.dump.data, "\n1 pipe: a device, socket or FIFO\n1 to-empty: a link to a folder: not followed"
+                        COPY "\n1 to-pipe: a link to a device, socket or FIFO");
+    closed(&t);
+    for (int i = 0; i < 2; i++)
+        free(links[i]);
+    free(pipe);
+    free(empty);
+    free(root);
+}
+
+static void test_long_chains(void **state)
+{
+    (void)state;
+    support_entry entries[50] = {{.path = "000", .bytes = "1", .len = 1}};
+    char names[50][4] = {"000"};
+    for (unsigned i = 1; i < 50; i++) {
+        snprintf(names[i], sizeof names[i], "%03u", i);
+        entries[i] = (support_entry){.path = names[i], .link = names[i - 1]};
+    }
+    char *root = folder("tree", entries, 50);
+    tree t = opened(&root, 1, &quiet);
+    assert_non_null(strstr((char *)t.dump.data, "040=1;\n1 041: behind more than 40 links\n"));
+    assert_non_null(strstr((char *)t.dump.data, "\n1 049: behind more than 40 links"));
+    closed(&t);
+    free(root);
 }
 
 /* A link is as large as what it leads to, and its own name says how large it may be. */
@@ -248,7 +341,8 @@ static void test_names_are_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_sizes), TEST(test_across_sources),
+    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_out_of_the_tree),
+                                       TEST(test_empty_folders_and_devices), TEST(test_long_chains), TEST(test_sizes), TEST(test_across_sources),
                                        TEST(test_the_first_source_has_the_name),
                                        TEST(test_names_are_bytes)};
     return cmocka_run_group_tests_name("source_links", tests, NULL, NULL);

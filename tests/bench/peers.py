@@ -273,7 +273,7 @@ def main():
     parser.add_argument("--images", type=int, default=8000)
     parser.add_argument("--bytes", type=int, default=110000, help="photographs of three to five quarters of it")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--timeout", type=float, default=180, help="seconds until a peer is given up")
     parser.add_argument("--jobs", type=choice(list(JOBS)), default=["decode-1", "decode-2", "read-1"],
                         help=",".join(JOBS))

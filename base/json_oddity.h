@@ -1,0 +1,27 @@
+/* json_oddity.h - what a text holds in the place of JSON: NaN, Python's words, comments, another encoding.
+ * Invariant: it is asked only where a parser has refused a text, and never decides whether a text is JSON. */
+#ifndef MR_JSON_ODDITY_H
+#define MR_JSON_ODDITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MR_JSON_ODDITY = 256 }; /* bytes of the sentence, with its NUL */
+
+typedef struct mr_json_place {
+    const char *text; /* the document, or a window of it around the error; any bytes */
+    size_t len;
+    size_t at;         /* one past the byte at which the parser stopped */
+    bool begins, ends; /* the window holds the document's first byte, its last */
+} mr_json_place;
+
+/* Writes what stands there and what to do about it, and moves p->at to its first byte; false: nothing that is known. */
+bool mr_json_oddity(mr_json_place *p, char out[MR_JSON_ODDITY]);
+
+typedef struct mr_json_line { /* both from 1; columns are bytes */
+    uint64_t line, column;
+} mr_json_line;
+mr_json_line mr_json_line_of(const char *text, size_t at);
+
+#endif

@@ -1,0 +1,19 @@
+/* bench_turns.h - one turn of a benchmark, and what several of them come to.
+ * Invariant: a turn's passes went through the same records; one that was cut short is in no sum. */
+#ifndef MR_BENCH_TURNS_H
+#define MR_BENCH_TURNS_H
+
+#include "bench.h"
+#include "bench_limits.h"
+
+typedef struct mr_bench_turn {
+    mr_bench_times warm, product, limit, copy, steps;
+    double wall;                    /* of all of it */
+    uint64_t images;
+    bool cut;                       /* the time was up before its end */
+} mr_bench_turn;
+
+/* Sets the rates, ratios and steps of `out`, as medians over at least one turn, and counts turns and images. */
+mr_status mr_bench_turns_sum(const mr_bench_turn *turns, size_t count, mr_bench_result *out, mr_error *err);
+
+#endif
