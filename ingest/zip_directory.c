@@ -1,0 +1,357 @@
+/* zip_directory.c - a zip's directory, compared with the header before each entry's data.
+ * Invariant: every offset and length of the file is checked against its size before it is used; memory is three small
+ * buffers, however large the directory is.
+ *
+ *      header name extra DATA  header name extra DATA ...  record record ...  [zip64 end, locator]  end
+ *      '-- local headers                                   '-- the directory                        '-- found first
+ *
+ * Layout: PKWARE's APPNOTE.TXT 6.3, sections 4.3 and 4.5. */
+#include "zip_directory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <zlib.h>
+
+#include "buf.h"
+#include "file.h"
+
+enum {
+    END = 22, END64 = 56, LOCATOR = 20, RECORD = 46, HEADER = 30,   /* their fixed parts */
+    MOST_COMMENT = 65535,
+    MOST_TARGET = 1 << 16,          /* of a link; libarchive reads no longer ones */
+    DIRECTORY_WINDOW = 1 << 18, HEADER_WINDOW = 1 << 12,
+    ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
+    UTF8 = 0x0800,
+    UNICODE_PATH = 0x7075,          /* an extra field: the name as UTF-8, which libarchive prefers */
+    ZIP64 = 0x0001,
+    UNIX = 3,                       /* made there: the upper attributes are a mode */
+    STORED = 0, DEFLATED = 8,
+};
+
+typedef struct window {             /* bytes of the archive */
+    mr_buf bytes;
+    uint64_t at;
+    size_t chunk;                   /* read ahead */
+} window;
+
+typedef struct zip {
+    int fd;
+    uint64_t base, size;
+    const char *name;
+    window directory, headers;
+    mr_buf target;                  /* of a link */
+    uint64_t start, end, count;     /* of the directory; records that it should have */
+    uint64_t wrap;                  /* the count is known modulo this, 0: exactly */
+    bool several_parts;
+    uint64_t shift;                 /* bytes before the archive, which its offsets do not count */
+    mr_error *err;
+} zip;
+
+typedef struct record {
+    const uint8_t *fixed, *name, *extra;
+    unsigned flags, method, name_len, extra_len, comment_len;
+    uint32_t crc;
+    uint64_t packed, unpacked, offset;
+} record;
+
+static unsigned le16(const uint8_t *p)
+{
+    return p[0] | (unsigned)p[1] << 8;
+}
+
+static uint32_t le32(const uint8_t *p)
+{
+    return le16(p) | (uint32_t)le16(p + 2) << 16;
+}
+
+static uint64_t le64(const uint8_t *p)
+{
+    return le32(p) | (uint64_t)le32(p + 4) << 32;
+}
+
+static mr_status contradicts(const zip *z, const record *r, const char *what)
+{
+    return mr_fail(z->err, MR_BAD_DATA, "%s: %.*s: %s; the archive is damaged", z->name, (int)r->name_len,
+                   (const char *)r->name, what);
+}
+
+/* `len` bytes at `at`, lent until the window is used again. */
+static mr_status view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out)
+{
+    if (at > z->size || len > z->size - at)
+        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory points past its end: it was cut short, or is damaged", z->name);
+    if (at < w->at || at - w->at > w->bytes.len || len > w->bytes.len - (at - w->at)) {
+        size_t want = len > w->chunk ? len : w->chunk;
+        if (want > z->size - at)
+            want = (size_t)(z->size - at);
+        mr_buf_clear(&w->bytes);
+        w->at = at;
+        if (!mr_buf_reserve(&w->bytes, want))
+            return mr_fail_memory(z->err, z->name);
+        mr_status status = mr_file_pread(z->fd, w->bytes.data, want, z->base + at, z->name, z->err);
+        if (status != MR_OK)
+            return status;
+        w->bytes.len = want;
+    }
+    *out = w->bytes.data + (at - w->at);
+    return MR_OK;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Whether a zip64 end stands there; what it says is taken over then. */
+static mr_status take_end64(zip *z, uint64_t at, bool *found)
+{
+    const uint8_t *p;
+    if (at > z->size || z->size - at < END64)
+        return MR_OK;
+    mr_status status = view(z, &z->directory, at, END64, &p);
+    if (status != MR_OK || memcmp(p, "PK\6\6", 4) != 0)
+        return status;
+    uint64_t len = le64(p + 40);
+    *found = true;
+    z->several_parts = le64(p + 24) != le64(p + 32);
+    z->count = le64(p + 32);
+    z->wrap = 0;
+    z->start = len <= at ? at - len : at;
+    z->shift = z->start - le64(p + 48);
+    z->end = at;
+    return MR_OK;
+}
+
+/* A locator before the end leads to it; where something precedes the archive, it stands before the locator all the same.
+ * (What looks like a locator may be the end of a name.) */
+static mr_status find_end64(zip *z)
+{
+    const uint8_t *p;
+    bool found = false;
+    if (z->end < LOCATOR)
+        return MR_OK;
+    uint64_t locator = z->end - LOCATOR;
+    mr_status status = view(z, &z->directory, locator, LOCATOR, &p);
+    if (status != MR_OK || memcmp(p, "PK\6\7", 4) != 0)
+        return status;
+    status = take_end64(z, le64(p + 8), &found);
+    if (status == MR_OK && !found && locator >= END64)
+        status = take_end64(z, locator - END64, &found);
+    return status;
+}
+
+static mr_status find_end(zip *z)
+{
+    size_t tail = z->size < END + MOST_COMMENT ? (size_t)z->size : END + MOST_COMMENT;
+    const uint8_t *p = NULL;
+    mr_status status = view(z, &z->directory, z->size - tail, tail, &p);
+    size_t at = tail < END ? 0 : tail - END + 1;
+    while (status == MR_OK && at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
+        at--;
+    if (status != MR_OK)
+        return status;
+    if (at == 0)
+        return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it was cut short, or is damaged", z->name);
+    p += at - 1;
+    z->end = z->size - tail + at - 1;
+    z->count = le16(p + 10);
+    z->wrap = 1 << 16;              /* writers without zip64 let it wrap */
+    uint64_t len = le32(p + 12), offset = le32(p + 16);
+    z->several_parts = le16(p + 4) != 0 || le16(p + 6) != 0 || le16(p + 8) != z->count;
+    z->start = len <= z->end ? z->end - len : z->end;
+    z->shift = z->start - offset;   /* below zero: no header is found there */
+    status = find_end64(z);
+    if (status == MR_OK && z->several_parts)
+        status = mr_fail(z->err, MR_BAD_DATA, "%s: is one of several parts of a zip, or its end is damaged", z->name);
+    return status;
+}
+
+/* ---- a record and its header ---------------------------------------------------------------------------------------- */
+
+/* The extra field of that kind; NULL: there is none. */
+static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsigned kind, size_t *len)
+{
+    for (size_t at = 0; extra_len - at >= 4;) {
+        *len = le16(extra + at + 2);
+        if (*len > extra_len - at - 4)
+            return NULL;
+        if (le16(extra + at) == kind)
+            return extra + at + 4;
+        at += 4 + *len;
+    }
+    return NULL;
+}
+
+/* Values that do not fit into 32 bits stand in an extra field, in this order. */
+static void widen(record *r)
+{
+    uint64_t *const values[] = {&r->unpacked, &r->packed, &r->offset};
+    size_t len, at = 0;
+    const uint8_t *wide = extra_field(r->extra, r->extra_len, ZIP64, &len);
+    for (size_t i = 0; wide && i < MR_COUNT(values) && at + 8 <= len; i++) {
+        if (*values[i] == UINT32_MAX) {
+            *values[i] = le64(wide + at);
+            at += 8;
+        }
+    }
+}
+
+static mr_status read_record(zip *z, uint64_t at, record *r)
+{
+    const uint8_t *p;
+    mr_status status = view(z, &z->directory, at, RECORD, &p);
+    if (status != MR_OK)
+        return status;
+    *r = (record){.flags = le16(p + 8), .method = le16(p + 10), .crc = le32(p + 16), .packed = le32(p + 20),
+                  .unpacked = le32(p + 24), .name_len = le16(p + 28), .extra_len = le16(p + 30),
+                  .comment_len = le16(p + 32), .offset = le32(p + 42)};
+    status = view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed);
+    if (status != MR_OK)
+        return status;
+    r->name = r->fixed + RECORD;
+    r->extra = r->name + r->name_len;
+    widen(r);
+    return MR_OK;
+}
+
+static bool is_ascii(const uint8_t *text, size_t len)
+{
+    while (len && text[len - 1] < 0x80)
+        len--;
+    return len == 0;
+}
+
+static mr_status compare_names(const zip *z, const record *r, const uint8_t *header)
+{
+    unsigned name_len = le16(header + 26), extra_len = le16(header + 28);
+    const uint8_t *name = header + HEADER;
+    size_t here_len = 0, there_len = 0;
+    if (name_len != r->name_len || memcmp(name, r->name, name_len) != 0)
+        return contradicts(z, r, "has another name in the directory than before its data");
+    const uint8_t *here = extra_field(name + name_len, extra_len, UNICODE_PATH, &here_len);
+    const uint8_t *there = extra_field(r->extra, r->extra_len, UNICODE_PATH, &there_len);
+    if (here && there && (here_len != there_len || memcmp(here, there, here_len) != 0))
+        return contradicts(z, r, "has another Unicode name in the directory than before its data");
+    return MR_OK;
+}
+
+/* *data: where they begin. */
+static mr_status compare_header(zip *z, const record *r, uint64_t *data)
+{
+    const uint8_t *p;
+    uint64_t at = r->offset + z->shift;
+    mr_status status = view(z, &z->headers, at, HEADER, &p);
+    if (status != MR_OK)
+        return status;
+    if (memcmp(p, "PK\3\4", 4) != 0)
+        return contradicts(z, r, "does not lie where the directory says");
+    size_t len = HEADER + (size_t)le16(p + 26) + le16(p + 28);
+    status = view(z, &z->headers, at, len, &p);
+    if (status != MR_OK)
+        return status;
+    unsigned same = ENCRYPTED | (is_ascii(r->name, r->name_len) ? 0 : UTF8);
+    if (((le16(p + 6) ^ r->flags) & same) != 0)
+        return contradicts(z, r, "has other flags in the directory than before its data");
+    if (le16(p + 8) != r->method)
+        return contradicts(z, r, "has another compression in the directory than before its data");
+    *data = at + len;
+    return compare_names(z, r, p);
+}
+
+/* ---- links ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_link(const record *r)
+{
+    uint32_t mode = le32(r->fixed + 38) >> 16;
+    return r->fixed[5] == UNIX && S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
+}
+
+/* The target of an entry that is not encrypted; *len is its length. */
+static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t target[MOST_TARGET], size_t *len)
+{
+    const uint8_t *packed;
+    mr_status status = view(z, &z->headers, data, (size_t)r->packed, &packed);
+    if (status != MR_OK)
+        return status;
+    if (r->method == STORED) {
+        *len = (size_t)r->packed;
+        memcpy(target, packed, *len);
+        return MR_OK;
+    }
+    z_stream s = {.next_in = (z_const Bytef *)packed, .avail_in = (uInt)r->packed, .next_out = target,
+                  .avail_out = MOST_TARGET};
+    if (inflateInit2(&s, -15) != Z_OK)
+        return mr_fail_memory(z->err, z->name);
+    int result = inflate(&s, Z_FINISH);
+    *len = MOST_TARGET - s.avail_out;
+    inflateEnd(&s);
+    return result == Z_STREAM_END ? MR_OK : contradicts(z, r, "is a link whose target cannot be unpacked");
+}
+
+static mr_status check_link(zip *z, const record *r, uint64_t data)
+{
+    size_t len = 0;
+    if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
+        return MR_OK;               /* which libarchive does not follow */
+    if (r->packed > MOST_TARGET || r->unpacked > MOST_TARGET)
+        return contradicts(z, r, "is called a link, but is larger than any link");
+    if (!mr_buf_reserve(&z->target, MOST_TARGET))
+        return mr_fail_memory(z->err, z->name);
+    mr_status status = read_target(z, r, data, z->target.data, &len);
+    if (status != MR_OK)
+        return status;
+    if (len != r->unpacked || crc32(0, z->target.data, (uInt)len) != r->crc)
+        return contradicts(z, r, "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
+    if (len && memchr(z->target.data, 0, len))
+        return contradicts(z, r, "is called a link, but holds no path");
+    return MR_OK;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------------ */
+
+static mr_status check_records(zip *z, zip_directory *out)
+{
+    mr_status status = MR_OK;
+    uint64_t at = z->start;
+    while (status == MR_OK && at < z->end) {
+        const uint8_t *p;
+        record r;
+        uint64_t data = 0;
+        status = view(z, &z->directory, at, 4, &p);
+        if (status == MR_OK && memcmp(p, "PK\1\2", 4) != 0)
+            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged behind entry %" PRIu64, z->name, out->entries);
+        if (status == MR_OK)
+            status = read_record(z, at, &r);
+        if (status == MR_OK)
+            status = compare_header(z, &r, &data);
+        if (status == MR_OK && is_link(&r)) {
+            out->links++;
+            status = check_link(z, &r, data);
+        }
+        if (status == MR_OK) {
+            out->entries++;
+            at += RECORD + r.name_len + r.extra_len + r.comment_len;
+        }
+    }
+    if (status != MR_OK)
+        return status;
+    uint64_t counted = z->wrap ? out->entries % z->wrap : out->entries;
+    if (at != z->end || counted != z->count)
+        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory has %" PRIu64 " entries, its end says %" PRIu64 "; the archive "
+                       "is damaged", z->name, out->entries, z->count);
+    return MR_OK;
+}
+
+mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out, mr_error *err)
+{
+    zip z = {.fd = fd, .base = base, .size = size, .name = name, .err = err, .directory.chunk = DIRECTORY_WINDOW,
+             .headers.chunk = HEADER_WINDOW};
+    *out = (zip_directory){0};
+    mr_status status = find_end(&z);
+    if (status == MR_OK)
+        status = check_records(&z, out);
+    mr_buf_free(&z.directory.bytes);
+    mr_buf_free(&z.headers.bytes);
+    mr_buf_free(&z.target);
+    return status;
+}
