@@ -87,26 +87,30 @@ mr_status archive_check_start(struct archive *a, const archive_input *in, archiv
         return check_7z_start(in, err);
     if (format_of(a) != ARCHIVE_FORMAT_ZIP)
         return MR_OK;
-    census->announced = true;
-    return zip_directory_check(in->fd, in->base, in->size, in->name, &census->zip, err);
+    census->is_announced = true;
+    return zip_directory_check(in->fd, in->base, in->size, in->name, &census->announced, err);
 }
 
-mr_status archive_check_kind(struct archive *a, const archive_input *in, struct archive_entry *e, const char *path,
-                             mr_error *err)
+bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_census *census, mr_buf *out)
 {
     mode_t type = archive_entry_filetype(e);
-    bool file_or_link = type == AE_IFREG || type == AE_IFLNK || type == 0;
-    if (format_of(a) == ARCHIVE_FORMAT_ZIP && !file_or_link && archive_entry_size(e) > 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: %s: is called a %s, but holds %" PRId64 " bytes; the archive is damaged",
-                       in->name, path ? path : "", type == AE_IFDIR ? "folder" : "device", archive_entry_size(e));
-    return MR_OK;
+    bool has_bytes = archive_entry_size(e) > 0;
+    census->read.entries++;
+    census->read.links += type == AE_IFLNK;
+    census->read.full_folders += type == AE_IFDIR && has_bytes;
+    if (format_of(a) != ARCHIVE_FORMAT_ZIP || !has_bytes || type == AE_IFREG || type == AE_IFDIR || type == 0)
+        return true;
+    mr_buf_printf(out, "is called a device or FIFO, but holds %" PRId64 " bytes", archive_entry_size(e));
+    return false;
 }
 
 mr_status archive_check_census(const archive_input *in, const archive_census *census, mr_error *err)
 {
-    if (!census->announced || (census->entries == census->zip.entries && census->links == census->zip.links))
+    const zip_directory *r = &census->read, *d = &census->announced;
+    if (!census->is_announced ||
+        (r->entries == d->entries && r->links == d->links && r->full_folders == d->full_folders))
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s: its directory has %" PRIu64 " entries, %" PRIu64 " of them links, but %" PRIu64
-                   " and %" PRIu64 " were read; the archive is damaged", in->name, census->zip.entries, census->zip.links,
-                   census->entries, census->links);
+    return mr_fail(err, MR_BAD_DATA, "%s: its directory has %" PRIu64 " entries, %" PRIu64 " links and %" PRIu64 " folders "
+                   "with bytes among them; read were %" PRIu64 ", %" PRIu64 " and %" PRIu64 "; the archive is damaged",
+                   in->name, d->entries, d->links, d->full_folders, r->entries, r->links, r->full_folders);
 }

@@ -20,17 +20,15 @@ archive_verdict archive_judge_data(struct archive *a, int returned);
 void archive_complaint(struct archive *a, mr_buf *out);
 
 typedef struct archive_census {     /* what was read, and for a zip what its directory announced; zeroed at first */
-    uint64_t entries, links;
-    bool announced;
-    zip_directory zip;
+    zip_directory read, announced;
+    bool is_announced;
 } archive_census;
 
 /* Once the format is known, with the first entry or at the end: checks that libarchive has left out.  MR_BAD_DATA. */
 mr_status archive_check_start(struct archive *a, const archive_input *in, archive_census *census, mr_error *err);
-/* MR_BAD_DATA: an entry of a zip that cannot be what it is said to be, a folder with bytes for instance. */
-mr_status archive_check_kind(struct archive *a, const archive_input *in, struct archive_entry *e, const char *path,
-                             mr_error *err);
-/* After the last entry: MR_BAD_DATA if a zip's entries or links are not as many as its directory has. */
+/* Counts it.  False: it is called a device, but has bytes as only a file has, in a zip; says so in `out`. */
+bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_census *census, mr_buf *out);
+/* After the last entry: MR_BAD_DATA if a zip's entries, or those of a kind, are not as many as its directory has. */
 mr_status archive_check_census(const archive_input *in, const archive_census *census, mr_error *err);
 
 #endif

@@ -116,7 +116,7 @@ static mr_status follow_data(unpack *u, uint64_t max, const char *path, place *p
     for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
         archive_verdict verdict = archive_judge_data(u->archive, r);
         if (verdict == ARCHIVE_BAD)
-            return archive_input_broken(u->archive, u->input, u->census.entries, path, err);
+            return archive_input_broken(u->archive, u->input, u->census.read.entries, path, err);
         if (verdict == ARCHIVE_BAD_ENTRY) {
             p->damaged = true;
             archive_complaint(u->archive, &u->complaint);
@@ -170,13 +170,15 @@ static mr_status archive_holder(unpack *u, mr_error *err)
     return status;
 }
 
-/* Listed all the same: whoever wants its bytes is told why there are none. */
+/* Listed all the same: whoever wants its bytes is told why there are none.  Its size may be damaged, too; of 0 bytes
+ * nobody would want any. */
 static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t size, mr_error *err)
 {
     list *l = u->list;
     mr_buf sentence = {0};
-    mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = size};
-    mr_buf_printf(&sentence, "%s: %s: %s", u->name, path, mr_buf_text(&u->complaint));
+    bool likely = size > 0 && size <= list_max_size(l, path, len);
+    mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = likely ? size : 1};
+    mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, mr_buf_text(&u->complaint));
     mr_buf_text(&sentence);
     mr_status status = u->complaint.failed ? mr_fail_memory(err, u->name) : mr_buf_status(&sentence, err, u->name);
     if (status == MR_OK) {
@@ -235,16 +237,15 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
 }
 
 /* Counts it, and looks at what is known of it without its data. */
-static mr_status begin_entry(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
+static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, bool *damaged, mr_error *err)
 {
     list *l = u->list;
     mr_status status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err);
-    if (status == MR_OK && u->census.entries == 0)
+    if (status == MR_OK && u->census.read.entries == 0)
         status = archive_check_start(u->archive, u->input, &u->census, err);
-    if (status == MR_OK)
-        status = archive_check_kind(u->archive, u->input, e, path, err);
-    u->census.links += archive_entry_filetype(e) == AE_IFLNK;
-    if (status == MR_OK && ++u->census.entries > list_max_entries(l))
+    if (!archive_check_kind(u->archive, e, &u->census, &u->complaint))
+        *damaged = true;
+    if (status == MR_OK && u->census.read.entries > list_max_entries(l))
         status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
                          list_max_entries(l));
     return status;
@@ -258,12 +259,12 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
     mode_t type = archive_entry_filetype(e);
     mr_status status = list_prefixed(l, &path, &len, err);
     if (status == MR_OK)
-        status = begin_entry(u, e, path, len, err);
+        status = begin_entry(u, e, len, &damaged, err);
     if (status != MR_OK || type == AE_IFDIR)
         return status;
     if (!path || len == 0) {
         mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name",
-                    u->census.entries, u->name);
+                    u->census.read.entries, u->name);
         return MR_OK;
     }
     if (damaged)
@@ -314,16 +315,16 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
         if (verdict == ARCHIVE_BAD_ENTRY)
             archive_complaint(u->archive, &u->complaint);
         if (verdict == ARCHIVE_BAD)
-            status = archive_input_broken(u->archive, in, u->census.entries, NULL, err);
+            status = archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
         else
             status = add_entry(u, entry, verdict == ARCHIVE_BAD_ENTRY, err);
     }
-    if (status == MR_OK && u->census.entries == 0)
+    if (status == MR_OK && u->census.read.entries == 0)
         status = archive_check_start(u->archive, in, &u->census, err);
     if (status == MR_OK)
         status = archive_check_census(in, &u->census, err);
     if (status == MR_OK)
-        status = archive_input_end(u->archive, in, u->census.entries, &more, err);
+        status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "what lies behind its end mark is not read: is it more than one archive?");

@@ -21,7 +21,7 @@
 enum {
     END = 22, END64 = 56, LOCATOR = 20, RECORD = 46, HEADER = 30,   /* their fixed parts */
     MOST_COMMENT = 65535,
-    MOST_TARGET = 1 << 16,          /* of a link; libarchive reads no longer ones */
+    MOST_TARGET = 4096,             /* of a link, as the kernel's */
     DIRECTORY_WINDOW = 1 << 18, HEADER_WINDOW = 1 << 12,
     ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
     UTF8 = 0x0800,
@@ -263,7 +263,15 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
 static bool is_link(const record *r)
 {
     uint32_t mode = le32(r->fixed + 38) >> 16;
-    return r->fixed[5] == UNIX && S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
+    return S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
+}
+
+/* A file whose kind was damaged holds bytes that no path has. */
+static bool is_path(const uint8_t *text, size_t len)
+{
+    while (len && text[len - 1] >= ' ')
+        len--;
+    return len == 0;
 }
 
 /* The target of an entry that is not encrypted; *len is its length. */
@@ -291,6 +299,8 @@ static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t tar
 static mr_status check_link(zip *z, const record *r, uint64_t data)
 {
     size_t len = 0;
+    if (r->fixed[5] != UNIX)
+        return contradicts(z, r, "is called a link, but not one of Unix");
     if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
         return MR_OK;               /* which libarchive does not follow */
     if (r->packed > MOST_TARGET || r->unpacked > MOST_TARGET)
@@ -302,7 +312,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
         return status;
     if (len != r->unpacked || crc32(0, z->target.data, (uInt)len) != r->crc)
         return contradicts(z, r, "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
-    if (len && memchr(z->target.data, 0, len))
+    if (!is_path(z->target.data, len))
         return contradicts(z, r, "is called a link, but holds no path");
     return MR_OK;
 }
@@ -330,6 +340,7 @@ static mr_status check_records(zip *z, zip_directory *out)
         }
         if (status == MR_OK) {
             out->entries++;
+            out->full_folders += r.unpacked && r.name_len && strchr("/\\", r.name[r.name_len - 1]);
             at += RECORD + r.name_len + r.extra_len + r.comment_len;
         }
     }

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 typedef struct zip_directory {
-    uint64_t entries, links;        /* in the directory; symbolic links among them */
+    uint64_t entries, links;        /* in the directory; symbolic links among them, */
+    uint64_t full_folders;          /* and folders that hold bytes, by their names */
 } zip_directory;
 
 /* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of a

@@ -15,14 +15,24 @@ static struct archive *begin(const char *path, const char *kind)
         archive_write_set_format_zip(a);
         assert_int_equal(archive_write_set_options(a, strcmp(kind, "zip") == 0 ? "zip:compression=store"
                                                                                 : "zip:compression=deflate"), ARCHIVE_OK);
-    } else if (strcmp(kind, "7z") == 0) {
+    } else if (strncmp(kind, "7z", 2) == 0) {
         archive_write_set_format_7zip(a);
+        if (strcmp(kind, "7z-store") == 0)
+            assert_int_equal(archive_write_set_options(a, "7zip:compression=store"), ARCHIVE_OK);
+    } else if (strncmp(kind, "cpio", 4) == 0) {
+        archive_write_set_format_cpio_newc(a);
+        if (strcmp(kind, "cpio.gz") == 0)
+            archive_write_add_filter_gzip(a);
     } else {
         archive_write_set_format_pax_restricted(a);
         if (strcmp(kind, "tar.gz") == 0)
             archive_write_add_filter_gzip(a);
         if (strcmp(kind, "tar.zst") == 0)
             archive_write_add_filter_zstd(a);
+        if (strcmp(kind, "tar.bz2") == 0)
+            archive_write_add_filter_bzip2(a);
+        if (strcmp(kind, "tar.xz") == 0)
+            archive_write_add_filter_xz(a);
     }
     if (archive_write_open_filename(a, path) != ARCHIVE_OK)
         fail_msg("%s: %s", path, archive_error_string(a));
@@ -62,6 +72,21 @@ void support_archive(const char *path, const char *kind, const support_entry *en
     for (size_t i = 0; i < count; i++)
         put(a, &entries[i]);
     end(a);
+}
+
+size_t support_archive_flip(const char *path, const char *where, size_t behind, unsigned bit)
+{
+    size_t len, at;
+    uint8_t *bytes = support_read(path, &len);
+    const uint8_t *found = memmem(bytes, len, where, strlen(where));
+    if (!found)
+        fail_msg("%s does not hold \"%s\"", path, where);
+    at = (size_t)(found - bytes) + behind;
+    assert_true(at < len);
+    bytes[at] ^= (uint8_t)(1 << bit);
+    support_write(path, bytes, len);
+    free(bytes);
+    return at;
 }
 
 void support_archive_tree(const char *path, const char *kind, const char *dir, bool reversed)
