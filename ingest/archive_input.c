@@ -92,6 +92,12 @@ static const char *why_unpacking_failed(const archive_input *in)
     return why ? why : "cannot read";
 }
 
+const char *archive_input_why(struct archive *a, const archive_input *in)
+{
+    /* A format that what unpacks for it has failed calls the archive cut short, or nothing that it knows. */
+    return in->unpacking_failed ? why_unpacking_failed(in) : why_not(a);
+}
+
 /* What the formats read. */
 static la_ssize_t on_plain(struct archive *a, void *ctx, const void **bytes)
 {
@@ -103,7 +109,7 @@ static la_ssize_t on_plain(struct archive *a, void *ctx, const void **bytes)
         *bytes = in->unpacked;
         n = in->gzip ? gzip_read(in->gzip, in->unpacked, sizeof in->unpacked)
                      : archive_read_data(in->unpacker, in->unpacked, sizeof in->unpacked);
-        in->unpacking_failed = n < 0;
+        in->unpacking_failed = in->unpacking_failed || n < 0;
         if (n < 0)
             archive_set_error(a, EINVAL, "%s", why_unpacking_failed(in));
     }
@@ -181,10 +187,8 @@ mr_status archive_input_broken(struct archive *a, const archive_input *in, uint6
     mr_status system = archive_input_blame(in, err);
     if (system != MR_OK)
         return system;
-    /* A format calls it a truncation when what unpacks for it fails. */
-    const char *why = in->unpacking_failed ? why_unpacking_failed(in) : why_not(a);
     return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name, entries,
-                   entry ? ", the last of them " : "", entry ? entry : "", why);
+                   entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
 }
 
 uint64_t archive_input_beyond(const archive_input *in)

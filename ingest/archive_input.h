@@ -49,7 +49,8 @@ bool archive_input_is_tar(const archive_input *in);
 
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
-/* The same, and MR_BAD_DATA with the library's words if the archive is.  `entry`: the one being read, NULL: none. */
+const char *archive_input_why(struct archive *a, const archive_input *in);     /* the archive's fault, in words */
+/* The same as archive_input_blame(), and MR_BAD_DATA with the library's words if the archive is.  `entry`: the one being read, NULL: none. */
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err);
 /* After the last entry.  A tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two

@@ -21,7 +21,7 @@ struct gzip_input {
     gzip_pull pull;
     void *ctx;
     gzip_place place;
-    bool garbage;
+    bool garbage, failed;
     const char *why;
 };
 
@@ -125,43 +125,44 @@ static const char *failure(const gzip_input *g, int result)
     return g->z.msg;
 }
 
-/* One step inside a member: 1; -1: it failed. */
-static int inflate_some(gzip_input *g)
+/* One step inside a member.  False: it failed. */
+static bool step_inside(gzip_input *g)
 {
     int more = refill(g);
     if (more == 0)
         g->why = "the gzip stream was cut short";
     if (more != 1)
-        return -1;
+        return false;
     int result = inflate(&g->z, Z_NO_FLUSH);
     if (result == Z_STREAM_END)
         g->place = BETWEEN_MEMBERS;
     else if (result != Z_OK && result != Z_BUF_ERROR) {
         g->why = failure(g, result);
-        return -1;
+        return false;
     }
-    return 1;
+    return true;
+}
+
+/* Goes on to the next member, or to the end.  False: the pull failed. */
+static bool step_between(gzip_input *g)
+{
+    Bytef *at = g->z.next_out;
+    uInt left = g->z.avail_out;
+    int more = next_member(g);
+    g->place = more == 1 ? IN_MEMBER : AT_END;
+    g->z.next_out = at;
+    g->z.avail_out = left;
+    return more >= 0;
 }
 
 ssize_t gzip_read(gzip_input *g, void *out, size_t room)
 {
     uInt want = room < INT_MAX ? (uInt)room : INT_MAX;
-    Bytef *at = out;
-    g->z.next_out = at;
+    g->z.next_out = out;
     g->z.avail_out = want;
-    while (g->z.avail_out && g->place != AT_END) {
-        if (g->place == IN_MEMBER) {
-            if (inflate_some(g) < 0)
-                return -1;
-            continue;
-        }
-        uInt left = g->z.avail_out;
-        int more = next_member(g);
-        if (more < 0)
-            return -1;
-        g->place = more ? IN_MEMBER : AT_END;
-        g->z.next_out = at + (want - left);
-        g->z.avail_out = left;
-    }
-    return (ssize_t)(want - g->z.avail_out);
+    while (g->z.avail_out && g->place != AT_END && !g->failed)
+        g->failed = !(g->place == IN_MEMBER ? step_inside(g) : step_between(g));
+    /* What came out before is handed out first: it tells how far it went. */
+    ssize_t n = (ssize_t)(want - g->z.avail_out);
+    return g->failed && n == 0 ? -1 : n;
 }

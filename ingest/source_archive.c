@@ -343,11 +343,11 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
         return status;
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
-        const char *why = archive_error_string(u->archive);
         status = archive_input_blame(in, err);
         if (status != MR_OK)
             return status;
-        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
+        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name,
+                       archive_input_why(u->archive, in));
     }
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are.  In UTF-8
      * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none. */

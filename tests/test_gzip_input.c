@@ -200,12 +200,15 @@ static void test_a_pull_that_fails(void **state)
     (void)state;
     mr_buf bytes = {0};
     char out[10];
+    ssize_t n;
     add_member(&bytes, "one", 3, NULL);
     for (size_t len = 0; len <= bytes.len; len++) {
         mr_buf part = {.data = bytes.data, .len = len};
         stream s = {.bytes = &part, .piece = 5, .fails = true};
         gzip_input *g = gzip_begin(pull, &s);
-        assert_int_equal(gzip_read(g, out, sizeof out), -1);
+        while ((n = gzip_read(g, out, sizeof out)) > 0)
+            ;
+        assert_int_equal(n, -1);
         assert_null(gzip_why(g));
         gzip_end(g);
     }
