@@ -2,8 +2,8 @@
  * Invariant: nothing that libarchive complains of passes unless it is known to be harmless.
  *
  * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it goes on after
- * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does not
- * look at a zip's names twice, at 7z's start header, nor at the CRC-32 of links in zip and 7z. */
+ * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does
+ * not look at a zip's names twice, at 7z's start header, nor at the CRC-32 of links in zip and 7z. */
 #include "archive_checks.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ static int format_of(struct archive *a)
     return archive_format(a) & ARCHIVE_FORMAT_BASE_MASK;
 }
 
-/* Each entry has a checksum of its own, so that the next one is not hit, or is found, too.  A cab's are of blocks, which
- * entries share. */
+/* Each entry has a checksum of its own, so that the next one is not hit, or is found, too.  A cab's are of blocks,
+ * which entries share. */
 static bool checks_each_entry(struct archive *a)
 {
     int format = format_of(a);
@@ -38,7 +38,8 @@ archive_verdict archive_judge_header(struct archive *a, int returned)
     /* A 7z's link is read with its header, and its checksum told by the words alone. */
     if (returned == ARCHIVE_OK)
         return says(a, "bad CRC") ? ARCHIVE_BAD_ENTRY : ARCHIVE_GOOD;
-    /* Names, owners and the like that do not fit the locale (a name is judged by itself); rights that we do not keep. */
+    /* Names, owners and the like that do not fit the locale (a name is judged by itself); rights that we do not keep.
+     */
     if (returned == ARCHIVE_WARN && (says(a, "converted") || says(a, "ACL")))
         return ARCHIVE_GOOD;
     return returned != ARCHIVE_RETRY && checks_each_entry(a) ? ARCHIVE_BAD_ENTRY : ARCHIVE_BAD;
@@ -48,7 +49,8 @@ archive_verdict archive_judge_data(struct archive *a, int returned)
 {
     if (returned == ARCHIVE_OK)
         return ARCHIVE_GOOD;
-    return returned != ARCHIVE_FATAL && (checks_each_entry(a) || says(a, "nsupported")) ? ARCHIVE_BAD_ENTRY : ARCHIVE_BAD;
+    return returned != ARCHIVE_FATAL && (checks_each_entry(a) || says(a, "nsupported")) ? ARCHIVE_BAD_ENTRY
+                                                                                        : ARCHIVE_BAD;
 }
 
 void archive_complaint(struct archive *a, mr_buf *out)
@@ -71,11 +73,13 @@ static mr_status check_7z_start(const archive_input *in, mr_error *err)
     mr_status status = mr_file_pread(in->fd, h, LENGTH, in->base, in->name, err);
     if (status != MR_OK || memcmp(h, "7z\xBC\xAF\x27\x1C", 6) != 0)
         return status;
-    uint32_t stored = h[CRC_AT] | (uint32_t)h[CRC_AT + 1] << 8 | (uint32_t)h[CRC_AT + 2] << 16 |
-                      (uint32_t)h[CRC_AT + 3] << 24;
+    uint32_t stored =
+        h[CRC_AT] | (uint32_t)h[CRC_AT + 1] << 8 | (uint32_t)h[CRC_AT + 2] << 16 | (uint32_t)h[CRC_AT + 3] << 24;
     if (crc32(0, h + FROM, LENGTH - FROM) != stored)
-        return mr_fail(err, MR_BAD_DATA, "%s: checksum mismatch: its 7z start header does not have the CRC-32 that is stored "
-                       "with it", in->name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: checksum mismatch: its 7z start header does not have the CRC-32 that is stored "
+                       "with it",
+                       in->name);
     return MR_OK;
 }
 
@@ -110,7 +114,8 @@ mr_status archive_check_census(const archive_input *in, const archive_census *ce
     if (!census->is_announced ||
         (r->entries == d->entries && r->links == d->links && r->full_folders == d->full_folders))
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s: its directory has %" PRIu64 " entries, %" PRIu64 " links and %" PRIu64 " folders "
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: its directory has %" PRIu64 " entries, %" PRIu64 " links and %" PRIu64 " folders "
                    "with bytes among them; read were %" PRIu64 ", %" PRIu64 " and %" PRIu64 "; the archive is damaged",
                    in->name, d->entries, d->links, d->full_folders, r->entries, r->links, r->full_folders);
 }

@@ -9,8 +9,8 @@
 
 typedef enum archive_verdict {
     ARCHIVE_GOOD,
-    ARCHIVE_BAD_ENTRY,              /* this entry is not what was packed, the others may well be */
-    ARCHIVE_BAD,                    /* nothing behind this place can be trusted */
+    ARCHIVE_BAD_ENTRY, /* this entry is not what was packed, the others may well be */
+    ARCHIVE_BAD,       /* nothing behind this place can be trusted */
 } archive_verdict;
 
 /* Of what archive_read_next_header() and archive_read_data_block() returned. */
@@ -19,7 +19,7 @@ archive_verdict archive_judge_data(struct archive *a, int returned);
 /* After ARCHIVE_BAD_ENTRY: why, appended to `out`. */
 void archive_complaint(struct archive *a, mr_buf *out);
 
-typedef struct archive_census {     /* what was read, and for a zip what its directory announced; zeroed at first */
+typedef struct archive_census { /* what was read, and for a zip what its directory announced; zeroed at first */
     zip_directory read, announced;
     bool is_announced;
 } archive_census;

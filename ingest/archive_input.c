@@ -2,8 +2,7 @@
  * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors.
  *
  *      file, pipe -> block -> unpacker or gzip -> unpacked -> format        compressed: undone by a reader of its own,
- *      file, pipe -> block -------------------------------> format          so that it can be read to its end, where
- *                                                                           its checksum is, whatever the format reads */
+ *      file, pipe -> block -------------------------------> format          to the end, where its checksum is */
 #include "archive_input.h"
 
 #include <errno.h>
@@ -187,8 +186,8 @@ mr_status archive_input_broken(struct archive *a, const archive_input *in, uint6
     mr_status system = archive_input_blame(in, err);
     if (system != MR_OK)
         return system;
-    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name, entries,
-                   entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
+    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name,
+                   entries, entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
 }
 
 uint64_t archive_input_beyond(const archive_input *in)

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-typedef struct archive_input {      /* of mr_alloc(); zeroed but for name, fd and, where it can be sought, the next two; and rules */
+typedef struct archive_input {      /* of mr_alloc(), zeroed but for name, fd, the rules and, if seekable, place */
     const char *name;               /* for messages */
     int fd;
     bool seekable;
@@ -50,7 +50,7 @@ bool archive_input_is_tar(const archive_input *in);
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
 const char *archive_input_why(struct archive *a, const archive_input *in);     /* the archive's fault, in words */
-/* The same as archive_input_blame(), and MR_BAD_DATA with the library's words if the archive is.  `entry`: the one being read, NULL: none. */
+/* The same, or MR_BAD_DATA with those words.  `entry`: the one being read, NULL: none. */
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err);
 /* After the last entry.  A tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two

@@ -1,9 +1,8 @@
 /* gzip_input.c - a gzip stream unpacked by zlib, member by member, which compares each member's CRC-32 and length.
  * Invariant: the end of the stream is reported only after a whole member, never inside one.
  *
- *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding, and what follows them, or starts
- *      |      |                                    with anything but a member's magic, is passed over
- *      1F 8B  1F 8B */
+ *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding, and what follows them, or
+ * starts |      |                                    with anything but a member's magic, is passed over 1F 8B  1F 8B */
 #include "gzip_input.h"
 
 #include <limits.h>
@@ -12,12 +11,12 @@
 
 #include <zlib.h>
 
-enum { WINDOW = 15, GZIP_ONLY = 16 };   /* inflateInit2(): the largest window, plus a gzip wrapper and no other */
+enum { WINDOW = 15, GZIP_ONLY = 16 }; /* inflateInit2(): the largest window, plus a gzip wrapper and no other */
 
 typedef enum gzip_place { IN_MEMBER, BETWEEN_MEMBERS, AT_END } gzip_place;
 
 struct gzip_input {
-    z_stream z;                         /* next_in, avail_in: what was pulled and not yet used */
+    z_stream z; /* next_in, avail_in: what was pulled and not yet used */
     gzip_pull pull;
     void *ctx;
     gzip_place place;
@@ -115,8 +114,10 @@ static const char *failure(const gzip_input *g, int result)
     if (!g->z.msg)
         return "the compressed data are damaged";
     static const char *const table[][2] = {
-        {"incorrect data check", "checksum mismatch: what gzip unpacked does not have the CRC-32 that is stored with it"},
-        {"incorrect length check", "checksum mismatch: what gzip unpacked does not have the length that is stored with it"},
+        {"incorrect data check",
+         "checksum mismatch: what gzip unpacked does not have the CRC-32 that is stored with it"},
+        {"incorrect length check",
+         "checksum mismatch: what gzip unpacked does not have the length that is stored with it"},
         {"header crc mismatch", "checksum mismatch: gzip's header does not have the CRC-16 that is stored with it"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

@@ -378,7 +378,7 @@ def batch_rows(group):
 
 
 def open_file(path):
-    """Pages that carry a CRC are compared with it; few writers give them one, and pyarrow before 14 cannot."""
+    """Pages that carry a CRC are compared with it; few writers give them one, and pyarrow before 15 cannot."""
     options = {"buffer_size": STREAM, "pre_buffer": False}
     try:
         return pq.ParquetFile(path, page_checksum_verification=True, **options)

@@ -1,6 +1,6 @@
 /* source_archive_data.c - where an entry's bytes are: in the archive itself, or copied to the spool.
- * Invariant: bytes are left in place only where each of them was compared with what libarchive delivers, which is what it
- * computes the checksum of.
+ * Invariant: bytes are left in place only where each of them was compared with what libarchive delivers, which is what
+ * it computes the checksum of.
  *
  * An entry stored uncompressed in a plain tar or zip file need not be copied: where its bytes should begin is guessed
  * from the reader's position and then proven, byte by byte, against what libarchive delivers. */

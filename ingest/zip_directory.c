@@ -15,40 +15,23 @@
 
 #include <zlib.h>
 
-#include "buf.h"
-#include "file.h"
+#include "zip_end.h"
 
 enum {
-    END = 22, END64 = 56, LOCATOR = 20, RECORD = 46, HEADER = 30,   /* their fixed parts */
-    MOST_COMMENT = 65535,
-    MOST_TARGET = 4096,             /* of a link, as the kernel's */
-    DIRECTORY_WINDOW = 1 << 18, HEADER_WINDOW = 1 << 12,
-    ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
+    RECORD = 46,
+    HEADER = 30,        /* their fixed parts */
+    MOST_TARGET = 4096, /* of a link, as the kernel's */
+    DIRECTORY_WINDOW = 1 << 18,
+    HEADER_WINDOW = 1 << 12,
+    ENCRYPTED = 0x2041, /* flags: encrypted, strongly, and its header masked */
+    DESCRIBED = 0x0008, /* lengths and CRC-32 follow the data */
     UTF8 = 0x0800,
-    UNICODE_PATH = 0x7075,          /* an extra field: the name as UTF-8, which libarchive prefers */
+    UNICODE_PATH = 0x7075, /* an extra field: the name as UTF-8, which libarchive prefers */
     ZIP64 = 0x0001,
-    UNIX = 3,                       /* made there: the upper attributes are a mode */
-    STORED = 0, DEFLATED = 8,
+    UNIX = 3, /* made there: the upper attributes are a mode */
+    STORED = 0,
+    DEFLATED = 8,
 };
-
-typedef struct window {             /* bytes of the archive */
-    mr_buf bytes;
-    uint64_t at;
-    size_t chunk;                   /* read ahead */
-} window;
-
-typedef struct zip {
-    int fd;
-    uint64_t base, size;
-    const char *name;
-    window directory, headers;
-    mr_buf target;                  /* of a link */
-    uint64_t start, end, count;     /* of the directory; records that it should have */
-    uint64_t wrap;                  /* the count is known modulo this, 0: exactly */
-    bool several_parts;
-    uint64_t shift;                 /* bytes before the archive, which its offsets do not count */
-    mr_error *err;
-} zip;
 
 typedef struct record {
     const uint8_t *fixed, *name, *extra;
@@ -57,125 +40,23 @@ typedef struct record {
     uint64_t packed, unpacked, offset;
 } record;
 
-static unsigned le16(const uint8_t *p)
-{
-    return p[0] | (unsigned)p[1] << 8;
-}
-
-static uint32_t le32(const uint8_t *p)
-{
-    return le16(p) | (uint32_t)le16(p + 2) << 16;
-}
-
-static uint64_t le64(const uint8_t *p)
-{
-    return le32(p) | (uint64_t)le32(p + 4) << 32;
-}
-
 static mr_status contradicts(const zip *z, const record *r, const char *what)
 {
     return mr_fail(z->err, MR_BAD_DATA, "%s: %.*s: %s; the archive is damaged", z->name, (int)r->name_len,
                    (const char *)r->name, what);
 }
 
-/* `len` bytes at `at`, lent until the window is used again. */
-static mr_status view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out)
-{
-    if (at > z->size || len > z->size - at)
-        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory points past its end: it was cut short, or is damaged", z->name);
-    if (at < w->at || at - w->at > w->bytes.len || len > w->bytes.len - (at - w->at)) {
-        size_t want = len > w->chunk ? len : w->chunk;
-        if (want > z->size - at)
-            want = (size_t)(z->size - at);
-        mr_buf_clear(&w->bytes);
-        w->at = at;
-        if (!mr_buf_reserve(&w->bytes, want))
-            return mr_fail_memory(z->err, z->name);
-        mr_status status = mr_file_pread(z->fd, w->bytes.data, want, z->base + at, z->name, z->err);
-        if (status != MR_OK)
-            return status;
-        w->bytes.len = want;
-    }
-    *out = w->bytes.data + (at - w->at);
-    return MR_OK;
-}
-
-/* ---- the end ---------------------------------------------------------------------------------------------------- */
-
-/* Whether a zip64 end stands there; what it says is taken over then. */
-static mr_status take_end64(zip *z, uint64_t at, bool *found)
-{
-    const uint8_t *p;
-    if (at > z->size || z->size - at < END64)
-        return MR_OK;
-    mr_status status = view(z, &z->directory, at, END64, &p);
-    if (status != MR_OK || memcmp(p, "PK\6\6", 4) != 0)
-        return status;
-    uint64_t len = le64(p + 40);
-    *found = true;
-    z->several_parts = le64(p + 24) != le64(p + 32);
-    z->count = le64(p + 32);
-    z->wrap = 0;
-    z->start = len <= at ? at - len : at;
-    z->shift = z->start - le64(p + 48);
-    z->end = at;
-    return MR_OK;
-}
-
-/* A locator before the end leads to it; where something precedes the archive, it stands before the locator all the same.
- * (What looks like a locator may be the end of a name.) */
-static mr_status find_end64(zip *z)
-{
-    const uint8_t *p;
-    bool found = false;
-    if (z->end < LOCATOR)
-        return MR_OK;
-    uint64_t locator = z->end - LOCATOR;
-    mr_status status = view(z, &z->directory, locator, LOCATOR, &p);
-    if (status != MR_OK || memcmp(p, "PK\6\7", 4) != 0)
-        return status;
-    status = take_end64(z, le64(p + 8), &found);
-    if (status == MR_OK && !found && locator >= END64)
-        status = take_end64(z, locator - END64, &found);
-    return status;
-}
-
-static mr_status find_end(zip *z)
-{
-    size_t tail = z->size < END + MOST_COMMENT ? (size_t)z->size : END + MOST_COMMENT;
-    const uint8_t *p = NULL;
-    mr_status status = view(z, &z->directory, z->size - tail, tail, &p);
-    size_t at = tail < END ? 0 : tail - END + 1;
-    while (status == MR_OK && at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
-        at--;
-    if (status != MR_OK)
-        return status;
-    if (at == 0)
-        return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it was cut short, or is damaged", z->name);
-    p += at - 1;
-    z->end = z->size - tail + at - 1;
-    z->count = le16(p + 10);
-    z->wrap = 1 << 16;              /* writers without zip64 let it wrap */
-    uint64_t len = le32(p + 12), offset = le32(p + 16);
-    z->several_parts = le16(p + 4) != 0 || le16(p + 6) != 0 || le16(p + 8) != z->count;
-    z->start = len <= z->end ? z->end - len : z->end;
-    z->shift = z->start - offset;   /* below zero: no header is found there */
-    status = find_end64(z);
-    if (status == MR_OK && z->several_parts)
-        status = mr_fail(z->err, MR_BAD_DATA, "%s: is one of several parts of a zip, or its end is damaged", z->name);
-    return status;
-}
-
-/* ---- a record and its header ---------------------------------------------------------------------------------------- */
+/* ---- a record and its header ----------------------------------------------------------------------------------------
+ */
 
 /* The extra field of that kind; NULL: there is none. */
 static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsigned kind, size_t *len)
 {
     for (size_t at = 0; extra_len - at >= 4;) {
-        *len = le16(extra + at + 2);
+        *len = zip_le16(extra + at + 2);
         if (*len > extra_len - at - 4)
             return NULL;
-        if (le16(extra + at) == kind)
+        if (zip_le16(extra + at) == kind)
             return extra + at + 4;
         at += 4 + *len;
     }
@@ -190,7 +71,7 @@ static void widen(record *r)
     const uint8_t *wide = extra_field(r->extra, r->extra_len, ZIP64, &len);
     for (size_t i = 0; wide && i < MR_COUNT(values) && at + 8 <= len; i++) {
         if (*values[i] == UINT32_MAX) {
-            *values[i] = le64(wide + at);
+            *values[i] = zip_le64(wide + at);
             at += 8;
         }
     }
@@ -199,13 +80,19 @@ static void widen(record *r)
 static mr_status read_record(zip *z, uint64_t at, record *r)
 {
     const uint8_t *p;
-    mr_status status = view(z, &z->directory, at, RECORD, &p);
+    mr_status status = zip_view(z, &z->directory, at, RECORD, &p);
     if (status != MR_OK)
         return status;
-    *r = (record){.flags = le16(p + 8), .method = le16(p + 10), .crc = le32(p + 16), .packed = le32(p + 20),
-                  .unpacked = le32(p + 24), .name_len = le16(p + 28), .extra_len = le16(p + 30),
-                  .comment_len = le16(p + 32), .offset = le32(p + 42)};
-    status = view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed);
+    *r = (record){.flags = zip_le16(p + 8),
+                  .method = zip_le16(p + 10),
+                  .crc = zip_le32(p + 16),
+                  .packed = zip_le32(p + 20),
+                  .unpacked = zip_le32(p + 24),
+                  .name_len = zip_le16(p + 28),
+                  .extra_len = zip_le16(p + 30),
+                  .comment_len = zip_le16(p + 32),
+                  .offset = zip_le32(p + 42)};
+    status = zip_view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed);
     if (status != MR_OK)
         return status;
     r->name = r->fixed + RECORD;
@@ -223,7 +110,7 @@ static bool is_ascii(const uint8_t *text, size_t len)
 
 static mr_status compare_names(const zip *z, const record *r, const uint8_t *header)
 {
-    unsigned name_len = le16(header + 26), extra_len = le16(header + 28);
+    unsigned name_len = zip_le16(header + 26), extra_len = zip_le16(header + 28);
     const uint8_t *name = header + HEADER;
     size_t here_len = 0, there_len = 0;
     if (name_len != r->name_len || memcmp(name, r->name, name_len) != 0)
@@ -235,34 +122,57 @@ static mr_status compare_names(const zip *z, const record *r, const uint8_t *hea
     return MR_OK;
 }
 
+/* What the writer of a stream knew only after the data: CRC-32 and lengths, of 4 or 8 bytes, with or without a mark. */
+static mr_status compare_descriptor(zip *z, const record *r, uint64_t data)
+{
+    enum { LONGEST = 24 };
+    const uint8_t *p;
+    if (r->packed > z->size)
+        return contradicts(z, r, "is larger than the archive");
+    mr_status status = zip_view(z, &z->headers, data + r->packed, LONGEST, &p);
+    if (status != MR_OK)
+        return status;
+    for (int marked = memcmp(p, "PK\7\10", 4) == 0; marked >= 0; marked--) {
+        const uint8_t *d = p + 4 * marked;
+        bool narrow = zip_le32(d + 4) == (uint32_t)r->packed && zip_le32(d + 8) == (uint32_t)r->unpacked;
+        bool wide = zip_le64(d + 4) == r->packed && zip_le64(d + 12) == r->unpacked;
+        if (zip_le32(d) == r->crc && (narrow || wide))
+            return MR_OK;
+    }
+    return contradicts(z, r, "has another CRC-32 or length in the directory than after its data");
+}
+
 /* *data: where they begin. */
 static mr_status compare_header(zip *z, const record *r, uint64_t *data)
 {
     const uint8_t *p;
     uint64_t at = r->offset + z->shift;
-    mr_status status = view(z, &z->headers, at, HEADER, &p);
+    mr_status status = zip_view(z, &z->headers, at, HEADER, &p);
     if (status != MR_OK)
         return status;
     if (memcmp(p, "PK\3\4", 4) != 0)
         return contradicts(z, r, "does not lie where the directory says");
-    size_t len = HEADER + (size_t)le16(p + 26) + le16(p + 28);
-    status = view(z, &z->headers, at, len, &p);
+    size_t len = HEADER + (size_t)zip_le16(p + 26) + zip_le16(p + 28);
+    status = zip_view(z, &z->headers, at, len, &p);
     if (status != MR_OK)
         return status;
     unsigned same = ENCRYPTED | (is_ascii(r->name, r->name_len) ? 0 : UTF8);
-    if (((le16(p + 6) ^ r->flags) & same) != 0)
+    if (((zip_le16(p + 6) ^ r->flags) & same) != 0)
         return contradicts(z, r, "has other flags in the directory than before its data");
-    if (le16(p + 8) != r->method)
+    if (zip_le16(p + 8) != r->method)
         return contradicts(z, r, "has another compression in the directory than before its data");
     *data = at + len;
-    return compare_names(z, r, p);
+    bool described = zip_le16(p + 6) & DESCRIBED && zip_le32(p + 14) == 0 && r->crc != 0;
+    status = compare_names(z, r, p);
+    return status == MR_OK && described ? compare_descriptor(z, r, *data) : status;
 }
 
-/* ---- links ---------------------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_link(const record *r)
 {
-    uint32_t mode = le32(r->fixed + 38) >> 16;
+    uint32_t mode = zip_le32(r->fixed + 38) >> 16;
     return S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
 }
 
@@ -278,7 +188,7 @@ static bool is_path(const uint8_t *text, size_t len)
 static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t target[MOST_TARGET], size_t *len)
 {
     const uint8_t *packed;
-    mr_status status = view(z, &z->headers, data, (size_t)r->packed, &packed);
+    mr_status status = zip_view(z, &z->headers, data, (size_t)r->packed, &packed);
     if (status != MR_OK)
         return status;
     if (r->method == STORED) {
@@ -286,8 +196,8 @@ static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t tar
         memcpy(target, packed, *len);
         return MR_OK;
     }
-    z_stream s = {.next_in = (z_const Bytef *)packed, .avail_in = (uInt)r->packed, .next_out = target,
-                  .avail_out = MOST_TARGET};
+    z_stream s = {
+        .next_in = (z_const Bytef *)packed, .avail_in = (uInt)r->packed, .next_out = target, .avail_out = MOST_TARGET};
     if (inflateInit2(&s, -15) != Z_OK)
         return mr_fail_memory(z->err, z->name);
     int result = inflate(&s, Z_FINISH);
@@ -302,7 +212,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
     if (r->fixed[5] != UNIX)
         return contradicts(z, r, "is called a link, but not one of Unix");
     if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
-        return MR_OK;               /* which libarchive does not follow */
+        return MR_OK; /* which libarchive does not follow */
     if (r->packed > MOST_TARGET || r->unpacked > MOST_TARGET)
         return contradicts(z, r, "is called a link, but is larger than any link");
     if (!mr_buf_reserve(&z->target, MOST_TARGET))
@@ -311,13 +221,15 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
     if (status != MR_OK)
         return status;
     if (len != r->unpacked || crc32(0, z->target.data, (uInt)len) != r->crc)
-        return contradicts(z, r, "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
+        return contradicts(z, r,
+                           "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
     if (!is_path(z->target.data, len))
         return contradicts(z, r, "is called a link, but holds no path");
     return MR_OK;
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------------------------------
+ */
 
 static mr_status check_records(zip *z, zip_directory *out)
 {
@@ -327,9 +239,10 @@ static mr_status check_records(zip *z, zip_directory *out)
         const uint8_t *p;
         record r;
         uint64_t data = 0;
-        status = view(z, &z->directory, at, 4, &p);
+        status = zip_view(z, &z->directory, at, 4, &p);
         if (status == MR_OK && memcmp(p, "PK\1\2", 4) != 0)
-            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged behind entry %" PRIu64, z->name, out->entries);
+            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged behind entry %" PRIu64, z->name,
+                           out->entries);
         if (status == MR_OK)
             status = read_record(z, at, &r);
         if (status == MR_OK)
@@ -348,17 +261,24 @@ static mr_status check_records(zip *z, zip_directory *out)
         return status;
     uint64_t counted = z->wrap ? out->entries % z->wrap : out->entries;
     if (at != z->end || counted != z->count)
-        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory has %" PRIu64 " entries, its end says %" PRIu64 "; the archive "
-                       "is damaged", z->name, out->entries, z->count);
+        return mr_fail(z->err, MR_BAD_DATA,
+                       "%s: its directory has %" PRIu64 " entries, its end says %" PRIu64 "; the archive "
+                       "is damaged",
+                       z->name, out->entries, z->count);
     return MR_OK;
 }
 
 mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out, mr_error *err)
 {
-    zip z = {.fd = fd, .base = base, .size = size, .name = name, .err = err, .directory.chunk = DIRECTORY_WINDOW,
+    zip z = {.fd = fd,
+             .base = base,
+             .size = size,
+             .name = name,
+             .err = err,
+             .directory.chunk = DIRECTORY_WINDOW,
              .headers.chunk = HEADER_WINDOW};
     *out = (zip_directory){0};
-    mr_status status = find_end(&z);
+    mr_status status = zip_find_end(&z);
     if (status == MR_OK)
         status = check_records(&z, out);
     mr_buf_free(&z.directory.bytes);

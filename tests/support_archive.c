@@ -39,7 +39,7 @@ static struct archive *begin(const char *path, const char *kind)
     return a;
 }
 
-static void put(struct archive *a, const support_entry *s)
+static void put(struct archive *a, const char *kind, const support_entry *s)
 {
     struct archive_entry *e = archive_entry_new();
     archive_entry_set_pathname(e, s->path);
@@ -52,7 +52,8 @@ static void put(struct archive *a, const support_entry *s)
         archive_entry_set_symlink(e, s->link);
     if (s->hard_link)
         archive_entry_set_hardlink(e, s->hard_link);
-    archive_entry_set_size(e, s->bytes ? (int64_t)s->len : 0);
+    if (strcmp(kind, "zip-streamed") != 0 || !s->bytes)
+        archive_entry_set_size(e, s->bytes ? (int64_t)s->len : 0);
     if (archive_write_header(a, e) < ARCHIVE_WARN)
         fail_msg("%s: %s", s->path, archive_error_string(a));
     if (s->bytes)
@@ -70,7 +71,7 @@ void support_archive(const char *path, const char *kind, const support_entry *en
 {
     struct archive *a = begin(path, kind);
     for (size_t i = 0; i < count; i++)
-        put(a, &entries[i]);
+        put(a, kind, &entries[i]);
     end(a);
 }
 
@@ -103,7 +104,7 @@ void support_archive_tree(const char *path, const char *kind, const char *dir, b
         char *full = support_path("%s/%s", dir, name);
         support_entry entry = {.path = name};
         entry.bytes = support_read(full, &entry.len);
-        put(a, &entry);
+        put(a, kind, &entry);
         free((void *)(uintptr_t)entry.bytes);
         free(full);
     }

@@ -1,6 +1,6 @@
 /* test_archive_checks.c - the checksums of archives.
- * Invariant tested: one bit of an archive that has checksums, whichever it is, makes no other tree: it is refused, or an
- * entry whose bytes are asked for is, or nothing has changed. */
+ * Invariant tested: one bit of an archive that has checksums, whichever it is, makes no other tree: it is refused, or
+ * an entry whose bytes are asked for is, or nothing has changed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ static char *dir;
 static mr_notes notes;
 static mr_error error;
 
-static const char *const kinds[] = {"tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip", "zip-deflate", "7z"};
+static const char *const kinds[] = {"tar.gz", "tar.bz2",     "tar.xz",       "tar.zst",
+                                    "zip",    "zip-deflate", "zip-streamed", "7z"};
 
 static int set_up(void **state)
 {
@@ -56,7 +57,8 @@ static void add_zstd_checksum(const char *path, const char *tar)
     free(content);
 }
 
-/* A few small pictures, a table and, but in a zip, a link: what a zip's entry is stands in one place, without a check. */
+/* A few small pictures, a table and, but in a zip, a link: what a zip's entry is stands in one place, without a check.
+ */
 static char *make_archive(const char *kind)
 {
     picture images[FILES];
@@ -64,8 +66,8 @@ static char *make_archive(const char *kind)
     size_t count = FILES + (strncmp(kind, "zip", 3) != 0) + 1;
     for (int i = 0; i < FILES; i++) {
         images[i] = make_jpeg((jpeg_kind){.width = 8 + (unsigned)i, .height = 8, .components = 1});
-        entries[i] = (support_entry){.path = support_path("ds/train/%c/%d.jpg", 'a' + i % 2, i), .bytes = images[i].bytes,
-                                     .len = images[i].len};
+        entries[i] = (support_entry){
+            .path = support_path("ds/train/%c/%d.jpg", 'a' + i % 2, i), .bytes = images[i].bytes, .len = images[i].len};
     }
     entries[FILES] = (support_entry){.path = "ds/table.csv", .bytes = "path,label\n1.jpg,a\n", .len = 19};
     entries[FILES + 1] = (support_entry){.path = "ds/train/b/link.jpg", .link = "../a/0.jpg"};
@@ -109,10 +111,10 @@ static void read_tree(char *path, mr_buf *out)
 
 typedef struct trial {
     const char *kind;
-    char *path;                     /* of the damaged one */
-    uint8_t *bytes;                 /* of the good one, */
+    char *path;     /* of the damaged one */
+    uint8_t *bytes; /* of the good one, */
     size_t len;
-    mr_buf tree, found;             /* and its tree */
+    mr_buf tree, found; /* and its tree */
     size_t refused;
 } trial;
 
@@ -163,18 +165,23 @@ static void test_any_bit(void **state)
     }
 }
 
-/* What a zip says of an entry, in both places, and of itself. */
+/* What a zip says of an entry, before its data, after them and in the directory, and what it says of itself. */
 static void test_bits_of_zip_headers(void **state)
 {
+    static const char *const zips[] = {"zip-deflate", "zip-streamed"};
+    enum { HEADER = 30, DESCRIPTOR = 16, RECORD = 46, END = 22, NAME = 19 }; /* ds/train/a/0.jpg, and extra bytes */
     (void)state;
-    trial t = begin_trial("zip-deflate");
-    enum { HEADER = 30, RECORD = 46, END = 22, NAME = 19 };      /* ds/train/a/0.jpg and the first extra bytes */
-    const uint8_t *record = memmem(t.bytes, t.len, "PK\1\2", 4);
-    size_t from[] = {0, (size_t)(record - t.bytes), t.len - END}, len[] = {HEADER + NAME, RECORD + NAME, END};
-    for (size_t i = 0; i < MR_COUNT(from); i++)
-        for (size_t bit = 8 * from[i]; bit < 8 * (from[i] + len[i]); bit++)
-            try_bit(&t, bit);
-    end_trial(&t);
+    for (size_t k = 0; k < MR_COUNT(zips); k++) {
+        trial t = begin_trial(zips[k]);
+        const uint8_t *record = memmem(t.bytes, t.len, "PK\1\2", 4), *descriptor = memmem(t.bytes, t.len, "PK\7\10", 4);
+        size_t from[] = {0, (size_t)(record - t.bytes), t.len - END, (size_t)(descriptor - t.bytes)};
+        size_t len[] = {HEADER + NAME, RECORD + NAME, END, DESCRIPTOR};
+        assert_non_null(descriptor);
+        for (size_t i = 0; i < MR_COUNT(from); i++)
+            for (size_t bit = 8 * from[i]; bit < 8 * (from[i] + len[i]); bit++)
+                try_bit(&t, bit);
+        end_trial(&t);
+    }
 }
 
 /* The sum over a tar's header is a checksum, too.  Of its data there is none. */
@@ -188,7 +195,7 @@ static void test_bits_of_tar_headers(void **state)
     for (size_t i = 0; i < MR_COUNT(from); i++)
         for (size_t bit = 0; bit < 8 * HEADER; bit += 7)
             try_bit(&t, 8 * from[i] + bit);
-    assert_true(t.refused > 2 * HEADER);            /* the others are padding of the sum itself */
+    assert_true(t.refused > 2 * HEADER); /* the others are padding of the sum itself */
     end_trial(&t);
 }
 
@@ -221,7 +228,7 @@ static void test_targets_of_links(void **state)
         uint8_t *bytes = support_read(path, &len);
         size_t found = 0;
         for (uint8_t *at = bytes; (at = memmem(at, len - (size_t)(at - bytes), "a/aa.jpg", 8)); at++) {
-            at[2] ^= 3;                             /* a/ba.jpg: of a link, or of the file */
+            at[2] ^= 3; /* a/ba.jpg: of a link, or of the file */
             support_write(path, bytes, len);
             expect_refused(path, path);
             at[2] ^= 3;
@@ -244,7 +251,7 @@ static void test_zip_behind_something(void **state)
     uint8_t *bytes = support_read(path, &len);
     mr_buf_add_text(&joined, "#!/bin/sh\nexec unzip $0\n");
     mr_buf_add(&joined, bytes, len);
-    joined.data[joined.len - 2] = 5;                /* the length of the comment */
+    joined.data[joined.len - 2] = 5; /* the length of the comment */
     mr_buf_add_text(&joined, "hello");
     support_write(path, joined.data, joined.len);
     read_tree(path, &found);
@@ -283,8 +290,8 @@ static void test_end_of_what_is_compressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_any_bit),           TEST(test_bits_of_zip_headers),  TEST(test_bits_of_tar_headers),
-        TEST(test_targets_of_links),  TEST(test_zip_behind_something), TEST(test_end_of_what_is_compressed),
+        TEST(test_any_bit),          TEST(test_bits_of_zip_headers),  TEST(test_bits_of_tar_headers),
+        TEST(test_targets_of_links), TEST(test_zip_behind_something), TEST(test_end_of_what_is_compressed),
     };
     return cmocka_run_group_tests_name("archive_checks", tests, NULL, NULL);
 }

@@ -48,12 +48,12 @@ static char *make_archive(const char *kind)
     support_entry entries[FILES];
     uint8_t *bytes[IMAGES];
     char *path = support_path("%s/x.%s", dir, kind);
-    for (int i = 0; i < IMAGES; i++) {      /* the words stand behind the picture's end */
+    for (int i = 0; i < IMAGES; i++) { /* the words stand behind the picture's end */
         bytes[i] = calloc(image.len + 8, 1);
         memcpy(bytes[i], image.bytes, image.len);
         sprintf((char *)bytes[i] + image.len, "image-%d", i);
-        entries[i] = (support_entry){.path = support_path("ds/train/%s/%d.jpg", classes[i % 2], i), .bytes = bytes[i],
-                                     .len = image.len + 8};
+        entries[i] = (support_entry){
+            .path = support_path("ds/train/%s/%d.jpg", classes[i % 2], i), .bytes = bytes[i], .len = image.len + 8};
     }
     memcpy(entries + IMAGES, others, sizeof others);
     support_archive(path, kind, entries, FILES);
@@ -184,15 +184,17 @@ static void test_wherever_it_lies(void **state)
 {
     (void)state;
     size_t len;
-    char *path = make_archive("zip"), *folder = support_path("%s/folder", dir), *inside = support_path("%s/y.zip", folder);
+    char *path = make_archive("zip"), *folder = support_path("%s/folder", dir),
+         *inside = support_path("%s/y.zip", folder);
     support_archive_flip(path, "image-2", 1, 0);
     uint8_t *bytes = support_read(path, &len);
     support_write(inside, bytes, len);
     support_expect_refusal(support_millrace("ingest", folder, dst, (char *)NULL),
                            "y.zip: ds/train/n01440764/2.jpg: checksum mismatch: ");
-    support_expect_refusal(support_millrace_under((const char *const[]){"ingest", "-", dst, "--layout", "imagenette", NULL},
-                                                  &(support_limits){.input = bytes, .input_len = len}),
-                           "standard input: ds/train/n01440764/2.jpg: checksum mismatch: ");
+    support_expect_refusal(
+        support_millrace_under((const char *const[]){"ingest", "-", dst, "--layout", "imagenette", NULL},
+                               &(support_limits){.input = bytes, .input_len = len}),
+        "standard input: ds/train/n01440764/2.jpg: checksum mismatch: ");
     expect_nothing_written();
     free(bytes);
     free(inside);
@@ -221,8 +223,9 @@ static void test_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_a_sample_needs), TEST(test_what_nobody_needs), TEST(test_what_a_layout_looks_at),
-        TEST(test_streams),             TEST(test_wherever_it_lies),  TEST(test_ranks),
+        TEST(test_what_a_sample_needs),    TEST(test_what_nobody_needs),
+        TEST(test_what_a_layout_looks_at), TEST(test_streams),
+        TEST(test_wherever_it_lies),       TEST(test_ranks),
     };
     return cmocka_run_group_tests_name("archive_damage", tests, NULL, NULL);
 }

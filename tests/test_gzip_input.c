@@ -12,8 +12,8 @@
 
 typedef struct stream {
     const mr_buf *bytes;
-    size_t at, piece;               /* how many are handed out at once */
-    bool fails;                     /* where they end */
+    size_t at, piece; /* how many are handed out at once */
+    bool fails;       /* where they end */
 } stream;
 
 static ssize_t pull(void *ctx, const void **bytes)
@@ -126,8 +126,8 @@ static void test_what_follows(void **state)
         size_t len;
         bool garbage;
     } tails[] = {
-        {"\0", 1, false},     {"\0\0\0\0\0\0\0\0\0", 9, false}, {"x", 1, true},         {"\x1F", 1, true},
-        {"\x1F\x8C", 2, true}, {"\x1F\x1F\x8B\x08", 4, true},    {"\0\0x", 3, true},     {"\0\x1F\x8B\x08", 4, true},
+        {"\0", 1, false},      {"\0\0\0\0\0\0\0\0\0", 9, false}, {"x", 1, true},     {"\x1F", 1, true},
+        {"\x1F\x8C", 2, true}, {"\x1F\x1F\x8B\x08", 4, true},    {"\0\0x", 3, true}, {"\0\x1F\x8B\x08", 4, true},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(tails); i++) {
@@ -148,7 +148,7 @@ static void test_cut_anywhere(void **state)
     size_t first = bytes.len;
     add_member(&bytes, "three", 5, &head);
     for (size_t len = 1; len < bytes.len; len++)
-        if (len != first && len != first + 1)       /* a member, or one and a byte of garbage */
+        if (len != first && len != first + 1) /* a member, or one and a byte of garbage */
             expect_refused(&(mr_buf){.data = bytes.data, .len = len}, "cut short");
     mr_buf_free(&bytes);
 }
@@ -160,16 +160,16 @@ static void test_checks(void **state)
     mr_buf bytes = {0};
     gz_header head = all_fields();
     add_member(&bytes, "one", 3, &head);
-    size_t first = bytes.len, header = 10 + 2 + head.extra_len + strlen((char *)head.name) + 1 +
-                                       strlen((char *)head.comment) + 1 + 2;
+    size_t first = bytes.len,
+           header = 10 + 2 + head.extra_len + strlen((char *)head.name) + 1 + strlen((char *)head.comment) + 1 + 2;
     add_member(&bytes, "two", 3, NULL);
     const struct place {
         size_t at;
         const char *words;
     } places[] = {
-        {5, "header does not have the CRC-16"},              {header - 1, "header does not have the CRC-16"},
-        {20, "header does not have the CRC-16"},             {first - 8, "does not have the CRC-32"},
-        {first - 1, "does not have the length"},             {bytes.len - 5, "does not have the CRC-32"},
+        {5, "header does not have the CRC-16"},      {header - 1, "header does not have the CRC-16"},
+        {20, "header does not have the CRC-16"},     {first - 8, "does not have the CRC-32"},
+        {first - 1, "does not have the length"},     {bytes.len - 5, "does not have the CRC-32"},
         {bytes.len - 4, "does not have the length"},
     };
     for (size_t i = 0; i < MR_COUNT(places); i++) {
@@ -219,9 +219,8 @@ static void test_a_pull_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),       cmocka_unit_test(test_what_follows),
-        cmocka_unit_test(test_cut_anywhere),  cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_other_methods), cmocka_unit_test(test_a_pull_that_fails),
+        cmocka_unit_test(test_members), cmocka_unit_test(test_what_follows),  cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_checks),  cmocka_unit_test(test_other_methods), cmocka_unit_test(test_a_pull_that_fails),
     };
     return cmocka_run_group_tests_name("gzip_input", tests, NULL, NULL);
 }
