@@ -1,16 +1,18 @@
 /* archive_input.c - an archive's bytes into libarchive: formats, at most one layer of compression, seeking, the end.
  * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors.
  *
- *      file, pipe -> block -> unpacker -> unpacked -> format        compressed: the unpacker is a reader of its own, so
- *      file, pipe -> block -----------------------> format          what no format asks for can be read, too          */
+ *      file, pipe -> block -> unpacker or gzip -> unpacked -> format        compressed: undone by a reader of its own,
+ *      file, pipe -> block -------------------------------> format          to the end, where its checksum is */
 #include "archive_input.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "gzip_input.h"
 #include "source.h"
 
 /* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
@@ -58,18 +60,41 @@ static ssize_t read_block(archive_input *in)
     return (ssize_t)got;
 }
 
-static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
+static ssize_t next_block(void *ctx, const void **bytes)
 {
     archive_input *in = ctx;
     *bytes = in->block;
     ssize_t n = in->ready ? (ssize_t)in->ready : read_block(in);
     in->ready = 0;
-    if (n < 0)
-        archive_set_error(a, errno, "cannot read: %s", strerror(errno));
-    else if (in->seekable)
+    if (n > 0 && in->seekable)
         in->at += (uint64_t)n;
     in->taken += n > 0 ? (uint64_t)n : 0;
     return n;
+}
+
+static la_ssize_t on_read(struct archive *a, void *ctx, const void **bytes)
+{
+    ssize_t n = next_block(ctx, bytes);
+    if (n < 0)
+        archive_set_error(a, errno, "cannot read: %s", strerror(errno));
+    return n;
+}
+
+static bool is_packed(const archive_input *in)
+{
+    return in->unpacker || in->gzip;
+}
+
+static const char *why_unpacking_failed(const archive_input *in)
+{
+    const char *why = in->gzip ? gzip_why(in->gzip) : why_not(in->unpacker);
+    return why ? why : "cannot read";
+}
+
+const char *archive_input_why(struct archive *a, const archive_input *in)
+{
+    /* A format that what unpacks for it has failed calls the archive cut short, or nothing that it knows. */
+    return in->unpacking_failed ? why_unpacking_failed(in) : why_not(a);
 }
 
 /* What the formats read. */
@@ -77,13 +102,15 @@ static la_ssize_t on_plain(struct archive *a, void *ctx, const void **bytes)
 {
     archive_input *in = ctx;
     la_ssize_t n;
-    if (!in->unpacker) {
+    if (!is_packed(in)) {
         n = on_read(a, in, bytes);
     } else {
         *bytes = in->unpacked;
-        n = archive_read_data(in->unpacker, in->unpacked, sizeof in->unpacked);
+        n = in->gzip ? gzip_read(in->gzip, in->unpacked, sizeof in->unpacked)
+                     : archive_read_data(in->unpacker, in->unpacked, sizeof in->unpacked);
+        in->unpacking_failed = in->unpacking_failed || n < 0;
         if (n < 0)
-            archive_set_error(a, archive_errno(in->unpacker), "%s", why_not(in->unpacker));
+            archive_set_error(a, EINVAL, "%s", why_unpacking_failed(in));
     }
     if (n > 0) {
         in->given = *bytes;
@@ -153,13 +180,14 @@ mr_status archive_input_blame(const archive_input *in, mr_error *err)
     return errno == ENOMEM ? mr_fail_memory(err, in->name) : MR_OK;
 }
 
-mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, mr_error *err)
+mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
+                               mr_error *err)
 {
     mr_status system = archive_input_blame(in, err);
     if (system != MR_OK)
         return system;
-    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read): %s", in->name, entries,
-                   why_not(a));
+    return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name,
+                   entries, entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
 }
 
 uint64_t archive_input_beyond(const archive_input *in)
@@ -189,9 +217,14 @@ bool archive_input_must_seek(const archive_input *in)
     return false;
 }
 
-/* The one layer of compression, as a reader whose only entry is the archive. */
+/* The one layer of compression: gzip by our own reader, as libarchive's checks nothing; another as a reader whose only
+ * entry is the archive. */
 static int open_unpacker(archive_input *in, int filter)
 {
+    if (filter == ARCHIVE_FILTER_GZIP) {
+        in->gzip = gzip_begin(next_block, in);
+        return in->gzip ? ARCHIVE_OK : ARCHIVE_FATAL;
+    }
     struct archive *a = in->unpacker = archive_read_new();
     struct archive_entry *whole;
     if (!a)
@@ -230,13 +263,18 @@ int archive_input_open(struct archive *a, archive_input *in)
         return r;
     }
     archive_read_set_read_callback(a, on_plain);
-    if (!in->unpacker) {
+    if (!is_packed(in)) {
         archive_read_set_skip_callback(a, on_skip);
         if (in->seekable)
             archive_read_set_seek_callback(a, on_seek);
     }
     archive_read_set_callback_data(a, in);
     return archive_read_open1(a);
+}
+
+bool archive_input_is_file(const archive_input *in)
+{
+    return in->seekable && !is_packed(in);
 }
 
 bool archive_input_is_tar(const archive_input *in)
@@ -253,23 +291,40 @@ static bool is_zero(const uint8_t *bytes, size_t len)
 mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err)
 {
     uint64_t end = (uint64_t)archive_filter_bytes(a, 0), zeros = 0;
-    if ((archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_TAR)
+    bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    if (!is_tar && !is_packed(in))
         return MR_OK;
     /* libarchive takes the end of the bytes for the end of a tar, too; of a mark it reads a block or two. */
-    if (end == (uint64_t)archive_read_header_position(a))
+    if (is_tar && end == (uint64_t)archive_read_header_position(a))
         return mr_fail(err, MR_BAD_DATA, "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
                        "never finished", in->name, entries);
-    size_t left = in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
+    size_t left = !is_tar ? 0 : in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
     const void *bytes = in->given + in->given_len - left;
     mr_status status = MR_OK;
     for (la_ssize_t n = (la_ssize_t)left; status == MR_OK;) {
-        *more = !is_zero(bytes, (size_t)n);
+        *more = *more || (is_tar && !is_zero(bytes, (size_t)n));
         zeros += (size_t)n;
-        if (*more || (in->padding && zeros > in->padding) || (n = on_plain(a, in, &bytes)) == 0)
+        /* What is compressed is read to its end, where its checksum is. */
+        bool enough = !is_packed(in) && (*more || (in->padding && zeros > in->padding));
+        if (enough || (n = on_plain(a, in, &bytes)) == 0)
             break;
-        status = n < 0 ? archive_input_broken(a, in, entries, err) : archive_input_grow(in, (size_t)n, err);
+        status = n < 0 ? archive_input_broken(a, in, entries, NULL, err) : archive_input_grow(in, (size_t)n, err);
     }
     return status;
+}
+
+bool archive_input_has_garbage(const archive_input *in)
+{
+    return in->gzip && gzip_has_garbage(in->gzip);
+}
+
+void archive_input_free(archive_input *in)
+{
+    if (!in)
+        return;
+    archive_read_free(in->unpacker);
+    gzip_end(in->gzip);
+    free(in);
 }
 
 const char *archive_input_name(struct archive_entry *e, size_t *len)

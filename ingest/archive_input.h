@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-typedef struct archive_input {      /* zeroed but for name, fd and, where it can be sought, the next two; and rules */
+typedef struct archive_input {      /* of mr_alloc(), zeroed but for name, fd, the rules and, if seekable, place */
     const char *name;               /* for messages */
     int fd;
     bool seekable;
@@ -23,7 +23,9 @@ typedef struct archive_input {      /* zeroed but for name, fd and, where it can
     uint64_t at;                    /* seekable: what is read next, in the archive */
     uint64_t taken, grown;          /* bytes read; bytes and names that came out */
     int read_errno;                 /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
-    struct archive *unpacker;       /* undoes the compression, NULL: there is none; to be freed behind its reader */
+    struct archive *unpacker;       /* undoes the compression; at most one of the two is there */
+    struct gzip_input *gzip;
+    bool unpacking_failed;
     const uint8_t *given;           /* the block that the format has been given last, */
     size_t given_len;
     uint64_t given_end;             /* and where it ends among the bytes that are no longer compressed */
@@ -40,16 +42,25 @@ mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *e
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
 
+/* After open: the formats read the file itself, and can seek in it. */
+bool archive_input_is_file(const archive_input *in);
 /* After open: a tar whose headers may say that its names are UTF-8. */
 bool archive_input_is_tar(const archive_input *in);
 
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
-/* The same, and MR_BAD_DATA with libarchive's words if the archive is. */
-mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, mr_error *err);
-/* After the last entry, for a tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two
- * entries.  Reads on to the end of the input: *more when anything but zeros follows the mark. */
+const char *archive_input_why(struct archive *a, const archive_input *in);     /* the archive's fault, in words */
+/* The same, or MR_BAD_DATA with those words.  `entry`: the one being read, NULL: none. */
+mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
+                               mr_error *err);
+/* After the last entry.  A tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two
+ * entries; *more when anything but zeros follows the mark.  What is compressed is unpacked to its end, where its
+ * checksum is compared. */
 mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err);
+/* After that: bytes that belong to no member follow a gzip stream. */
+bool archive_input_has_garbage(const archive_input *in);
+/* After the archive's reader has been freed.  Takes NULL. */
+void archive_input_free(archive_input *in);
 
 enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
 

@@ -86,6 +86,9 @@ static mr_status choose_layout(mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     mr_status status = mr_layout_choose(in->source, o->layout, &o->for_layout, &in->choice, err);
+    /* What a layout could not look at may have been what it looked for. */
+    if (status != MR_SYSTEM && mr_source_check(in->source, err) != MR_OK)
+        return MR_BAD_DATA;
     if (status == MR_BAD_DATA && err)
         return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
                        err->text);
@@ -102,6 +105,8 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     mr_status status = shorten_notes(in, err);
     if (status == MR_OK)
         status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
+    if (status == MR_OK)
+        status = mr_source_check(in->source, err);
     if (status == MR_OK)
         status = mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err);
     if (status == MR_OK)

@@ -377,8 +377,17 @@ def batch_rows(group):
     return max(1, min(BATCH_ROWS, BATCH // size))
 
 
+def open_file(path):
+    """Pages that carry a CRC are compared with it; few writers give them one, and pyarrow before 15 cannot."""
+    options = {"buffer_size": STREAM, "pre_buffer": False}
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True, **options)
+    except TypeError:
+        return pq.ParquetFile(path, **options)
+
+
 def write_rows(path, options, out):
-    parquet = pq.ParquetFile(path, buffer_size=STREAM, pre_buffer=False)
+    parquet = open_file(path)
     schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
     twice = sorted({n for n in schema.names if schema.names.count(n) > 1})
     if twice:

@@ -1,5 +1,6 @@
 /* source.c - folders, archives and standard input as one sorted tree.
- * Invariant: after mr_source_open() nothing of a source changes, so every reader is thread-safe. */
+ * Invariant: after mr_source_open() nothing of a source changes but which damaged entries were wanted, so every reader is
+ * thread-safe. */
 #include "source.h"
 
 #include <errno.h>
@@ -264,7 +265,11 @@ mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *si
 mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err)
 {
     const mr_entry *e = &s->entries[entry];
-    const holder *h = &s->holders[e->holder];
+    holder *h = &s->holders[e->holder];
+    if (h->kind == HOLD_DAMAGED) {
+        atomic_store(&h->wanted, true);
+        return mr_fail(err, MR_BAD_DATA, "%s", h->path);
+    }
     if (at > e->size || len > e->size - at)
         return mr_fail(err, MR_BAD_DATA, "%s: byte %llu lies behind its end", e->path, (unsigned long long)(at + len));
     if (h->kind != HOLD_FOLDER)
@@ -281,6 +286,14 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
         status = mr_file_pread(fd, bytes, len, at, e->path, err);
     close(fd);
     return status;
+}
+
+mr_status mr_source_check(const mr_source *s, mr_error *err)
+{
+    for (size_t i = 0; i < s->holder_count; i++)
+        if (s->holders[i].kind == HOLD_DAMAGED && atomic_load(&s->holders[i].wanted))
+            return mr_fail(err, MR_BAD_DATA, "%s", s->holders[i].path);
+    return MR_OK;
 }
 
 mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err)

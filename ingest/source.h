@@ -63,10 +63,15 @@ uint32_t mr_source_count(const mr_source *s);
 const mr_entry *mr_source_entry(const mr_source *s, uint32_t n);
 uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len);     /* first entry with path >= this */
 
-/* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter. */
+/* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter, or if its archive says
+ * that these are not the bytes that were packed. */
 mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err);
 /* The whole entry; replaces out's contents. */
 mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err);
+
+/* MR_BAD_DATA: a damaged entry of an archive was wanted so far, by whoever looked at it; names both.  One that nobody
+ * wants is a note. */
+mr_status mr_source_check(const mr_source *s, mr_error *err);
 
 /* ---- a layout's view: the tree under a root ------------------------------------------------------------------- */
 

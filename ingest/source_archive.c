@@ -1,9 +1,6 @@
 /* source_archive.c - what libarchive reads becomes entries, with their bytes in the archive itself or in the spool.
  * Invariant: no name of an archive ever reaches the file system: bytes stay or go to one unlinked file, names go into
- * the list.
- *
- * An entry stored uncompressed in a plain tar or zip file need not be copied: where its bytes should begin is guessed
- * from the reader's position and then proven, byte by byte, against what libarchive delivers. */
+ * the list. */
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -14,27 +11,12 @@
 
 #include <archive_entry.h>
 
-#include "archive_input.h"
 #include "file.h"
-#include "source_list.h"
+#include "source_archive.h"
 #include "term.h"
-#include "text.h"
 
-typedef struct unpack {
-    list *list;
-    struct archive *archive;
-    archive_input *input;           /* what `archive` reads from */
-    const char *name;
-    mr_progress *progress;
-    uint64_t entries, passed_over;
-    int fd;                         /* of the archive, if its bytes can be read in place; -1 */
-    uint64_t base;                  /* its first byte in there */
-    uint32_t holder;                /* its number, MR_NO_ENTRY before the first use */
-    mr_buf compare;
-} unpack;
-
-/* A damaged archive must not keep us for ever, nor a program that has written its tar and goes on. */
-enum { MAX_PASSED_OVER = 10000, MAX_PROGRAM_PADDING = 1 << 20 };
+/* A program that has written its tar and goes on must not keep us for ever. */
+enum { MAX_PROGRAM_PADDING = 1 << 20 };
 
 static mr_status open_spool(list *l, mr_error *err)
 {
@@ -55,105 +37,6 @@ static mr_status open_spool(list *l, mr_error *err)
     return status;
 }
 
-/* Where the data of the entry at hand lies. */
-typedef struct place {
-    bool in_place;
-    uint64_t at;                    /* in the archive's file, while in_place */
-    uint64_t size;                  /* so far */
-    const char *why;                /* must be rejected */
-    bool large;                     /* over the limit */
-} place;
-
-static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
-{
-    mr_buf_clear(&u->compare);
-    return len > 0 && mr_buf_reserve(&u->compare, len) &&
-           mr_file_pread(u->fd, u->compare.data, len, at, u->name, NULL) == MR_OK &&
-           memcmp(u->compare.data, bytes, len) == 0;
-}
-
-/* A tar reader may not have swallowed the header's last block yet: two places are possible. */
-static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
-{
-    int64_t position = archive_filter_bytes(u->archive, 0);
-    for (uint64_t ahead = 0; position >= 0 && ahead <= 512; ahead += 512) {
-        p->at = u->base + (uint64_t)position + ahead;
-        if (same_bytes(u, p->at, bytes, len))
-            return true;
-    }
-    return false;
-}
-
-/* The entry turned out not to lie in one piece: what has passed so far is copied after all. */
-static mr_status leave_place(unpack *u, place *p, mr_error *err)
-{
-    enum { CHUNK = 1 << 16 };
-    p->in_place = false;
-    for (uint64_t done = 0; done < p->size;) {
-        size_t n = p->size - done < CHUNK ? (size_t)(p->size - done) : CHUNK;
-        mr_buf_clear(&u->compare);
-        if (!mr_buf_reserve(&u->compare, n))
-            return mr_fail_memory(err, u->name);
-        mr_status status = mr_file_pread(u->fd, u->compare.data, n, p->at + done, u->name, err);
-        if (status == MR_OK)
-            status = mr_file_pwrite(u->list->source->holders[u->list->spool_holder].fd, u->compare.data, n,
-                                    u->list->spool_at + done, "the spool file", err);
-        if (status != MR_OK)
-            return status;
-        done += n;
-    }
-    return MR_OK;
-}
-
-/* Follows the entry's data to its end, block by block. */
-static mr_status follow_data(unpack *u, uint64_t max, place *p, mr_error *err)
-{
-    list *l = u->list;
-    const void *bytes;
-    size_t len;
-    int64_t offset;
-    for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
-        if (r == ARCHIVE_FATAL)
-            return archive_input_broken(u->archive, u->input, u->entries, err);
-        if (r == ARCHIVE_FAILED || r == ARCHIVE_RETRY) {
-            p->why = "damaged in the archive";
-            return MR_OK;
-        }
-        if (offset < 0 || (uint64_t)offset > max || len > max - (uint64_t)offset) {
-            p->large = true;
-            return MR_OK;
-        }
-        uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
-        mr_status status = archive_input_grow(u->input, hole + len, err);
-        if (status != MR_OK)
-            return status;
-        if (p->size == 0 && offset == 0 && len && u->fd >= 0)
-            p->in_place = find_place(u, bytes, len, p);
-        else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
-            status = leave_place(u, p, err);
-        if (status == MR_OK && !p->in_place)
-            status = mr_file_pwrite(l->source->holders[l->spool_holder].fd, bytes, len, l->spool_at + (uint64_t)offset,
-                                    "the spool file", err);
-        if (status != MR_OK)
-            return status;
-        if ((uint64_t)offset + len > p->size)
-            p->size = (uint64_t)offset + len;
-    }
-    return MR_OK;
-}
-
-/* A sparse file may end in a hole, of which libarchive says nothing. */
-static mr_status end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
-{
-    if (p->size >= size)
-        return MR_OK;
-    mr_status status = archive_input_grow(u->input, size - p->size, err);
-    if (status == MR_OK && p->in_place)
-        status = leave_place(u, p, err);
-    p->size = size;
-    return status;
-}
-
 static mr_status archive_holder(unpack *u, mr_error *err)
 {
     if (u->holder != MR_NO_ENTRY)
@@ -165,6 +48,25 @@ static mr_status archive_holder(unpack *u, mr_error *err)
     if (status != MR_OK)
         close(fd);
     return status;
+}
+
+/* Listed all the same: whoever wants its bytes is told why there are none.  Its size may be damaged, too; of 0 bytes
+ * nobody would want any. */
+static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t size, mr_error *err)
+{
+    list *l = u->list;
+    mr_buf sentence = {0};
+    bool likely = size > 0 && size <= list_max_size(l, path, len);
+    mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = likely ? size : 1};
+    mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, mr_buf_text(&u->complaint));
+    mr_buf_text(&sentence);
+    mr_status status = u->complaint.failed ? mr_fail_memory(err, u->name) : mr_buf_status(&sentence, err, u->name);
+    if (status == MR_OK) {
+        mr_note_add(l->notes, MR_NOTE_INFO, path, len, size, "%s", mr_buf_text(&u->complaint));
+        status = list_holder(l, mr_buf_text(&sentence), -1, HOLD_DAMAGED, &e.holder, err);
+    }
+    mr_buf_free(&sentence);
+    return status == MR_OK ? list_add(l, &e, err) : status;
 }
 
 static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
@@ -179,11 +81,11 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
         p.why = "claims a negative size";
     else if (stated && (uint64_t)archive_entry_size(e) > max)
         p.large = true;
-    mr_status status = p.why || p.large ? MR_OK : follow_data(u, max, &p, err);
+    mr_status status = p.why || p.large ? MR_OK : unpack_data(u, max, path, &p, err);
     if (status != MR_OK)
         return status;
-    if (!p.why && !p.large && stated && archive_entry_sparse_count(e) > 0)
-        status = end_hole(u, (uint64_t)archive_entry_size(e), &p, err);
+    if (!p.why && !p.large && !p.damaged && stated && archive_entry_sparse_count(e) > 0)
+        status = unpack_end_hole(u, (uint64_t)archive_entry_size(e), &p, err);
     if (status != MR_OK)
         return status;
     /* Refused bytes are left behind in the spool: what comes next must find nothing but zeros in its holes. */
@@ -196,8 +98,12 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
         list_note_large(l, path, len, stated ? (uint64_t)archive_entry_size(e) : p.size);
         return MR_OK;
     }
-    if (!p.why && stated && p.size != (uint64_t)archive_entry_size(e))
-        p.why = "has another length than the archive says";
+    if (!p.why && !p.damaged && stated && p.size != (uint64_t)archive_entry_size(e)) {
+        p.damaged = true;
+        mr_buf_add_text(&u->complaint, "has another length than the archive says");
+    }
+    if (p.damaged)
+        return add_damaged(u, path, len, p.size, err);
     if (p.why) {
         mr_note_add(l->notes, MR_NOTE_REJECT, path, len, p.size, "%s", p.why);
         return MR_OK;
@@ -210,7 +116,22 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
                                    .offset = p.in_place ? p.at : at}, err);
 }
 
-static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
+/* Counts it, and looks at what is known of it without its data. */
+static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, bool *damaged, mr_error *err)
+{
+    list *l = u->list;
+    mr_status status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err);
+    if (status == MR_OK && u->census.read.entries == 0)
+        status = archive_check_start(u->archive, u->input, &u->census, err);
+    if (!archive_check_kind(u->archive, e, &u->census, &u->complaint))
+        *damaged = true;
+    if (status == MR_OK && u->census.read.entries > list_max_entries(l))
+        status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
+                         list_max_entries(l));
+    return status;
+}
+
+static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_error *err)
 {
     list *l = u->list;
     size_t len;
@@ -218,17 +139,16 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, mr_error *err)
     mode_t type = archive_entry_filetype(e);
     mr_status status = list_prefixed(l, &path, &len, err);
     if (status == MR_OK)
-        status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err);
-    if (status == MR_OK && ++u->entries > list_max_entries(l))
-        status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
-                         list_max_entries(l));
+        status = begin_entry(u, e, len, &damaged, err);
     if (status != MR_OK || type == AE_IFDIR)
         return status;
     if (!path || len == 0) {
-        mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name", u->entries,
-                    u->name);
+        mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name",
+                    u->census.read.entries, u->name);
         return MR_OK;
     }
+    if (damaged)
+        return list_name_ok(l, path, len) ? add_damaged(u, path, len, (uint64_t)archive_entry_size(e), err) : MR_OK;
     const char *target = archive_entry_hardlink(e);
     if (target) {
         while (target[0] == '.' && target[1] == '/')
@@ -270,19 +190,27 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
     mr_status status = MR_OK;
     int r;
     while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
-        if (r == ARCHIVE_FATAL || (r == ARCHIVE_RETRY && ++u->passed_over > MAX_PASSED_OVER))
-            status = archive_input_broken(u->archive, in, u->entries, err);
-        else if (r == ARCHIVE_RETRY)
-            mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0, "an entry was passed over: %s",
-                        archive_error_string(u->archive));
+        archive_verdict verdict = r == ARCHIVE_FATAL ? ARCHIVE_BAD : archive_judge_header(u->archive, r);
+        mr_buf_clear(&u->complaint);
+        if (verdict == ARCHIVE_BAD_ENTRY)
+            archive_complaint(u->archive, &u->complaint);
+        if (verdict == ARCHIVE_BAD)
+            status = archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
         else
-            status = add_entry(u, entry, err);
+            status = add_entry(u, entry, verdict == ARCHIVE_BAD_ENTRY, err);
     }
+    if (status == MR_OK && u->census.read.entries == 0)
+        status = archive_check_start(u->archive, in, &u->census, err);
     if (status == MR_OK)
-        status = archive_input_end(u->archive, in, u->entries, &more, err);
+        status = archive_check_census(in, &u->census, err);
+    if (status == MR_OK)
+        status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "what lies behind its end mark is not read: is it more than one archive?");
+    if (archive_input_has_garbage(in))
+        mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
+                    "what follows its gzip data is not gzip, and is not read");
     return status;
 }
 
@@ -295,11 +223,11 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
         return status;
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
-        const char *why = archive_error_string(u->archive);
         status = archive_input_blame(in, err);
         if (status != MR_OK)
             return status;
-        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name, why ? why : "unknown format");
+        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name,
+                       archive_input_why(u->archive, in));
     }
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are.  In UTF-8
      * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none. */
@@ -326,7 +254,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     archive_input *in = u.input = mr_alloc(1, sizeof *in);
     if (!u.archive || !in) {
         archive_read_free(u.archive);
-        free(in);
+        archive_input_free(in);
         return mr_fail_memory(err, path);
     }
     in->name = path;
@@ -342,8 +270,8 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     mr_progress_end(u.progress);
     l->source->beyond += archive_input_beyond(in);
     mr_buf_free(&u.compare);
+    mr_buf_free(&u.complaint);
     archive_read_free(u.archive);
-    archive_read_free(in->unpacker);
-    free(in);
+    archive_input_free(in);
     return status;
 }

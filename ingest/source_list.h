@@ -3,16 +3,19 @@
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "source.h"
 
-typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL } holder_kind;
+/* HOLD_DAMAGED: of one entry of an archive, whose bytes are not what was packed; the path is the sentence that says so. */
+typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;
 
 typedef struct holder {
     char *path;                     /* as given, for messages */
     int fd;
     holder_kind kind;
+    atomic_bool wanted;                    /* HOLD_DAMAGED: somebody asked for its bytes */
 } holder;
 
 typedef struct listed {

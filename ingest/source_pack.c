@@ -52,6 +52,8 @@ static uint32_t take32(const uint8_t **at)
 static mr_status open_holder(list *l, const char *path, holder_kind kind, int spool, mr_error *err)
 {
     uint32_t number;
+    if (kind == HOLD_DAMAGED)
+        return list_holder(l, path, -1, kind, &number, err);
     int fd = kind == HOLD_SPOOL ? dup(spool) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", path);

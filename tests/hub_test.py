@@ -8,6 +8,7 @@ scripts/hub-venv makes a Python that has it; MILLRACE_PYTHON names another.  Cha
 import base64
 import datetime
 import decimal
+import inspect
 import io
 import json
 import math
@@ -418,6 +419,30 @@ def test_damaged_files(work):
         assert p.returncode == 0 or p.stderr.startswith("millrace: "), p.stderr
         refusals += p.returncode != 0
     return "%d of 12 changed files refused" % refusals
+
+
+def test_page_checksums(work):
+    """Where pages carry a CRC, no changed bit of theirs is taken; where they carry none, it cannot be told."""
+    if "page_checksum_verification" not in inspect.signature(pq.ParquetFile.__init__).parameters:
+        return "not tried: pyarrow %s has no page checksums" % pa.__version__
+    r = random.Random(SEED)
+    pictures = [png(3 + i, SEED + i) for i in range(6)]
+    table = pa.table({"image": pa.array([{"bytes": p, "path": None} for p in pictures], IMAGE), "s": list("abcabc")})
+    source = work / "s/train.parquet"
+    tried = 0
+    for options in ({}, {"data_page_version": "2.0"}, {"use_dictionary": False},
+                    {"use_dictionary": False, "data_page_version": "2.0"}):
+        good = write(source, table, compression="none", write_page_checksum=True, write_statistics=False,
+                     **options).read_bytes()
+        millrace("ingest", source, work / "good", "-q", "--force")
+        for picture in pictures:
+            at = good.index(picture) + r.randrange(len(picture))
+            bad = bytearray(good)
+            bad[at] ^= 1 << r.randrange(8)
+            source.write_bytes(bad)
+            refused(work, source, ["train.parquet: ", "CRC"])
+            tried += 1
+    return "%d bits" % tried
 
 
 def test_zero_rows(work):

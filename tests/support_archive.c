@@ -15,21 +15,31 @@ static struct archive *begin(const char *path, const char *kind)
         archive_write_set_format_zip(a);
         assert_int_equal(archive_write_set_options(a, strcmp(kind, "zip") == 0 ? "zip:compression=store"
                                                                                 : "zip:compression=deflate"), ARCHIVE_OK);
-    } else if (strcmp(kind, "7z") == 0) {
+    } else if (strncmp(kind, "7z", 2) == 0) {
         archive_write_set_format_7zip(a);
+        if (strcmp(kind, "7z-store") == 0)
+            assert_int_equal(archive_write_set_options(a, "7zip:compression=store"), ARCHIVE_OK);
+    } else if (strncmp(kind, "cpio", 4) == 0) {
+        archive_write_set_format_cpio_newc(a);
+        if (strcmp(kind, "cpio.gz") == 0)
+            archive_write_add_filter_gzip(a);
     } else {
         archive_write_set_format_pax_restricted(a);
         if (strcmp(kind, "tar.gz") == 0)
             archive_write_add_filter_gzip(a);
         if (strcmp(kind, "tar.zst") == 0)
             archive_write_add_filter_zstd(a);
+        if (strcmp(kind, "tar.bz2") == 0)
+            archive_write_add_filter_bzip2(a);
+        if (strcmp(kind, "tar.xz") == 0)
+            archive_write_add_filter_xz(a);
     }
     if (archive_write_open_filename(a, path) != ARCHIVE_OK)
         fail_msg("%s: %s", path, archive_error_string(a));
     return a;
 }
 
-static void put(struct archive *a, const support_entry *s)
+static void put(struct archive *a, const char *kind, const support_entry *s)
 {
     struct archive_entry *e = archive_entry_new();
     archive_entry_set_pathname(e, s->path);
@@ -42,7 +52,8 @@ static void put(struct archive *a, const support_entry *s)
         archive_entry_set_symlink(e, s->link);
     if (s->hard_link)
         archive_entry_set_hardlink(e, s->hard_link);
-    archive_entry_set_size(e, s->bytes ? (int64_t)s->len : 0);
+    if (strcmp(kind, "zip-streamed") != 0 || !s->bytes)
+        archive_entry_set_size(e, s->bytes ? (int64_t)s->len : 0);
     if (archive_write_header(a, e) < ARCHIVE_WARN)
         fail_msg("%s: %s", s->path, archive_error_string(a));
     if (s->bytes)
@@ -60,8 +71,23 @@ void support_archive(const char *path, const char *kind, const support_entry *en
 {
     struct archive *a = begin(path, kind);
     for (size_t i = 0; i < count; i++)
-        put(a, &entries[i]);
+        put(a, kind, &entries[i]);
     end(a);
+}
+
+size_t support_archive_flip(const char *path, const char *where, size_t behind, unsigned bit)
+{
+    size_t len, at;
+    uint8_t *bytes = support_read(path, &len);
+    const uint8_t *found = memmem(bytes, len, where, strlen(where));
+    if (!found)
+        fail_msg("%s does not hold \"%s\"", path, where);
+    at = (size_t)(found - bytes) + behind;
+    assert_true(at < len);
+    bytes[at] ^= (uint8_t)(1 << bit);
+    support_write(path, bytes, len);
+    free(bytes);
+    return at;
 }
 
 void support_archive_tree(const char *path, const char *kind, const char *dir, bool reversed)
@@ -78,7 +104,7 @@ void support_archive_tree(const char *path, const char *kind, const char *dir, b
         char *full = support_path("%s/%s", dir, name);
         support_entry entry = {.path = name};
         entry.bytes = support_read(full, &entry.len);
-        put(a, &entry);
+        put(a, kind, &entry);
         free((void *)(uintptr_t)entry.bytes);
         free(full);
     }

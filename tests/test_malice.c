@@ -191,9 +191,13 @@ static void expect_reported(const left_out *files, size_t count)
 {
     char *path = support_path("%s/in/deep/dst/report.json", dir), *report = (char *)support_read(path, NULL);
     for (size_t i = 0; i < count; i++) {
-        const char *at = strstr(report, files[i].name), *end = at ? strchr(at, '}') : NULL,
-                   *reason = at ? strstr(at, files[i].reason) : NULL;
-        if (!reason || reason > end)
+        const char *reason = NULL;
+        for (const char *at = report; !reason && (at = strstr(at, files[i].name)); at++) {
+            reason = strstr(at, files[i].reason);
+            if (reason && reason > strchr(at, '}'))
+                reason = NULL;
+        }
+        if (!reason)
             fail_msg("%s is not in the report as \"%s\": %s", files[i].name, files[i].reason, report);
     }
     free(report);
@@ -206,7 +210,7 @@ static void test_nothing_outside(void **state)
     (void)state;
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
     static const left_out specials[] = {
-        {"as-null.jpg", "a device or FIFO"}, {"as-disk.jpg", "a device or FIFO"},
+        {"as-null.jpg", "is called a device"}, {"as-disk.jpg", "is called a device"},
         {"/null.jpg", "a device or FIFO"},   {"/disk.jpg", "a device or FIFO"},   {"/pipe.jpg", "a device or FIFO"},
         {"hard-abs.jpg", "out of the tree"}, {"hard-up.jpg", "out of the tree"},  {"hard-pipe.jpg", "that is not there"},
     };

@@ -221,7 +221,8 @@ static void seed_dataset(const char *dir, const char *name)
     free(path);
 }
 
-static void seed_archive(const char *name, int format, int filter)
+/* `streamed`: lengths follow the data where the format has them twice, and a link is a symbolic one. */
+static void seed_archive(const char *name, int format, int filter, bool streamed)
 {
     char *path = support_path("%s/archive/%s", out, name);
     struct archive *a = archive_write_new();
@@ -234,9 +235,14 @@ static void seed_archive(const char *name, int format, int filter)
         archive_entry_set_pathname(e, names[i]);
         archive_entry_set_filetype(e, AE_IFREG);
         archive_entry_set_perm(e, 0644);
-        archive_entry_set_size(e, i < 3 ? 5 : 0);
-        if (i == 3)
+        if (!streamed || i == 3)
+            archive_entry_set_size(e, i < 3 ? 5 : 0);
+        if (i == 3 && streamed) {
+            archive_entry_set_filetype(e, AE_IFLNK);
+            archive_entry_set_symlink(e, names[0]);
+        } else if (i == 3) {
             archive_entry_set_hardlink(e, names[0]);
+        }
         if (archive_write_header(a, e) == ARCHIVE_OK && i < 3)
             ok |= archive_write_data(a, "hello", 5) == 5 ? 0 : -1;
     }
@@ -312,11 +318,12 @@ int main(int argc, char **argv)
     char *archives = support_path("%s/archive", out);
     if (mr_dir_make(archives, &err) != MR_OK)
         fail_msg("%s", err.text);
-    seed_archive("tar", ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_NONE);
-    seed_archive("pax", ARCHIVE_FORMAT_TAR_PAX_RESTRICTED, ARCHIVE_FILTER_GZIP);
-    seed_archive("zip", ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE);
-    seed_archive("cpio", ARCHIVE_FORMAT_CPIO_POSIX, ARCHIVE_FILTER_NONE);
-    seed_archive("7zip", ARCHIVE_FORMAT_7ZIP, ARCHIVE_FILTER_NONE);
+    seed_archive("tar", ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FILTER_NONE, false);
+    seed_archive("pax", ARCHIVE_FORMAT_TAR_PAX_RESTRICTED, ARCHIVE_FILTER_GZIP, false);
+    seed_archive("zip", ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE, false);
+    seed_archive("zip-streamed", ARCHIVE_FORMAT_ZIP, ARCHIVE_FILTER_NONE, true);
+    seed_archive("cpio", ARCHIVE_FORMAT_CPIO_POSIX, ARCHIVE_FILTER_NONE, false);
+    seed_archive("7zip", ARCHIVE_FORMAT_7ZIP, ARCHIVE_FILTER_NONE, false);
     char *data = support_data(".");
     if (data)
         seed_real(data);

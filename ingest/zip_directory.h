@@ -1,0 +1,23 @@
+/* zip_directory.h - a zip's directory, compared with the header before each entry's data.
+ * Invariant: an archive that passes names each entry twice and alike, so a name, kind or method that was damaged in one
+ * of the two places does not pass.  (Sizes and CRC-32 are libarchive's to compare, with each other and with the data.)
+ */
+#ifndef MR_ZIP_DIRECTORY_H
+#define MR_ZIP_DIRECTORY_H
+
+#include "error.h"
+
+#include <stdint.h>
+
+typedef struct zip_directory {
+    uint64_t entries, links; /* in the directory; symbolic links among them, */
+    uint64_t full_folders;   /* and folders that hold bytes, by their names */
+} zip_directory;
+
+/* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of
+ * a symbolic link's target, which libarchive does not compare, is compared here.  MR_BAD_DATA: there is no directory,
+ * or it contradicts itself or the headers; names the archive (`name`) and the entry. */
+mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out,
+                              mr_error *err);
+
+#endif
