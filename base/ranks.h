@@ -1,6 +1,6 @@
-/* ranks.h - this process among its peers under mpirun; alone without it.
- * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables say that there is more than one rank:
- * MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
+/* ranks.h - this process among its peers under mpirun or srun; alone without them.
+ * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables (launch.h) say that there is more than one
+ * rank: MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
 #ifndef MR_RANKS_H
 #define MR_RANKS_H
 
@@ -12,6 +12,7 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err);
 void mr_ranks_end(mr_ranks *r);                         /* collective; of a part: not collective; NULL is fine */
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
+unsigned mr_ranks_beside(const mr_ranks *r);            /* those on this host, itself among them; of a part: 1 */
 
 /* Gather, share and split fail on all ranks if one of them lacks memory: none is left waiting for it.
  *

@@ -38,9 +38,7 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     /* A launcher that binds ranks has shared the processors out already. */
     if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
         return mine;
-    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    long beside = local ? strtol(local, NULL, 10) : 0;
-    unsigned sharers = beside > 0 && beside <= world ? (unsigned)beside : world;
+    unsigned sharers = mr_ranks_beside(ranks);
     return mine / sharers ? mine / sharers : 1;
 }
 
