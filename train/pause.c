@@ -18,7 +18,7 @@ static void on_signal(int number)
 
 void mr_pause_begin(mr_pause *p, const mr_pace *every, bool keeps_time, bool catches)
 {
-    const struct sigaction action = {.sa_handler = on_signal};
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     *p = (mr_pause){.every = *every, .keeps_time = keeps_time, .catches = catches, .saved = mr_seconds()};
     signalled = 0;
     for (size_t i = 0; i < MR_COUNT(caught) && catches; i++) {
