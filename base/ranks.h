@@ -38,7 +38,7 @@ mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err);
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err);
 
 /* Collective: `count` values of all ranks become one, in place, equal on all ranks: MR_RANKS_SUM of floats (their order
- * is MPI's, the same on every run with the same world), MR_RANKS_OR of uint64_t, bit by bit. */
+ * is MPI's, the same on every run with the same placement of ranks on hosts), MR_RANKS_OR of uint64_t, bit by bit. */
 typedef enum mr_ranks_op { MR_RANKS_SUM = 0, MR_RANKS_OR } mr_ranks_op;
 mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err);
 /* The same without waiting, begun by all ranks in the same order.  test: true when it is over, well or (*status) not;
