@@ -73,7 +73,7 @@ static mr_status take_pace(const mr_setting *row, const char *text, mr_pace *out
     if (*text && (!mr_text_parse_u64(digits, &n) || n == 0 || n > INT64_MAX))
         return mr_fail(err, MR_MISUSE, "--%s %s: expected a number of updates from 1, or minutes, for example 500 or 10m",
                        row->word, text);
-    *out = minutes ? (mr_pace){.minutes = n} : (mr_pace){.updates = n};
+    *out = (mr_pace){.updates = minutes ? 0 : n, .minutes = minutes ? n : 0};
     return MR_OK;
 }
 
