@@ -26,7 +26,7 @@
     X("plan", cmd_plan, "what a run will see, step by step, without running it") \
     X("replay", cmd_replay, "load batches again: digests, and what was in them") \
     X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")\
-    X("train", cmd_train, "fine-tune a model from a dataset, alone or under mpirun") \
+    X("train", cmd_train, "fine-tune a model from a dataset, alone or among ranks") \
     X("eval", cmd_eval, "loss and accuracy of a trained model on a split")    \
     X("predict", cmd_predict, "what a trained model says of each sample")     \
     X("tokenizer", cmd_tokenizer, "learn a tokenizer from a dataset's captions")  \

@@ -13,6 +13,7 @@
 
 #include "buf.h"
 #include "hash.h"
+#include "launch.h"
 #include "term.h"
 #include "text.h"
 
@@ -267,6 +268,7 @@ static int check_short(const line *l, const char *arg, const char *next)
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     char name[64];
+    mr_error err;
     line l = {.argp = argp, .program = name};
     snprintf(name, sizeof name, "millrace %s", argv[0]);
     told = mr_hash64(name, strlen(name));
@@ -278,6 +280,8 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
         else if (argv[i][0] == '-' && argv[i][1])
             i += check_short(&l, argv[i], argv[i + 1]);
     }
+    if (mr_launch_check(argv[0], &err) != MR_OK)
+        fail(&err);
     argp_err_exit_status = 2;
     /* argp gives its argv[0] to the parsers as the program's name. */
     char *first = argv[0];
@@ -285,7 +289,6 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
     argv[0] = first;
     if (failed) {                       /* misuse has ended the program by now: this is the system's failure */
-        mr_error err;
         mr_fail_errno(&err, failed, "reading the command line");
         fail(&err);
     }

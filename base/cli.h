@@ -9,8 +9,9 @@
 #include "ranks.h"
 
 /* Parses argv[1..] by `argp` (argv[0] is the command's name; argv ends with NULL).  Unknown long options get the
- * nearest known one suggested.  On --help prints and exits 0; on wrong use exits 2.  Behind the \v of argp's doc, lines
- * that begin with a blank are printed as they are. */
+ * nearest known one suggested.  On --help prints and exits 0; exits 2 on wrong use, and where a launcher started several
+ * processes that cannot form one run (mr_launch_check()).  Behind the \v of argp's doc, lines that begin with a blank
+ * are printed as they are. */
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /* Whether an option is each rank's own affair: how it does its work, and what it says of it. */

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launch.h"
 #include "ranks_card.h"
 
 enum { LAST_WORDS_S = 5 };          /* how long the speaking rank has to print and to end the run before others do */
@@ -20,7 +21,7 @@ typedef struct verdict {
 } verdict;
 
 struct mr_ranks {
-    unsigned rank, world;
+    unsigned rank, world, beside;
     verdict *verdicts;              /* [world], for agree(): it has to go well when memory is out; NULL: alone */
     uint64_t *verdict_lens;         /* [world] */
     const mr_ranks_card *card;      /* NULL: alone */
@@ -28,16 +29,9 @@ struct mr_ranks {
     bool part, broken, speaks;
 };
 
-/* OpenMPI, Slurm's PMI and MPICH's hydra say how many ranks they started. */
-static bool launched(void)
+static mr_status failed(mr_error *err)
 {
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
-    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
-        const char *size = getenv(sizes[i]);
-        if (size && strtol(size, NULL, 10) > 1)
-            return true;
-    }
-    return false;
+    return mr_fail(err, MR_SYSTEM, "mpirun: the ranks cannot talk to each other");
 }
 
 /* Beside the program (a build tree), else in ../lib/millrace and its multi-arch form (an installation). */
@@ -54,9 +48,8 @@ static void *open_library(void)
     for (size_t i = 0; i < MR_COUNT(places); i++) {
         snprintf(path, sizeof path, "%s%s/millrace_mpi.so", self, places[i]);
         /* MPI's own plugins look up its symbols among the global ones. */
-        void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        if (library)
-            return library;
+        if (access(path, F_OK) == 0)
+            return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     }
     return NULL;
 }
@@ -80,37 +73,60 @@ static void release(mr_ranks *r)
     free(r);
 }
 
-mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
+/* MPI, as far as it can be had without starting it: without a server to ask it would end the program in its own words. */
+static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
-    mr_ranks *r = mr_alloc(1, sizeof *r);
-    if (!r)
-        return mr_fail_memory(err, "starting");
-    r->world = 1;
-    if (!launched()) {
-        *out = r;
-        return MR_OK;
-    }
+    const mr_ranks_card *(*entry)(void) = NULL;
+    dlerror();
     r->library = open_library();
     if (!r->library) {
         const char *why = dlerror();
-        free(r);
-        return mr_fail(err, MR_SYSTEM, "mpirun: millrace_mpi.so cannot be loaded (%s); build with OpenMPI installed",
-                       why ? why : "not found");
+        return mr_fail(err, MR_SYSTEM, "%s: millrace_mpi.so cannot be loaded (%s); build with Open MPI installed",
+                       launch->by, why ? why : "not found");
     }
-    const mr_ranks_card *(*entry)(void) = NULL;
     void *symbol = dlsym(r->library, "millrace_ranks_card");
     memcpy(&entry, &symbol, sizeof entry);
     r->card = entry ? entry() : NULL;
-    if (!r->card || r->card->abi != MR_RANKS_ABI || r->card->start(&r->group, &r->rank, &r->world) != 0) {
-        free(r);
-        return mr_fail(err, MR_SYSTEM, "mpirun: millrace_mpi.so does not fit this program or MPI did not start");
-    }
-    if (!make_room(r, r->world)) {  /* the launcher ends the others when this one ends */
-        release(r);
+    if (!r->card || r->card->abi != MR_RANKS_ABI)
+        return mr_fail(err, MR_SYSTEM, "%s: millrace_mpi.so does not fit this program; install both from one build",
+                       launch->by);
+    return launch->unserved ? mr_launch_joined(launch, 1, err) : MR_OK;
+}
+
+static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
+{
+    void *here = NULL;
+    unsigned rank;
+    if (r->card->start(&r->group, &r->rank, &r->world) != 0)
+        return mr_fail(err, MR_SYSTEM, "%s: MPI did not start", launch->by);
+    mr_status status = mr_launch_joined(launch, r->world, err);
+    if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &rank, &r->beside) != 0)
+        status = failed(err);
+    r->card->forget(here);
+    if (status == MR_OK && !make_room(r, r->world))
+        status = mr_fail_memory(err, "starting");
+    if (status != MR_OK && r->world == 1)       /* of several, the launcher ends the others when this one ends */
+        r->card->stop();
+    return status;
+}
+
+mr_status mr_ranks_begin(mr_ranks **out, mr_error *err)
+{
+    mr_launch launch = mr_launch_look();
+    mr_ranks *r = mr_alloc(1, sizeof *r);
+    if (!r)
         return mr_fail_memory(err, "starting");
-    }
-    *out = r;
-    return MR_OK;
+    r->world = r->beside = 1;
+    mr_status status = MR_OK;
+    if (launch.by && !launch.apart)
+        status = load(r, &launch, err);
+    if (status == MR_OK && r->card)
+        status = join(r, &launch, err);
+    if (status == MR_OK)
+        *out = r;
+    else
+        release(r);
+    return status;
 }
 
 void mr_ranks_end(mr_ranks *r)
@@ -139,9 +155,9 @@ unsigned mr_ranks_world(const mr_ranks *r)
     return r->world;
 }
 
-static mr_status failed(mr_error *err)
+unsigned mr_ranks_beside(const mr_ranks *r)
 {
-    return mr_fail(err, MR_SYSTEM, "mpirun: the ranks cannot talk to each other");
+    return r->beside;
 }
 
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)

@@ -1,6 +1,6 @@
-/* ranks.h - this process among its peers under mpirun; alone without it.
- * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables say that there is more than one rank:
- * MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
+/* ranks.h - this process among its peers under mpirun or srun; alone without them.
+ * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables (launch.h) say that there is more than one
+ * rank: MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
 #ifndef MR_RANKS_H
 #define MR_RANKS_H
 
@@ -12,6 +12,7 @@ mr_status mr_ranks_begin(mr_ranks **out, mr_error *err);
 void mr_ranks_end(mr_ranks *r);                         /* collective; of a part: not collective; NULL is fine */
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
+unsigned mr_ranks_beside(const mr_ranks *r);            /* those on this host, itself among them; of a part: 1 */
 
 /* Gather, share and split fail on all ranks if one of them lacks memory: none is left waiting for it.
  *
@@ -37,7 +38,7 @@ mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err);
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err);
 
 /* Collective: `count` values of all ranks become one, in place, equal on all ranks: MR_RANKS_SUM of floats (their order
- * is MPI's, the same on every run with the same world), MR_RANKS_OR of uint64_t, bit by bit. */
+ * is MPI's, the same on every run with the same placement of ranks on hosts), MR_RANKS_OR of uint64_t, bit by bit. */
 typedef enum mr_ranks_op { MR_RANKS_SUM = 0, MR_RANKS_OR } mr_ranks_op;
 mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err);
 /* The same without waiting, begun by all ranks in the same order.  test: true when it is over, well or (*status) not;

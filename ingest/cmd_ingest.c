@@ -84,7 +84,8 @@ static const char help[] =
     "Python to use in place of python3; MILLRACE_PARQUET_READER another program, which gets a Parquet file on standard "
     "input and its name, /dev/stdin, as the last argument, and writes a tar stream.\n\n"
     "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 interrupted by SIGINT "
-    "(Ctrl-C) or SIGTERM, with DST as it was or, if the message says so, new and whole.";
+    "(Ctrl-C) or SIGTERM (129, 138, 140: by SIGHUP, SIGUSR1, SIGUSR2), with DST as it was or, if the message says so, "
+    "new and whole.";
 
 typedef struct args {
     mr_ingest_options o;
@@ -276,6 +277,7 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
     return status;
 }
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static atomic_bool published;
 static mr_buf farewells[2];         /* until then, and from then on; written before a signal may come */
 
@@ -304,8 +306,9 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
         mr_buf_add_text(words, o->dry_run ? "nothing was written\n" : ends[i]);
         status = mr_buf_status(words, err, "starting");
     }
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
+    for (size_t i = 0; i < MR_COUNT(caught); i++)       /* `nohup` ignores the end of the terminal, and so it stays */
+        if (signal(caught[i], on_signal) == SIG_IGN && caught[i] == SIGHUP)
+            signal(SIGHUP, SIG_IGN);
     return status;
 }
 

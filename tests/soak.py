@@ -190,6 +190,7 @@ def train(f, shape):
     options = shape + ["--batch", chance.randint(2, 6), "--grad-accum", chance.randint(1, 2), "--steps", steps,
                        "--dropout", chance.choice([0, 0.1]), "--eval-every", chance.randint(1, 5),
                        "--keep", chance.choice([0, 1, 2]), "--decay", chance.choice(["cosine", "linear", "none"]),
+                       *chance.choice([[], ["--checkpoint-every", chance.randint(1, 4)]]),
                        "--quiet", "--seed", chance.randrange(1000)]
     how = lambda: ["--threads", chance.randint(1, 3), "--exchange", chance.choice(["flat", "buckets"])]
     started = time.monotonic()

@@ -146,18 +146,24 @@ static void test_a_look_without_a_target(void **state)
 static void test_interrupted(void **state)
 {
     (void)state;
-    char *line = support_path("mkfifo pipe; head -c 400000 /dev/zero > big; '%s' ingest - 'some\ttarget' < pipe & "
-                              "pid=$!; exec 3> pipe; tar cf - big | head -c 300000 >&3; kill -INT $pid; wait $pid; "
-                              "echo $?", support_millrace_path());
-    const char *const argv[] = {"/bin/bash", "-mc", line, NULL};
-    support_result r = support_run(argv, &(support_limits){.directory = dir});
-    assert_string_equal(r.out, "130\n");
+    static const char *const signals[] = {"INT 130", "TERM 143", "HUP 129", "USR1 138", "USR2 140"};
     const char *said = "millrace: interrupted; some\\x09target is as it was, and the same command goes on from the "
                        "shards that are finished\n";
-    if (!strstr(r.err, said))
-        fail_msg("not \"%s\" but: %s", said, r.err);
-    support_result_free(&r);
-    free(line);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        char *line = support_path("set -- %s; rm -f pipe; mkfifo pipe; head -c 400000 /dev/zero > big\n"
+                                  "'%s' ingest - 'some\ttarget' < pipe & pid=$!; exec 3> pipe\n"
+                                  "tar cf - big | head -c 300000 >&3; kill -$1 $pid; wait $pid; echo $? $2",
+                                  signals[i], support_millrace_path());
+        const char *const argv[] = {"/bin/bash", "-mc", line, NULL};
+        support_result r = support_run(argv, &(support_limits){.directory = dir});
+        char *codes = support_path("%1$s %1$s\n", strchr(signals[i], ' ') + 1);
+        assert_string_equal(r.out, codes);
+        if (!strstr(r.err, said))
+            fail_msg("not \"%s\" but: %s", said, r.err);
+        support_result_free(&r);
+        free(codes);
+        free(line);
+    }
 }
 
 /* Address space is not taken for what a shard might become, only for what it is. */

@@ -1,4 +1,4 @@
-/* cmd_train.c - `millrace train DATASET`: fine-tune a model from prepared shards, alone or under mpirun.
+/* cmd_train.c - `millrace train DATASET`: fine-tune a model from prepared shards, alone or among ranks.
  * Invariant: only rank 0 prints; what is printed about the run is computed by the code that runs it. */
 #include <errno.h>
 #include <signal.h>
@@ -25,19 +25,22 @@ static const char *const groups[GROUPS] = {
 
 static const char help[] =
     "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its pictures and their words.  "
-    "The same options and the same number of ranks give the same bits; for a Vision Transformer any division of batch x "
-    "grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are those of a batch)."
+    "The same options, number of ranks, placement of them on hosts and kind of processor give the same bits; for a Vision "
+    "Transformer any division of batch x grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are "
+    "those of a batch)."
     "\vExamples:\n"
     "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
     "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 --layers 2 --heads 4 \\\n"
     "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
     "  millrace train flowers --output run --resume\n"
+    "  srun --mpi=pmix -n 8 millrace train flowers --output run --resume --checkpoint-every 10m\n"
     "  millrace train flowers --model ViT-L_16 --plan\n"
     "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 --output run\n"
     "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
     "  tensorboard --logdir run/tensorboard\n\n"
-    "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or a signal ended the run (after a "
-    "checkpoint, when --output is given).";
+    "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or SIGINT, SIGTERM, SIGHUP, "
+    "SIGUSR1 or SIGUSR2 to any rank ended the run (after a checkpoint, when --output is given; without it they end the "
+    "program).";
 
 /* ---- options: the table of settings as argp sees it --------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* exchange.h - the gradients of all ranks become one sum, the same to the bit on every rank.
- * Invariant: the sum is taken in rank order within a host, so the same world gives the same bits on every run; nothing
- * has a name in the file system, so nothing is left behind however a run ends.
+ * Invariant: the sum is taken in rank order within a host, and MPI adds up those of the hosts, so the same number of ranks,
+ * placed on hosts in the same way, gives the same bits on every run; nothing has a name in the file system, so nothing is
+ * left behind however a run ends.
  *
  *      inside a host: one window of shared memory (memfd, opened by the others through /proc/PID/fd/N)
  *      | rank 0's gradients | rank 1's gradients | ... | sum |      rank r adds up the r-th part of every buffer
@@ -47,7 +48,8 @@ mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *number
 void mr_exchange_ready(mr_exchange *x, uint64_t from);
 /* *sum: count elements, lent until the next begin or until this rank next writes its gradients: where no other rank
  * shares the memory they are one.  MR_SYSTEM: a peer is gone.
- * The same bits for both kinds, on every run: within a host the sum is ((rank 0 + rank 1) + rank 2) + ... */
+ * The same bits for both kinds, on every run with the same placement of ranks: within a host the sum is
+ * ((rank 0 + rank 1) + rank 2) + ... */
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);
 
 /* After a failure: whether this rank is the one that tells the user (rank 0, or if that is gone the first one left);

@@ -60,6 +60,23 @@ static mr_status take_real(const mr_setting *row, const char *text, double *out,
     return MR_OK;
 }
 
+/* The largest pace is that of a count, in whichever unit. */
+static mr_status take_pace(const mr_setting *row, const char *text, mr_pace *out, mr_error *err)
+{
+    char digits[24] = "";
+    uint64_t n = 0;
+    size_t len = strlen(text);
+    bool minutes = len && text[len - 1] == 'm';
+    len -= minutes;
+    if (len < sizeof digits)
+        memcpy(digits, text, len);
+    if (*text && (!mr_text_parse_u64(digits, &n) || n == 0 || n > INT64_MAX))
+        return mr_fail(err, MR_MISUSE, "--%s %s: expected a number of updates from 1, or minutes, for example 500 or 10m",
+                       row->word, text);
+    *out = (mr_pace){.updates = minutes ? 0 : n, .minutes = minutes ? n : 0};
+    return MR_OK;
+}
+
 mr_status mr_settings_take(mr_settings *s, const mr_setting *row, const char *text, mr_error *err)
 {
     void *value = at(s, row->offset);
@@ -86,6 +103,12 @@ mr_status mr_settings_take(mr_settings *s, const mr_setting *row, const char *te
     case MR_SET_FLAG:
         *(bool *)value = true;
         break;
+    case MR_SET_PACE: {
+        mr_status status = take_pace(row, text, value, err);
+        if (status != MR_OK)
+            return status;
+        break;
+    }
     }
     *(bool *)at(s, row->given) = true;
     return MR_OK;
@@ -129,6 +152,12 @@ void mr_settings_release(mr_settings *s)
 
 /* ---- in a checkpoint ------------------------------------------------------------------------------------------- */
 
+static void print_pace(const mr_pace *pace, mr_buf *out)
+{
+    if (pace->updates || pace->minutes)
+        mr_buf_printf(out, "%llu%s", (unsigned long long)(pace->updates + pace->minutes), pace->minutes ? "m" : "");
+}
+
 /* The value as text that mr_settings_take() reads back to the same bits; flags: "yes" or "". */
 static void print(const mr_settings *s, const mr_setting *row, mr_buf *out)
 {
@@ -140,6 +169,7 @@ static void print(const mr_settings *s, const mr_setting *row, mr_buf *out)
     case MR_SET_WORD:
     case MR_SET_TEXT: mr_buf_add_text(out, *(const char *const *)value); break;
     case MR_SET_FLAG: mr_buf_add_text(out, *(const bool *)value ? "yes" : ""); break;
+    case MR_SET_PACE: print_pace(value, out); break;
     }
 }
 

@@ -12,7 +12,12 @@ typedef enum mr_setting_kind {
     MR_SET_WORD,                    /* const char *, one of the words behind '|' in the row's argument */
     MR_SET_TEXT,                    /* const char *, "" when not given */
     MR_SET_FLAG,                    /* bool */
+    MR_SET_PACE,                    /* mr_pace */
 } mr_setting_kind;
+
+typedef struct mr_pace {            /* "500": every so many updates; "10m": minutes; "" (both 0): never */
+    uint64_t updates, minutes;
+} mr_pace;
 
 typedef enum mr_setting_life {
     MR_ONCE,                        /* of one call of the program; so is every file that is written: a checkpoint may be
@@ -102,6 +107,8 @@ typedef enum mr_setting_life {
       "gradients summed over ranks after the backward pass, or piece by piece during it")                              \
     X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                        \
       "judge, and write a checkpoint, every N updates (0: at the end only)")                                           \
+    X(5, MR_SET_PACE, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                  \
+      "also write a checkpoint this often, without judging it, for example 500 or 10m (default: only when judging)")     \
     X(5, MR_SET_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")         \
     X(5, MR_SET_TEXT, const char *, output, "output", "DIR", "", MR_ONCE,                                              \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \

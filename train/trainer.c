@@ -3,39 +3,19 @@
  * all end together with the words of the one that failed. */
 #include "trainer.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dataset.h"
 #include "loader.h"
+#include "pause.h"
 #include "term.h"
 
 /* What ranks tell one another at each update, beside the gradients. */
-enum { LOSS, WEIGHT, SAMPLES, STOP, NUMBERS };
-
-/* A signal handler has nothing else to write to. */
-static volatile sig_atomic_t signalled;
-
-static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
-
-static void on_signal(int number)
-{
-    signalled = number;
-}
-
-/* `nohup` ignores the end of the terminal, and so it stays. */
-static void catch_signals(struct sigaction old[MR_COUNT(caught)])
-{
-    const struct sigaction action = {.sa_handler = on_signal};
-    for (size_t i = 0; i < MR_COUNT(caught); i++) {
-        sigaction(caught[i], NULL, &old[i]);
-        if (caught[i] != SIGHUP || old[i].sa_handler != SIG_IGN)
-            sigaction(caught[i], &action, NULL);
-    }
-}
+enum { LOSS, WEIGHT, SAMPLES, PAUSE, NUMBERS = PAUSE + MR_PAUSE_NUMBERS };
 
 typedef struct update {
+    mr_pause pause;
     double numbers[NUMBERS], sums[NUMBERS];
     mr_update_facts facts;
     float *losses;                  /* [batch], host */
@@ -116,7 +96,7 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
         if (status == MR_OK && in.count)
             t->config.card->backward(t->model, t->values, gradients, NULL, NULL);
     }
-    u->numbers[STOP] = signalled;
+    mr_pause_tell(&u->pause, u->numbers + PAUSE);
     status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
     if (status == MR_OK && in.count)
         t->config.card->backward(t->model, t->values, gradients, ready, t->exchange);
@@ -236,11 +216,11 @@ static mr_status judge(mr_trainer *t, mr_error *err)
     return status;
 }
 
-static mr_status pause_for(mr_trainer *t, const update *u, bool ends, mr_error *err)
+static mr_status pause_for(mr_trainer *t, update *u, bool ends, mr_error *err)
 {
     uint64_t every = t->settings->eval_every;
     bool over = t->done == t->updates, due = over || (every && t->done % every == 0);
-    if (!due && !ends)
+    if (!due && !ends && !mr_pause_saves(&u->pause, u->sums + PAUSE, t->done))
         return MR_OK;
     if (u->carried != MR_OK && err)
         *err = u->words;
@@ -248,6 +228,7 @@ static mr_status pause_for(mr_trainer *t, const update *u, bool ends, mr_error *
     mr_status status = mr_ranks_agree(t->ranks, u->carried, err);
     if (status == MR_OK)
         status = mr_trainer_save(t, err);
+    mr_pause_saved(&u->pause);
     return status == MR_OK && t->evaluation_due ? judge(t, err) : status;
 }
 
@@ -268,7 +249,7 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             .wait = t->feed.waited - waited, .exchange = mr_exchange_seconds(t->exchange) - exchanged,
         };
         /* A signal during the last update comes too late to stop anything. */
-        *stopped = u->sums[STOP] > 0 && t->done < t->updates ? (signalled ? signalled : SIGTERM) : 0;
+        *stopped = t->done < t->updates ? mr_pause_stops(u->sums + PAUSE) : 0;
         u->carried = mr_journal_update_done(t->journal, &told, &u->words);
         status = pause_for(t, u, *stopped || t->done == end, err);
         since = mr_seconds();
@@ -306,7 +287,6 @@ static mr_status finish(mr_trainer *t, mr_error *err)
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
 {
     update u = {.losses = mr_alloc(t->settings->batch, sizeof *u.losses)};
-    struct sigaction old[MR_COUNT(caught)];
     uint64_t end = t->updates;
     mr_status status = mr_ranks_agree(t->ranks, u.losses ? MR_OK : mr_fail_memory(err, "training"), err);
     if (status != MR_OK) {
@@ -316,10 +296,8 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     if (t->settings->stop_after && t->settings->stop_after < end - t->done)
         end = t->done + t->settings->stop_after;
     *stopped = 0;
-    signalled = 0;
     /* Without an output there is nothing to save: signals do what they always do. */
-    if (*t->settings->output)
-        catch_signals(old);
+    mr_pause_begin(&u.pause, &t->settings->checkpoint_every, mr_ranks_rank(t->ranks) == 0, *t->settings->output);
     if (t->evaluation_due)
         status = judge(t, err);
     if (status == MR_OK)
@@ -328,8 +306,7 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
         status = mr_damage_join(&t->feed.damage, t->ranks, err);
     if (status == MR_OK)
         status = mr_ranks_agree(t->ranks, finish(t, err), err);
-    for (size_t i = 0; i < MR_COUNT(caught) && *t->settings->output; i++)
-        sigaction(caught[i], &old[i], NULL);
+    mr_pause_end(&u.pause);
     free(u.losses);
     return status;
 }

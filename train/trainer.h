@@ -73,7 +73,7 @@ mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
 mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err);
 /* Model, values, optimizer, exchange, loader.  Collective. */
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
-/* Runs to the end, to --stop-after or to the first SIGINT, SIGTERM or SIGHUP (*stopped: which).  Collective. */
+/* Runs to the end, to --stop-after or to the first of the signals of pause.h (*stopped: which).  Collective. */
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err);
 void mr_trainer_close(mr_trainer *t);   /* a zeroed one is fine */
 

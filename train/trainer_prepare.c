@@ -38,9 +38,7 @@ unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks)
     /* A launcher that binds ranks has shared the processors out already. */
     if (mine < (unsigned)sysconf(_SC_NPROCESSORS_ONLN) || world == 1)
         return mine;
-    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    long beside = local ? strtol(local, NULL, 10) : 0;
-    unsigned sharers = beside > 0 && beside <= world ? (unsigned)beside : world;
+    unsigned sharers = mr_ranks_beside(ranks);
     return mine / sharers ? mine / sharers : 1;
 }
 
@@ -193,6 +191,8 @@ static mr_status check(const mr_settings *s, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--scale-min %g: is a share of the picture, above 0 and up to 1", s->scale_min);
     if (s->prefetch == 0 || s->prefetch > MR_MAX_BATCH)
         return mr_fail(err, MR_MISUSE, "--prefetch %llu: expected 1 to %d", (ull)s->prefetch, MR_MAX_BATCH);
+    if (s->given.checkpoint_every && !*s->output)
+        return mr_fail(err, MR_MISUSE, "--checkpoint-every: give --output DIR, the folder to write checkpoints to");
     mr_status status = mr_path_keep_out(s->output, s->dataset, err);
     return status == MR_OK ? mr_log_place(s, err) : status;
 }

@@ -1,0 +1,25 @@
+/* launch.h - which launcher started this process, and as one of how many; read from the environment alone.
+ * Invariant: one table (launch.c) knows the launchers.  Nothing here starts MPI. */
+#ifndef MR_LAUNCH_H
+#define MR_LAUNCH_H
+
+#include "error.h"
+
+typedef struct mr_launch {
+    const char *by;       /* "mpirun", "srun" ...; NULL: no launcher, or one that started this process alone */
+    const char *variable; /* the one that says how many */
+    uint64_t tasks;       /* processes it started; 0: more than one is possible, and only MPI can tell */
+    bool apart;           /* millrace cannot join them into one run */
+    bool unserved;        /* PMIx variables that name no server, for MPI to ask */
+} mr_launch;
+
+mr_launch mr_launch_look(void);
+
+/* MR_MISUSE: several processes were started that cannot join, and each would do all the work of `command`, the word
+ * behind "millrace". */
+mr_status mr_launch_check(const char *command, mr_error *err);
+
+/* MR_MISUSE: it started several processes, and MPI finds a `world` of 1. */
+mr_status mr_launch_joined(const mr_launch *l, unsigned world, mr_error *err);
+
+#endif
