@@ -40,6 +40,7 @@ except ImportError:
 os.environ["MILLRACE_PYTHON"] = sys.executable
 
 READER = HERE.parent / "ingest" / "parquet_rows.py"
+HANG = 900                      # seconds, which nothing here takes unless it hangs
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 MILLRACE = os.path.realpath(sys.argv[1])
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -60,7 +61,7 @@ def images(count, first=1):
 
 def millrace(*args, expect=0, env=None):
     r = subprocess.run([MILLRACE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       env=dict(os.environ, **(env or {})), timeout=120)
+                       env=dict(os.environ, **(env or {})), timeout=HANG)
     assert r.returncode == expect, "millrace %s: exit code %d, not %d\n%s%s" % (
         " ".join(map(str, args)), r.returncode, expect, r.stdout, r.stderr)
     return r
@@ -413,7 +414,7 @@ def test_damaged_files(work):
             bad[r.randrange(len(bad))] = r.randrange(256)
         source.write_bytes(bad)
         p = subprocess.run([MILLRACE, "ingest", str(work / "s"), str(work / "d"), "-q", "--force"], stderr=subprocess.PIPE,
-                           text=True, timeout=60)
+                           text=True, timeout=HANG)
         # Parquet has no checksum by default: what cannot be told is taken, what can be told is refused in words.
         assert p.returncode in (0, 1, 2, 3), p
         assert p.returncode == 0 or p.stderr.startswith("millrace: "), p.stderr
@@ -492,7 +493,7 @@ def test_reader_killed(work):
                 os.kill(int(pid), signal.SIGKILL)
                 killed = True
                 break
-    words = child.communicate(timeout=60)[1]
+    words = child.communicate(timeout=HANG)[1]
     assert killed and child.returncode == 3 and "was ended by signal 9" in words, (killed, child.returncode, words)
     assert not (work / "refused").exists() and not (work / "refused.partial").exists()
 

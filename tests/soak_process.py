@@ -9,7 +9,7 @@ import subprocess
 import time
 
 MILLRACE = os.environ.get("MILLRACE_BIN", "build/release/millrace")
-LIMIT = 240                     # seconds: a command that takes longer hangs
+LIMIT = 900                     # seconds: a command that takes longer hangs
 # What mpirun has in TMPDIR, and leaves there when it is killed.
 MPI_NAMES = ("ompi.", "openmpi-sessions", "pmix", "vader_segment.")
 Look = collections.namedtuple("Look", "done resident peak descriptors threads")
@@ -122,10 +122,10 @@ class Folder:
             process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             send(children(process.pid), signal.SIGABRT)
-            raise Broken("%s: still running after %d seconds" % (command, LIMIT)) from None
+            raise Broken("%s: hung: still running after %d seconds" % (command, LIMIT)) from None
         finally:
             self.err.close()
-        until = time.monotonic() + 30
+        until = time.monotonic() + LIMIT
         while any(is_millrace(pid) for pid in pids):
             check(time.monotonic() < until, "%s: processes are left: %s", command, list(pids))
             time.sleep(0.01)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "hang.h"
 #include "random.h"
 
 /* ---- folders and files ---------------------------------------------------------------------------------------- */
@@ -46,7 +47,7 @@ uint64_t support_dataset_hash(const char *dataset);
 /* ---- commands ------------------------------------------------------------------------------------------------- */
 
 typedef struct support_limits {     /* 0: the default */
-    unsigned seconds;               /* then the whole process group is killed; 60 */
+    unsigned seconds;               /* then the whole process group is killed; HANG_SECONDS, for tests of all else */
     uint64_t memory;                /* address space in bytes, none; not in force under sanitizers */
     uint64_t file_size;             /* RLIMIT_FSIZE, none; SIGXFSZ is ignored, so that writes fail with EFBIG */
     const char *directory;          /* to run in, NULL: this one */
@@ -57,10 +58,9 @@ typedef struct support_limits {     /* 0: the default */
 typedef struct support_result {
     int status;                     /* exit status, -1: ended by a signal */
     int signal;                     /* that signal, else 0 */
-    bool timed_out;
+    bool timed_out;                 /* it hung */
     uint64_t peak_memory;           /* resident, bytes */
     double cpu;                     /* seconds of all its threads, the system's work for them included */
-    double wall;                    /* seconds from its start until its outputs were closed and it had ended */
     char *out, *err;                /* heap, with a NUL behind */
     size_t out_len, err_len;
 } support_result;
@@ -92,14 +92,18 @@ void support_says(const char *directory, int status, const char *out, const char
 /* Checks the exit status of a result that is kept. */
 void support_assert_status(const support_result *r, int status);
 
+/* Ends this process, with a message, when it still does WHAT after HANG_SECONDS; NULL: it is done. */
+void support_watch(const char *what);
+
 /* "not tried: WHAT: WHY"; with MILLRACE_TEST_ALL=1, for hosts that must be able to do all of it, a failure. */
 void support_cannot(const char *what, const char *why);
 
 const char *support_millrace_path(void);
 bool support_sanitized(void);       /* whether this build, and so the program, is */
 
-/* Fails unless it ended by itself, by no signal, within a second of one core, five of the clock and 256 MiB (under
- * a sanitizer more of each), and, if it failed, said why: status 1 to 3 and a line "millrace: ...", or a result that tells. */
+/* Fails unless it ended by itself, by no signal, within 256 MiB (under a sanitizer more) and some twenty times the CPU
+ * time that the program takes to draw 50 pictures on this machine in this run, and, if it failed, said why: status 1 to 3
+ * and a line "millrace: ...", or a result that tells. */
 void support_assert_cheap(const support_result *r);
 /* The same of a failure, with these words in what was said; frees the result. */
 void support_expect_refusal(support_result r, const char *words);

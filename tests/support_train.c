@@ -69,7 +69,7 @@ static support_result run(const char *dir, unsigned ranks, const char *const *us
     for (; arg && n < MOST - 1; arg = va_arg(rest, const char *))
         argv[n++] = arg;
     assert_null(arg);
-    support_limits limits = {.directory = dir, .seconds = 120};
+    support_limits limits = {.directory = dir};
     return ranks ? support_mpirun_in(ranks, argv, &limits) : support_run(argv, &limits);
 }
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dataset_maker.h"
+#include "support_cost.h"
 #include "verify_parts.h"
 
 typedef struct state {
@@ -274,18 +274,17 @@ static void test_eval_with_classes_of_one_name(void **out)
 
 /* ---- many shards ------------------------------------------------------------------------------------------------ */
 
-/* Asked of each of 100,000 shards, as when all are damaged: whose name, size and bytes are these? */
-static void test_many_shards(void **out)
+/* Asked of each shard, as when all are damaged: whose name, size and bytes are these? */
+static double cost_of_shards(size_t count, void *ctx)
 {
-    enum { SHARDS = 100000 };
-    (void)out;
-    mr_shard *all = mr_alloc(SHARDS, sizeof *all);
-    const mr_shard **list = mr_alloc(SHARDS, sizeof *list);
+    (void)ctx;
+    mr_shard *all = mr_alloc(count, sizeof *all);
+    const mr_shard **list = mr_alloc(count, sizeof *list);
     mr_verify_find find;
     mr_error err;
     mr_random random = support_random();
     assert_true(all && list);
-    for (size_t i = 0; i < SHARDS; i++) {
+    for (size_t i = 0; i < count; i++) {
         snprintf(all[i].name, sizeof all[i].name, "train-%05zu", i);
         all[i].idx.bytes = 128;
         all[i].mdb.bytes = (1 + i) * 4096;
@@ -295,12 +294,12 @@ static void test_many_shards(void **out)
     }
     all[7].idx = all[8].idx;
     memset(all[7].idx.sha256, 1, 32);           /* equal by XXH3-128 alone */
-    double start = (double)clock();
-    assert_int_equal(mr_verify_find_begin(list, SHARDS, &find, &err), MR_OK);
+    double start = support_cpu();
+    assert_int_equal(mr_verify_find_begin(list, count, &find, &err), MR_OK);
     mr_verify_options o = {.level = MR_VERIFY_FULL};
-    for (size_t i = 0; i < SHARDS; i++) {
+    for (size_t i = 0; i < count; i++) {
         const mr_verify_job job = {.find = &find, .options = &o, .shard = &all[i]}, next = {
-            .find = &find, .options = &o, .shard = &all[(i + 1) % SHARDS]};
+            .find = &find, .options = &o, .shard = &all[(i + 1) % count]};
         mr_digest none = all[i].mdb;
         none.sha256[31] ^= 1;
         assert_true(mr_verify_find_name(&find, all[i].name, strlen(all[i].name)));
@@ -316,10 +315,17 @@ static void test_many_shards(void **out)
     assert_null(mr_verify_find_other(&job, true, 128, &all[8].idx));
     o.no_sha256 = true;
     assert_ptr_equal(mr_verify_find_other(&job, true, 128, &all[8].idx), &all[7]);
-    assert_true(((double)clock() - start) / CLOCKS_PER_SEC < (support_sanitized() ? 10 : 2));
+    double cpu = support_cpu() - start;
     mr_verify_find_end(&find);
     free(list);
     free(all);
+    return cpu;
+}
+
+static void test_many_shards(void **out)
+{
+    (void)out;
+    support_assert_linear("shards", cost_of_shards, NULL, 100000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -66,16 +66,16 @@ static struct {
 
 /* ---- shared memory ---------------------------------------------------------------------------------------------- */
 
-/* "/NAME/NAME/" of the files of ours in /dev/shm; what OpenMPI keeps there is of other runs (support_faults.h). */
+/* "/NAME/NAME/" of the files of ours in /dev/shm, where other programs come and go, too; OpenMPI has its own elsewhere
+ * (support_faults.h). */
 static char *shared_memory(void)
 {
     char *names = support_path("/");
     DIR *dir = opendir("/dev/shm");
     for (struct dirent *e; dir && (e = readdir(dir));) {
         struct stat st;
-        if (e->d_name[0] == '.' || strncmp(e->d_name, "vader_segment.", 14) == 0 ||
-            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-            st.st_uid != geteuid())
+        if (!strstr(e->d_name, "millrace") || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode) || st.st_uid != geteuid())
             continue;
         char *more = support_path("%s%s/", names, e->d_name);
         free(names);

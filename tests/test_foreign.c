@@ -48,9 +48,9 @@ static void ingest_archive(const char *path)
     char *target = support_path("%s/dataset", dir), *report = support_path("%s/report.json", dir);
     const char *argv[] = {support_millrace_path(), "ingest", path, target, "--layout", "imagenette", "--report", report,
                           NULL};
-    support_result r = support_run(argv, &(support_limits){.seconds = 30});
+    support_result r = support_run(argv, NULL);
     if (r.signal || r.timed_out || r.status > 1)
-        fail_msg("%s: status %d, signal %d%s: %s", path, r.status, r.signal, r.timed_out ? ", too slow" : "", r.err);
+        fail_msg("%s: status %d, signal %d%s: %s", path, r.status, r.signal, r.timed_out ? ", hung" : "", r.err);
     assert_true(r.peak_memory < (uint64_t)1 << 30);
     assert_true(support_exists(report));
     if (r.status == 1)
@@ -107,7 +107,7 @@ static void test_every_image(void **state)
     }
     const char *argv[] = {support_millrace_path(), "ingest", source, target, "--check", "decode", "--max-rejects", "100%",
                           "--json", "--jobs", "2", NULL};
-    support_result r = support_run(argv, &(support_limits){.seconds = 200});
+    support_result r = support_run(argv, NULL);
     support_assert_status(&r, 0);
     assert_true(r.peak_memory < (uint64_t)1 << 30);
     json_t *doc = json_loads(r.out, 0, NULL);

@@ -171,15 +171,17 @@ static void test_killed_anywhere_then_resumed(void **state)
 {
     (void)state;
     mr_random random = support_random();
+    unsigned killed = 0, within = 120;          /* ms: shorter, once that was too late */
     char *source = draw("imagenette", "300"), *whole = support_path("%s/whole", dir);
     support_expect(0, "ingest", source, whole, "--shard-size", "1MiB", "--quiet", (char *)NULL);
     uint64_t expected = support_dataset_hash(whole);
-    unsigned killed = 0;
     for (unsigned i = 0; i < 12; i++) {
         char *target = support_path("%s/killed-%u", dir, i);
         for (unsigned again = 0; again < 3; again++) {
-            if (!killed_ingest(source, target, (unsigned)mr_random_below(&random, 120)))
+            if (!killed_ingest(source, target, (unsigned)mr_random_below(&random, within))) {
+                within = within > 2 ? within / 2 : within;
                 break;
+            }
             killed++;
             if (support_exists(target))         /* killed between the last rename and the end: whole, as seen below */
                 break;

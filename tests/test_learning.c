@@ -11,7 +11,7 @@
 /* The best accuracy of a run with these arguments. */
 static double best_accuracy(const char *dir, const char *const *argv)
 {
-    support_limits limits = {.directory = dir, .seconds = 200};
+    support_limits limits = {.directory = dir};
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 0);
     support_result_free(&r);

@@ -1,13 +1,13 @@
-/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, in a second and 256
- * MiB, and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
+/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in 256 MiB,
+ * and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "buf.h"
-#include "support.h"
 #include "support_archive.h"
+#include "support_cost.h"
 #include "support_image.h"
 
 static char *dir, *dst;
@@ -32,7 +32,7 @@ static int tear_down(void **state)
 }
 
 #define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
-                                       &(support_limits){.directory = dir, .seconds = 60})
+                                       &(support_limits){.directory = dir})
 
 static char *archive(const char *kind, const support_entry *entries, size_t count)
 {
@@ -103,58 +103,80 @@ static void test_archives_in_archives(void **state)
     free((void *)(uintptr_t)inner.bytes);
 }
 
-/* 100,000 names of one kind in a few KB of tar.gz. */
-static void expect_names(const char *format, const char *link, const char *option, const char *value, const char *words)
+static void free_entries(support_entry *entries, size_t count)
 {
-    enum { COUNT = 100000 };
-    support_entry *entries = calloc(COUNT, sizeof *entries);
-    for (size_t i = 0; i < COUNT; i++) {
-        char *target = link ? support_path("%s%zu", link, i + 1) : NULL, *number = support_path("%zu", i);
-        entries[i] = (support_entry){.path = support_path("%s%s.jpg", format, number),
-                                     .bytes = link ? NULL : "x",
-                                     .len = link ? 0 : 1,
-                                     .link = target};
-        free(number);
-    }
-    char *path = archive("tar.gz", entries, COUNT);
-    support_expect_refusal(RUN("ingest", path, dst, option, value), words);
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         free((char *)(uintptr_t)entries[i].path);
         free((char *)(uintptr_t)entries[i].link);
     }
     free(entries);
-    free(path);
 }
 
+/* Names of one kind: HEAD and a number.  Each a file or, where there is a link, a link to the next. */
+typedef struct names {
+    const char *head, *link;
+    bool limited;                   /* by --max-files, which lets in all but one */
+    const char *words;              /* that refuse them */
+} names;
+
+static double cost_of_names(size_t count, void *ctx)
+{
+    const names *k = ctx;
+    support_entry *entries = calloc(count, sizeof *entries);
+    for (size_t i = 0; i < count; i++)
+        entries[i] = (support_entry){.path = support_path("%s%zu.jpg", k->head, i),
+                                     .bytes = k->link ? NULL : "x",
+                                     .len = k->link ? 0 : 1,
+                                     .link = k->link ? support_path("%s%zu", k->link, i + 1) : NULL};
+    char *path = archive("tar.gz", entries, count), *most = support_path("%zu", count - 1);
+    support_result r = k->limited ? RUN("ingest", path, dst, "--max-files", most) : RUN("ingest", path, dst, "--jobs", "2");
+    double cpu = support_refusal_cost(r, k->words);
+    free_entries(entries, count);
+    free(most);
+    free(path);
+    return cpu;
+}
+
+/* 100,000 names in a few KB of tar.gz. */
 static void test_many_entries(void **state)
 {
     (void)state;
-    expect_names("ds/train/a/", NULL, "--max-files", "99999", "more than 99999 entries; --max-files N lets more in");
-    if (support_sanitized())
-        return;
-    expect_names("../", NULL, "--jobs", "2", "holds no files");
-    expect_names("ds/train/a/", "", "--jobs", "2", "holds no files"); /* each a link to the next */
-    expect_names("ds/train/", NULL, "--jobs", "2", "no layout fits");
+    names kinds[] = {
+        {"ds/train/a/", NULL, true, "entries; --max-files N lets more in"},
+        {"../", NULL, false, "holds no files"},
+        {"ds/train/a/", "", false, "holds no files"},
+        {"ds/train/", NULL, false, "no layout fits"},
+    };
+    for (size_t i = 0; i < (support_sanitized() ? 1 : 4); i++)
+        support_assert_linear(kinds[i].head, cost_of_names, &kinds[i], 100000);
 }
 
-/* Names of 4 KB, a folder every other byte: the work must not grow with their product. */
-static void test_deep_names(void **state)
+/* 5,000 names of 4 KB, so many folders deep. */
+static double cost_of_depth(size_t depth, void *ctx)
 {
-    (void)state;
-    enum { COUNT = 5000, DEPTH = 2040 };
+    enum { COUNT = 5000, LEN = 4080 };
+    (void)ctx;
     support_entry *entries = calloc(COUNT, sizeof *entries);
-    char *deep = calloc(DEPTH * 2 + 1, 1);
-    for (size_t i = 0; i < DEPTH; i++)
-        memcpy(deep + i * 2, "a/", 2);
+    char deep[LEN + 1];
+    memset(deep, 'a', LEN);
+    deep[LEN] = '\0';
+    for (size_t i = 1; i <= depth; i++)
+        deep[i * (LEN / depth) - 1] = '/';
+    deep[LEN - 1] = '/';
     for (size_t i = 0; i < COUNT; i++)
         entries[i] = (support_entry){.path = support_path("%s%zu", deep, i), .bytes = "x", .len = 1};
     char *path = archive("tar.gz", entries, COUNT);
-    support_expect_refusal(RUN("ingest", path, dst), "no layout fits");
-    for (size_t i = 0; i < COUNT; i++)
-        free((char *)(uintptr_t)entries[i].path);
-    free(entries);
-    free(deep);
+    double cpu = support_refusal_cost(RUN("ingest", path, dst), "no layout fits");
+    free_entries(entries, COUNT);
     free(path);
+    return cpu;
+}
+
+/* A folder every other byte: the work must not grow with the product of names and depth. */
+static void test_deep_names(void **state)
+{
+    (void)state;
+    support_assert_ratio("names of 4 KB, by their depth", cost_of_depth, NULL, 2040, 17, 4);
 }
 
 /* A stored file of a zip becomes something else: its mode stands in the directory at the zip's end. */
@@ -347,24 +369,6 @@ static void add_numbered(mr_buf *out, const char *head, size_t count)
         mr_buf_printf(out, "%s%zu", head, i);
 }
 
-/* `count` files of one content, and `more` others, in an archive that is refused with these words. */
-static void expect_many(const char *head, size_t count, const char *tail, const char *content,
-                        const support_entry *more, size_t more_count, const char *option, const char *words)
-{
-    support_entry *entries = calloc(count + more_count, sizeof *entries);
-    for (size_t i = 0; i < count; i++)
-        entries[i] = (support_entry){.path = support_path("%s%zu%s", head, i, tail), .bytes = content,
-                                     .len = strlen(content)};
-    for (size_t i = 0; i < more_count; i++)
-        entries[count + i] = more[i];
-    char *path = archive("tar.gz", entries, count + more_count);
-    support_expect_refusal(RUN("ingest", path, dst, "--jobs", "1", option), words);
-    for (size_t i = 0; i < count; i++)
-        free((char *)(uintptr_t)entries[i].path);
-    free(entries);
-    free(path);
-}
-
 /* A class of a long name, in the meta of each of its samples: 1 MiB that would become 400. */
 static void test_repeated_name(void **state)
 {
@@ -391,41 +395,84 @@ static void test_repeated_name(void **state)
     free(path);
 }
 
-/* Tens of thousands of classes, configs and annotation files, each under a name of its own, in a few hundred KB: if
- * each was looked for among all others, it would take many seconds. */
+/* Numbered files of one content and, where `more` adds them, others that hold tables of as many names. */
+typedef struct many {
+    const char *head, *tail, *content;
+    size_t (*more)(size_t size, support_entry *others, mr_buf *tables);         /* how many others */
+    const char *option, *words;     /* that refuse them */
+    bool one;                       /* numbered file; the size is that of the tables */
+} many;
+
+enum { MOST_OTHERS = 3 };
+
+static double cost_of_many(size_t size, void *ctx)
+{
+    const many *k = ctx;
+    size_t count = k->one ? 1 : size;
+    support_entry *entries = calloc(count + MOST_OTHERS, sizeof *entries);
+    mr_buf tables[MOST_OTHERS] = {{0}};
+    for (size_t i = 0; i < count; i++)
+        entries[i] = (support_entry){.path = support_path("%s%zu%s", k->head, i, k->tail), .bytes = k->content,
+                                     .len = strlen(k->content)};
+    char *path = archive("tar.gz", entries, count + (k->more ? k->more(size, entries + count, tables) : 0));
+    double cpu = support_refusal_cost(RUN("ingest", path, dst, "--jobs", "1", k->option), k->words);
+    free_entries(entries, count);
+    for (size_t i = 0; i < MOST_OTHERS; i++)
+        mr_buf_free(&tables[i]);
+    free(path);
+    return cpu;
+}
+
+/* Three sheets, each with classes of its own. */
+static size_t add_sheets(size_t size, support_entry *others, mr_buf *tables)
+{
+    static const char *const sheets[] = {"ds/train/_classes.csv", "ds/valid/_classes.csv", "ds/test/_classes.csv"},
+                      *const heads[] = {",a", ",b", ",c"};
+    for (size_t i = 0; i < 3; i++) {
+        mr_buf_add_text(&tables[i], "filename");
+        add_numbered(&tables[i], heads[i], size);
+        mr_buf_add_text(&tables[i], "\n");
+        others[i] = (support_entry){.path = sheets[i], .bytes = mr_buf_text(&tables[i]), .len = tables[i].len};
+    }
+    return 3;
+}
+
+/* A table of labels that says of each file a class of its own. */
+static size_t add_noisy(size_t size, support_entry *others, mr_buf *tables)
+{
+    mr_buf_add_text(tables, "path,noisy\nval/b/1.jpg,b\n");
+    for (size_t i = 0; i < size; i++)
+        mr_buf_printf(tables, "train/a/%zu.jpg,c%zu\n", i, i);
+    others[0] = (support_entry){.path = "ds/noisy_imagenette.csv", .bytes = mr_buf_text(tables), .len = tables->len};
+    others[1] = (support_entry){.path = "ds/val/b/1.jpg", .bytes = "x", .len = 1};
+    return 2;
+}
+
+static size_t add_image(size_t size, support_entry *others, mr_buf *tables)
+{
+    (void)size;
+    (void)tables;
+    others[0] = (support_entry){.path = "ds/images/1.jpg", .bytes = "x", .len = 1};
+    return 1;
+}
+
+/* Tens of thousands of classes, configs and annotation files, each under a name of its own, in a few hundred KB: none is
+ * looked for among all others. */
 static void test_many_names(void **state)
 {
     (void)state;
-    static const char coco[] = "{\"images\":[],\"annotations\":[],\"categories\":[]}";
-    static const char *const sheets[] = {"ds/train/_classes.csv", "ds/valid/_classes.csv", "ds/test/_classes.csv"},
-                      *const heads[] = {",a", ",b", ",c"};
-    const size_t part = support_sanitized() ? 8 : 1;
-    mr_buf text[4] = {{0}};
-    support_entry tables[3];
-    for (size_t i = 0; i < 3; i++) {
-        mr_buf_add_text(&text[i], "filename");
-        add_numbered(&text[i], heads[i], 32000 / part);
-        mr_buf_add_text(&text[i], "\n");
-        tables[i] = (support_entry){.path = sheets[i], .bytes = mr_buf_text(&text[i]), .len = text[i].len};
-    }
-    expect_many("ds/train/", 1, ".jpg", "x", tables, 3, "--quiet", "holds no image for layout roboflow");
-
-    mr_buf_add_text(&text[3], "path,noisy\nval/b/1.jpg,b\n");
-    for (size_t i = 0; i < 40000 / part; i++)
-        mr_buf_printf(&text[3], "train/a/%zu.jpg,c%zu\n", i, i);
-    const support_entry noisy[] = {
-        {.path = "ds/noisy_imagenette.csv", .bytes = mr_buf_text(&text[3]), .len = text[3].len},
-        {.path = "ds/val/b/1.jpg", .bytes = "x", .len = 1}};
-    expect_many("ds/train/a/", 40000 / part, ".jpg", "x", noisy, 2, "--label-column=noisy", "images are rejected");
-
-    expect_many("ds/c", 50000 / part, "/train-00000-of-00001.parquet", "", NULL, 0, "--quiet",
-                "choose one with --config");
-    expect_many("ds/annotations/captions_s", 20000 / part, "-dev2017.json", coco, NULL, 0, "--quiet", "without images");
-    const support_entry image = {.path = "ds/images/1.jpg", .bytes = "x", .len = 1};
-    expect_many("ds/annotations/captions_s", 20000 / part, "-dev2017.json", coco, &image, 1, "--quiet",
-                "more than the 1000 splits that a dataset may have");
-    for (size_t i = 0; i < 4; i++)
-        mr_buf_free(&text[i]);
+    static const char coco[] = "{\"images\":[],\"annotations\":[],\"categories\":[]}",
+                      captions[] = "ds/annotations/captions_s", dev[] = "-dev2017.json";
+    const size_t part = support_sanitized() ? 4 : 1;
+    struct { size_t size; many kind; } cases[] = {
+        {32000, {"ds/train/", ".jpg", "x", add_sheets, "--quiet", "holds no image for layout roboflow", true}},
+        {40000, {"ds/train/a/", ".jpg", "x", add_noisy, "--label-column=noisy", "images are rejected", false}},
+        {50000, {"ds/c", "/train-00000-of-00001.parquet", "", NULL, "--quiet", "choose one with --config", false}},
+        {20000, {captions, dev, coco, NULL, "--quiet", "without images", false}},
+        {20000, {captions, dev, coco, add_image, "--quiet", "more than the 1000 splits that a dataset may have", false}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        support_assert_linear(cases[i].kind.words, cost_of_many, &cases[i].kind, cases[i].size / part);
 }
 
 int main(void)

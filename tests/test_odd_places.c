@@ -51,7 +51,7 @@ static support_result run(const char *const *front, const char *directory, const
     argv[n++] = support_millrace_path();
     while (*args && n < MOST_ARGS - 1)
         argv[n++] = *args++;
-    return support_run(argv, &(support_limits){.seconds = 12, .directory = directory ? directory : root});
+    return support_run(argv, &(support_limits){.directory = directory ? directory : root});
 }
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -44,7 +44,7 @@ static void assert_harmless(const char *text, size_t len, const char *command)
 /* Runs it, with this exit status and these words (NULL: any) in what it says. */
 static void shows(int status, const char *words, const char *const *args)
 {
-    support_result r = support_millrace_under(args, &(support_limits){.directory = dir, .seconds = 60});
+    support_result r = support_millrace_under(args, &(support_limits){.directory = dir});
     support_assert_status(&r, status);
     assert_harmless(r.out, r.out_len, args[0]);
     assert_harmless(r.err, r.err_len, args[0]);
@@ -182,7 +182,7 @@ static void each_command_into(const char *output, const char *words)
     for (size_t i = 0; i < MR_COUNT(commands); i++) {
         char *line = support_path("exec '%s' %s %s", support_millrace_path(), commands[i], output);
         const char *const argv[] = {"/bin/sh", "-c", line, NULL};
-        support_result r = support_run(argv, &(support_limits){.directory = dir, .seconds = 60});
+        support_result r = support_run(argv, &(support_limits){.directory = dir});
         if (r.status != 3 || !strstr(r.err, words) || (!*words && r.err_len))
             fail_msg("%s: exit %d, %s", commands[i], r.status, r.err);
         support_result_free(&r);

@@ -265,7 +265,9 @@ static void test_bench_of_a_shard_that_is_cut_off(void **state)
     (void)state;
     char *dir = support_tmpdir();
     make_pictures(dir, 43, 43, NULL);
-    static const char run[] = "\"$0\" bench \"$1\" --stage read --threads 1 --seconds 1 & sleep 0.5; "
+    /* It would go on for an hour, so that it is at work whenever the cut comes. */
+    static const char run[] = "\"$0\" bench \"$1\" --stage read --threads 1 --seconds 3600 & "
+                              "until ls -l /proc/$!/fd | grep -q train-00000.mdb; do sleep 0.01; done; sleep 0.5; "
                               "grep train- /proc/$!/maps; truncate -s 4096 \"$1/train-00000.mdb\"; wait $!";
     const char *const argv[] = {"/bin/sh", "-c", run, support_millrace_path(), dir, NULL};
     support_result r = support_run(argv, NULL);

@@ -43,7 +43,7 @@ static support_result run_in(const char *shell, const char *w, const char *const
     const char *argv[32] = {"sh", "-c", full, "sh", support_millrace_path()};
     for (size_t n = 5; *args && n < 31; n++)
         argv[n] = *args++;
-    support_result r = support_run(argv, &(support_limits){.seconds = 30, .directory = w, .memory = memory});
+    support_result r = support_run(argv, &(support_limits){.directory = w, .memory = memory});
     free(full);
     return r;
 }

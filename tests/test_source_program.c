@@ -43,7 +43,7 @@ static void expect_failure_of(int status, const char *const *words_options)
     for (size_t i = 1; words_options[i]; i++)
         argv[3 + i] = words_options[i];
     char *partial = support_path("%s.partial", target);
-    support_result r = support_millrace_under(argv, &(support_limits){.seconds = 20});
+    support_result r = support_millrace_under(argv, NULL);
     support_assert_status(&r, status);
     if (!strstr(r.err, words))
         fail_msg("no \"%s\" in: %s", words, r.err);
@@ -75,7 +75,7 @@ static void test_ends(void **state)
         {"cat /dev/zero", 1, "train-00000-of-00002.parquet: "},
         {"yes words | head -c 3000000 >&2; echo at last >&2; exit 1", 1, "train-00000-of-00002.parquet: at last"},
         {"head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1", 1, "train-00000-of-00002.parquet: xxxx"},
-        {"sleep 30 >&2 & cat; exit 1", 1, "ended with exit code 1 and without a word"},
+        {"sleep 3600 >&2 & cat; exit 1", 1, "ended with exit code 1 and without a word"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {

@@ -193,7 +193,7 @@ static void a_bad_sample_ends_all_ranks(void **state)
     const char *argv[] = {support_millrace_path(), "train", "broken", "--model", "vit", "--image-size", "24", "--patch",
                           "8", "--hidden", "16", "--layers", "1", "--heads", "2", "--mlp", "32", "--batch", "4",
                           "--threads", "1", "--epochs", "2", NULL, NULL, NULL};
-    support_limits limits = {.directory = dir, .seconds = 30};
+    support_limits limits = {.directory = dir};
     r = support_mpirun_in(3, argv, &limits);
     assert_false(r.timed_out);
     support_assert_status(&r, 1);

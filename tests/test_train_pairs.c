@@ -164,13 +164,14 @@ static void what_predict_reads_stays(void **state)
     support_result_free(&r);
 }
 
-/* The signal comes when the first checkpoint is there, wherever the run is then. */
+/* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes again. */
 static void a_run_that_is_told_to_end_goes_on(void **state)
 {
     const char *dir = *state;
     static const char script[] =
-        "\"$0\" \"$@\" --output t2 & p=$!; while [ ! -e t2/step-00000003 ]; do kill -0 $p || exit 9; sleep 0.01; done; "
-        "kill -TERM $p; wait $p";
+        "for try in 1 2 3 4 5 6 7 8 9; do rm -rf t2; \"$0\" \"$@\" --output t2 & p=$!; "
+        "until [ -e t2/step-00000003 ]; do kill -0 $p || exit 9; sleep 0.01; done; "
+        "kill -TERM $p; wait $p; r=$?; [ $r = 0 ] || break; done; exit $r";
     static const char *const run[] = {
         "train", "data", "--model", "bridgetower", "--tokenizer", "tok.json", "--image-size", "32", "--patch", "16",
         "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", "16",
@@ -179,7 +180,7 @@ static void a_run_that_is_told_to_end_goes_on(void **state)
     enum { COUNT = sizeof run / sizeof *run };
     const char *argv[COUNT + 6] = {"sh", "-c", script, support_millrace_path()};
     memcpy(argv + 4, run, sizeof run);
-    support_limits limits = {.directory = dir, .seconds = 60};
+    support_limits limits = {.directory = dir};
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 3);
     support_result_free(&r);

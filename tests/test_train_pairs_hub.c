@@ -97,7 +97,7 @@ static void transformers_gives_the_same_embeddings(void **state)
     support_result_free(&r);
     r = support_python("bridgetower_hub.py",
                        (const char *[]){"embed", "run/step-00000024", "given.npz", "ours.npz", NULL},
-                       &(support_limits){.seconds = 300, .directory = dir});
+                       &(support_limits){.directory = dir});
     json_t *said = json_loads(strrchr(r.out, '{') ? strrchr(r.out, '{') : r.out, 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(said, "rows")), COUNT);
     double worst = json_number_value(json_object_get(said, "worst"));

@@ -220,7 +220,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
         train_expect(0, *state, 0, "--steps", "1", "--eval-every", "0", "--log", fine[i], (char *)NULL);
 }
 
-/* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on. */
+/* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on.  A
+ * run that was faster is tried again. */
 static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
 {
     const char *dir = *state;
@@ -231,8 +232,13 @@ static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
         "tail -n 2 %s.out";
     char *hung = support_path(run, "hung", "hung", "hung", "hung");
     char *kept = support_path(run, "kept", "kept", "kept", "kept"), *nohup = support_path("trap '' HUP\n%s", kept);
-    support_limits limits = {.directory = dir, .seconds = 60};
-    support_result r = support_run((const char *[]){"sh", "-c", hung, support_millrace_path(), NULL}, &limits);
+    support_limits limits = {.directory = dir};
+    support_result r = {0};
+    for (int i = 0; i < 9 && (!r.out || strncmp(r.out, "0\n", 2) == 0); i++) {
+        support_shell(dir, "rm -rf hung");
+        support_result_free(&r);
+        r = support_run((const char *[]){"sh", "-c", hung, support_millrace_path(), NULL}, &limits);
+    }
     unsigned long long done = 0;
     assert_int_equal(sscanf(r.out, "3\nStopped by Hangup after %llu of 400 updates; go on with --resume\n", &done), 1);
     char *last = support_path("%s/hung/step-%08llu/weights.npz", dir, done);

@@ -83,6 +83,10 @@ static bool answers(const mr_gallery *g, size_t r, size_t c)
     return r == c || x->image == y->image || x->text == y->text;
 }
 
+/* Scores of equal rows differ by less.  They need not be equal: a matrix product may add up its last columns in another
+ * order than the others (OpenBLAS for Core2 does). */
+static const float rounding = 1e-6F;
+
 /* How many samples that are no answer are as near as the best answer; a score that is no number is near. */
 static size_t others_in_front(const mr_gallery *g, size_t r, const float *scores)
 {
@@ -92,7 +96,7 @@ static size_t others_in_front(const mr_gallery *g, size_t r, const float *scores
         if (scores[c] > best && answers(g, r, c))
             best = scores[c];
     for (size_t c = 0; c < g->count; c++)
-        others += !(scores[c] < best) && !answers(g, r, c);
+        others += !(scores[c] < best - rounding) && !answers(g, r, c);
     return others;
 }
 

@@ -1,5 +1,5 @@
 /* retrieval.h - words look for pictures in a gallery, and pictures for words: how often what belongs together is found.
- * Invariant: a tie counts against: where all embeddings are equal nothing is found.
+ * Invariant: a tie, up to rounding, counts against: where all embeddings are equal nothing is found.
  *
  * Sample c is an answer to sample r if it is r, or has the same picture (bytes) or the same text: sets repeat both.
  * recall@k: the share of samples whose best answer has fewer than k others, no answers themselves, that are as near. */
