@@ -31,18 +31,6 @@ typedef struct search {
     size_t images, folders;
 } search;
 
-/* A path as the shell takes it. */
-static void add_argument(mr_buf *out, const char *path, size_t len)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+@=-";
-    bool quote = false;
-    for (size_t i = 0; i < len && !quote; i++)
-        quote = !memchr(plain, path[i], sizeof plain - 1);
-    mr_buf_add_text(out, quote ? "'" : "");
-    mr_text_escape(out, path, len);
-    mr_buf_add_text(out, quote ? "'" : "");
-}
-
 static bool is_hidden(const mr_entry *e)
 {
     return e->path[0] == '.' || memmem(e->path, e->path_len, "/.", 2) != NULL;
@@ -124,14 +112,13 @@ static void advise_split(const search *s, mr_buf *out)
         mr_buf_add_text(&pattern, "*");
         if (dot && dot > slash)
             mr_buf_add_text(&pattern, dot);
-        mr_buf_add_text(out, "--leave-out ");
-        add_argument(out, mr_buf_text(&pattern), pattern.len);
+        mr_source_leave_out(mr_buf_text(&pattern), pattern.len, out);
         mr_buf_add_text(out, " leaves them out");
         mr_buf_free(&pattern);
         return;
     }
     mr_buf_add_text(out, "--split-map ");
-    add_argument(out, f->path + f->len - called, called);
+    mr_source_quote(f->path + f->len - called, called, out);
     mr_buf_add_text(out, "= leaves the split out");
 }
 
@@ -147,11 +134,10 @@ static void advise_inside(const search *s, mr_buf *out)
     mr_buf_add_text(out, "beside the split folders; ");
     if (!direct) {
         mr_buf_add_text(out, "--split-map ");
-        add_argument(out, name, f->len - t->root_len);
+        mr_source_quote(name, f->len - t->root_len, out);
         mr_buf_add_text(out, "=NAME takes the folder as a split, ");
     }
-    mr_buf_add_text(out, "--leave-out ");
-    add_argument(out, f->path, f->len);
+    mr_source_leave_out(f->path, f->len, out);
     mr_buf_add_text(out, " leaves it out");
 }
 
@@ -163,9 +149,9 @@ static void advise_outside(const search *s, mr_buf *out)
     mr_buf_add_text(out, "outside of the dataset's root ");
     mr_text_escape(out, t->root, t->root_len);
     mr_buf_add_text(out, "; --root ");
-    add_argument(out, t->root, root);
-    mr_buf_add_text(out, " ingests that folder alone, --leave-out ");
-    add_argument(out, f->path, f->len);
+    mr_source_quote(t->root, root, out);
+    mr_buf_add_text(out, " ingests that folder alone, ");
+    mr_source_leave_out(f->path, f->len, out);
     mr_buf_add_text(out, " leaves this one out");
     if (s->in->plan.flat && !s->in->options->for_layout.class_depth)
         mr_buf_add_text(out, ", --class-depth 1 takes each folder as a class");
@@ -224,6 +210,34 @@ static mr_status judge(search *s, mr_error *err)
                    mr_text_count(s->images, count));
 }
 
+/* A class folder or an image that is a link to somewhere else: what is there would be missing. */
+static mr_status check_links(const mr_ingest *in, mr_error *err)
+{
+    const mr_tree *t = &in->choice.tree;
+    const mr_lost_link *links;
+    size_t count = mr_source_lost_links(in->source, &links), missed = 0, first = 0;
+    for (size_t i = 0; i < count && in->plan.by_folder; i++) {
+        const mr_entry e = {.path = links[i].path, .path_len = links[i].len};
+        bool inside = e.path_len >= t->root_len && !memcmp(e.path, t->root, t->root_len);
+        if (is_hidden(&e) || (!inside && in->options->for_layout.root))
+            continue;
+        first = missed++ ? first : i;
+    }
+    if (!missed)
+        return MR_OK;
+    mr_buf path = {0}, option = {0};
+    char more[32];
+    mr_text_escape(&path, links[first].path, links[first].len);
+    mr_source_leave_out(links[first].path, links[first].len, &option);
+    mr_fail(err, MR_BAD_DATA, "%s: %s is a link that is not followed, so what it leads to would be left out%s%s%s: put the "
+            "files themselves there (`cp -rL`), or %s passes over it. Nothing was written", in->options->sources[0],
+            mr_buf_text(&path), missed > 1 ? " (and " : "", missed > 1 ? mr_text_count(missed - 1, more) : "",
+            missed > 1 ? " more, listed above)" : "", mr_buf_text(&option));
+    mr_buf_free(&path);
+    mr_buf_free(&option);
+    return MR_BAD_DATA;
+}
+
 mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
 {
     uint32_t entries = mr_source_count(in->source);
@@ -238,6 +252,8 @@ mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
             count_image(&s, n, &f);
     end_folder(&s);
     mr_status status = judge(&s, err);
+    if (status == MR_OK)
+        status = check_links(in, err);
     mr_buf_free(&s.sentence);
     free(s.taken);
     return status;
@@ -256,7 +272,7 @@ static mr_status empty_split(const mr_ingest *in, uint32_t split, mr_error *err)
     for (size_t i = 0; i < in->plan.sample_count; i++)
         planned += in->plan.samples[i].split == split;
     if (a)
-        add_argument(&name, a->name, a->len);
+        mr_source_quote(a->name, a->len, &name);
     else
         mr_buf_add_text(&name, s->name);
     mr_fail(err, MR_BAD_DATA, "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",

@@ -228,10 +228,17 @@ void mr_source_free(mr_source *s)
     }
     free(s->holders);
     free(s->entries);
+    free(s->lost);
     free(s);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
+
+size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links)
+{
+    *links = s->lost;
+    return s->lost_count;
+}
 
 uint32_t mr_source_count(const mr_source *s)
 {

@@ -73,6 +73,15 @@ mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_err
  * wants is a note. */
 mr_status mr_source_check(const mr_source *s, mr_error *err);
 
+/* A symbolic link that is not followed, though an image or a folder of them may be behind it. */
+typedef struct mr_lost_link {
+    const char *path;               /* bytes, from the top of the source; lives as long as the source */
+    uint32_t len;
+} mr_lost_link;
+
+/* In order of path; of a source that was unpacked on another rank: none. */
+size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links);
+
 /* ---- a layout's view: the tree under a root ------------------------------------------------------------------- */
 
 typedef struct mr_tree {
@@ -108,6 +117,8 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
  * contents; false: it leads out of the tree, or nowhere. */
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out);
 
+/* Appends a path as reports write it, quoted where a shell wants that: --leave-out and --root take it so. */
+void mr_source_quote(const char *path, size_t len, mr_buf *out);
 /* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my data/a.txt'. */
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
 /* For a table that ingest can do without: returns `status`, and, if that is MR_BAD_DATA, adds the way out to the sentence,

@@ -142,53 +142,81 @@ static bool through_link(const left *l, const pending_link *link)
     return false;
 }
 
-static const char *outside(const pending_link *link)
+typedef struct reason {             /* why a link is not followed */
+    const char *words;
+    bool folder;                    /* a folder is at its end, or may be */
+} reason;
+
+/* Nobody knows what is at its end: by its name, "bird" may be a folder, "notes.txt" not. */
+static bool named_as_folder(const pending_link *link)
+{
+    const char *slash = memrchr(link->path, '/', link->path_len), *name = slash ? slash + 1 : link->path;
+    return !memchr(name, '.', link->path_len - (size_t)(name - link->path));
+}
+
+static reason outside(const pending_link *link)
 {
     switch (link->end) {
     case LINK_FOLDER:
-        return "a link to a folder out of the tree: not followed; `cp -rL` copies what it leads to";
+        return (reason){"a link to a folder out of the tree: not followed; `cp -rL` copies what it leads to", true};
     case LINK_FILE:
-        return "a link to a file out of the tree: not followed";
+        return (reason){"a link to a file out of the tree: not followed", false};
     case LINK_DEVICE:
-        return "a link to a device, socket or FIFO out of the tree";
+        return (reason){"a link to a device, socket or FIFO out of the tree", false};
     case LINK_NOTHING:
-        return "a link out of the tree, to nothing";
+        return (reason){"a link out of the tree, to nothing", named_as_folder(link)};
     default:
-        return "a link out of the tree: not followed";
+        return (reason){"a link out of the tree: not followed", named_as_folder(link)};
     }
 }
 
 /* What lies at the end of a link that leads to no other. */
-static const char *inside(const left *l, const pending_link *link)
+static reason inside(const left *l, const pending_link *link)
 {
     mr_tree whole = mr_tree_at(l->list->source, "", 0);
     if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
-        return "behind more than 40 links";
+        return (reason){"behind more than 40 links", false};
     if (mr_tree_has_dir(&whole, link->target, link->target_len) || link->end == LINK_FOLDER)
-        return "a link to a folder: not followed; `cp -rL` copies what it leads to";
+        return (reason){"a link to a folder: not followed; `cp -rL` copies what it leads to", true};
     if (through_link(l, link))
-        return "a link through a link that is not followed; `cp -rL` copies what it leads to";
+        return (reason){"a link through a link that is not followed; `cp -rL` copies what it leads to", true};
     if (link->end == LINK_DEVICE)
-        return "a link to a device, socket or FIFO";
-    return "a link to nothing that is a file of the tree";
+        return (reason){"a link to a device, socket or FIFO", false};
+    return (reason){"a link to nothing that is a file of the tree", named_as_folder(link)};
 }
 
-static const char *why_left(const left *l, const pending_link *link)
+static reason why_left(const left *l, const pending_link *link)
 {
     const pending_link *seen[MOST_HOPS + 1], *next = link;
     if (!link->symbolic)
-        return "a hard link to a file that is not there";
+        return (reason){"a hard link to a file that is not there", false};
     for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
         for (size_t i = 0; i < hop; i++)
             if (seen[i] == next)
-                return "a link to itself, or into links that lead round";
+                return (reason){"a link to itself, or into links that lead round", false};
         seen[hop] = next;
         const pending_link *after = next->target_len ? left_at(l, next->target, next->target_len) : NULL;
         if (!after)
             return next->target_len ? inside(l, next) : outside(next);
         next = after;
     }
-    return "behind more than 40 links";
+    return (reason){"behind more than 40 links", false};
+}
+
+/* A link that the options leave out is not missed, and list_leave_out() reports it. */
+static mr_status note_one(list *l, const left *rest, const pending_link *link, mr_error *err)
+{
+    mr_source *s = l->source;
+    reason why = why_left(rest, link);
+    if (list_left_out(l, link->path, link->path_len) < l->options.leave_out_count)
+        return MR_OK;
+    mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.words);
+    if (!why.folder && !mr_name_is_image(link->path, link->path_len))
+        return MR_OK;
+    if (!MR_GROW(s->lost, s->lost_count, s->lost_room))
+        return mr_fail_memory(err, "listing the source");
+    s->lost[s->lost_count++] = (mr_lost_link){link->path, link->path_len};
+    return MR_OK;
 }
 
 static mr_status note_left(list *l, mr_error *err)
@@ -201,11 +229,11 @@ static mr_status note_left(list *l, mr_error *err)
             rest.items[rest.count++] = &l->links[i];
     if (rest.count)
         qsort(rest.items, rest.count, sizeof *rest.items, by_path);
-    for (size_t i = 0; i < rest.count; i++)
-        mr_note_add(l->notes, MR_NOTE_LINK, rest.items[i]->path, rest.items[i]->path_len, 0, "%s",
-                    why_left(&rest, rest.items[i]));
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < rest.count && status == MR_OK; i++)
+        status = note_one(l, &rest, rest.items[i], err);
     free(rest.items);
-    return MR_OK;
+    return status;
 }
 
 mr_status list_resolve(list *l, mr_error *err)

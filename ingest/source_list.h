@@ -46,6 +46,8 @@ struct mr_source {
     size_t holder_count, holder_room;
     mr_entry *entries;
     size_t count;
+    mr_lost_link *lost;
+    size_t lost_count, lost_room;
     uint64_t beyond;                /* what came out of its archives beyond the ratio */
     block *blocks;
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "source.h"
+#include "text.h"
 
 /* First entry at or behind `from` whose path, cut to the prefix's length, differs from the prefix. */
 static uint32_t run_end(const mr_source *s, const char *prefix, size_t len, uint32_t from, uint32_t limit)
@@ -99,14 +100,25 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len)
     return e->path + t->root_len;
 }
 
-void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
+void mr_source_quote(const char *path, size_t len, mr_buf *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
-    bool quoted = !len || strspn(path, plain) < len;
-    mr_buf_add_text(out, quoted ? "--leave-out '" : "--leave-out ");
-    for (size_t i = 0; i < len; i++)
-        mr_buf_add(out, path[i] == '\'' ? "'\\''" : path + i, path[i] == '\'' ? 4 : 1);
+    mr_buf escaped = {0};
+    mr_text_escape(&escaped, path, len);
+    const char *text = mr_buf_text(&escaped);
+    bool quoted = !*text || text[strspn(text, plain)];
     mr_buf_add_text(out, quoted ? "'" : "");
+    for (; *text; text++)
+        mr_buf_add(out, *text == '\'' ? "'\\''" : text, *text == '\'' ? 4 : 1);
+    mr_buf_add_text(out, quoted ? "'" : "");
+    out->failed = out->failed || escaped.failed;
+    mr_buf_free(&escaped);
+}
+
+void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
+{
+    mr_buf_add_text(out, "--leave-out ");
+    mr_source_quote(path, len, out);
 }
 
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err)
