@@ -62,7 +62,8 @@ static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t s
     mr_buf_text(&sentence);
     mr_status status = u->complaint.failed ? mr_fail_memory(err, u->name) : mr_buf_status(&sentence, err, u->name);
     if (status == MR_OK) {
-        mr_note_add(l->notes, MR_NOTE_INFO, path, len, size, "%s", mr_buf_text(&u->complaint));
+        mr_note_add(l->notes, MR_NOTE_INFO, u->name, strlen(u->name), size, "%.*s: %s", (int)len, path,
+                    mr_buf_text(&u->complaint));
         status = list_holder(l, mr_buf_text(&sentence), -1, HOLD_DAMAGED, &e.holder, err);
     }
     mr_buf_free(&sentence);

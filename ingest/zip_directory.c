@@ -9,7 +9,6 @@
 #include "zip_directory.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,17 +17,17 @@
 #include "zip_end.h"
 
 enum {
-    RECORD = 46,
-    HEADER = 30,        /* their fixed parts */
-    MOST_TARGET = 4096, /* of a link, as the kernel's */
+    RECORD = 46,                    /* bytes of its fixed part */
+    HEADER = 30,                    /* the same */
+    MOST_TARGET = 4096,             /* of a link, as the kernel's */
     DIRECTORY_WINDOW = 1 << 18,
     HEADER_WINDOW = 1 << 12,
-    ENCRYPTED = 0x2041, /* flags: encrypted, strongly, and its header masked */
-    DESCRIBED = 0x0008, /* lengths and CRC-32 follow the data */
-    UTF8 = 0x0800,
-    UNICODE_PATH = 0x7075, /* an extra field: the name as UTF-8, which libarchive prefers */
-    ZIP64 = 0x0001,
-    UNIX = 3, /* made there: the upper attributes are a mode */
+    ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
+    DESCRIBED = 0x0008,             /* flag: lengths and CRC-32 follow the data */
+    UTF8 = 0x0800,                  /* flag: so the name is */
+    UNICODE_PATH = 0x7075,          /* an extra field: the name as UTF-8, which libarchive prefers */
+    ZIP64 = 0x0001,                 /* an extra field: long lengths */
+    UNIX = 3,                       /* made there: the upper attributes are a mode */
     STORED = 0,
     DEFLATED = 8,
 };
@@ -46,8 +45,7 @@ static mr_status contradicts(const zip *z, const record *r, const char *what)
                    (const char *)r->name, what);
 }
 
-/* ---- a record and its header ----------------------------------------------------------------------------------------
- */
+/* ---- a record and its header ------------------------------------------------------------------------------------- */
 
 /* The extra field of that kind; NULL: there is none. */
 static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsigned kind, size_t *len)
@@ -167,8 +165,7 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
     return status == MR_OK && described ? compare_descriptor(z, r, *data) : status;
 }
 
-/* ---- links ----------------------------------------------------------------------------------------------------------
- */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 static bool is_link(const record *r)
 {
@@ -228,8 +225,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
     return MR_OK;
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------
- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static mr_status check_records(zip *z, zip_directory *out)
 {
