@@ -35,7 +35,7 @@ static mr_status judge(const mr_ingest *in, const mr_buf *bytes, mr_examined *x,
     mr_hash128(bytes->data, bytes->len, x->hash128);
     mr_status status = mr_image_examine(bytes->data, bytes->len, &in->options->limits, &x->facts, &why);
     if (status == MR_OK && in->options->decode)
-        status = mr_image_decode(bytes->data, bytes->len, &in->options->limits, &why);
+        status = mr_image_decode_oddities(bytes->data, bytes->len, &in->options->limits, &x->oddities, &why);
     if (status == MR_SYSTEM || status == MR_MISUSE) {
         if (err)
             *err = why;
@@ -203,6 +203,25 @@ static mr_status number_contents(mr_ingest *in, mr_error *err)
     return MR_OK;
 }
 
+/* One remark for each kind, with the first file of it. */
+static void note_oddities(mr_ingest *in)
+{
+    for (int oddity = 0; oddity < MR_ODDITY_COUNT; oddity++) {
+        size_t count = 0, first = 0, len;
+        for (size_t i = 0; i < in->file_count; i++) {
+            if (in->examined[i].why || !(in->examined[i].oddities >> oddity & 1))
+                continue;
+            first = count++ ? first : i;
+        }
+        if (count == 0)
+            continue;
+        const char *path = mr_tree_path(&in->choice.tree, in->files[first], &len);
+        mr_note_add(&in->notes, MR_NOTE_INFO, path, len, mr_source_entry(in->source, in->files[first])->size,
+                    "%s, in %zu image%s: harmless, every decoder gives the same pixels", mr_oddity_words[oddity],
+                    count, count == 1 ? "" : "s, this one first");
+    }
+}
+
 mr_status mr_examine(mr_ingest *in, mr_error *err)
 {
     pass p = {.in = in, .large = PTHREAD_MUTEX_INITIALIZER};
@@ -232,6 +251,8 @@ mr_status mr_examine(mr_ingest *in, mr_error *err)
             mr_note_add(&in->notes, MR_NOTE_REJECT, path, len, mr_source_entry(in->source, in->files[i])->size, "%s",
                         in->examined[i].why);
     }
+    if (status == MR_OK)
+        note_oddities(in);
     in->rejects = in->notes.counts[MR_NOTE_REJECT];
     return status;
 }

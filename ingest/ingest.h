@@ -45,6 +45,7 @@ typedef struct mr_examined {
     uint8_t hash128[16];
     mr_image_facts facts;
     char *why;                      /* rejected: the reason; NULL: good */
+    uint32_t oddities;              /* of decoding it: a bit 1 << mr_oddity each */
     uint32_t content;               /* equal numbers: equal bytes (as far as XXH3-128 tells) */
 } mr_examined;
 

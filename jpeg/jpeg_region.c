@@ -250,7 +250,9 @@ static mr_jpeg_outcome from_the_begin(decoding *run)
         if (y >= run->top)
             make_rows(run, y);
     }
-    return mr_jpeg_scan_sound(&run->scan[0]) ? MR_JPEG_DONE : MR_JPEG_LEFT;
+    bool to_end = job->top + job->crop_height == job->height;
+    bool good = to_end ? mr_jpeg_scan_complete(&run->scan[0]) : mr_jpeg_scan_sound(&run->scan[0]);
+    return good ? MR_JPEG_DONE : MR_JPEG_LEFT;
 }
 
 /* Behind the last entry two bytes of the file are left for the end marker. */

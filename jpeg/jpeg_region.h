@@ -32,7 +32,8 @@ typedef struct mr_jpeg_job {
     size_t seek_len;
 } mr_jpeg_job;
 
-/* Fills job->rgb; its content is of no meaning unless MR_JPEG_DONE. */
+/* Fills job->rgb; its content is of no meaning unless MR_JPEG_DONE.  A region that has the picture's last row is left
+ * unless the end marker follows the scan at once: what lies between them is libjpeg-turbo's to judge. */
 mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_jpeg_job *job);
 
 /* Whether the file's one scan is sound from end to end and the end marker follows it: then libjpeg-turbo decodes all of

@@ -14,7 +14,7 @@
  *   alpha, transparent colours       dropped, not blended; gamma is not applied
  *   WebP                     libwebp with fancy upsampling; an animation: its first frame on black.  APNG: the still
  *
- * Where Pillow mends damage in silence (bytes between segments, restart markers out of order) this refuses. */
+ * Where Pillow makes up what damage took away (an early end, restart markers out of order) this refuses. */
 #ifndef MR_PIXELS_H
 #define MR_PIXELS_H
 
@@ -29,7 +29,7 @@ typedef struct mr_region {
 typedef struct mr_pixels_scratch mr_pixels_scratch;     /* one a thread: decoder state and buffers, reused */
 mr_pixels_scratch *mr_pixels_scratch_new(void);         /* NULL: no memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
-/* From now on a decode or a turn ends with MR_END, soon after *stop has become true: within a few rows, 256 KiB of a
+/* From now on a decode or a turn ends with MR_END, soon after *stop has become true: within a few rows, 1 KiB of a
  * JPEG, or a 256th of a large WebP's bytes (however much of the picture they hold).  `stop` must outlive the
  * scratch. */
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
@@ -48,8 +48,9 @@ mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t len);
 
 /* Decodes `region` (in stored pixels, inside width x height of `facts`) to packed RGB, region.width * 3 bytes a row.
- * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a decoder's warning is a
- * failure.  MR_END: stopped. */
+ * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full: of JPEGs,
+ * what mr_image_decode() refuses, as far as the file is read; where the region has the last row, that is all of it.
+ * MR_END: stopped. */
 mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_image_facts *facts,
                            const mr_region *region, const uint8_t **rgb, mr_error *err);
 

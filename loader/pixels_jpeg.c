@@ -16,80 +16,33 @@
  */
 #include <string.h>
 
-#include <jerror.h>
-
 #include "jpeg_region.h"
-#include "jpeg_trap.h"
+#include "jpeg_source.h"
 #include "pixels_parts.h"
-
-enum { PIECE = 256 << 10 };         /* bytes that libjpeg is given at a time */
 
 typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
-    struct jpeg_source_mgr source;
-    size_t given;                   /* bytes of the file, so far */
+    mr_jpeg_source source;
     void (*count_scans)(j_common_ptr);      /* the trap's own monitor */
     mr_pixels_scratch *scratch;
     const mr_pixels_job *job;
     size_t lead;                    /* pixels of the cut before the region */
 } jpeg_run;
 
-/* ---- the bytes, piece by piece ---------------------------------------------------------------------------------- */
-
-static void check_stop(jpeg_run *run)
+static bool stopped(void *ctx)
 {
-    if (!mr_pixels_stopped(run->scratch))
-        return;
-    run->trap.status = MR_END;
-    longjmp(run->trap.out, 1);
+    return mr_pixels_stopped(ctx);
 }
 
 static void on_progress(j_common_ptr cinfo)
 {
     jpeg_run *run = cinfo->client_data;
-    check_stop(run);
-    run->count_scans(cinfo);
-}
-
-static void nothing(j_decompress_ptr cinfo)
-{
-    (void)cinfo;
-}
-
-static boolean next_piece(j_decompress_ptr cinfo)
-{
-    jpeg_run *run = cinfo->client_data;
-    size_t left = run->job->len - run->given, len = left < PIECE ? left : PIECE;
-    check_stop(run);
-    if (len == 0)
-        WARNMS(cinfo, JWRN_JPEG_EOF);       /* does not come back: the trap takes warnings for failures */
-    run->source.next_input_byte = run->job->bytes + run->given;
-    run->source.bytes_in_buffer = len;
-    run->given += len;
-    return TRUE;
-}
-
-static void skip_bytes(j_decompress_ptr cinfo, long count)
-{
-    struct jpeg_source_mgr *source = cinfo->src;
-    size_t n = count > 0 ? (size_t)count : 0;
-    while (n > source->bytes_in_buffer) {
-        n -= source->bytes_in_buffer;
-        next_piece(cinfo);
+    if (stopped(run->scratch)) {
+        run->trap.status = MR_END;
+        longjmp(run->trap.out, 1);
     }
-    source->next_input_byte += n;
-    source->bytes_in_buffer -= n;
-}
-
-static void set_source(jpeg_run *run)
-{
-    run->source = (struct jpeg_source_mgr){
-        .init_source = nothing, .fill_input_buffer = next_piece, .skip_input_data = skip_bytes,
-        .resync_to_restart = jpeg_resync_to_restart, .term_source = nothing,
-    };
-    run->cinfo.client_data = run;
-    run->cinfo.src = &run->source;
+    run->count_scans(cinfo);
 }
 
 /* ---- the region -------------------------------------------------------------------------------------------------- */
@@ -170,23 +123,22 @@ static void decode_region(jpeg_run *run)
     if (setjmp(run->trap.out))
         return;
     mr_jpeg_trap_create(&run->trap, c);
-    set_source(run);
+    c->client_data = run;
+    mr_jpeg_source_set(&run->source, c, run->job->bytes, run->job->len);
     jpeg_read_header(c, TRUE);
     if (c->image_width != facts->width || c->image_height != facts->height) {
         run->trap.status = mr_pixels_other_size("JPEG", c->image_width, c->image_height, facts, run->trap.err);
         return;
     }
     c->out_color_space = c->num_components == 4 ? JCS_CMYK : JCS_RGB;
-    jpeg_start_decompress(c);
+    mr_jpeg_trap_start(&run->trap, c);
     run->lead = run->job->region.left;
     if (!smoothed(c))
         cut_sides(run);
     read_rows(run);
-}
-
-static bool stopped(void *ctx)
-{
-    return mr_pixels_stopped(ctx);
+    /* After the last row read on to the end marker, so that a whole picture is judged as by mr_image_decode(). */
+    if (run->trap.status == MR_OK && c->output_scanline == c->output_height)
+        jpeg_finish_decompress(c);
 }
 
 /* millrace's own decoder first; what it leaves, damage included, is libjpeg-turbo's to judge. */
@@ -217,7 +169,7 @@ mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_erro
     mr_image_limits limits = mr_image_limits_fill(NULL);
     limits.max_pixels = pixels > limits.max_pixels ? pixels : limits.max_pixels;
     limits.max_scans = UINT32_MAX;      /* the number was ingest's to judge (--max-scans); here the passes bound it */
-    jpeg_run run = {.scratch = s, .job = job};
+    jpeg_run run = {.source = {.stopped = stopped, .ctx = s}, .scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
     run.count_scans = run.trap.progress.progress_monitor;
     run.trap.progress.progress_monitor = on_progress;

@@ -10,7 +10,7 @@
 
 #include "codec.h"
 #include "jpeg_region.h"
-#include "jpeg_trap.h"
+#include "jpeg_source.h"
 
 enum {
     SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,
@@ -233,6 +233,7 @@ static mr_status jpeg_examine(const uint8_t *bytes, size_t len, const mr_image_l
 typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
+    mr_jpeg_source source;
 } jpeg_run;
 
 /* Everything that may jump. The colours stay as stored: conversion would find nothing. */
@@ -242,7 +243,7 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     if (setjmp(run->trap.out))
         return;
     mr_jpeg_trap_create(&run->trap, c);
-    jpeg_mem_src(c, bytes, len);
+    mr_jpeg_source_set(&run->source, c, bytes, len);
     jpeg_read_header(c, TRUE);
     run->trap.status = mr_image_check_size("JPEG", c->image_width, c->image_height, &run->trap.limits, run->trap.err);
     if (run->trap.status == MR_OK)
@@ -251,7 +252,7 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
         return;
     c->out_color_space = c->jpeg_color_space;
     c->do_block_smoothing = FALSE;
-    jpeg_start_decompress(c);
+    mr_jpeg_trap_start(&run->trap, c);
     JDIMENSION row_bytes = c->output_width * (JDIMENSION)c->output_components;
     JSAMPARRAY row = c->mem->alloc_sarray((j_common_ptr)c, JPOOL_IMAGE, row_bytes, 1);
     while (c->output_scanline < c->output_height)
@@ -269,7 +270,8 @@ static bool sound(const uint8_t *bytes, size_t len, const mr_image_limits *limit
     return done;
 }
 
-static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                             mr_error *err)
 {
     mr_image_limits l = mr_image_limits_fill(limits);
     jpeg_run run = {0};
@@ -278,6 +280,7 @@ static mr_status jpeg_decode(const uint8_t *bytes, size_t len, const mr_image_li
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &l, err);
     decode_rows(&run, bytes, len);
     jpeg_destroy_decompress(&run.cinfo);
+    *oddities = run.trap.oddities;
     return run.trap.status;
 }
 

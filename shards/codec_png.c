@@ -248,8 +248,10 @@ static int decode_rows(spng_ctx *ctx, const struct spng_ihdr *ihdr, uint8_t **ro
     return e == SPNG_EOI ? spng_decode_chunks(ctx) : e;
 }
 
-static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                            mr_error *err)
 {
+    (void)oddities;
     mr_image_limits l = mr_image_limits_fill(limits);
     struct spng_ihdr ihdr;
     uint8_t *row = NULL;

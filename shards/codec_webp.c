@@ -263,8 +263,10 @@ static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_l
     return s;
 }
 
-static mr_status webp_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+static mr_status webp_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                             mr_error *err)
 {
+    (void)oddities;
     mr_image_limits l = mr_image_limits_fill(limits);
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(bytes, len, &features);

@@ -11,6 +11,12 @@ static const mr_codec *const codecs[] = {
 #undef X
 };
 
+const char *const mr_oddity_words[MR_ODDITY_COUNT] = {
+#define X(name, words) words,
+    MR_ODDITIES(X)
+#undef X
+};
+
 /* What people put beside their photographs: recognised only to be refused by name. */
 typedef struct magic {
     const char *name;
@@ -134,11 +140,19 @@ mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limi
     return s != MR_OK ? s : codec->examine(bytes, len, limits, facts, err);
 }
 
-mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                                  mr_error *err)
 {
     const mr_codec *codec = NULL;
+    *oddities = 0;
     mr_status s = find(bytes, len, &codec, err);
-    return s != MR_OK ? s : codec->decode(bytes, len, limits, err);
+    return s != MR_OK ? s : codec->decode(bytes, len, limits, oddities, err);
+}
+
+mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+{
+    uint32_t oddities;
+    return mr_image_decode_oddities(bytes, len, limits, &oddities, err);
 }
 
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits)

@@ -25,6 +25,23 @@ typedef struct mr_image_limits {    /* 0: the default */
     uint32_t max_segments;          /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
+/* What a decoder warns of although the pixels are the ones that every decoder gives: reported, never a failure. */
+#define MR_ODDITIES(X)                                                  \
+    X(JFIF_REVISION, "unknown JFIF revision")                           \
+    X(SCAN_PARAMETERS, "invalid scan parameters in a sequential JPEG")  \
+    X(STRAY_BYTES, "extraneous bytes before a JPEG marker")             \
+    X(ADOBE_TRANSFORM, "unknown Adobe colour transform")                \
+    X(COLOUR_PROFILE, "invalid colour profile")
+
+typedef enum mr_oddity {
+#define X(name, words) MR_ODDITY_##name,
+    MR_ODDITIES(X)
+#undef X
+    MR_ODDITY_COUNT
+} mr_oddity;
+
+extern const char *const mr_oddity_words[MR_ODDITY_COUNT];
+
 typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
     const char *name;               /* "JPEG" */
     const char *suffix;             /* "jpg", for exported names that have none */
@@ -33,9 +50,11 @@ typedef struct mr_codec {           /* one file and one word in MR_CODECS make a
     /* Header, structure up to the end marker, EXIF.  Reads no pixel. */
     mr_status (*examine)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
                          mr_error *err);
-    /* Decodes every pixel and throws them away; any warning of the decoder is a failure.  Memory: at most 8 bytes a
-     * pixel, of a JPEG's whole MCUs, and of no more pixels than the limit; stripes where the library can. */
-    mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+    /* Decodes every pixel and throws them away.  A warning after which pixels may be invented is a failure; the others
+     * are in *oddities, a bit 1 << mr_oddity each.  Memory: at most 8 bytes a pixel, of a JPEG's whole MCUs, and of no
+     * more pixels than the limit; stripes where the library can. */
+    mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                        mr_error *err);
 } mr_codec;
 
 #define MR_CODECS(X) X(jpeg) X(png) X(webp)
@@ -51,6 +70,9 @@ const mr_codec *mr_codec_by_id(unsigned id);
 mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
                            mr_error *err);
 mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+/* The same; *oddities: the harmless warnings on the way, a bit 1 << mr_oddity each. */
+mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                                  mr_error *err);
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);

@@ -4,6 +4,8 @@
 
 #include <jerror.h>
 
+#include "jpeg_warnings.h"
+
 static void on_error(j_common_ptr cinfo)
 {
     mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
@@ -16,11 +18,17 @@ static void on_error(j_common_ptr cinfo)
     longjmp(trap->out, 1);
 }
 
-/* Level -1 is a warning: the data is corrupt and libjpeg would go on with gray. */
+/* Level -1 is a warning: libjpeg goes on, sometimes with pixels of its own invention. */
 static void on_message(j_common_ptr cinfo, int level)
 {
-    if (level < 0)
+    mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
+    mr_oddity oddity;
+    if (level >= 0)
+        return;
+    if (!mr_jpeg_warning_harmless(cinfo->err->msg_code, &oddity))
         on_error(cinfo);
+    else
+        trap->oddities |= 1u << oddity;
 }
 
 static void on_progress(j_common_ptr cinfo)
@@ -39,6 +47,7 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 {
     trap->limits = *limits;
     trap->status = MR_OK;
+    trap->oddities = 0;
     trap->err = err;
     cinfo->err = jpeg_std_error(&trap->errors);
     trap->errors.error_exit = on_error;
@@ -52,4 +61,54 @@ void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinf
     /* No limit, whatever $JPEGMEM says: a picture that was let in by its pixels and components gets what it takes. */
     cinfo->mem->max_memory_to_use = 0;
     cinfo->progress = &trap->progress;
+}
+
+/* ---- what a file lacks ------------------------------------------------------------------------------------------- */
+
+/* A Huffman table that the first scan names and the file does not define; libjpeg-turbo then takes the standard's. */
+static bool lacks_table(const struct jpeg_decompress_struct *c)
+{
+    for (int i = 0; i < c->comps_in_scan && !c->arith_code && !c->progressive_mode; i++) {
+        int dc = c->cur_comp_info[i]->dc_tbl_no, ac = c->cur_comp_info[i]->ac_tbl_no;
+        if (dc >= NUM_HUFF_TBLS || ac >= NUM_HUFF_TBLS || !c->dc_huff_tbl_ptrs[dc] || !c->ac_huff_tbl_ptrs[ac])
+            return true;
+    }
+    return false;
+}
+
+/* A component that no scan holds: it would be gray. */
+static bool lacks_component(const struct jpeg_decompress_struct *c)
+{
+    for (int i = 0; i < c->num_components; i++)
+        if (!c->comp_info[i].quant_table || (c->coef_bits && c->coef_bits[i][0] < 0))
+            return true;
+    return false;
+}
+
+/* Coefficients of a progressive file that no scan holds to the last bit. */
+static bool lacks_bits(const struct jpeg_decompress_struct *c)
+{
+    for (int i = 0; i < c->num_components && c->coef_bits; i++)
+        for (int k = 0; k < DCTSIZE2; k++)
+            if (c->coef_bits[i][k])
+                return true;
+    return false;
+}
+
+static void fail(mr_jpeg_trap *trap, const char *what)
+{
+    trap->status = mr_fail(trap->err, MR_BAD_SAMPLE, "JPEG cannot be decoded: %s", what);
+    longjmp(trap->out, 1);
+}
+
+void mr_jpeg_trap_start(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
+{
+    const uint32_t stray = 1u << MR_ODDITY_STRAY_BYTES;
+    if ((trap->oddities & stray) && lacks_table(cinfo))
+        fail(trap, "it has extraneous bytes and lacks a Huffman table");
+    jpeg_start_decompress(cinfo);
+    if (lacks_component(cinfo))
+        fail(trap, "a component has no scan");
+    if ((trap->oddities & stray) && lacks_bits(cinfo))
+        fail(trap, "it has extraneous bytes and lacks a scan");
 }

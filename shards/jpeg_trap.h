@@ -1,4 +1,5 @@
-/* jpeg_trap.h - libjpeg's failures as a status: an error, a warning or too many scans jump out of the decoder.
+/* jpeg_trap.h - libjpeg's failures as a status: an error, a warning that means damage or too many scans jump out of the
+ * decoder; harmless warnings are noted.
  * Invariant: what must survive a jump is a member of the struct that holds the trap, never a local variable.
  *
  *      static void work(struct run *run)                       everything that may jump, and nothing else
@@ -6,7 +7,7 @@
  *          if (setjmp(run->trap.out))
  *              return;                                         run->trap.status and the error say why
  *          mr_jpeg_trap_create(&run->trap, &run->cinfo);
- *          ...
+ *          ...                                             mr_jpeg_trap_start() for jpeg_start_decompress()
  *      }
  *      mr_jpeg_trap_set(&run.trap, &run.cinfo, limits, err);   before
  *      work(&run);
@@ -28,6 +29,7 @@ typedef struct mr_jpeg_trap {
     jmp_buf out;
     mr_image_limits limits;
     mr_status status;
+    uint32_t oddities;                      /* harmless warnings so far, a bit 1 << mr_oddity each */
     mr_error *err;
 } mr_jpeg_trap;
 
@@ -37,5 +39,9 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 /* jpeg_create_decompress() with its scans watched; may jump.  libjpeg takes up to 2 bytes a pixel (of whole MCUs) and
  * component, so who calls lets in neither too many pixels nor, where RGB or CMYK do not see to that, components. */
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
+/* jpeg_start_decompress(); may jump.  Refuses also what libjpeg passes over in silence: a component without a scan, and,
+ * in a file with extraneous bytes, a missing Huffman table or bits of coefficients that no scan holds: the extraneous
+ * bytes may have been the table or the scan. */
+void mr_jpeg_trap_start(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
 
 #endif

@@ -230,6 +230,8 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     status = agree(v, status, err);
     if (status == MR_OK && v->world > 1)
         status = mr_verify_gather(v->o->ranks, v->report, err);
+    if (status == MR_OK && v->rank == 0)
+        mr_verify_odd_warn(v->report);
     return status;
 }
 
@@ -262,8 +264,10 @@ void mr_verify_report_free(mr_verify_report *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; r->shards && i < r->shard_count; i++)
+    for (size_t i = 0; r->shards && i < r->shard_count; i++) {
         mr_problems_free(&r->shards[i].problems);
+        mr_verify_odd_free(&r->shards[i]);
+    }
     mr_problems_free(&r->problems);
     mr_problems_free(&r->warnings);
     free(r->shards);

@@ -178,6 +178,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
     const mr_row *row = &job->rows[i];
     mr_image_facts facts;
     mr_error why;
+    uint32_t oddities = 0;
     bool whole;
     if (row->holder != i) {
         compare_shared(job, i);
@@ -198,7 +199,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
         status = mr_fail(&why, MR_BAD_SAMPLE, "the image's header and the index differ in size, kind or orientation");
     if (status == MR_OK && job->options->level >= MR_VERIFY_DECODE) {
         kind = MR_PROBLEM_DECODE;
-        status = mr_image_decode(job->scratch->record.data, row->image_len, &limits, &why);
+        status = mr_image_decode_oddities(job->scratch->record.data, row->image_len, &limits, &oddities, &why);
     }
     if (job->seek.len && status != MR_SYSTEM) {
         mr_status compared = mr_verify_seek_row(job, i, err);
@@ -210,8 +211,9 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
             *err = why;
         return status;
     }
-    if (status != MR_OK)
-        add(job, kind, i, why.text);
+    if (status == MR_OK)
+        return mr_verify_odd_add(job, i, oddities, err);
+    add(job, kind, i, why.text);
     return MR_OK;
 }
 

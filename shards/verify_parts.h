@@ -88,6 +88,14 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 /* Page walk, meta and image headers (and pixels) against the index. */
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
 
+/* verify_odd.c.  Counts the row's image, which has been decoded; makes warnings of the counts of all shards, one a kind;
+ * one shard's counts as ranks send them, and back. */
+mr_status mr_verify_odd_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
+void mr_verify_odd_warn(mr_verify_report *r);
+json_t *mr_verify_odd_json(const mr_verify_shard *s);
+bool mr_verify_odd_unjson(json_t *from, mr_verify_shard *s);
+void mr_verify_odd_free(mr_verify_shard *s);
+
 /* The source path of a row in scratch->source (path text), NULL if its meta is not whole. */
 const char *mr_verify_source(mr_verify_job *job, uint64_t row);
 

@@ -1,7 +1,8 @@
 /* verify_ranks.c - what the ranks found, brought together on rank 0.
  *
  * Each rank sends one line of JSON:
- *      [[problem of the dataset, ...], [[shard number, samples hit, index only, seconds, [problem, ...]], ...]]
+ *      [[problem of the dataset, ...], [[shard number, samples hit, index only, seconds, [problem, ...], odd], ...]]
+ *      odd: [[images, first sample, source], ...], one an mr_oddity
  *
  * Invariant: shard i is taken from rank i % world only. */
 #include "verify_parts.h"
@@ -22,8 +23,8 @@ static json_t *pack_problems(const mr_problems *problems)
 
 static json_t *pack_shard(const mr_verify_shard *s, size_t number)
 {
-    return json_pack("[I,I,b,f,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds,
-                     pack_problems(&s->problems));
+    return json_pack("[I,I,b,f,o,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds,
+                     pack_problems(&s->problems), mr_verify_odd_json(s));
 }
 
 static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *out, mr_error *err)
@@ -60,9 +61,9 @@ static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *ent
     json_int_t n, hit;
     int index_only;
     double seconds;
-    json_t *list, *p;
+    json_t *list, *odd, *p;
     size_t i;
-    if (json_unpack(entry, "[I,I,b,F,o]", &n, &hit, &index_only, &seconds, &list) != 0 || n < 0 ||
+    if (json_unpack(entry, "[I,I,b,F,o,o]", &n, &hit, &index_only, &seconds, &list, &odd) != 0 || n < 0 ||
         (size_t)n >= r->shard_count)
         return false;
     if ((size_t)n % mr_ranks_world(ranks) == mr_ranks_rank(ranks))
@@ -74,7 +75,7 @@ static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *ent
     json_array_foreach(list, i, p)
         if (!mr_problem_unjson(p, &s->problems))
             return false;
-    return true;
+    return mr_verify_odd_unjson(odd, s);
 }
 
 static bool unpack_rank(const mr_ranks *ranks, mr_verify_report *r, json_t *doc)

@@ -272,5 +272,5 @@ bool jpeg_taken_by_libjpeg(picture p)
     take_all(&t, p);
     jpeg_destroy_decompress(&t.cinfo);
     free(t.row);
-    return t.trap.status == MR_OK;
+    return t.trap.status == MR_OK && !t.trap.oddities;
 }

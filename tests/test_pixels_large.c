@@ -8,7 +8,7 @@
 #include "resize.h"
 #include "support_pixels.h"
 
-/* More than 256 KiB a file: libjpeg is given it in pieces, which end in the middle of anything. */
+/* libjpeg is given a file in pieces, which end in the middle of anything. */
 static void jpegs_in_pieces_equal_the_full_decode(void **state)
 {
     static const jpeg_make kinds[] = {
