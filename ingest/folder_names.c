@@ -42,8 +42,8 @@ static const char *const sure[] = {
 };
 
 static const char *const perhaps[] = {
-    "mask", "label", "gt", "photos", "photo", "pictures", "picture", "pics", "pic", "drawings", "sketches", "raw", "original",
-    "originals", "depth", "edges", "input", "target", "all", "other", "misc", "full", "crops", "cropped",
+    "mask", "label", "gt", "photos", "photo", "pictures", "picture", "pics", "pic", "drawings", "sketches", "depth", "edges",
+    "input", "target",
 };
 
 static bool is_letter(char c)

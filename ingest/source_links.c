@@ -29,8 +29,8 @@ mr_status list_link(list *l, const char *path, size_t len, const char *target, m
     if (!list_name_ok(l, path, len))
         return MR_OK;
     if (list_unsafe(target, target_len)) {
-        mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a hard link out of the tree");
-        return MR_OK;
+        target = "";
+        target_len = 0;
     }
     return keep(l, &(pending_link){.path = path, .path_len = (uint32_t)len, .target = target,
                                    .target_len = (uint32_t)target_len}, err);
@@ -189,7 +189,7 @@ static reason why_left(const left *l, const pending_link *link)
 {
     const pending_link *seen[MOST_HOPS + 1], *next = link;
     if (!link->symbolic)
-        return (reason){"a hard link to a file that is not there", false};
+        return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree", false};
     for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
         for (size_t i = 0; i < hop; i++)
             if (seen[i] == next)

@@ -47,8 +47,8 @@ static void containers_are_no_classes(void **state)
     (void)state;
     static const char *const sure[] = {"images", "Images", "IMAGES", "imgs", "JPEGImages", "jpeg_images", "masks", "labels",
                                        "annotations", "SegmentationClass", "ground_truth", "GroundTruth"};
-    static const char *const perhaps[] = {"mask", "photos", "Drawings", "raw", "label"};
-    static const char *const none[] = {"cat", "no_mask", "image_of_a_cat", "n01440764", "train", "", "imagesque"};
+    static const char *const perhaps[] = {"mask", "photos", "Drawings", "depth", "label"};
+    static const char *const none[] = {"cat", "no_mask", "image_of_a_cat", "n01440764", "all", "other", "train", "", "imagesque"};
     for (size_t i = 0; i < MR_COUNT(sure); i++)
         assert_int_equal(mr_folder_container(sure[i], strlen(sure[i])), MR_CONTAINER_SURE);
     for (size_t i = 0; i < MR_COUNT(perhaps); i++)
