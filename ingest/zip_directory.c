@@ -21,7 +21,9 @@ enum {
     HEADER = 30,                    /* the same */
     MOST_TARGET = 4096,             /* of a link, as the kernel's */
     DIRECTORY_WINDOW = 1 << 18,
-    HEADER_WINDOW = 1 << 12,
+    ONE_HEADER = 1 << 12,           /* bytes read at once where headers lie far apart, */
+    MANY_HEADERS = 1 << 16,         /* and where they do not: */
+    NEAR = 1 << 13,
     ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
     DESCRIBED = 0x0008,             /* flag: lengths and CRC-32 follow the data */
     UTF8 = 0x0800,                  /* flag: so the name is */
@@ -145,12 +147,18 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
 {
     const uint8_t *p;
     uint64_t at = r->offset + z->shift;
+    z->headers.chunk = at - z->last < NEAR ? MANY_HEADERS : ONE_HEADER;
+    z->last = at;
     mr_status status = zip_view(z, &z->headers, at, HEADER, &p);
     if (status != MR_OK)
         return status;
     if (memcmp(p, "PK\3\4", 4) != 0)
         return contradicts(z, r, "does not lie where the directory says");
     size_t len = HEADER + (size_t)zip_le16(p + 26) + zip_le16(p + 28);
+    /* A small directory could have large headers read again and again. */
+    z->headers_len += len;
+    if (z->headers_len > z->size)
+        return contradicts(z, r, "lies where other entries do");
     status = zip_view(z, &z->headers, at, len, &p);
     if (status != MR_OK)
         return status;
@@ -272,7 +280,7 @@ mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *
              .name = name,
              .err = err,
              .directory.chunk = DIRECTORY_WINDOW,
-             .headers.chunk = HEADER_WINDOW};
+             .headers.chunk = ONE_HEADER};
     *out = (zip_directory){0};
     mr_status status = zip_find_end(&z);
     if (status == MR_OK)

@@ -1,8 +1,10 @@
 /* test_archive_checks.c - the checksums of archives.
  * Invariant tested: one bit of an archive that has checksums, whichever it is, makes no other tree: it is refused, or
  * an entry whose bytes are asked for is, or nothing has changed. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -123,6 +125,7 @@ static trial begin_trial(const char *kind)
     char *path = make_archive(kind);
     trial t = {.kind = kind, .path = support_path("%s/flipped.%s", dir, kind)};
     t.bytes = support_read(path, &t.len);
+    support_write(t.path, t.bytes, t.len);
     read_tree(path, &t.tree);
     if (t.tree.len == 0)
         fail_msg("%s: %s", kind, error.text);
@@ -139,12 +142,20 @@ static void end_trial(trial *t)
     free(t->path);
 }
 
+/* In place: a file that is truncated and written again would go to the disk each time. */
+static void write_byte(const trial *t, size_t at, uint8_t byte)
+{
+    int fd = open(t->path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    close(fd);
+}
+
 static void try_bit(trial *t, size_t bit)
 {
-    t->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-    support_write(t->path, t->bytes, t->len);
-    t->bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    write_byte(t, bit / 8, t->bytes[bit / 8] ^ (uint8_t)(1 << bit % 8));
     read_tree(t->path, &t->found);
+    write_byte(t, bit / 8, t->bytes[bit / 8]);
     t->refused += t->found.len == 0;
     if (t->found.len != 0 && (t->found.len != t->tree.len || memcmp(t->found.data, t->tree.data, t->tree.len) != 0))
         fail_msg("%s: bit %zu of byte %zu makes another tree", t->kind, bit % 8, bit / 8);
@@ -152,7 +163,7 @@ static void try_bit(trial *t, size_t bit)
 
 static void test_any_bit(void **state)
 {
-    enum { TRIALS = 300 };
+    enum { TRIALS = 1000 };
     (void)state;
     mr_random random = support_random();
     for (size_t k = 0; k < MR_COUNT(kinds); k++) {
@@ -240,6 +251,27 @@ static void test_targets_of_links(void **state)
     }
 }
 
+/* What libarchive only warns of, and would go on after: an entry would be lost, or have another name. */
+static void test_warnings(void **state)
+{
+    (void)state;
+    char long_name[150];
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    const support_entry entries[] = {{.path = "a.jpg", .bytes = "1", .len = 1},
+                                     {.path = long_name, .bytes = "2", .len = 1},
+                                     {.path = "c.jpg", .bytes = "3", .len = 1}};
+    char *cpio = support_path("%s/x.cpio", dir), *tar = support_path("%s/x.tar", dir);
+    support_archive(cpio, "cpio", entries, 3);
+    support_archive_flip(cpio, long_name, (size_t)-110, 0); /* the magic 110 bytes before the name */
+    expect_refused(cpio, "before finding valid header");
+    support_archive(tar, "tar", entries, 3);
+    support_archive_flip(tar, " path=", (size_t)-1, 0); /* the record's length */
+    expect_refused(tar, "malformed pax extended attribute");
+    free(cpio);
+    free(tar);
+}
+
 /* A zip is found behind other bytes, and with a comment, as ever. */
 static void test_zip_behind_something(void **state)
 {
@@ -263,6 +295,65 @@ static void test_zip_behind_something(void **state)
     mr_buf_free(&found);
     mr_buf_free(&tree);
     free(bytes);
+    free(path);
+}
+
+static void put16(mr_buf *out, unsigned n)
+{
+    mr_buf_add(out, (uint8_t[]){(uint8_t)n, (uint8_t)(n >> 8)}, 2);
+}
+
+static void put32(mr_buf *out, uint32_t n)
+{
+    put16(out, n & 0xFFFF);
+    put16(out, n >> 16);
+}
+
+/* What a header and a record of an empty stored entry have in common. */
+static void put_common(mr_buf *out, unsigned extra_len)
+{
+    put32(out, 10); /* version, flags */
+    put16(out, 0);  /* stored */
+    for (int i = 0; i < 4; i++)
+        put32(out, 0); /* time, CRC-32, lengths */
+    put16(out, 1);
+    put16(out, extra_len);
+}
+
+/* Records of 47 bytes must not have 60 KB read for each of them. */
+static void test_records_that_share_headers(void **state)
+{
+    enum { RECORDS = 500, EXTRA = 60000, HEADER = 31 + EXTRA };
+    (void)state;
+    char *path = support_path("%s/shared.zip", dir);
+    mr_buf zip = {0};
+    for (int i = 0; i < 2; i++) {
+        mr_buf_add(&zip, "PK\3\4", 4);
+        put_common(&zip, EXTRA);
+        mr_buf_add(&zip, i ? "b" : "a", 1);
+        for (int k = 0; k < EXTRA; k += 4)
+            put32(&zip, 0xFFFF);
+    }
+    uint32_t start = (uint32_t)zip.len;
+    for (int i = 0; i < RECORDS; i++) {
+        mr_buf_add(&zip, "PK\1\2\12\0", 6);
+        put_common(&zip, 0);
+        put32(&zip, 0); /* comment, disk */
+        put16(&zip, 0);
+        put32(&zip, 0);
+        put32(&zip, i % 2 * HEADER);
+        mr_buf_add(&zip, i % 2 ? "b" : "a", 1);
+    }
+    uint32_t end = (uint32_t)zip.len;
+    mr_buf_add(&zip, "PK\5\6\0\0\0\0", 8);
+    put16(&zip, RECORDS);
+    put16(&zip, RECORDS);
+    put32(&zip, end - start);
+    put32(&zip, start);
+    put16(&zip, 0);
+    support_write(path, zip.data, zip.len);
+    expect_refused(path, "lies where other entries do");
+    mr_buf_free(&zip);
     free(path);
 }
 
@@ -290,8 +381,14 @@ static void test_end_of_what_is_compressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_any_bit),          TEST(test_bits_of_zip_headers),  TEST(test_bits_of_tar_headers),
-        TEST(test_targets_of_links), TEST(test_zip_behind_something), TEST(test_end_of_what_is_compressed),
+        TEST(test_any_bit),
+        TEST(test_bits_of_zip_headers),
+        TEST(test_bits_of_tar_headers),
+        TEST(test_targets_of_links),
+        TEST(test_zip_behind_something),
+        TEST(test_end_of_what_is_compressed),
+        TEST(test_records_that_share_headers),
+        TEST(test_warnings),
     };
     return cmocka_run_group_tests_name("archive_checks", tests, NULL, NULL);
 }
