@@ -25,6 +25,8 @@ typedef struct mr_image_limits {    /* 0: the default */
     uint32_t max_segments;          /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
+typedef struct mr_alike mr_alike;   /* alike.h */
+
 typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
     const char *name;               /* "JPEG" */
     const char *suffix;             /* "jpg", for exported names that have none */
@@ -36,6 +38,8 @@ typedef struct mr_codec {           /* one file and one word in MR_CODECS make a
     /* Decodes every pixel and throws them away; any warning of the decoder is a failure.  Memory: at most 8 bytes a
      * pixel, of a JPEG's whole MCUs, and of no more pixels than the limit; stripes where the library can. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+    /* Decodes the picture into the few grey cells by which it is compared; fails as `decode` does, and takes no more. */
+    mr_status (*shrink)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 } mr_codec;
 
 #define MR_CODECS(X) X(jpeg) X(png) X(webp)
@@ -51,6 +55,8 @@ const mr_codec *mr_codec_by_id(unsigned id);
 mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
                            mr_error *err);
 mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
+
+mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);
