@@ -16,6 +16,7 @@
     X(MISSING, "missing", "annotated but not there")                                                      \
     X(CLASS, "class_notes", "classes not in every split")                                                 \
     X(LEAK, "leaks", "leaks between splits")                                                              \
+    X(SAME_NAME, "same_names", "same name in two splits")     /* no proof of a leak */                    \
     X(IGNORED, "ignored", "other files left out")                                                         \
     X(INFO, "notes", "remarks")
 
