@@ -35,13 +35,14 @@ static const float enough = 0.65F;
 static const float enough_to_go_on = 0.5F;
 
 typedef struct level {
-    int side;                       /* of the pictures; the outer eighth is not compared: a copy may lack it */
+    int side, margin;               /* of the pictures; what is not compared of them, for a copy may lack it */
     int block, step;                /* side of a block; every step-th cell of a row, and row, is looked at */
     bool slopes;                    /* a block's slope counts as a detail of it */
 } level;
 
-static const level coarse = {SIDE / 2, 8, 2, true}, middle = {SIDE / 2, 4, 1, false}, fine = {SIDE, 8, 1, false};
-static const level entire = {SIDE, SIDE - SIDE / 4, 1, true};       /* one block is all of it */
+static const level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
+static const level fine = {SIDE, SIDE / 8, 8, 1, false};
+static const level entire = {SIDE, 0, SIDE, 1, true};       /* in one block */
 
 /* The ways to turn and mirror a square. */
 static const float ways[WAYS][4] = {{1, 0, 0, 1}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {-1, 0, 0, -1},
@@ -120,7 +121,7 @@ static sums block_of_b(const view *v, int left, int top)
 
 static void look(view *v, const level *at, const float *a, const float *b)
 {
-    int margin = at->side / 8, n = 0;
+    int margin = at->margin, n = 0;
     *v = (view){.at = at, .a = a, .b = b};
     for (int top = margin; top < at->side - margin; top += at->block)
         for (int left = margin; left < at->side - margin; left += at->block)
@@ -132,7 +133,7 @@ static void look(view *v, const level *at, const float *a, const float *b)
 static float agreement(const view *v, const warp *w, int *blocks)
 {
     const level *l = v->at;
-    int margin = l->side / 8, counted = 0;
+    int margin = l->margin, counted = 0;
     float n = (float)(l->block / l->step * (l->block / l->step)), least = noise * noise * n, sum = 0, uv;
     const sums *b = v->of_b;
     /* The squares of the places in a block; endless where the slope is to stay. */

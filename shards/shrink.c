@@ -1,35 +1,39 @@
 /* shrink.c - rows of pixels become 64 x 64 cells.
- * Invariant: every cell is the mean of the pixels in it, or a pixel where pixels are larger; each row is read once.
+ * Invariant: every cell is the mean of what it covers, parts of pixels included; each row is read once.
  */
 #include "shrink.h"
 
 enum { SIDE = MR_ALIKE_SIDE };
 
-/* The pixels of cell n: from edge(n) up to edge(n + 1), or one where pixels are larger than cells. */
-static uint32_t edge(uint32_t n, uint32_t pixels)
+/* How much of a cell one of so many pixels fills: a pixel is SIDE wide, a cell `pixels`. */
+static uint64_t share(uint64_t cell, uint64_t pixel, uint64_t pixels)
 {
-    return (uint32_t)((uint64_t)n * pixels / SIDE);
+    uint64_t low = cell * pixels > pixel * SIDE ? cell * pixels : pixel * SIDE;
+    uint64_t high = (cell + 1) * pixels < (pixel + 1) * SIDE ? (cell + 1) * pixels : (pixel + 1) * SIDE;
+    return high > low ? high - low : 0;
 }
 
-static uint32_t extent(uint32_t n, uint32_t pixels)
+static uint64_t sum_of_cell(const mr_shrink *s, uint64_t cell, const uint8_t *grey)
 {
-    uint32_t len = edge(n + 1, pixels) - edge(n, pixels);
-    return len ? len : 1;
+    uint64_t first = cell * s->width / SIDE, last = ((cell + 1) * s->width - 1) / SIDE, between = 0;
+    uint64_t ends = grey[first] * share(cell, first, s->width);
+    if (last > first)
+        ends += grey[last] * share(cell, last, s->width);
+    for (uint64_t x = first + 1; x < last; x++)
+        between += grey[x];
+    return ends + SIDE * between;
 }
 
 void mr_shrink_row(mr_shrink *s, uint32_t y, const uint8_t *grey)
 {
     uint64_t cells[SIDE];
-    for (uint32_t n = 0; n < SIDE; n++) {
-        const uint8_t *p = grey + edge(n, s->width), *end = p + extent(n, s->width);
-        for (cells[n] = 0; p < end; p++)
-            cells[n] += *p;
+    for (uint64_t n = 0; n < SIDE; n++)
+        cells[n] = sum_of_cell(s, n, grey);
+    for (uint64_t row = (uint64_t)y * SIDE / s->height; row < SIDE && row * s->height < ((uint64_t)y + 1) * SIDE; row++) {
+        uint64_t weight = share(row, y, s->height);
+        for (uint32_t n = 0; n < SIDE; n++)
+            s->sums[row * SIDE + n] += weight * cells[n];
     }
-    /* One cell in a tall picture; in a flat one a few that show the same row. */
-    for (uint32_t row = (uint32_t)((uint64_t)y * SIDE / s->height); row < SIDE && edge(row, s->height) <= y; row++)
-        if (y < edge(row, s->height) + extent(row, s->height))
-            for (uint32_t n = 0; n < SIDE; n++)
-                s->sums[row * SIDE + n] += cells[n];
 }
 
 void mr_soften(const float *from, int side, float *to)
@@ -50,10 +54,8 @@ void mr_soften(const float *from, int side, float *to)
 void mr_shrink_end(const mr_shrink *s, mr_alike *out)
 {
     float cells[SIDE * SIDE], softened[SIDE * SIDE];
-    for (uint32_t y = 0; y < SIDE; y++)
-        for (uint32_t x = 0; x < SIDE; x++)
-            cells[y * SIDE + x] =
-                (float)s->sums[y * SIDE + x] / ((float)extent(x, s->width) * (float)extent(y, s->height));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        cells[i] = (float)s->sums[i] / ((float)s->width * (float)s->height);
     /* Cells of a pixel or two have its grain, which no copy keeps. */
     bool small = s->width < 2 * SIDE || s->height < 2 * SIDE;
     mr_soften(cells, SIDE, softened);

@@ -27,8 +27,10 @@ mr_picture alike_photo(uint64_t seed, uint32_t width, uint32_t height)
         double cx = mr_random_unit(&r), cy = mr_random_unit(&r), angle = mr_random_real(&r, 0, 3.14159);
         double colour[3] = {mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220)};
         bool round = mr_random_below(&r, 2);
-        for (uint32_t y = 0; y < height; y++)
-            for (uint32_t x = 0; x < width; x++) {
+        double low_y = (cy - 1.5 * size) * height, high_y = (cy + 1.5 * size) * height;
+        double low_x = (cx - 1.5 * size) * width, high_x = (cx + 1.5 * size) * width;
+        for (uint32_t y = low_y > 0 ? (uint32_t)low_y : 0; y < height && y <= high_y; y++)
+            for (uint32_t x = low_x > 0 ? (uint32_t)low_x : 0; x < width && x <= high_x; x++) {
                 double dx = (x + 0.5) / width - cx, dy = (y + 0.5) / height - cy;
                 double u = (dx * cos(angle) + dy * sin(angle)) / size, v = (dy * cos(angle) - dx * sin(angle)) / size / slim;
                 bool inside = round ? u * u + v * v < 1 : fabs(u) < 1 && fabs(v) < 1;

@@ -37,7 +37,7 @@ static int largest_difference(const mr_alike *a, const mr_alike *b)
 
 /* ---- copies and other pictures ----------------------------------------------------------------------------------- */
 
-enum { PHOTOS = 6 };
+enum { PHOTOS = 4 };
 
 static void test_copies_look_alike(void **state)
 {
@@ -151,6 +151,19 @@ static mr_picture spot(uint32_t left, uint32_t top)
     for (uint32_t y = top; y < top + 6; y++)
         memset(p.pixels + ((size_t)y * p.width + left) * 3, 20, 6 * 3);
     return p;
+}
+
+/* Copies are told by what there is, though it be in a corner. */
+static void test_detail_at_the_border_alone(void **state)
+{
+    (void)state;
+    mr_picture corner = spot(0, 0), edge = spot(70, 114), turned = alike_copy(&corner, (alike_edit){.quarters = 2});
+    mr_alike a = look_of(&corner, ALIKE_PNG), b = look_of(&turned, ALIKE_JPEG), c = look_of(&edge, ALIKE_PNG);
+    assert_true(mr_alike_compare(&a, &b));
+    assert_false(mr_alike_compare(&a, &c));
+    mr_picture_free(&corner);
+    mr_picture_free(&edge);
+    mr_picture_free(&turned);
 }
 
 static void test_pictures_with_little_detail(void **state)
@@ -331,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_copies_of_any_size),
         cmocka_unit_test(test_a_single_tone_is_like_nothing),
         cmocka_unit_test(test_pictures_with_little_detail),
+        cmocka_unit_test(test_detail_at_the_border_alone),
         cmocka_unit_test(test_every_kind_of_png),
         cmocka_unit_test(test_every_kind_of_jpeg_and_webp),
         cmocka_unit_test(test_transparent_pixels),
