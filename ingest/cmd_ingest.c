@@ -58,7 +58,8 @@ static const struct argp_option options[] = {
     {"max-files", KEY_MAX_FILES, "N", 0, "refuse a source of more files (default 20000000)", 3},
     {"max-ratio", KEY_MAX_RATIO, "N", 0, "refuse an archive that unpacks to more than N times its size, and metas of "
      "more than N times the files they are made of (default 100; the first 64 MiB are free)", 3},
-    {"fail-on-leak", KEY_FAIL_ON_LEAK, 0, 0, "end with exit code 1 if a picture is in two splits", 3},
+    {"fail-on-leak", KEY_FAIL_ON_LEAK, "alike", OPTION_ARG_OPTIONAL, "end with exit code 1 if a picture is in two splits, "
+     "byte for byte; =alike: or as copies of one name that look alike", 3},
     {.doc = "How it runs:", .group = 4},
     {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},
     {"dry-run", KEY_DRY_RUN, 0, 0, "look at everything, say what would be done, write nothing; a single SRC needs "
@@ -225,7 +226,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             mr_cli_misuse(state, "--max-file %s: use a size up to 4GiB, for example 64MiB", arg);
         break;
     case KEY_FAIL_ON_LEAK:
-        a->o.fail_on_leak = true;
+        a->o.fail_on_leak = arg ? MR_LEAK_ALIKE : MR_LEAK_EQUAL;
+        if (arg && strcmp(arg, "alike") != 0)
+            mr_cli_misuse(state, "--fail-on-leak=%s: use --fail-on-leak for equal bytes, or --fail-on-leak=alike", arg);
         break;
     case KEY_FORCE:
         a->o.force = true;

@@ -142,6 +142,17 @@ static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
     return MR_OK;
 }
 
+static mr_status judge_leaks(const mr_ingest *in, mr_error *err)
+{
+    bool alike = in->options->fail_on_leak == MR_LEAK_ALIKE;
+    uint64_t leaks = alike ? in->leaks : in->equal_leaks;
+    if (in->options->fail_on_leak == MR_LEAK_NONE || leaks == 0)
+        return MR_OK;
+    return mr_fail(err, MR_BAD_DATA, "%llu leak%s between splits%s, and --fail-on-leak%s is given; nothing was written",
+                   (unsigned long long)leaks, leaks == 1 ? "" : "s", alike ? "" : " by equal bytes",
+                   alike ? "=alike" : "");
+}
+
 typedef struct pass {
     mr_ingest *in;
     const mr_stage *stage;
@@ -230,9 +241,8 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
         status = judge_rejects(in, err);
     if (status == MR_OK)
         status = mr_check_splits(in, err);
-    if (status == MR_OK && o->fail_on_leak && in->leaks)
-        status = mr_fail(err, MR_BAD_DATA, "%llu leak%s between splits, and --fail-on-leak is given; nothing was "
-                         "written", (unsigned long long)in->leaks, in->leaks == 1 ? "" : "s");
+    if (status == MR_OK)
+        status = judge_leaks(in, err);
     status = mr_ranks_agree(in->ranks, status, err);
     if (status != MR_OK || o->dry_run)
         return status;

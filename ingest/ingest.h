@@ -18,6 +18,12 @@
 #include "seek.h"
 #include "term.h"
 
+typedef enum mr_leak_limit {        /* which leaks end an ingest */
+    MR_LEAK_NONE,
+    MR_LEAK_EQUAL,                  /* equal bytes */
+    MR_LEAK_ALIKE,                  /* and pictures that look alike */
+} mr_leak_limit;
+
 typedef struct mr_ingest_options {
     char *const *sources;
     size_t source_count;
@@ -33,7 +39,8 @@ typedef struct mr_ingest_options {
     bool decode;                    /* --check decode */
     uint64_t max_rejects;           /* files; or, if max_rejects_percent >= 0, that share of them */
     double max_rejects_percent;
-    bool fail_on_leak, force, dry_run, quiet;
+    mr_leak_limit fail_on_leak;
+    bool force, dry_run, quiet;
     bool seek;                      /* with seek indexes ... */
     unsigned seek_every;            /* ... of this spacing */
     atomic_bool *published;         /* becomes true in one act with the rename, as signal handlers see it */
@@ -79,6 +86,7 @@ typedef struct mr_ingest {
     uint8_t digest[32];
     uint64_t resumed;               /* shards taken over from an earlier run */
     uint64_t rejects, leaks;
+    uint64_t equal_leaks;           /* those of `leaks` that are equal bytes */
     uint64_t rejects_listed;        /* those of the listing and the plan, on rank 0: no files that were examined */
     double seconds;
     mr_progress *progress;          /* of the step at work */
@@ -97,7 +105,7 @@ mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err);   
 mr_status mr_check_left_out(mr_ingest *in, mr_error *err);  /* completeness.c: no image of a folder is forgotten */
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err);              /* ... and no split ends empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);                         /* examine.c: hashes, headers, rejects */
-mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c */
+mr_status mr_find_leaks(mr_ingest *in, mr_error *err);                      /* leak.c; collective */
 mr_status mr_check_metas(const mr_ingest *in, mr_error *err);                /* cut.c: that they are no bomb */
 mr_status mr_cut_shards(mr_ingest *in, mr_error *err);                      /* cut.c: order and shards */
 

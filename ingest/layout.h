@@ -12,6 +12,7 @@ typedef struct mr_sample {
     uint32_t entry;                 /* the image file */
     int32_t label;                  /* -1: none */
     uint32_t flags;                 /* MR_FLAG_MULTI_LABEL, MR_FLAG_UNANNOTATED */
+    uint32_t labels;                /* of MR_FLAG_MULTI_LABEL: a hash of all of them, in any order; else 0 */
     uint32_t group_at, group_len;   /* the part of the entry's full path that names its group of copies; len 0: none */
     uint64_t aux;                   /* the layout's own: a row number, an image's place in its tables */
     uint64_t meta_bytes;            /* about how long its meta will be; shards are cut by it */

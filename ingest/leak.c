@@ -1,84 +1,105 @@
-/* leak.c - the same picture in two splits: equal bytes, or copies of one original.
- * Invariant: a leak is reported once, with one file of each of two splits; the samples stay where the source has them. */
+/* leak.c - the same picture in two splits: proven by equal bytes, or by a name and pixels that look alike.
+ * Invariant: a leak is reported once, with one file of each of two splits; the samples stay where the source has them.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hash.h"
-#include "ingest.h"
+#include "leak_parts.h"
 #include "text.h"
-
-typedef struct member {
-    uint8_t key[16];
-    uint32_t split, sample;
-} member;
 
 static int by_key(const void *a, const void *b)
 {
-    const member *x = a, *y = b;
+    const mr_leak_member *x = a, *y = b;
     int order = memcmp(x->key, y->key, sizeof x->key);
     if (order == 0)
         order = (x->split > y->split) - (x->split < y->split);
     return order ? order : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-static uint32_t entry_of(const mr_ingest *in, const member *m)
+bool mr_leak_equal_bytes(const mr_ingest *in, uint32_t sample, uint32_t other)
 {
-    return in->plan.samples[m->sample].entry;
+    const mr_sample *s = in->plan.samples;
+    return in->examined[in->file_of[s[sample].entry]].content == in->examined[in->file_of[s[other].entry]].content;
+}
+
+bool mr_leak_other_label(const mr_ingest *in, uint32_t sample, uint32_t other)
+{
+    const mr_sample *a = &in->plan.samples[sample], *b = &in->plan.samples[other];
+    if ((a->flags | b->flags) & MR_FLAG_UNANNOTATED) /* none contradicts nothing */
+        return false;
+    return a->label != b->label || a->labels != b->labels;
+}
+
+void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t other, const char *what)
+{
+    const mr_sample *a = &in->plan.samples[sample], *b = &in->plan.samples[other];
+    size_t first_len, other_len;
+    const char *first_path = mr_tree_path(&in->choice.tree, a->entry, &first_len);
+    const char *other_path = mr_tree_path(&in->choice.tree, b->entry, &other_len);
+    mr_buf text = {0};
+    mr_text_escape(&text, first_path, first_len);
+    mr_note_add(&in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size,
+                "%s, in %s and %s: also %s", what, in->plan.splits[a->split].name, in->plan.splits[b->split].name,
+                mr_buf_text(&text));
+    in->notes.failed = in->notes.failed || text.failed;
+    mr_buf_free(&text);
 }
 
 /* Runs of equal keys that span splits; sorted, so the first and last member of a run lie in different ones. */
-static void report_runs(mr_ingest *in, const member *members, size_t count, const char *what)
+static void report_equal_bytes(mr_ingest *in, const mr_leak_member *members, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && memcmp(members[i].key, members[end].key, 16) == 0;)
             end++;
-        const member *a = &members[i], *b = &members[end - 1];
-        if (a->split == b->split)
-            continue;
-        size_t first_len, other_len;
-        const char *first = mr_tree_path(&in->choice.tree, entry_of(in, a), &first_len);
-        const char *other = mr_tree_path(&in->choice.tree, entry_of(in, b), &other_len);
-        mr_buf text = {0};
-        mr_text_escape(&text, first, first_len);
-        /* Cameras number their files alike: copies under two labels may be two pictures.  People should look. */
-        bool labels = in->plan.samples[a->sample].label != in->plan.samples[b->sample].label;
-        mr_note_add(&in->notes, MR_NOTE_LEAK, other, other_len, mr_source_entry(in->source, entry_of(in, b))->size,
-                    "%s%s, in %s and %s: also %s", what, labels ? " (with another label)" : "",
-                    in->plan.splits[a->split].name, in->plan.splits[b->split].name, mr_buf_text(&text));
-        mr_buf_free(&text);
+        uint32_t a = members[i].sample, b = members[end - 1].sample;
+        if (members[i].split != members[end - 1].split)
+            mr_leak_note(in, MR_NOTE_LEAK, a, b,
+                         mr_leak_other_label(in, a, b) ? "equal bytes (with another label)" : "equal bytes");
     }
+}
+
+/* The samples whose images are good, by what they hold or, of those that have one, by their group's name; sorted. */
+static size_t list_members(const mr_ingest *in, bool by_name, mr_leak_member *members)
+{
+    const mr_plan *plan = &in->plan;
+    size_t count = 0;
+    for (size_t i = 0; i < plan->sample_count; i++) {
+        const mr_sample *s = &plan->samples[i];
+        const mr_examined *x = &in->examined[in->file_of[s->entry]];
+        if (x->why || (by_name && !s->group_len))
+            continue;
+        mr_leak_member *m = &members[count++];
+        *m = (mr_leak_member){.split = s->split, .sample = (uint32_t)i};
+        if (by_name)
+            mr_hash128(mr_source_entry(in->source, s->entry)->path + s->group_at, s->group_len, m->key);
+        else
+            memcpy(m->key, x->hash128, sizeof m->key);
+    }
+    if (count)
+        qsort(members, count, sizeof *members, by_key);
+    return count;
 }
 
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
 {
-    const mr_plan *plan = &in->plan;
-    member *members = mr_alloc(plan->sample_count, sizeof *members);
-    if (!members)
-        return mr_fail_memory(err, "looking for leaks");
-    size_t count = 0;
-    for (size_t i = 0; i < plan->sample_count; i++) {
-        const mr_examined *x = &in->examined[in->file_of[plan->samples[i].entry]];
-        if (x->why)
-            continue;
-        members[count] = (member){.split = plan->samples[i].split, .sample = (uint32_t)i};
-        memcpy(members[count++].key, x->hash128, 16);
+    mr_namesakes names = {0};
+    size_t noted = in->notes.count;
+    mr_leak_member *members = mr_alloc(in->plan.sample_count, sizeof *members);
+    mr_status status = members ? MR_OK : mr_fail_memory(err, "looking for leaks");
+    if (status == MR_OK) {
+        report_equal_bytes(in, members, list_members(in, false, members));
+        in->equal_leaks = in->notes.counts[MR_NOTE_LEAK];
+        status = mr_leak_names_find(in, members, list_members(in, true, members), &names, err);
     }
-    if (count)
-        qsort(members, count, sizeof *members, by_key);
-    report_runs(in, members, count, "equal bytes");
-
-    count = 0;
-    for (size_t i = 0; i < plan->sample_count; i++) {
-        const mr_sample *s = &plan->samples[i];
-        if (!s->group_len || in->examined[in->file_of[s->entry]].why)
-            continue;
-        members[count] = (member){.split = s->split, .sample = (uint32_t)i};
-        mr_hash128(mr_source_entry(in->source, s->entry)->path + s->group_at, s->group_len, members[count++].key);
-    }
-    if (count)
-        qsort(members, count, sizeof *members, by_key);
-    report_runs(in, members, count, "copies of one original");
     free(members);
+    status = mr_ranks_agree(in->ranks, status, err);
+    if (status == MR_OK)
+        status = mr_leak_look(in, &names, err);
+    if (status == MR_OK)
+        mr_leak_names_report(in, &names);
+    mr_leak_names_free(&names);
+    mr_notes_sort(&in->notes, noted);       /* they came in the order of the keys, which means nothing */
     in->leaks = in->notes.counts[MR_NOTE_LEAK];
-    return MR_OK;
+    return status;
 }

@@ -17,6 +17,7 @@
     X(CLASS, "class_notes", "classes not in every split")                                                 \
     X(LEAK, "leaks", "leaks between splits")                                                              \
     X(LEFT_OUT, "left_out", "folders with images that would be left out")                                 \
+    X(SAME_NAME, "same_names", "same name in two splits")     /* no proof of a leak */                    \
     X(IGNORED, "ignored", "other files left out")                                                         \
     X(INFO, "notes", "remarks")
 

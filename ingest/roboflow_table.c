@@ -10,6 +10,7 @@
 
 #include "csv.h"
 #include "format.h"
+#include "hash.h"
 #include "roboflow.h"
 #include "text.h"
 
@@ -133,9 +134,11 @@ static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample
         }
         ones++;
         s->label = sh->label_of[c];
+        s->labels += (uint32_t)mr_hash64(&s->label, sizeof s->label);      /* sheets differ in the order of columns */
         s->meta_bytes += 12 + strlen(plan->classes[s->label].name);
     }
     if (ones == 1 && !unlabeled) {
+        s->labels = 0;
         s->meta_bytes = 0;
         return MR_OK;
     }

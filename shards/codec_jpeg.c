@@ -11,6 +11,7 @@
 #include "codec.h"
 #include "jpeg_region.h"
 #include "jpeg_source.h"
+#include "shrink.h"
 
 enum {
     SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,
@@ -291,4 +292,5 @@ const mr_codec mr_codec_jpeg = {
     .claims = jpeg_claims,
     .examine = jpeg_examine,
     .decode = jpeg_decode,
+    .shrink = mr_jpeg_shrink,
 };

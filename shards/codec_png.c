@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codec.h"
+#include "shrink.h"
 
 enum {
     MAX_SIDE = 1000000,             /* libpng's own limit: wider files cannot be read by most programs */
@@ -271,6 +272,67 @@ static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_lim
     return s;
 }
 
+static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
+{
+    for (size_t x = 0; x < shrink->width; x++) {
+        const uint8_t *p = rgba + 4 * x;
+        rgba[x] = mr_grey_over(mr_grey_of(p[0], p[1], p[2]), p[3]);
+    }
+    mr_shrink_row(shrink, y, rgba);
+}
+
+/* Row by row; an interlaced picture, whose rows come in pieces, whole. */
+static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced, uint8_t **pixels)
+{
+    enum { RGBA = 4 };
+    size_t row = (size_t)shrink->width * RGBA, size = interlaced ? row * shrink->height : row;
+    *pixels = mr_alloc(size, 1);
+    if (!*pixels)
+        return SPNG_EMEM;
+    if (interlaced) {
+        int e = spng_decode_image(ctx, *pixels, size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS);
+        for (uint32_t y = 0; !e && y < shrink->height; y++)
+            shrink_row(shrink, y, *pixels + y * row);
+        return e;
+    }
+    int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS | SPNG_DECODE_PROGRESSIVE);
+    for (uint32_t y = 0; !e && y < shrink->height; y++) {
+        e = spng_decode_row(ctx, *pixels, size);        /* SPNG_EOI: and it was the last one */
+        if (!e || e == SPNG_EOI)
+            shrink_row(shrink, y, *pixels);
+    }
+    return e == SPNG_EOI ? 0 : e;
+}
+
+static mr_status png_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
+                            mr_error *err)
+{
+    mr_image_limits l = mr_image_limits_fill(limits);
+    struct spng_ihdr ihdr;
+    mr_shrink shrink = {0};
+    uint8_t *pixels = NULL;
+    spng_ctx *ctx = spng_ctx_new(0);
+    mr_status s = MR_OK;
+    if (!ctx)
+        return mr_fail_memory(err, "decoding a PNG");
+    int e = set_up(ctx, bytes, len, &ihdr);
+    if (e)
+        s = spng_failure(e, err);
+    if (s == MR_OK)
+        s = mr_image_check_size("PNG", ihdr.width, ihdr.height, &l, err);
+    if (s == MR_OK) {
+        shrink.width = ihdr.width;
+        shrink.height = ihdr.height;
+        e = shrink_rows(ctx, &shrink, ihdr.interlace_method != 0, &pixels);
+        s = e ? spng_failure(e, err) : MR_OK;
+    }
+    if (s == MR_OK)
+        mr_shrink_end(&shrink, out);
+    free(pixels);
+    spng_ctx_free(ctx);
+    return s;
+}
+
 const mr_codec mr_codec_png = {
     .name = "PNG",
     .suffix = "png",
@@ -278,4 +340,5 @@ const mr_codec mr_codec_png = {
     .claims = png_claims,
     .examine = png_examine,
     .decode = png_decode,
+    .shrink = png_shrink,
 };

@@ -13,6 +13,7 @@
 #include <webp/demux.h>
 
 #include "codec.h"
+#include "shrink.h"
 
 enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, RIFF_HEAD = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16, CANVAS = 10 };
 
@@ -226,8 +227,24 @@ static mr_status webp_failure(VP8StatusCode code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s", known ? words[code] : "an unknown error");
 }
 
-/* One picture, as YUV: the fewest bytes that still hold every pixel. */
-static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+/* Y is grey already; of a transparent picture each row becomes what lies over middle grey. */
+static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
+{
+    const WebPYUVABuffer *p = &from->u.YUVA;
+    mr_shrink shrink = {.width = (uint32_t)from->width, .height = (uint32_t)from->height};
+    for (uint32_t y = 0; y < shrink.height; y++) {
+        uint8_t *row = p->y + (ptrdiff_t)y * p->y_stride;
+        const uint8_t *alpha = p->a ? p->a + (ptrdiff_t)y * p->a_stride : NULL;
+        for (uint32_t x = 0; alpha && x < shrink.width; x++)
+            row[x] = mr_grey_over(row[x], alpha[x]);
+        mr_shrink_row(&shrink, y, row);
+    }
+    mr_shrink_end(&shrink, out);
+}
+
+/* One picture, as YUV: the fewest bytes that still hold every pixel.  `out`: may be NULL. */
+static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
+                                mr_error *err)
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
@@ -240,12 +257,15 @@ static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image
         return s;
     config.output.colorspace = config.input.has_alpha ? MODE_YUVA : MODE_YUV;
     code = WebPDecode(bytes, len, &config);
+    if (code == VP8_STATUS_OK && out)
+        shrink_rows(&config.output, out);
     WebPFreeDecBuffer(&config.output);
     return code == VP8_STATUS_OK ? MR_OK : webp_failure(code, err);
 }
 
 /* The first frame, without the rest of the picture around it. */
-static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
+static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
+                              mr_error *err)
 {
     WebPData data = {bytes, len};
     WebPIterator frame;
@@ -254,7 +274,7 @@ static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_l
     if (!demux)
         return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: the animation's structure is damaged");
     if (WebPDemuxGetFrame(demux, 1, &frame)) {
-        s = decode_picture(frame.fragment.bytes, frame.fragment.size, limits, err);
+        s = decode_picture(frame.fragment.bytes, frame.fragment.size, limits, out, err);
         WebPDemuxReleaseIterator(&frame);
     } else {
         s = mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: it has no first frame");
@@ -263,16 +283,22 @@ static mr_status decode_frame(const uint8_t *bytes, size_t len, const mr_image_l
     return s;
 }
 
-static mr_status webp_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+static mr_status webp_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                              mr_error *err)
 {
-    (void)oddities;
     mr_image_limits l = mr_image_limits_fill(limits);
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(bytes, len, &features);
     if (code != VP8_STATUS_OK)
         return webp_failure(code, err);
-    return (features.has_animation ? decode_frame : decode_picture)(bytes, len, &l, err);
+    return (features.has_animation ? decode_frame : decode_picture)(bytes, len, &l, out, err);
+}
+
+static mr_status webp_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
+                             mr_error *err)
+{
+    (void)oddities;
+    return webp_shrink(bytes, len, limits, NULL, err);
 }
 
 const mr_codec mr_codec_webp = {
@@ -282,4 +308,5 @@ const mr_codec mr_codec_webp = {
     .claims = webp_claims,
     .examine = webp_examine,
     .decode = webp_decode,
+    .shrink = webp_shrink,
 };

@@ -155,6 +155,13 @@ mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limit
     return mr_image_decode_oddities(bytes, len, limits, &oddities, err);
 }
 
+mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err)
+{
+    const mr_codec *codec = NULL;
+    mr_status s = find(bytes, len, &codec, err);
+    return s != MR_OK ? s : codec->shrink(bytes, len, limits, out, err);
+}
+
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits)
 {
     mr_image_limits l = limits ? *limits : (mr_image_limits){0};

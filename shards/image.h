@@ -42,6 +42,8 @@ typedef enum mr_oddity {
 
 extern const char *const mr_oddity_words[MR_ODDITY_COUNT];
 
+typedef struct mr_alike mr_alike;   /* alike.h */
+
 typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
     const char *name;               /* "JPEG" */
     const char *suffix;             /* "jpg", for exported names that have none */
@@ -55,6 +57,8 @@ typedef struct mr_codec {           /* one file and one word in MR_CODECS make a
      * more pixels than the limit; stripes where the library can. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
                         mr_error *err);
+    /* Decodes the picture into the few grey cells by which it is compared; fails as `decode` does, and takes no more. */
+    mr_status (*shrink)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 } mr_codec;
 
 #define MR_CODECS(X) X(jpeg) X(png) X(webp)
@@ -73,6 +77,8 @@ mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limit
 /* The same; *oddities: the harmless warnings on the way, a bit 1 << mr_oddity each. */
 mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
                                   mr_error *err);
+
+mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);

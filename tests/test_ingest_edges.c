@@ -254,34 +254,6 @@ static void test_options_that_miss_say_so(void **state)
     expect_words(0, "root imagenette2-160/", source, "--layout=roboflow");
 }
 
-/* What a stem says is said, whatever the labels: people decide. */
-static void test_a_group_in_two_splits_is_a_leak(void **state)
-{
-    (void)state;
-    char *list = support_list(source), *names[2] = {0}, *target = support_path("%s/out", dir);
-    for (char *name = strtok(list, "\n"); name && !names[1]; name = strtok(NULL, "\n"))
-        if (strstr(name, "/train/"))
-            names[names[0] != NULL] = name;
-    static const char *const to[] = {"train/daisy/p_jpg.rf.0a1b.jpg", "valid/rose/p_jpg.rf.not-hex!.jpg"};
-    for (int i = 0; i < 2; i++) {
-        char *from = support_path("%s/%s", source, names[i]), *path = support_path("%s/flowers/%s", dir, to[i]);
-        size_t len;
-        uint8_t *bytes = support_read(from, &len);
-        support_write(path, bytes, len);
-        free(bytes);
-        free(from);
-        free(path);
-    }
-    char *flowers = support_path("%s/flowers", dir);
-    support_result r = support_millrace("ingest", flowers, target, "--fail-on-leak", (char *)NULL);
-    support_assert_status(&r, 1);
-    assert_non_null(strstr(r.err, "copies of one original (with another label), in train and val"));
-    support_result_free(&r);
-    free(flowers);
-    free(list);
-    free(target);
-}
-
 /* A zip's and a 7z's directory is at the end: through a pipe it is the same tree. */
 static void test_zip_and_7z_on_standard_input(void **state)
 {
@@ -335,7 +307,7 @@ int main(void)
         TEST(test_files_of_others_are_left_alone), TEST(test_a_failure_leaves_no_folders),
         TEST(test_a_target_inside_the_source),     TEST(test_small_shards_and_little_memory),
         TEST(test_the_report_names_paths_of_the_layout), TEST(test_rejects_are_a_share_of_all),
-        TEST(test_options_that_miss_say_so),       TEST(test_a_group_in_two_splits_is_a_leak),
+        TEST(test_options_that_miss_say_so),
         TEST(test_zip_and_7z_on_standard_input),   TEST(test_large_nothings_cost_little),
         TEST(test_a_look_without_a_target),        TEST(test_interrupted),
     };

@@ -1,7 +1,8 @@
 /* fuzz_image.c - headers, structure, EXIF and pixels of an image.
- * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good. */
+ * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good, and can be
+ * shrunk. */
+#include "alike.h"
 #include "fuzz.h"
-#include "image.h"
 
 static void check_facts(const mr_image_facts *f, const mr_image_limits *limits)
 {
@@ -41,6 +42,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (decoded != MR_OK) {
         FUZZ_MUST(decoded == MR_BAD_SAMPLE);
         fuzz_refused(decoded, &err);
+    }
+    mr_alike look;
+    mr_status shrunk = mr_image_shrink(data, size, &limits, &look, &err);
+    if (shrunk != MR_OK) {
+        FUZZ_MUST(shrunk == MR_BAD_SAMPLE && decoded != MR_OK);
+        fuzz_refused(shrunk, &err);
+    } else if (!mr_alike_plain(&look)) {
+        const mr_alike grey = {.grey = {0, 255}};
+        mr_alike_compare(&look, &grey);
     }
     return 0;
 }

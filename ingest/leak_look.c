@@ -1,0 +1,147 @@
+/* leak_look.c - decodes the files of one name, and tells how many pictures they show.
+ * Invariant: a group is looked at by one thread in the order of its files, so that the result is the same for any
+ * number of threads and ranks; a thread holds one file and MR_LOOKS small pictures.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike.h"
+#include "leak_parts.h"
+#include "pool.h"
+
+enum { LARGE = 64 << 20 }; /* bytes or pixels: one such picture at a time */
+
+typedef struct looker { /* one a worker */
+    mr_buf bytes;
+    mr_alike looks[MR_LOOKS], here;
+} looker;
+
+typedef struct pass {
+    mr_ingest *in;
+    mr_namesakes *names;
+    looker *lookers;
+    mr_progress *progress;
+    pthread_mutex_t large;
+} pass;
+
+static bool mine(const mr_ingest *in, size_t group)
+{
+    return group % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
+}
+
+/* MR_BAD_SAMPLE: it cannot be decoded. */
+static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
+{
+    const mr_examined *x = &p->in->examined[p->in->file_of[entry]];
+    bool large =
+        mr_source_entry(p->in->source, entry)->size > LARGE || (uint64_t)x->facts.width * x->facts.height > LARGE;
+    if (large)
+        pthread_mutex_lock(&p->large);
+    mr_status status = mr_source_read(p->in->source, entry, &l->bytes, err);
+    if (status == MR_OK)
+        status = mr_image_shrink(l->bytes.data, l->bytes.len, &p->in->options->limits, &l->here, err);
+    if (large) {
+        mr_buf_free(&l->bytes);
+        pthread_mutex_unlock(&p->large);
+    }
+    return status;
+}
+
+/* The number of the picture that l->here is; it becomes a new one if it is none of those before. */
+static uint8_t recognise(looker *l, unsigned *looks)
+{
+    if (mr_alike_plain(&l->here))
+        return MR_LOOK_PLAIN;
+    for (unsigned i = 0; i < *looks; i++)
+        if (mr_alike_compare(&l->looks[i], &l->here))
+            return (uint8_t)i;
+    if (*looks == MR_LOOKS)
+        return MR_LOOK_UNCOMPARED;
+    l->looks[*looks] = l->here;
+    return (uint8_t)(*looks)++;
+}
+
+static const mr_namesake *find_equal(const mr_ingest *in, const mr_namesake *files, size_t count, uint32_t sample)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mr_leak_equal_bytes(in, files[i].sample, sample))
+            return &files[i];
+    return NULL;
+}
+
+static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_error *err)
+{
+    pass *p = ctx;
+    looker *l = &p->lookers[worker];
+    const struct mr_name_group *g = &p->names->groups[number];
+    mr_namesake *files = p->names->files + g->begin;
+    unsigned looks = 0;
+    if (!mine(p->in, number))
+        return MR_OK;
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_namesake *equal = find_equal(p->in, files, i, files[i].sample);
+        if (equal) {
+            files[i].look = equal->look;
+            continue;
+        }
+        mr_error why;
+        mr_status status = shrink(p, l, p->in->plan.samples[files[i].sample].entry, &why);
+        if (status != MR_OK && status != MR_BAD_SAMPLE) {
+            if (err)
+                *err = why;
+            return status;
+        }
+        files[i].look = status == MR_OK ? recognise(l, &looks) : MR_LOOK_UNREADABLE;
+    }
+    mr_progress_add(p->progress, g->count, 0);
+    return MR_OK;
+}
+
+/* Every rank's groups, joined on all. */
+static mr_status exchange(const mr_ingest *in, mr_namesakes *names, mr_error *err)
+{
+    mr_buf part = {0}, all = {0};
+    unsigned world = mr_ranks_world(in->ranks);
+    if (world == 1)
+        return MR_OK;
+    for (size_t g = mr_ranks_rank(in->ranks); g < names->group_count; g += world)
+        for (size_t i = 0; i < names->groups[g].count; i++)
+            mr_buf_add(&part, &names->files[names->groups[g].begin + i].look, 1);
+    mr_status status = mr_ranks_agree(in->ranks, mr_buf_status(&part, err, "looking for leaks"), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(in->ranks, &part, &all, NULL, err);
+    if (status == MR_OK && all.len != names->file_count)
+        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
+    const uint8_t *next = all.data;
+    for (unsigned rank = 0; status == MR_OK && rank < world; rank++)
+        for (size_t g = rank; g < names->group_count; g += world)
+            for (size_t i = 0; i < names->groups[g].count; i++)
+                names->files[names->groups[g].begin + i].look = *next++;
+    mr_buf_free(&part);
+    mr_buf_free(&all);
+    return status;
+}
+
+mr_status mr_leak_look(mr_ingest *in, mr_namesakes *names, mr_error *err)
+{
+    pass p = {.in = in, .names = names, .large = PTHREAD_MUTEX_INITIALIZER};
+    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
+    mr_status status = MR_OK;
+    if (names->group_count == 0)
+        return MR_OK;
+    p.lookers = mr_alloc(jobs, sizeof *p.lookers);
+    if (!p.lookers)
+        status = mr_fail_memory(err, "looking for leaks");
+    if (status == MR_OK) {
+        p.progress = mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks),
+                                       in->options->quiet || mr_ranks_rank(in->ranks) != 0);
+        status = mr_pool_run(names->group_count, jobs, look_at_group, &p, err);
+        mr_progress_end(p.progress);
+    }
+    for (unsigned i = 0; p.lookers && i < jobs; i++)
+        mr_buf_free(&p.lookers[i].bytes);
+    free(p.lookers);
+    status = mr_ranks_agree(in->ranks, status, err);
+    return status == MR_OK ? exchange(in, names, err) : status;
+}

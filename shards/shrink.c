@@ -1,0 +1,64 @@
+/* shrink.c - rows of pixels become 64 x 64 cells.
+ * Invariant: every cell is the mean of what it covers, parts of pixels included; each row is read once.
+ */
+#include "shrink.h"
+
+enum { SIDE = MR_ALIKE_SIDE };
+
+/* How much of a cell one of so many pixels fills: a pixel is SIDE wide, a cell `pixels`. */
+static uint64_t share(uint64_t cell, uint64_t pixel, uint64_t pixels)
+{
+    uint64_t low = cell * pixels > pixel * SIDE ? cell * pixels : pixel * SIDE;
+    uint64_t high = (cell + 1) * pixels < (pixel + 1) * SIDE ? (cell + 1) * pixels : (pixel + 1) * SIDE;
+    return high > low ? high - low : 0;
+}
+
+static uint64_t sum_of_cell(const mr_shrink *s, uint64_t cell, const uint8_t *grey)
+{
+    uint64_t first = cell * s->width / SIDE, last = ((cell + 1) * s->width - 1) / SIDE, between = 0;
+    uint64_t ends = grey[first] * share(cell, first, s->width);
+    if (last > first)
+        ends += grey[last] * share(cell, last, s->width);
+    for (uint64_t x = first + 1; x < last; x++)
+        between += grey[x];
+    return ends + SIDE * between;
+}
+
+void mr_shrink_row(mr_shrink *s, uint32_t y, const uint8_t *grey)
+{
+    uint64_t cells[SIDE];
+    for (uint64_t n = 0; n < SIDE; n++)
+        cells[n] = sum_of_cell(s, n, grey);
+    for (uint64_t row = (uint64_t)y * SIDE / s->height; row < SIDE && row * s->height < ((uint64_t)y + 1) * SIDE; row++) {
+        uint64_t weight = share(row, y, s->height);
+        for (uint32_t n = 0; n < SIDE; n++)
+            s->sums[row * SIDE + n] += weight * cells[n];
+    }
+}
+
+void mr_soften(const float *from, int side, float *to)
+{
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++) {
+            float sum = 0;
+            for (int dy = -1; dy <= 1; dy++)
+                for (int dx = -1; dx <= 1; dx++) {
+                    int row = y + dy < 0 ? 0 : y + dy < side ? y + dy : side - 1;
+                    int column = x + dx < 0 ? 0 : x + dx < side ? x + dx : side - 1;
+                    sum += from[row * side + column];
+                }
+            to[y * side + x] = sum / 9;
+        }
+}
+
+void mr_shrink_end(const mr_shrink *s, mr_alike *out)
+{
+    float cells[SIDE * SIDE], softened[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        cells[i] = (float)s->sums[i] / ((float)s->width * (float)s->height);
+    /* Cells of a pixel or two have its grain, which no copy keeps. */
+    bool small = s->width < 2 * SIDE || s->height < 2 * SIDE;
+    mr_soften(cells, SIDE, softened);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        out->grey[i] = (uint8_t)((small ? softened : cells)[i] + 0.5F);
+}

@@ -1,0 +1,35 @@
+/* shrink.h - for codecs: rows of grey pixels, from the top to the bottom, become the small picture that mr_alike is.
+ * Invariant: what is kept does not grow with the picture.
+ */
+#ifndef MR_SHRINK_H
+#define MR_SHRINK_H
+
+#include "alike.h"
+
+typedef struct mr_shrink {
+    uint32_t width, height;                       /* of the rows that will come; neither is 0 */
+    uint64_t sums[MR_ALIKE_SIDE * MR_ALIKE_SIDE]; /* zero before the first row */
+} mr_shrink;
+
+/* `grey`: the `width` pixels of row y. */
+void mr_shrink_row(mr_shrink *s, uint32_t y, const uint8_t *grey);
+void mr_shrink_end(const mr_shrink *s, mr_alike *out);
+
+/* Each of side x side cells becomes the mean of itself and its neighbours. */
+void mr_soften(const float *from, int side, float *to);
+
+static inline uint8_t mr_grey_of(unsigned red, unsigned green, unsigned blue)
+{
+    return (uint8_t)((77 * red + 150 * green + 29 * blue + 128) >> 8); /* ITU-R BT.601, as JPEG's Y */
+}
+
+/* Transparent pixels are laid over middle grey: a drawing in black and one in white both stay visible. */
+static inline uint8_t mr_grey_over(unsigned grey, unsigned alpha)
+{
+    return (uint8_t)((grey * alpha + 128 * (255 - alpha) + 127) / 255);
+}
+
+mr_status mr_jpeg_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
+                         mr_error *err); /* shrink_jpeg.c: the card's member */
+
+#endif
