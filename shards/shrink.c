@@ -29,7 +29,8 @@ void mr_shrink_row(mr_shrink *s, uint32_t y, const uint8_t *grey)
     uint64_t cells[SIDE];
     for (uint64_t n = 0; n < SIDE; n++)
         cells[n] = sum_of_cell(s, n, grey);
-    for (uint64_t row = (uint64_t)y * SIDE / s->height; row < SIDE && row * s->height < ((uint64_t)y + 1) * SIDE; row++) {
+    uint64_t first = (uint64_t)y * SIDE / s->height, end = ((uint64_t)y + 1) * SIDE;
+    for (uint64_t row = first; row < SIDE && row * s->height < end; row++) {
         uint64_t weight = share(row, y, s->height);
         for (uint32_t n = 0; n < SIDE; n++)
             s->sums[row * SIDE + n] += weight * cells[n];

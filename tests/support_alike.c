@@ -8,7 +8,7 @@
 
 #include <webp/encode.h>
 
-enum { PATCHES = 90 };
+enum { PATCHES = 70 };
 
 static mr_picture blank(uint32_t width, uint32_t height)
 {
@@ -23,7 +23,8 @@ mr_picture alike_photo(uint64_t seed, uint32_t width, uint32_t height)
     mr_random r;
     mr_random_seed(&r, seed);
     for (int i = 0; i < PATCHES; i++) {         /* large ones first, small ones over them */
-        double size = (i ? 0.04 : 2) + 0.3 * (1 - (double)i / PATCHES) * mr_random_unit(&r), slim = mr_random_real(&r, 0.4, 1);
+        double size = (i ? 0.04 : 2) + 0.3 * (1 - (double)i / PATCHES) * mr_random_unit(&r);
+        double slim = mr_random_real(&r, 0.4, 1);
         double cx = mr_random_unit(&r), cy = mr_random_unit(&r), angle = mr_random_real(&r, 0, 3.14159);
         double colour[3] = {mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220)};
         bool round = mr_random_below(&r, 2);
@@ -32,7 +33,8 @@ mr_picture alike_photo(uint64_t seed, uint32_t width, uint32_t height)
         for (uint32_t y = low_y > 0 ? (uint32_t)low_y : 0; y < height && y <= high_y; y++)
             for (uint32_t x = low_x > 0 ? (uint32_t)low_x : 0; x < width && x <= high_x; x++) {
                 double dx = (x + 0.5) / width - cx, dy = (y + 0.5) / height - cy;
-                double u = (dx * cos(angle) + dy * sin(angle)) / size, v = (dy * cos(angle) - dx * sin(angle)) / size / slim;
+                double u = (dx * cos(angle) + dy * sin(angle)) / size;
+                double v = (dy * cos(angle) - dx * sin(angle)) / size / slim;
                 bool inside = round ? u * u + v * v < 1 : fabs(u) < 1 && fabs(v) < 1;
                 for (int c = 0; inside && c < 3; c++)
                     p.pixels[((size_t)y * width + x) * 3 + (size_t)c] = (uint8_t)(colour[c] + 20 * u);
@@ -72,6 +74,11 @@ static uint8_t clamp(double v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v + 0.5);
 }
 
+static bool moves(const alike_edit *e)
+{
+    return e->quarters || e->mirror || e->degrees != 0 || e->zoom != 0 || e->shear != 0;
+}
+
 /* The place in the original that pixel (x, y) of the copy shows. */
 static void place(const mr_picture *p, const mr_picture *copy, const alike_edit *e, double *x, double *y)
 {
@@ -97,9 +104,11 @@ mr_picture alike_copy(const mr_picture *p, alike_edit e)
     for (uint32_t row = 0; row < copy.height; row++)
         for (uint32_t column = 0; column < copy.width; column++) {
             double x = column, y = row;
-            place(p, &copy, &e, &x, &y);
+            if (moves(&e))
+                place(p, &copy, &e, &x, &y);
             for (unsigned c = 0; c < 3; c++) {
-                double v = value(p, x, y, c) * (e.gain ? e.gain : 1) + e.offset;
+                double v = moves(&e) ? value(p, x, y, c) : p->pixels[((size_t)row * p->width + column) * 3 + c];
+                v = v * (e.gain ? e.gain : 1) + e.offset;
                 v += e.noise ? mr_random_real(&r, -(double)e.noise, e.noise) : 0;
                 copy.pixels[((size_t)row * copy.width + column) * 3 + c] = clamp(e.invert ? 255 - v : v);
             }
@@ -151,7 +160,7 @@ picture alike_file(const mr_picture *p, enum alike_codec codec)
 
 void alike_write(uint64_t seed, alike_edit edit, enum alike_codec codec, const char *path)
 {
-    mr_picture photo = alike_photo(seed, 240, 180), copy = alike_copy(&photo, edit);
+    mr_picture photo = alike_photo(seed, 200, 150), copy = alike_copy(&photo, edit);
     picture file = alike_file(&copy, codec);
     support_write(path, file.bytes, file.len);
     picture_free(&file);

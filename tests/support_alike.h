@@ -24,7 +24,7 @@ mr_picture alike_tone(uint8_t red, uint8_t green, uint8_t blue);
 mr_picture alike_copy(const mr_picture *p, alike_edit edit);
 mr_picture alike_resized(const mr_picture *p, uint32_t width, uint32_t height);
 picture alike_file(const mr_picture *p, enum alike_codec codec);
-/* The file of such a copy of such a photograph of 240 x 180 pixels, at this path. */
+/* The file of such a copy of such a photograph of 200 x 150 pixels, at this path. */
 void alike_write(uint64_t seed, alike_edit edit, enum alike_codec codec, const char *path);
 
 #endif

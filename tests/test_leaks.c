@@ -84,10 +84,13 @@ static void test_equal_bytes_are_proof(void **state)
 static void test_one_name_and_pictures_that_look_alike(void **state)
 {
     (void)state;
-    static const alike_edit edits[] = {{.mirror = true}, {.gain = 0.7}, {.degrees = 7, .cut = 2}, {.quarters = 1}, {.zoom = 0.1}};
+    static const alike_edit edits[] = {
+        {.mirror = true}, {.gain = 0.7}, {.degrees = 7, .cut = 2}, {.quarters = 1}, {.zoom = 0.1},
+    };
     mr_buf leaks = {0};
     for (unsigned i = 0; i < MR_COUNT(edits); i++) {
-        char *original = support_path("train/daisy/p%u_jpg.rf.0.jpg", i), *copy = support_path("valid/daisy/p%u_jpg.rf.1.jpg", i);
+        char *original = support_path("train/daisy/p%u_jpg.rf.0.jpg", i);
+        char *copy = support_path("valid/daisy/p%u_jpg.rf.1.jpg", i);
         put(original, 10 + i, (alike_edit){0}, i % 2 ? ALIKE_JPEG : ALIKE_PNG);
         put(copy, 10 + i, edits[i], i % 3 ? ALIKE_JPEG : ALIKE_WEBP);
         mr_buf_printf(&leaks, "%s: " COPY "%s\n", copy, original);
@@ -269,11 +272,11 @@ static void test_coco_exports(void **state)
     put("train/a_jpg.rf.1.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/a_jpg.rf.2.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
     static const char json[] =
-        "{\"images\":[{\"id\":0,\"file_name\":\"a_jpg.rf.%d.jpg\",\"width\":240,\"height\":180}],\"categories\":[{\"id\":0,"
+        "{\"images\":[{\"id\":0,\"file_name\":\"a_jpg.rf.%d.jpg\",\"width\":200,\"height\":150}],\"categories\":[{\"id\":0,"
         "\"name\":\"pen\"}],\"annotations\":[{\"id\":0,\"image_id\":0,\"category_id\":0,\"bbox\":[%d,20,30,40],\"area\":1200,"
         "\"iscrowd\":0}]}";
     for (int i = 1; i <= 2; i++) {
-        char *text = support_path(json, i, i == 1 ? 10 : 200);
+        char *text = support_path(json, i, i == 1 ? 10 : 160);
         put_text(i == 1 ? "train/_annotations.coco.json" : "valid/_annotations.coco.json", text);
         free(text);
     }
