@@ -8,13 +8,14 @@
 #ifndef MR_ALIKE_H
 #define MR_ALIKE_H
 
-#include "image.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { MR_ALIKE_SIDE = 64 };
 
-struct mr_alike { /* 4 KiB; made by mr_image_shrink() */
+typedef struct mr_alike { /* 4 KiB; made by mr_image_shrink() */
     uint8_t grey[MR_ALIKE_SIDE * MR_ALIKE_SIDE];
-};
+} mr_alike;
 
 /* A single tone: there is nothing to compare, and no other picture that it is alike. */
 bool mr_alike_plain(const mr_alike *a);

@@ -5,6 +5,9 @@
 
 #include "image.h"
 
+/* The JPEG card's `shrink` (shrink_jpeg.c). */
+mr_status mr_jpeg_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
+
 static inline uint32_t mr_be16(const uint8_t *p)
 {
     return (uint32_t)p[0] << 8 | p[1];

@@ -17,7 +17,7 @@
 #ifndef MR_FORMAT_H
 #define MR_FORMAT_H
 
-#include "error.h"
+#include "image.h"
 
 enum {
     MR_FORMAT_VERSION = 1,
@@ -32,21 +32,7 @@ enum {
 #define MR_DB_META      "meta"
 #define MR_MANIFEST     "manifest.json"
 #define MR_REPORT       "report.json"
-#define MR_RECORD_MAX   ((uint64_t)UINT32_MAX)  /* a record's length is a u32 */
 #define MR_META_MAX     ((uint64_t)1 << 30)        /* yajl counts in signed 32 bits */
-
-enum mr_codec_id { MR_CODEC_NONE = 0, MR_CODEC_JPEG = 1, MR_CODEC_PNG = 2, MR_CODEC_WEBP = 3 };
-
-enum mr_flag {                      /* row flags */
-    MR_FLAG_SAME_BYTES  = 1 << 0,   /* image stored under an earlier sample of the shard (`holder`) */
-    MR_FLAG_MULTI_LABEL = 1 << 1,   /* meta has "labels", a list, perhaps empty; label is -1 */
-    MR_FLAG_UNANNOTATED = 1 << 2,   /* the source has no annotation for it */
-    MR_FLAG_PROGRESSIVE = 1 << 3,   /* progressive JPEG or interlaced PNG */
-    MR_FLAG_ANIMATED    = 1 << 4,   /* more than one frame: the first counts */
-    MR_FLAG_ALPHA       = 1 << 5,   /* an alpha channel or transparent colour */
-    MR_FLAG_PALETTE     = 1 << 6,   /* palette PNG */
-    MR_FLAG_ARITHMETIC  = 1 << 7,   /* arithmetic-coded JPEG */
-};
 
 typedef struct mr_row {
     uint64_t image_offset, image_hash, meta_offset, meta_hash;

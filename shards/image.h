@@ -6,7 +6,25 @@
 
 #include <stdbool.h>
 
-#include "format.h"
+#include "alike.h"
+#include "error.h"
+
+#define MR_RECORD_MAX ((uint64_t)UINT32_MAX)    /* bytes of an encoded image: an index row has 32 bits for them */
+
+/* On disk: a number is never changed or used again. */
+enum mr_codec_id { MR_CODEC_NONE = 0, MR_CODEC_JPEG = 1, MR_CODEC_PNG = 2, MR_CODEC_WEBP = 3 };
+
+/* Flags of an image and of a sample, as an index row has them (FORMAT.md). */
+enum mr_flag {                      /* row flags */
+    MR_FLAG_SAME_BYTES  = 1 << 0,   /* image stored under an earlier sample of the shard (`holder`) */
+    MR_FLAG_MULTI_LABEL = 1 << 1,   /* meta has "labels", a list, perhaps empty; label is -1 */
+    MR_FLAG_UNANNOTATED = 1 << 2,   /* the source has no annotation for it */
+    MR_FLAG_PROGRESSIVE = 1 << 3,   /* progressive JPEG or interlaced PNG */
+    MR_FLAG_ANIMATED    = 1 << 4,   /* more than one frame: the first counts */
+    MR_FLAG_ALPHA       = 1 << 5,   /* an alpha channel or transparent colour */
+    MR_FLAG_PALETTE     = 1 << 6,   /* palette PNG */
+    MR_FLAG_ARITHMETIC  = 1 << 7,   /* arithmetic-coded JPEG */
+};
 
 typedef struct mr_image_facts {
     uint32_t width, height;         /* pixels as stored */
@@ -42,7 +60,6 @@ typedef enum mr_oddity {
 
 extern const char *const mr_oddity_words[MR_ODDITY_COUNT];
 
-typedef struct mr_alike mr_alike;   /* alike.h */
 
 typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
     const char *name;               /* "JPEG" */

@@ -29,7 +29,4 @@ static inline uint8_t mr_grey_over(unsigned grey, unsigned alpha)
     return (uint8_t)((grey * alpha + 128 * (255 - alpha) + 127) / 255);
 }
 
-mr_status mr_jpeg_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
-                         mr_error *err); /* shrink_jpeg.c: the card's member */
-
 #endif

@@ -1,6 +1,7 @@
 /* shrink_jpeg.c - a JPEG as a small grey picture, by libjpeg-turbo's decoding at a part of the size.
  * Invariant: no more of the picture than a row is held, but for the coefficients of a file of several scans.
  */
+#include "codec.h"
 #include "jpeg_trap.h"
 #include "shrink.h"
 

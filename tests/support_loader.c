@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dataset_maker.h"
+#include "format.h"
 #include "hash.h"
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */

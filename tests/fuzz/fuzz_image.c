@@ -2,6 +2,7 @@
  * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good, and can be
  * shrunk. */
 #include "alike.h"
+#include "image.h"
 #include "fuzz.h"
 
 static void check_facts(const mr_image_facts *f, const mr_image_limits *limits)
