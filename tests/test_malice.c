@@ -210,7 +210,7 @@ static void test_nothing_outside(void **state)
     (void)state;
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
     static const left_out specials[] = {
-        {"as-null.jpg", "is called a device"}, {"as-disk.jpg", "is called a device"},
+        {"as-null.jpg", "is marked as a device"}, {"as-disk.jpg", "is marked as a device"},
         {"/null.jpg", "a device or FIFO"},   {"/disk.jpg", "a device or FIFO"},   {"/pipe.jpg", "a device or FIFO"},
         {"hard-abs.jpg", "out of the tree"}, {"hard-up.jpg", "out of the tree"},  {"hard-pipe.jpg", "that is not there"},
     };
