@@ -104,7 +104,7 @@ bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_cens
     census->read.full_folders += type == AE_IFDIR && has_bytes;
     if (format_of(a) != ARCHIVE_FORMAT_ZIP || !has_bytes || type == AE_IFREG || type == AE_IFDIR || type == 0)
         return true;
-    mr_buf_printf(out, "is called a device or FIFO, but holds %" PRId64 " bytes", archive_entry_size(e));
+    mr_buf_printf(out, "is marked as a device or FIFO, but holds %" PRId64 " bytes", archive_entry_size(e));
     return false;
 }
 

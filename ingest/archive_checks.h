@@ -10,7 +10,7 @@
 typedef enum archive_verdict {
     ARCHIVE_GOOD,
     ARCHIVE_BAD_ENTRY, /* this entry is not what was packed, the others may well be */
-    ARCHIVE_BAD,       /* nothing behind this place can be trusted */
+    ARCHIVE_BAD,       /* nothing after this place can be trusted */
 } archive_verdict;
 
 /* Of what archive_read_next_header() and archive_read_data_block() returned. */
@@ -26,7 +26,7 @@ typedef struct archive_census { /* what was read, and for a zip what its directo
 
 /* Once the format is known, with the first entry or at the end: checks that libarchive has left out.  MR_BAD_DATA. */
 mr_status archive_check_start(struct archive *a, const archive_input *in, archive_census *census, mr_error *err);
-/* Counts it.  False: it is called a device, but has bytes as only a file has, in a zip; says so in `out`. */
+/* Counts it.  False: an entry of a zip that is marked as a device, but has bytes; says so in `out`. */
 bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_census *census, mr_buf *out);
 /* After the last entry: MR_BAD_DATA if a zip's entries, or those of a kind, are not as many as its directory has. */
 mr_status archive_check_census(const archive_input *in, const archive_census *census, mr_error *err);

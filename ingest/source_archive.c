@@ -211,7 +211,7 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
                     "what lies behind its end mark is not read: is it more than one archive?");
     if (archive_input_has_garbage(in))
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
-                    "what follows its gzip data is not gzip, and is not read");
+                    "the bytes after its gzip stream are not gzip and were ignored");
     return status;
 }
 

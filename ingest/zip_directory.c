@@ -153,12 +153,12 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
     if (status != MR_OK)
         return status;
     if (memcmp(p, "PK\3\4", 4) != 0)
-        return contradicts(z, r, "does not lie where the directory says");
+        return contradicts(z, r, "is not where the directory says");
     size_t len = HEADER + (size_t)zip_le16(p + 26) + zip_le16(p + 28);
     /* A small directory could have large headers read again and again. */
     z->headers_len += len;
     if (z->headers_len > z->size)
-        return contradicts(z, r, "lies where other entries do");
+        return contradicts(z, r, "overlaps other entries");
     status = zip_view(z, &z->headers, at, len, &p);
     if (status != MR_OK)
         return status;
@@ -215,11 +215,11 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
 {
     size_t len = 0;
     if (r->fixed[5] != UNIX)
-        return contradicts(z, r, "is called a link, but not one of Unix");
+        return contradicts(z, r, "is marked as a link, but not one of Unix");
     if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
         return MR_OK; /* which libarchive does not follow */
     if (r->packed > MOST_TARGET || r->unpacked > MOST_TARGET)
-        return contradicts(z, r, "is called a link, but is larger than any link");
+        return contradicts(z, r, "is marked as a link, but is larger than any link");
     if (!mr_buf_reserve(&z->target, MOST_TARGET))
         return mr_fail_memory(z->err, z->name);
     mr_status status = read_target(z, r, data, z->target.data, &len);
@@ -229,7 +229,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
         return contradicts(z, r,
                            "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
     if (!is_path(z->target.data, len))
-        return contradicts(z, r, "is called a link, but holds no path");
+        return contradicts(z, r, "is marked as a link, but holds no path");
     return MR_OK;
 }
 
@@ -245,7 +245,7 @@ static mr_status check_records(zip *z, zip_directory *out)
         uint64_t data = 0;
         status = zip_view(z, &z->directory, at, 4, &p);
         if (status == MR_OK && memcmp(p, "PK\1\2", 4) != 0)
-            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged behind entry %" PRIu64, z->name,
+            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged after entry %" PRIu64, z->name,
                            out->entries);
         if (status == MR_OK)
             status = read_record(z, at, &r);

@@ -186,7 +186,7 @@ static void test_bits_of_zip_headers(void **state)
         trial t = begin_trial(zips[k]);
         const uint8_t *record = memmem(t.bytes, t.len, "PK\1\2", 4), *descriptor = memmem(t.bytes, t.len, "PK\7\10", 4);
         size_t from[] = {0, (size_t)(record - t.bytes), t.len - END, (size_t)(descriptor - t.bytes)};
-        size_t len[] = {HEADER + NAME, RECORD + NAME, END, DESCRIPTOR};
+        const size_t len[] = {HEADER + NAME, RECORD + NAME, END, DESCRIPTOR};
         assert_non_null(descriptor);
         for (size_t i = 0; i < MR_COUNT(from); i++)
             for (size_t bit = 8 * from[i]; bit < 8 * (from[i] + len[i]); bit++)
@@ -272,8 +272,8 @@ static void test_warnings(void **state)
     free(tar);
 }
 
-/* A zip is found behind other bytes, and with a comment, as ever. */
-static void test_zip_behind_something(void **state)
+/* A zip may follow other bytes and have a comment. */
+static void test_zip_after_other_bytes(void **state)
 {
     (void)state;
     char *path = make_archive("zip");
@@ -352,7 +352,7 @@ static void test_records_that_share_headers(void **state)
     put32(&zip, start);
     put16(&zip, 0);
     support_write(path, zip.data, zip.len);
-    expect_refused(path, "lies where other entries do");
+    expect_refused(path, "overlaps other entries");
     mr_buf_free(&zip);
     free(path);
 }
@@ -385,7 +385,7 @@ int main(void)
         TEST(test_bits_of_zip_headers),
         TEST(test_bits_of_tar_headers),
         TEST(test_targets_of_links),
-        TEST(test_zip_behind_something),
+        TEST(test_zip_after_other_bytes),
         TEST(test_end_of_what_is_compressed),
         TEST(test_records_that_share_headers),
         TEST(test_warnings),

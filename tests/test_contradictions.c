@@ -325,7 +325,7 @@ static double cost_of_shards(size_t count, void *ctx)
 static void test_many_shards(void **out)
 {
     (void)out;
-    support_assert_linear("shards", cost_of_shards, NULL, 100000);
+    support_assert_linear("shards", cost_of_shards, NULL, 20000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

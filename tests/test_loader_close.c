@@ -122,7 +122,7 @@ static void test_close_any_time(void **state)
             mr_loader *l = open_loader(ds, &o);
             usleep(wait);
             double took = close_loader(l);
-            least = threads && took < least ? took : least;
+            least = threads && !wait && took < least ? took : least;
             /* With batches lent, in the middle of work. */
             const mr_batch *b;
             o.prefetch = 0;
@@ -139,6 +139,7 @@ static void test_close_any_time(void **state)
             close_in_use(ds, &o, 0, wait);
             assert_int_equal(a.bytes, 0);
         }
+    /* What is closed at once has all of it before it. */
     if (least > all / 4)
         fail_msg("closing cost %.1f ms of CPU time, %d batches cost %.1f", least * 1e3, AHEAD, all * 1e3);
     mr_dataset_free(ds);

@@ -232,7 +232,7 @@ static void test_nothing_outside(void **state)
     (void)state;
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
     static const left_out specials[] = {
-        {"as-null.jpg", "is called a device"}, {"as-disk.jpg", "is called a device"},
+        {"as-null.jpg", "is marked as a device"}, {"as-disk.jpg", "is marked as a device"},
         {"/null.jpg", "a device or FIFO"},   {"/disk.jpg", "a device or FIFO"},   {"/pipe.jpg", "a device or FIFO"},
     };
     char *absolute = support_path("%s/evil-absolute.jpg", dir), *victim = support_path("%s/victim", dir),

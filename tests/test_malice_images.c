@@ -294,7 +294,7 @@ static void test_readers(void **state)
     support_expect(0, "verify", dst, "--deep", "-q", (char *)NULL);
     support_expect_refusal(RUN("verify", dst, "--decode"), words);
     support_expect_refusal(RUN("replay", dst, "--global-batch", "2", "--size", "32"), words);
-    support_expect_refusal(RUN("bench", dst, "--size", "32", "--seconds", "0.1", "--threads", "1"), words);
+    support_expect_refusal(RUN("bench", dst, "--size", "32", "--seconds", "600", "--threads", "1"), words);
     support_expect_refusal(RUN("train", dst, "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16",
                                "--layers", "1", "--heads", "2", "--mlp", "32", "--batch", "2"),
                            words);
