@@ -39,7 +39,7 @@ except ImportError:
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 
-READER = HERE.parent / "ingest" / "parquet_rows.py"
+READER = HERE.parent / "ingest" / "layout" / "parquet_rows.py"
 HANG = 900                      # seconds, which nothing here takes unless it hangs
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 MILLRACE = os.path.realpath(sys.argv[1])
