@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "ingest/commands.h"
-#include "json_memory.h"
+#include "json/json_memory.h"
 #include "loader/commands.h"
 #include "shards/commands.h"
-#include "term.h"
-#include "text.h"
+#include "base/term.h"
+#include "base/text.h"
 #include "train/commands.h"
 
 /* word, function, what it does */

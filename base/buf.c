@@ -1,5 +1,5 @@
 /* buf.c - a growing run of bytes. */
-#include "buf.h"
+#include "base/buf.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "error.h"
+#include "base/error.h"
 
 typedef struct mr_buf {
     uint8_t *data;

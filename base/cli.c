@@ -4,18 +4,18 @@
  *                  |                          |
  *                --help                "unknown option --spilt; did you mean --split?"
  */
-#include "cli.h"
+#include "base/cli.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "hash.h"
-#include "launch.h"
-#include "term.h"
-#include "text.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/launch.h"
+#include "base/term.h"
+#include "base/text.h"
 
 enum { MAX_OPTIONS = 128, COLUMNS = 79 };
 

@@ -5,8 +5,8 @@
 
 #include <argp.h>
 
-#include "error.h"
-#include "ranks.h"
+#include "base/error.h"
+#include "base/ranks.h"
 
 /* Parses argv[1..] by `argp` (argv[0] is the command's name; argv ends with NULL).  Unknown long options get the
  * nearest known one suggested.  On --help prints and exits 0; exits 2 on wrong use, and where a launcher started several

@@ -1,7 +1,7 @@
 /* error.c - sentences for failures, and allocation that cannot wrap.
  * Invariant: whatever names and foreign words are put into a sentence, it stays one line of UTF-8 that a terminal shows
  * and does not obey. */
-#include "error.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { FORMATTED = 6000, HEAD = 330 };
 

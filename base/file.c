@@ -1,5 +1,5 @@
 /* file.c - files and directories, opened, read and made with care; output.c writes whole files. */
-#include "file.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "path.h"
+#include "base/path.h"
 
 mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err)
 {

@@ -4,7 +4,7 @@
 #ifndef MR_FILE_H
 #define MR_FILE_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* Opens `path` (relative to `dirfd`, or AT_FDCWD) for reading.  Refuses anything but a regular file with MR_BAD_DATA;
  * MR_SYSTEM where the system refuses (err names it).  `size` may be NULL.  `follow`: whether a symbolic link as the

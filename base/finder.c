@@ -1,11 +1,11 @@
 /* finder.c - which of a list's texts is this one, without looking at them all.
  * Invariant: a text stands in the first slot that was free from its hash's on; nothing is ever taken out. */
-#include "finder.h"
+#include "base/finder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { LEAST = 64 };
 

@@ -4,7 +4,7 @@
 #ifndef MR_FINDER_H
 #define MR_FINDER_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_finder {
     uint32_t *slots;                /* [size]: a number + 1 where its hash, or those before it, left room; 0: empty */

@@ -4,7 +4,7 @@
  * SHA256_*() rather than EVP: the same vector code, but no providers to load, which costs allocations that can fail -
  * and OpenSSL 3.0 ends in a signal when one of those does. */
 #define OPENSSL_SUPPRESS_DEPRECATED
-#include "hash.h"
+#include "base/hash.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include <xxhash.h>
 #endif
 
-#include "file.h"
+#include "base/file.h"
 
 struct mr_hasher {
     XXH3_state_t *xxh;

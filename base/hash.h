@@ -3,7 +3,7 @@
 #ifndef MR_HASH_H
 #define MR_HASH_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_digest {      /* of a whole file */
     uint64_t bytes;

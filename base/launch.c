@@ -4,13 +4,13 @@
  *
  * Sources: mpirun(1) of Open MPI; srun(1), sbatch(1) of Slurm; the PMIx standard; MPICH's Hydra (PMI_SIZE);
  * flux-environment(7); torchrun's "Environment Variables". */
-#include "launch.h"
+#include "base/launch.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 typedef struct launcher {
     const char *by;

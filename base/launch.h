@@ -3,7 +3,7 @@
 #ifndef MR_LAUNCH_H
 #define MR_LAUNCH_H
 
-#include "error.h"
+#include "base/error.h"
 
 typedef struct mr_launch {
     const char *by;       /* "mpirun", "srun" ...; NULL: no launcher, or one that started this process alone */

@@ -2,7 +2,7 @@
  * Invariant: the temporary file, NAME.tmp in a dataset and PATH.millrace.tmp where a user names PATH, belongs to the
  * writer that holds the lock of the file there.  So a writer never renames or removes what another one is at work on,
  * and a file that nobody has locked was left by one that was killed. */
-#include "file.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "path.h"
+#include "base/path.h"
 
 enum { TRIES = 10000 };             /* to make a file that others sweep away */
 

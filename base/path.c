@@ -1,6 +1,6 @@
 /* path.c - paths: their parts, where they lead, and whether one lies in another.
  * Invariant: what a path will lead to once somebody writes there counts as much as what is there. */
-#include "path.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* Of its first `len` bytes. */
 static size_t without_slashes(const char *path, size_t len)

@@ -3,7 +3,7 @@
 #ifndef MR_PATH_H
 #define MR_PATH_H
 
-#include "error.h"
+#include "base/error.h"
 
 enum { MR_PATH_LINKS = 40 };        /* that one path may lead over: as many as the system follows */
 

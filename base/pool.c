@@ -1,5 +1,5 @@
 /* pool.c - many items, a few threads: one shared counter hands out the next item. */
-#include "pool.h"
+#include "base/pool.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -4,7 +4,7 @@
 #ifndef MR_POOL_H
 #define MR_POOL_H
 
-#include "error.h"
+#include "base/error.h"
 
 /* `worker` numbers the thread, 0 to jobs-1, for scratch memory a thread owns. */
 typedef mr_status (*mr_pool_fn)(void *ctx, size_t item, unsigned worker, mr_error *err);

@@ -1,6 +1,6 @@
 /* processor.c - asks the processor, by way of the compiler's run-time library, which also asks the system.
  * Invariant: a set holds those before it. */
-#include "processor.h"
+#include "base/processor.h"
 
 #if defined(__x86_64__)
 

@@ -1,6 +1,6 @@
 /* random.c - chance that can be repeated.
  * Invariant: whole numbers come from integer arithmetic alone, and reals from one exact division. */
-#include "random.h"
+#include "base/random.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* ranks.c - this process among its peers; MPI only where a launcher started us.
  * Invariant: every collective below is entered by all ranks in the same order; failures are carried by agree(). */
-#include "ranks.h"
+#include "base/ranks.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launch.h"
-#include "ranks_card.h"
+#include "base/launch.h"
+#include "base/ranks_card.h"
 
 enum { LAST_WORDS_S = 5 };          /* how long the speaking rank has to print and to end the run before others do */
 

@@ -4,7 +4,7 @@
 #ifndef MR_RANKS_H
 #define MR_RANKS_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_ranks mr_ranks;
 

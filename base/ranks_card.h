@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ranks.h"
+#include "base/ranks.h"
 
 #define MR_RANKS_ABI 2
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks_card.h"
+#include "base/ranks_card.h"
 
 #define PIECE ((uint64_t)1 << 30)
 

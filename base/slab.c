@@ -2,7 +2,7 @@
  *
  *   mmap of room + 2 MiB:   | cut off |  room, from a 2 MiB border on  | cut off |      MADV_HUGEPAGE on what stays
  */
-#include "slab.h"
+#include "base/slab.h"
 
 #include <string.h>
 #include <sys/mman.h>

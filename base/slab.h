@@ -4,7 +4,7 @@
 #ifndef MR_SLAB_H
 #define MR_SLAB_H
 
-#include "error.h"
+#include "base/error.h"
 
 typedef struct mr_slab {            /* zeroed: empty and valid */
     uint8_t *data;                  /* 64-byte aligned */

@@ -1,5 +1,5 @@
 /* term.c - what people look at: colours, tables, a progress line, messages. */
-#include "term.h"
+#include "base/term.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 double mr_seconds(void)
 {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* SGR codes, or "" when `stream` is no terminal, NO_COLOR is set or TERM=dumb. */
 typedef enum mr_colour { MR_PLAIN, MR_BOLD, MR_DIM, MR_RED, MR_GREEN, MR_YELLOW, MR_CYAN } mr_colour;

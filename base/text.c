@@ -1,6 +1,6 @@
 /* text.c - words for people, and names that may hold any bytes.
  * Invariant: mr_text_unescape(mr_text_escape(x)) is x for every x. */
-#include "text.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef MR_TEXT_H
 #define MR_TEXT_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 void mr_text_escape(mr_buf *out, const char *bytes, size_t len);                /* bytes -> path text */
 bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               /* false: not path text */

@@ -1,10 +1,10 @@
 /* device.c - the table of devices.
  * Invariant: a new device is one file and one word in MR_DEVICES. */
-#include "device.h"
+#include "device/device.h"
 
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 typedef struct entry {
     const char *word;

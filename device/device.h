@@ -10,7 +10,7 @@
 #ifndef MR_DEVICE_H
 #define MR_DEVICE_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_device mr_device;
 
@@ -263,7 +263,7 @@ struct mr_device {                  /* the first member of every device's own st
     const mr_device_card *card;
 };
 
-/* All devices, one word each (train/device.c): --device. */
+/* All devices, one word each (device/device.c): --device. */
 #define MR_DEVICES(X) X(cpu)
 #define X(word) extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)

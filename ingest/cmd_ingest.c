@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "cmd_ingest.h"
-#include "cmd_lists.h"
-#include "commands.h"
-#include "file.h"
-#include "ingest.h"
-#include "path.h"
-#include "pool.h"
-#include "text.h"
+#include "ingest/cmd_ingest.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "ingest/cmd_lists.h"
+#include "ingest/commands.h"
+#include "pipeline/ingest.h"
 
 enum key {
     KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE,

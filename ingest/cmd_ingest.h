@@ -3,7 +3,7 @@
 #ifndef MR_CMD_INGEST_H
 #define MR_CMD_INGEST_H
 
-#include "ingest.h"
+#include "pipeline/ingest.h"
 
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err);
 void cmd_ingest_failure(const mr_ingest *in);       /* on stderr, before the error's own sentence */

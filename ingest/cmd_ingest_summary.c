@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_ingest.h"
-#include "cmd_seek.h"
-#include "text.h"
+#include "base/text.h"
+#include "ingest/cmd_ingest.h"
+#include "shards/cmd_seek.h"
 
 enum { SHOWN = 10, SHOWN_IGNORED = 3 };         /* examples of each kind */
 

@@ -1,12 +1,12 @@
 /* cmd_lists.c - option values of ingest and sample that are more than a word; see cmd_lists.h. */
-#include "cmd_lists.h"
+#include "ingest/cmd_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "manifest.h"
-#include "sample.h"
-#include "text.h"
+#include "base/text.h"
+#include "format/manifest.h"
+#include "sample/sample.h"
 
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err)
 {

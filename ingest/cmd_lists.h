@@ -3,7 +3,7 @@
 #ifndef MR_CMD_LISTS_H
 #define MR_CMD_LISTS_H
 
-#include "layout.h"
+#include "layout/layout.h"
 
 /* --split-map: FROM=TO,FROM=TO... behind the `*count` maps that are there; they point into `text`, which is cut up. */
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err);

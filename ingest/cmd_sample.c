@@ -1,6 +1,6 @@
 /* cmd_sample.c - `millrace sample`: a small dataset of drawn shapes in a layout, to try everything without a download.
  * Invariant: a folder that holds anything is never touched, and what a failed run began is removed again. */
-#include "commands.h"
+#include "ingest/commands.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "cmd_lists.h"
-#include "file.h"
-#include "path.h"
-#include "sample.h"
-#include "term.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "ingest/cmd_lists.h"
+#include "sample/sample.h"
 
 enum { OPT_LAYOUT = 1000, OPT_VARIANT, OPT_IMAGES, OPT_SEED, OPT_SIZE, OPT_SIMPLE };
 

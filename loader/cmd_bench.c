@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "cmd_transform.h"
-#include "commands.h"
-#include "json.h"
-#include "options.h"
-#include "pool.h"
-#include "ranks.h"
-#include "term.h"
-#include "text.h"
+#include "base/pool.h"
+#include "base/ranks.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "batch/options.h"
+#include "bench/bench.h"
+#include "json/json.h"
+#include "loader/cmd_transform.h"
+#include "loader/commands.h"
 
 enum { OPT_STAGE = 256, OPT_THREADS, OPT_SIZE, OPT_SECONDS, OPT_SPLIT, OPT_MAX_PIXELS, OPT_JSON };
 

@@ -1,7 +1,7 @@
 /* cmd_damage.c - what a command says of damaged samples that it passed over. */
-#include "cmd_damage.h"
+#include "loader/cmd_damage.h"
 
-#include "term.h"
+#include "base/term.h"
 
 mr_status cmd_damage_warn(const mr_damage *d, const mr_dataset *ds, const char *split, mr_error *err)
 {

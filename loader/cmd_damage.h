@@ -2,7 +2,7 @@
 #ifndef CMD_DAMAGE_H
 #define CMD_DAMAGE_H
 
-#include "damage.h"
+#include "batch/damage.h"
 
 /* Names those of a joined list on standard error, however quiet the command is: it is the data that speaks.  Nothing
  * where none is damaged. */

@@ -1,12 +1,12 @@
 /* cmd_options.c - the part of a command line that names a plan.
  * Invariant: a request that passed the parser holds numbers in range; what depends on the dataset is checked by
  * mr_plan_make(), which says what the range is. */
-#include "cmd_options.h"
+#include "loader/cmd_options.h"
 
 #include <string.h>
 
-#include "options.h"
-#include "text.h"
+#include "base/text.h"
+#include "batch/options.h"
 
 typedef unsigned long long ull;
 

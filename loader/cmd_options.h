@@ -3,9 +3,9 @@
 #ifndef MR_LOADER_CMD_OPTIONS_H
 #define MR_LOADER_CMD_OPTIONS_H
 
-#include "cli.h"
-#include "manifest.h"
-#include "schedule.h"
+#include "base/cli.h"
+#include "format/manifest.h"
+#include "order/schedule.h"
 
 typedef struct mr_plan_request {        /* zeroed before parsing */
     const char *dir, *split;

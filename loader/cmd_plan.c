@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cmd_options.h"
-#include "commands.h"
-#include "ranks.h"
-#include "term.h"
-#include "text.h"
+#include "base/ranks.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "loader/cmd_options.h"
+#include "loader/commands.h"
 
 typedef unsigned long long ull;
 

@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd_damage.h"
-#include "cmd_options.h"
-#include "cmd_transform.h"
-#include "commands.h"
-#include "dataset.h"
-#include "dataset_ranks.h"
-#include "meta.h"
-#include "replay.h"
-#include "term.h"
-#include "text.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "bench/replay.h"
+#include "dataset/dataset.h"
+#include "dataset/dataset_ranks.h"
+#include "format/meta.h"
+#include "loader/cmd_damage.h"
+#include "loader/cmd_options.h"
+#include "loader/cmd_transform.h"
+#include "loader/commands.h"
 
 typedef unsigned long long ull;
 

@@ -1,5 +1,5 @@
 /* cmd_transform.c - the part of a command line that says how pictures are shown. */
-#include "cmd_transform.h"
+#include "loader/cmd_transform.h"
 
 #include <string.h>
 

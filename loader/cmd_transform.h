@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cli.h"
+#include "base/cli.h"
 
 enum { MR_OPT_AUGMENT = 2048, MR_OPT_ORIENTATION, MR_OPT_BICUBIC, MR_OPT_DECODER };
 

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "commands.h"
-#include "export.h"
-#include "term.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "export/export.h"
+#include "shards/commands.h"
 
 enum { OPT_TO = 256, OPT_SPLIT, OPT_FORCE, OPT_JSON };
 

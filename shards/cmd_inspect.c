@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "class_counts.h"
-#include "cli.h"
-#include "cmd_seek.h"
-#include "commands.h"
-#include "dataset.h"
-#include "index.h"
-#include "term.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "format/class_counts.h"
+#include "format/index.h"
+#include "shards/cmd_seek.h"
+#include "shards/commands.h"
 
 enum { CLASSES_SHOWN = 20 };
 

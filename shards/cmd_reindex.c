@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "commands.h"
-#include "file.h"
-#include "index.h"
-#include "pool.h"
-#include "term.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/term.h"
+#include "format/index.h"
+#include "shards/commands.h"
 
 enum { OPT_JSON = 256 };
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "cmd_seek.h"
-#include "commands.h"
-#include "dataset_ranks.h"
-#include "pool.h"
-#include "term.h"
-#include "text.h"
+#include "shards/cmd_seek.h"
+#include "base/cli.h"
+#include "base/pool.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset_ranks.h"
+#include "shards/commands.h"
 
 typedef unsigned long long ull;
 

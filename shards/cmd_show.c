@@ -8,16 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "commands.h"
-#include "file.h"
-#include "image.h"
-#include "json_lay_out.h"
-#include "manifest.h"
-#include "meta.h"
-#include "path.h"
-#include "term.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "codec/image.h"
+#include "format/json_lay_out.h"
+#include "format/manifest.h"
+#include "format/meta.h"
+#include "shards/commands.h"
 
 typedef unsigned long long ull;
 

@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "cmd_verify.h"
-#include "commands.h"
-#include "file.h"
-#include "hash.h"
-#include "path.h"
-#include "text.h"
+#include "shards/cmd_verify.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "shards/commands.h"
 
 enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
 

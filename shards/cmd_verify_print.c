@@ -2,9 +2,9 @@
  * Invariant: a dataset of which a byte is not as the manifest says, or cannot be read, is never called whole. */
 #include <stdio.h>
 
-#include "cmd_verify.h"
-#include "hash.h"
-#include "text.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "shards/cmd_verify.h"
 
 enum { LINES_A_SHARD = 20 };
 

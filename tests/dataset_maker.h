@@ -3,7 +3,7 @@
 #ifndef MR_DATASET_MAKER_H
 #define MR_DATASET_MAKER_H
 
-#include "manifest.h"
+#include "format/manifest.h"
 #include "support_image.h"
 
 typedef struct made {

@@ -21,8 +21,8 @@
 
 #include <xxhash.h>
 
-#include "exchange.h"
-#include "random.h"
+#include "base/random.h"
+#include "exchange/exchange.h"
 
 enum { UPDATES = 4 };
 

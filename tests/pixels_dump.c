@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pixels.h"
-#include "resize.h"
+#include "region/pixels.h"
+#include "resize/resize.h"
 
 typedef struct request {
     mr_region region;

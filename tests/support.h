@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "hang.h"
-#include "random.h"
 
 /* ---- folders and files ---------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #ifndef MR_SUPPORT_ALIKE_H
 #define MR_SUPPORT_ALIKE_H
 
-#include "sample.h"
+#include "sample/sample.h"
 #include "support_image.h"
 
 typedef struct alike_edit {         /* all zero: as it is */

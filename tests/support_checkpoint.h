@@ -2,7 +2,7 @@
 #ifndef MR_SUPPORT_CHECKPOINT_H
 #define MR_SUPPORT_CHECKPOINT_H
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "support.h"
 
 /* A Vision Transformer of a few thousand parameters; all values follow from `update`.  mr_checkpoint_release(). */

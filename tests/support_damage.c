@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "index.h"
+#include "format/index.h"
 
 void damage_nap(void)
 {

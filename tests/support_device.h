@@ -8,7 +8,7 @@
 #ifndef MR_SUPPORT_DEVICE_H
 #define MR_SUPPORT_DEVICE_H
 
-#include "device.h"
+#include "device/device.h"
 #include "support.h"
 
 typedef struct support_trial {

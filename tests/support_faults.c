@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { MAX_WORDS = 90 };
 

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "buf.h"
+#include "base/buf.h"
 #include "support.h"
 
 typedef struct support_row {

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_IMAGE_H
 #define MR_SUPPORT_IMAGE_H
 
-#include "image.h"
+#include "codec/image.h"
 #include "support.h"
 
 typedef struct picture {

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_JOURNAL_H
 #define MR_SUPPORT_JOURNAL_H
 
-#include "journal.h"
+#include "journal/journal.h"
 #include "support.h"
 
 typedef struct support_journal {

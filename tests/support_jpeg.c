@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "jpeg_trap.h"
+#include "base/buf.h"
+#include "codec/jpeg_trap.h"
 #include "support_pixels.h"
 
 enum { DC_SYMBOLS = 16, AC_SYMBOLS = 256, DC_RANGE = 30000 };

@@ -3,9 +3,9 @@
 #ifndef MR_SUPPORT_JSON_H
 #define MR_SUPPORT_JSON_H
 
-#include "coco_json.h"
-#include "layout.h"
+#include "layout/layout.h"
 #include "support.h"
+#include "tables/coco_json.h"
 
 /* ---- one COCO file -------------------------------------------------------------------------------------------- */
 

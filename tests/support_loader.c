@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "dataset_maker.h"
-#include "format.h"
-#include "hash.h"
+#include "format/format.h"
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #ifndef MR_SUPPORT_MODEL_H
 #define MR_SUPPORT_MODEL_H
 
-#include "model.h"
+#include "model/model.h"
 #include "support.h"
 
 typedef struct support_model {

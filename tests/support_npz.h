@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_NPZ_H
 #define MR_SUPPORT_NPZ_H
 
-#include "npz.h"
+#include "files/npz.h"
 #include "support.h"
 
 typedef struct support_npz support_npz;

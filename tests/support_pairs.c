@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_parts.h"
+#include "bridgetower/parts.h"
 
 enum { PAD = 1 };                   /* the row of positions that padding has */
 

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_PARITY_H
 #define MR_SUPPORT_PARITY_H
 
-#include "json.h"
+#include "json/json.h"
 #include "support_npz.h"
 
 /* The worst error of each kind over its tolerance. */

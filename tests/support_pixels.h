@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_PIXELS_H
 #define MR_SUPPORT_PIXELS_H
 
-#include "pixels.h"
+#include "region/pixels.h"
 #include "support_image.h"
 
 typedef struct jpeg_make {

@@ -2,7 +2,7 @@
 #ifndef MR_SUPPORT_PLAN_H
 #define MR_SUPPORT_PLAN_H
 
-#include "layout.h"
+#include "layout/layout.h"
 #include "support.h"
 
 /* Opens `source`, lets the layouts bid (`forced`: only that one), plans, writes every meta; heap:

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_RESIZE_H
 #define MR_SUPPORT_RESIZE_H
 
-#include "resize_kernels.h"
+#include "resize/kernels.h"
 #include "support.h"
 
 enum { SUPPORT_MOST_SETS = 8 };

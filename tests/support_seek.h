@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_SEEK_H
 #define MR_SUPPORT_SEEK_H
 
-#include "seek.h"
+#include "seek/seek.h"
 #include "support.h"
 
 /* Sets the hash of the table and the one at the end right. */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "index.h"
+#include "base/file.h"
+#include "format/index.h"
 #include "support_lmdb.h"
 
 enum { LABELS = 7 };

@@ -3,7 +3,7 @@
 #ifndef MR_SUPPORT_SHARD_H
 #define MR_SUPPORT_SHARD_H
 
-#include "manifest.h"
+#include "format/manifest.h"
 #include "support_image.h"
 
 typedef struct drawn {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 /* What a checkpoint says of its run, but for the options that only this process had; one whose evaluation is due says
  * nothing of its verdict. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "npz.h"
-#include "safetensors.h"
+#include "files/npz.h"
+#include "files/safetensors.h"
 
 void train_make_dataset(const char *dir, unsigned images)
 {

@@ -7,7 +7,7 @@
 #include <jpeglib.h>
 #include <webp/encode.h>
 
-#include "alike.h"
+#include "alike/alike.h"
 #include "support_alike.h"
 
 /* Consumes the file. */

@@ -9,8 +9,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "buf.h"
-#include "source.h"
+#include "base/buf.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_archive.h"
 #include "support_image.h"

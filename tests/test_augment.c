@@ -1,8 +1,8 @@
 /* test_augment.c - crop boxes against torchvision's formulas: their distribution, their corner cases, their places.
  * Invariant tested: a view depends on seed, epoch and sample alone and lies inside the picture, whatever its size.
  * Numbers in tables were worked out with Python's own int(), round() and / from torchvision's source. */
-#include "augment.h"
-#include "error.h"
+#include "base/error.h"
+#include "order/augment.h"
 #include "support.h"
 
 #include <float.h>

@@ -1,8 +1,8 @@
 /* test_bench_budget.c - how the seconds of a benchmark are shared out, on a clock that this test keeps.
  * Invariant tested: whatever pictures cost, the steps of a benchmark end within two seconds of what was asked, unless the few
  * pictures that nothing can be measured without take longer. */
-#include "bench_budget.h"
-#include "buf.h"
+#include "base/buf.h"
+#include "bench/bench_budget.h"
 #include "support.h"
 
 typedef struct machine {            /* wall seconds of one image, when all threads work */
@@ -15,7 +15,7 @@ typedef struct outcome {
     uint64_t batch, turns, batches;
 } outcome;
 
-/* What loader/bench.c does, step by step; every guess that it makes of the future is off by this factor. */
+/* What loader/bench/bench.c does, step by step; every guess that it makes of the future is off by this factor. */
 static outcome run(const machine *m, double seconds, uint64_t most, double off)
 {
     const mr_bench_budget b = {100, seconds};

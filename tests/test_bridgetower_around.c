@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contrast.h"
+#include "model/contrast.h"
 #include "support_pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };

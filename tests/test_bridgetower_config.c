@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_parts.h"
-#include "json.h"
+#include "bridgetower/parts.h"
+#include "json/json.h"
 #include "support_npz.h"
 
 /* As the hub has it for bridgetower-large-itm-mlm-itc, in the order of its members. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_parts.h"
-#include "json.h"
-#include "safetensors.h"
+#include "bridgetower/parts.h"
+#include "files/safetensors.h"
+#include "json/json.h"
 #include "support_npz.h"
 
 #define PLACES "bridgetower.vision_model.visual.embeddings.position_embedding.weight"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_parts.h"
+#include "bridgetower/parts.h"
 #include "support_npz.h"
 #include "support_pairs.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optimizer.h"
-#include "safetensors.h"
-#include "support_parity.h"
+#include "files/safetensors.h"
+#include "model/optimizer.h"
 #include "support_pairs.h"
+#include "support_parity.h"
 
 /* ---- fixtures -------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_parts.h"
+#include "bridgetower/parts.h"
 #include "support_pairs.h"
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */

@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "captions.h"
+#include "base/text.h"
 #include "support.h"
-#include "text.h"
+#include "text/captions.h"
 
 /* A copy without a byte behind it, so that a look beyond the end is seen. */
 static char *copy_of(const char *text, size_t len)

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "safetensors.h"
+#include "files/safetensors.h"
 
 static void expect_names(const char *dir, const char *want)
 {

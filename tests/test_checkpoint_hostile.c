@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint_parts.h"
-#include "manifest.h"
-#include "safetensors.h"
+#include "checkpoint/parts.h"
+#include "files/safetensors.h"
+#include "format/manifest.h"
 
 /* The files of the two ways in which weights are kept. */
 static const char *const files[] = {"weights.npz", "optimizer.npz", "state.json"};

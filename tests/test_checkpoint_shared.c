@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "support_checkpoint.h"
 #include "support_train.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "json/json.h"
 #include "support_json.h"
 
 static void assert_annotations(const support_coco *o, size_t n, const char *expected)

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "error.h"
+#include "base/error.h"
 #include "support.h"
 
 #define WRONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

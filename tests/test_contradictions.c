@@ -8,7 +8,7 @@
 
 #include "dataset_maker.h"
 #include "support_cost.h"
-#include "verify_parts.h"
+#include "verify/parts.h"
 
 typedef struct state {
     char *dir, *ds;

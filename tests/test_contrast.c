@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contrast.h"
+#include "model/contrast.h"
 #include "support_device.h"
 
 /* ---- in double ------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* test_events.c - TensorBoard event files: CRCs by known answers, records read back by a parser of the tests' own, full
  * disks, names.  (The tensorboard package reads them in read_with_tensorboard.py.)
  * Invariant tested: a file holds whole records, whatever happens to its writer. */
-#include "events.h"
+#include "journal/events.h"
 #include "support_events.h"
 
 #include <math.h>

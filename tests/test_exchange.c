@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exchange.h"
+#include "base/term.h"
+#include "exchange/exchange.h"
 #include "support.h"
-#include "term.h"
 
 static char *shared;                /* where OpenMPI has what all ranks map; in /dev/shm other programs come and go, too */
 

@@ -12,7 +12,7 @@
 #include <archive_entry.h>
 
 #include "dataset_maker.h"
-#include "export.h"
+#include "export/export.h"
 
 typedef struct state {
     char *dir, *ds, *out;

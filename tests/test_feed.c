@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "captions.h"
 #include "dataset_maker.h"
-#include "feed.h"
-#include "mix.h"
+#include "feed/feed.h"
+#include "order/mix.h"
 #include "support_loader.h"
 #include "support_model.h"
+#include "text/captions.h"
 
 enum { SAMPLES = 22, SIZE = 8 };
 

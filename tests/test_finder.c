@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "base/hash.h"
 #include "support.h"
-#include "tokenizer_learn.h"
-#include "tokenizer_parts.h"
+#include "text/learn.h"
+#include "text/parts.h"
 
 /* Where as many texts come into a table with twice the room, the longest run of neighbours is around 60 if chance puts
  * them there. */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "folder_names.h"
+#include "base/buf.h"
+#include "layout/folder_names.h"
 #include "support.h"
 
 typedef struct named {

@@ -20,9 +20,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/hash.h"
 #include "dataset_maker.h"
-#include "hash.h"
-#include "index.h"
+#include "format/index.h"
 #include "millrace.h"
 
 enum { STRIPE = 64, TAIL = 8192, LENGTH = TAIL + 512, X = TAIL + STRIPE, Y = TAIL + 2 * STRIPE };

@@ -6,8 +6,8 @@
 
 #include <zlib.h>
 
-#include "buf.h"
-#include "gzip_input.h"
+#include "base/buf.h"
+#include "source/gzip_input.h"
 #include "support.h"
 
 typedef struct stream {

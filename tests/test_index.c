@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "index.h"
+#include "base/file.h"
+#include "format/index.h"
 #include "support_lmdb.h"
 #include "support_shard.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest.h"
+#include "pipeline/ingest.h"
 #include "support_image.h"
 
 enum { ROWS_AT_THE_LIMIT = MR_SHARDS_MOST };

@@ -1,6 +1,6 @@
 /* test_journal_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
  * Invariant tested: a log holds each update of a run once, however often the run was killed, and loses nothing else. */
-#include "journal_parts.h"
+#include "journal/parts.h"
 #include "support_journal.h"
 
 #include <fcntl.h>

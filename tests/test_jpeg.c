@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jpeg_region.h"
-#include "pixels_parts.h"
+#include "jpeg/region.h"
+#include "region/parts.h"
 #include "support_jpeg.h"
 #include "support_pixels.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jpeg_region.h"
+#include "jpeg/region.h"
 #include "support_jpeg.h"
 
 typedef struct pair {

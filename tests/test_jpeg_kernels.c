@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jpeg_kernels.h"
+#include "jpeg/kernels.h"
 #include "support.h"
 
 enum { WIDTH = 300, LEAD = 32, TIMES = 400 };

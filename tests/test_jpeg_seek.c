@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jpeg_decoder.h"
-#include "jpeg_seek.h"
+#include "jpeg/decoder.h"
+#include "jpeg/seek.h"
 #include "support_jpeg.h"
 #include "support_pixels.h"
 

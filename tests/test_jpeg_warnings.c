@@ -9,9 +9,9 @@
 
 #include <jerror.h>
 
-#include "jpeg_region.h"
-#include "jpeg_warnings.h"
-#include "pixels_parts.h"
+#include "codec/jpeg_warnings.h"
+#include "jpeg/region.h"
+#include "region/parts.h"
 #include "support_jpeg.h"
 #include "support_jpeg_odd.h"
 

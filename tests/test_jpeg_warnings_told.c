@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "json/json.h"
 #include "support_jpeg_odd.h"
 
 typedef struct scene {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
-#include "json_oddity.h"
+#include "json/json.h"
+#include "json/json_oddity.h"
 #include "support_json.h"
 
 typedef struct odd {

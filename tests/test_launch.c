@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "base/error.h"
 #include "support.h"
 
 #define SERVER "PMIX_SERVER_URI2=pmix-server.1;tcp4://127.0.0.1:1"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sample.h"
+#include "sample/sample.h"
 #include "support_plan.h"
 
 static void same_when_forced(const char *source, const char *layout)

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "layout_hub.h"
+#include "layout/hub.h"
 #include "support_archive.h"
 #include "support_hub.h"
 #include "support_image.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "json/json.h"
 #include "support_json.h"
 
 #define NEWYORKER &mr_layout_newyorker

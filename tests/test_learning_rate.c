@@ -1,7 +1,7 @@
 /* test_learning_rate.c - learning rates by update: those of the schedules' sources, and closed forms.
  * Invariant tested: update k uses the rate that the sources' trainers used for it, to the last digits. */
-#include "json.h"
-#include "optimizer.h"
+#include "json/json.h"
+#include "model/optimizer.h"
 #include "support.h"
 #include "support_npz.h"
 

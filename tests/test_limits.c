@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "class_counts.h"
-#include "csv.h"
-#include "manifest.h"
-#include "npz_header.h"
-#include "safetensors.h"
-#include "source.h"
+#include "files/npz_header.h"
+#include "files/safetensors.h"
+#include "format/class_counts.h"
+#include "format/manifest.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_archive.h"
+#include "tables/csv.h"
 
 static char *dir;
 

@@ -2,8 +2,8 @@
  * Invariant tested: it is the plan's, the same for any ranks and threads and from any cursor on. */
 #include <string.h>
 
-#include "error.h"
-#include "schedule.h"
+#include "base/error.h"
+#include "order/schedule.h"
 #include "support_loader.h"
 #include "support_shard.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "dataset_maker.h"
-#include "error.h"
-#include "order.h"
+#include "order/order.h"
 #include "support_loader.h"
 
 enum { SAMPLES = 43, PER_SHARD = 9 };

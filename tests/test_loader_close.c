@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "dataset_maker.h"
-#include "error.h"
 #include "support_cost.h"
 #include "support_loader.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "augment.h"
-#include "dataset.h"
-#include "hash.h"
-#include "schedule.h"
+#include "base/hash.h"
+#include "dataset/dataset.h"
+#include "order/augment.h"
+#include "order/schedule.h"
 #include "support_loader.h"
 
 enum { SAMPLES = 23 };

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "buf.h"
+#include "base/buf.h"
 #include "support_archive.h"
 #include "support_cost.h"
 #include "support_image.h"

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format.h"
-#include "manifest.h"
+#include "format/format.h"
+#include "format/manifest.h"
 #include "support.h"
 
 #define HEX32 "000102030405060708090a0b0c0d0e0f"

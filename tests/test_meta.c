@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "meta.h"
+#include "base/text.h"
+#include "format/meta.h"
 #include "support.h"
-#include "text.h"
 
 static mr_status scan(const char *json, mr_meta_facts *facts, mr_buf *source, mr_error *err)
 {

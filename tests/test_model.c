@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "support_npz.h"
-#include "vit.h"
+#include "vit/vit.h"
 
 static mr_model_config preset(const char *word, uint32_t image, uint32_t classes)
 {

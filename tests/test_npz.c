@@ -10,8 +10,8 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "file.h"
-#include "npz.h"
+#include "base/file.h"
+#include "files/npz.h"
 #include "support.h"
 #include "support_npz.h"
 

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hash.h"
-#include "npz.h"
-#include "npz_header.h"
+#include "base/hash.h"
+#include "files/npz.h"
+#include "files/npz_header.h"
 #include "support.h"
 #include "support_archive.h"
 

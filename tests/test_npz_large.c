@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "npz.h"
+#include "files/npz.h"
 #include "support.h"
 
 static int new_file(const char *path)

@@ -1,7 +1,7 @@
 /* test_optimizer.c - clipping, and SGD and AdamW against a restatement in double.
  * Invariant tested: what the sources' trainers would have done with the same gradients is done, and gradients that are
  * not finite change nothing. */
-#include "optimizer.h"
+#include "model/optimizer.h"
 #include "support.h"
 
 #include <float.h>

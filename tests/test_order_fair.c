@@ -1,13 +1,13 @@
 /* test_order_fair.c - the order is a fair one.
  * Invariant tested: each statistic that the order passes is one that a permutation known to be weak fails, so a bias
  * would be seen.  Seeds are fixed: the outcome is the same on every run. */
-#include "order.h"
+#include "order/order.h"
 #include "support.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "mix.h"
+#include "order/mix.h"
 
 typedef uint64_t permutation(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n);
 

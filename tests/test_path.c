@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "path.h"
+#include "base/path.h"
 #include "support_faults.h"
 
 static int set_up(void **state)

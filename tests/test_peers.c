@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "contrast.h"
+#include "model/contrast.h"
 #include "support.h"
 
 #define MUST(what)                                                                                                     \

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "json.h"
-#include "resize.h"
+#include "base/hash.h"
+#include "json/json.h"
+#include "resize/resize.h"
 #include "support_npz.h"
 #include "support_pixels.h"
 

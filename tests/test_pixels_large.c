@@ -5,7 +5,7 @@
 
 #include <webp/decode.h>
 
-#include "resize.h"
+#include "resize/resize.h"
 #include "support_pixels.h"
 
 /* libjpeg is given a file in pieces, which end in the middle of anything. */

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "schedule.h"
+#include "base/text.h"
+#include "order/schedule.h"
 #include "support.h"
 #include "support_shard.h"
-#include "text.h"
 
 typedef struct state {
     char *dir, *ds;

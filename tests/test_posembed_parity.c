@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support_npz.h"
-#include "vit.h"
+#include "vit/vit.h"
 
 static void resize_as_scipys(void **state)
 {

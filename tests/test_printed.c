@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support_image.h"
+#include "base/term.h"
+#include "base/text.h"
 #include "support.h"
-#include "term.h"
-#include "text.h"
+#include "support_image.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
 #define EVIL "\033[31m\033]0;x\007\xC2\x9B" "2J\x7F"

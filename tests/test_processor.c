@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "processor.h"
+#include "base/processor.h"
 
 /* The flags of the first processor, a space before and behind each; empty where the system does not list them. */
 static void read_flags(char *flags, size_t room)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digest.h"
-#include "error.h"
-#include "hash.h"
-#include "schedule.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "bench/digest.h"
+#include "order/schedule.h"
 #include "support_loader.h"
 
 static json_t *parsed(support_result *r)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
-#include "retrieval.h"
+#include "base/random.h"
+#include "evaluate/retrieval.h"
 #include "support.h"
 
 enum { EMBED = 16, MANY = 300 };

@@ -1,6 +1,6 @@
 /* test_safetensors.c - .safetensors files: round trips, widening, several files, and the library's files both ways.
  * Invariant: values are compared as bits, so a NaN or a -0 that changes is seen. */
-#include "safetensors.h"
+#include "files/safetensors.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "json/json.h"
 #include "support.h"
 #include "support_npz.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "safetensors.h"
+#include "files/safetensors.h"
 #include "support.h"
 
 /* The bytes of a file with this header and so many zeros behind it; heap. */

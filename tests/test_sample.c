@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 #include <spng.h>
 
-#include "sample.h"
+#include "sample/sample.h"
 
 /* Small pictures: what is tested does not depend on their size. `variant`: "" where the layout has one form. */
 static void draw(const char *dir, const char *layout, const char *variant, const char *seed)

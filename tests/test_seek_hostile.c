@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "index.h"
+#include "format/index.h"
 #include "support_loader.h"
 #include "support_seek.h"
 

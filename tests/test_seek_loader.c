@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "batch/work.h"
 #include "dataset_maker.h"
 #include "support_loader.h"
 #include "support_seek.h"
-#include "work.h"
 
 enum { SAMPLES = 120, PER_SHARD = 50, JPEGS = 61 };     /* JPEGS: of 72, less those that are progressive */
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "support.h"
 
 static char *root, *source, *ds;

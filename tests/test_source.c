@@ -7,7 +7,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "source.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_archive.h"
 

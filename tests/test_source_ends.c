@@ -7,8 +7,8 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "buf.h"
-#include "source.h"
+#include "base/buf.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_archive.h"
 #include "support_image.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "buf.h"
-#include "source.h"
+#include "base/buf.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_archive.h"
 

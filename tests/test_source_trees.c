@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "buf.h"
+#include "base/buf.h"
 #include "support.h"
 #include "support_image.h"
 

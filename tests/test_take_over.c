@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "file.h"
-#include "index.h"
+#include "base/file.h"
+#include "format/index.h"
 #include "support_image.h"
 #include "support_seek.h"
 

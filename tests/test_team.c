@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/team.h"
 #include "support.h"
-#include "team.h"
 
 enum { MOST = 1000 };
 

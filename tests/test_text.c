@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "error.h"
-#include "json.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "json/json.h"
 #include "support.h"
-#include "text.h"
 
 static void test_sentences_are_printable(void **state)
 {

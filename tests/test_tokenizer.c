@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "support.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 enum { MOST = 4096 };
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "dataset_maker.h"
-#include "file.h"
 #include "support.h"
-#include "tokenizer.h"
+#include "text/tokenizer.h"
 
 static const char *const captions[] = {"two dogs in a car", "two cats sleeping on a couch", "a dog",
                                        "caf\xC3\xA9, caf\xC3\xA9!",

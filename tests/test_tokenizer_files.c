@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "json.h"
+#include "json/json.h"
 #include "support.h"
 #include "support_npz.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 enum { MOST = 4096 };
 

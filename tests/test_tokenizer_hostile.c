@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 /* A sound file, in parts that cases replace. */
 static const char *const parts[][2] = {

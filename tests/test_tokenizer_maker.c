@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support.h"
-#include "tokenizer_learn.h"
+#include "text/learn.h"
 
 static mr_tokenizer *finish(mr_tokenizer_maker *m, uint32_t size)
 {

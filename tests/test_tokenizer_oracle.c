@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "support.h"
 #include "support_npz.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 static char *dir;
 

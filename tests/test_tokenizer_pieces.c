@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "base/hash.h"
 #include "support.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 static void assert_pieces(const char *text, const char *expected)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset.h"
+#include "dataset/dataset.h"
 #include "support_faults.h"
 #include "support_train.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset.h"
-#include "npz.h"
-#include "pairs.h"
+#include "dataset/dataset.h"
+#include "files/npz.h"
+#include "run/pairs.h"
 #include "support_train.h"
 
 enum { COUNT = 6, SIDE = 32, TEXT = 16 };      /* of val */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "npz.h"
-#include "pairs.h"
+#include "dataset/dataset.h"
+#include "files/npz.h"
+#include "run/pairs.h"
 #include "support_faults.h"
 #include "support_train.h"
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "dataset_maker.h"
-#include "resize.h"
+#include "resize/resize.h"
 #include "support_loader.h"
 #include "support_npz.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "index.h"
+#include "base/file.h"
+#include "format/index.h"
 #include "support_shard.h"
-#include "verify.h"
+#include "verify/verify.h"
 
 enum { TRIALS = 50 };
 

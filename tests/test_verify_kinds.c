@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "dataset_maker.h"
-#include "file.h"
-#include "index.h"
-#include "verify.h"
+#include "format/index.h"
+#include "verify/verify.h"
 
 typedef struct state {
     char *dir, *ds;

@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "index.h"
+#include "format/index.h"
 #include "support_faults.h"
 #include "support_shard.h"
-#include "verify.h"
+#include "verify/verify.h"
 
 enum { SHARDS = 3, BAD_MOST = 4 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support_model.h"
-#include "vit.h"
+#include "vit/vit.h"
 
 enum { BATCH = 4 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "support_model.h"
-#include "vit.h"
+#include "vit/vit.h"
 
 enum { SIDE = 11, PATCH = 3, GRID = 3, TOKENS = 1 + GRID * GRID, WIDTH = 12, HEADS = 2, DIM = 6, MLP = 20, CLASSES = 4 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "support_npz.h"
-#include "vit.h"
+#include "vit/vit.h"
 
 enum { CLASSES = 4, THEIR_CLASSES = 21 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optimizer.h"
+#include "model/optimizer.h"
 #include "support_model.h"
 #include "support_parity.h"
 

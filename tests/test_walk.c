@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "format.h"
+#include "base/file.h"
+#include "format/format.h"
+#include "format/walk.h"
 #include "support.h"
 #include "support_lmdb.h"
-#include "walk.h"
 
 typedef struct record {
     uint64_t sample, offset, len;

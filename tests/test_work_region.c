@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch/work.h"
 #include "support_loader.h"
-#include "work.h"
 
 enum { SAMPLES = 40 };
 

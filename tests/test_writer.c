@@ -5,9 +5,9 @@
 
 #include <lmdb.h>
 
-#include "hash.h"
+#include "base/hash.h"
+#include "format/writer.h"
 #include "support.h"
-#include "writer.h"
 
 static char *dir;
 

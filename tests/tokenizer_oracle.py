@@ -2,7 +2,7 @@
 """Asks the `tokenizers` package for what test_tokenizer_oracle.c compares with: classes of characters, and ids.
 
     tokenizer_oracle.py OUT COUNT SEED TOKENIZER...     exit status 77 (skipped) where python has no tokenizers 0.21
-    tokenizer_oracle.py --table                         prints the runs of train/tokenizer_unicode.c
+    tokenizer_oracle.py --table                         prints the runs of train/text/unicode.c
 
 Writes OUT/classes (a byte for each code point: 0 other, 1 letter, 2 number, 3 white space, and 4 more for parts of
 words; 255: not asked), OUT/made-N.json (tokenizers with added tokens of every kind), and,

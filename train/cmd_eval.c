@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "cmd_damage.h"
-#include "commands.h"
-#include "dataset.h"
-#include "labels.h"
-#include "term.h"
-#include "text.h"
-#include "trained.h"
+#include "base/cli.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "loader/cmd_damage.h"
+#include "run/labels.h"
+#include "run/trained.h"
+#include "train/commands.h"
 
 typedef unsigned long long ull;
 

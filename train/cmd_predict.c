@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "cmd_damage.h"
-#include "commands.h"
-#include "dataset.h"
-#include "meta.h"
-#include "predict.h"
-#include "term.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "format/meta.h"
+#include "loader/cmd_damage.h"
+#include "train/commands.h"
+#include "train/predict.h"
 
 typedef unsigned long long ull;
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "captions.h"
-#include "dataset.h"
-#include "file.h"
-#include "meta.h"
-#include "npz.h"
-#include "path.h"
-#include "predict.h"
-#include "term.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
+#include "dataset/dataset.h"
+#include "files/npz.h"
+#include "format/meta.h"
+#include "text/captions.h"
+#include "train/predict.h"
 
 typedef unsigned long long ull;
 

@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "captions.h"
-#include "cli.h"
-#include "commands.h"
-#include "dataset.h"
-#include "file.h"
-#include "path.h"
-#include "term.h"
-#include "text.h"
-#include "tokenizer.h"
+#include "base/cli.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "text/captions.h"
+#include "text/tokenizer.h"
+#include "train/commands.h"
 
 typedef unsigned long long ull;
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "cmd_damage.h"
-#include "commands.h"
-#include "dataset.h"
-#include "dataset_ranks.h"
-#include "term.h"
-#include "text.h"
-#include "trainer.h"
+#include "base/cli.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "dataset/dataset_ranks.h"
+#include "loader/cmd_damage.h"
+#include "run/trainer.h"
+#include "train/commands.h"
 
 typedef unsigned long long ull;
 

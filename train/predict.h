@@ -3,7 +3,7 @@
 #ifndef MR_PREDICT_H
 #define MR_PREDICT_H
 
-#include "trained.h"
+#include "run/trained.h"
 
 typedef struct mr_predict_request {
     mr_trained_request trained;

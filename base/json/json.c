@@ -1,14 +1,14 @@
 /* json.c - the few things we ask of jansson, with errors in our form. */
-#include "json.h"
+#include "json/json.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json_memory.h"
-#include "json_oddity.h"
-#include "term.h"
-#include "text.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "json/json_memory.h"
+#include "json/json_oddity.h"
 
 typedef struct json_text {
     const char *bytes;

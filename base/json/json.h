@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a list of a million empty lists is small on
  * disk alone.  One pass over the bytes, sound JSON or not. */

@@ -1,6 +1,6 @@
 /* json_memory.c - JSON libraries that do not bear to run out of memory.
  * Invariant: as long as the room lasts yajl is never given NULL, and `ran_out` says whether it would have been. */
-#include "json_memory.h"
+#include "json/json_memory.h"
 
 #include <malloc.h>
 #include <stdatomic.h>

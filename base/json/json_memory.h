@@ -11,7 +11,7 @@
 
 #include <yajl/yajl_parse.h>
 
-#include "error.h"
+#include "base/error.h"
 
 typedef struct mr_yajl {
     yajl_handle parser;

@@ -1,5 +1,5 @@
 /* json_oddity.c - the usual things that are taken for JSON, by the bytes around the place where a parser stopped. */
-#include "json_oddity.h"
+#include "json/json_oddity.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* cpu.h - private to device_cpu.c and cpu_*.c: the CPU device from inside.
+/* cpu.h - private to cpu.c and cpu_*.c: the CPU device from inside.
  * Invariant: an operation cuts its work by the arguments' shape alone, never by the number of threads; every cut writes
  * its own part, and partial sums are added in the order of the cuts.  So any number of threads gives the same bits. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
-#include "cpu_kernels.h"
-#include "slab.h"
-#include "team.h"
+#include "base/slab.h"
+#include "cpu/kernels.h"
+#include "cpu/team.h"
 
 enum {
     MR_CPU_PARTS = 32,                      /* most partial sums of an operation */
@@ -17,7 +17,7 @@ enum {
 typedef struct mr_cpu_blas {
     void *library;
     const char *core;                       /* the kernels it chose: "SkylakeX" */
-    void (*sgemm)(void);                    /* cblas_sgemm, its type is known in cpu_gemm.c */
+    void (*sgemm)(void);                    /* cblas_sgemm, its type is known in gemm.c */
 } mr_cpu_blas;
 
 typedef struct mr_cpu_memory {
@@ -38,11 +38,11 @@ typedef struct mr_cpu {
     size_t member_floats;
 } mr_cpu;
 
-/* device_cpu.c.  Rows a task so that it has `work` elements at least; waking a thread costs some 10 us. */
+/* cpu.c.  Rows a task so that it has `work` elements at least; waking a thread costs some 10 us. */
 size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work);
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 
-/* cpu_gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
+/* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
 /* Has OpenBLAS take the buffers that so many threads need at once, which it keeps.  It asks for them again and again, for
@@ -60,12 +60,12 @@ typedef struct mr_cpu_product {
 void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p);
 void mr_cpu_gemm(mr_device *device, const mr_gemm *g);
 
-/* cpu_norm.c */
+/* norm.c */
 void mr_cpu_sum_rows(mr_device *device, mr_type type, size_t rows, size_t width, const void *x, float *sums);
 void mr_cpu_norm(mr_device *device, const mr_norm *n);
 void mr_cpu_norm_back(mr_device *device, const mr_norm_back *n);
 
-/* cpu_elements.c */
+/* elements.c */
 void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
                  const mr_dropout *dropout, const void *d_y, void *d_x);
 void mr_cpu_activate(mr_device *device, const mr_activate *a);
@@ -75,21 +75,21 @@ double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x);
 void mr_cpu_sgd(mr_device *device, const mr_update *u);
 void mr_cpu_adamw(mr_device *device, const mr_update *u);
 
-/* cpu_attention.c */
+/* attention.c */
 mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err);
 void mr_cpu_attention(mr_device *device, const mr_attention *a);
 void mr_cpu_attention_back(mr_device *device, const mr_attention_back *a);
 
-/* cpu_tokens.c */
+/* tokens.c */
 void mr_cpu_patches(mr_device *device, const mr_patches *p);
 void mr_cpu_tokens(mr_device *device, const mr_tokens *t);
 void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t);
 void mr_cpu_rows(mr_device *device, const mr_rows *r);
 
-/* cpu_loss.c */
+/* loss.c */
 void mr_cpu_cross_entropy(mr_device *device, const mr_cross_entropy *c);
 
-/* cpu_pairs.c */
+/* pairs.c */
 void mr_cpu_lookup(mr_device *device, const mr_lookup *l);
 void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l);
 void mr_cpu_unit(mr_device *device, const mr_unit *u);

@@ -5,7 +5,7 @@
  *      caller    run: opens the door, wakes as many as there are tasks | works | closes the door | waits: inside == 0
  *      member    sleeps | door open, a job not seen yet: inside + 1    | works | inside - 1     | sleeps
  */
-#include "team.h"
+#include "cpu/team.h"
 
 #include <pthread.h>
 #include <signal.h>

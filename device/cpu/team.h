@@ -4,7 +4,7 @@
 #ifndef MR_TEAM_H
 #define MR_TEAM_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_team mr_team;
 typedef void (*mr_team_fn)(void *ctx, size_t task, unsigned member);    /* member: 0 .. threads - 1, for scratch */

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder_names.h"
-#include "folders.h"
-#include "text.h"
+#include "base/text.h"
+#include "layout/folder_names.h"
+#include "layout/folders.h"
 
 enum { NAMED = 4 };                 /* folders that a message names */
 

@@ -1,6 +1,6 @@
 /* coco_classes.c - the categories of a dataset's COCO annotation files as its classes.
  * Invariant: classes stand in the order of their ids, so a class is found by its id by halves. */
-#include "coco_classes.h"
+#include "layout/coco_classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,11 +5,11 @@
  *      TestImages    test | images     the same
  *      trainset      trainset          one word: the split's word with an addition at its end
  *      train_clean   train | clean     a word is left over: it only looks like a split                               */
-#include "folder_names.h"
+#include "layout/folder_names.h"
 
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 enum { WORD_MAX = 24, WORDS_MAX = 8 };
 

@@ -1,12 +1,12 @@
 /* folders.c - split folders that hold class folders that hold images.
  * Invariant: entries are visited in the tree's order, so samples come out sorted by path within a folder. */
-#include "folders.h"
+#include "layout/folders.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "text.h"
+#include "base/text.h"
+#include "format/format.h"
 
 /* ---- class folders -------------------------------------------------------------------------------------------- */
 

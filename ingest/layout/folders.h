@@ -7,7 +7,7 @@
 #ifndef MR_FOLDERS_H
 #define MR_FOLDERS_H
 
-#include "layout.h"
+#include "layout/layout.h"
 
 typedef struct mr_split_dir {
     const char *name;               /* its path under the root, not NUL-terminated: the class folders lie in it */

@@ -3,7 +3,7 @@
 #ifndef MR_IMAGENETTE_TABLE_H
 #define MR_IMAGENETTE_TABLE_H
 
-#include "layout.h"
+#include "layout/layout.h"
 
 const char *mr_imagenette_csv(const mr_tree *t);        /* its name, NULL: none */
 

@@ -1,5 +1,5 @@
 /* labels.c - labels that rows give as texts: what makes classes of them and what does not. */
-#include "labels.h"
+#include "layout/labels.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* layout.c - the layouts bid, with argued evidence, for a root in the source.
  * Invariant: the outcome depends on the tree alone, and two equal bids are an error that names both, never a guess. */
-#include "layout.h"
+#include "layout/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
 

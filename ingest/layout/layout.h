@@ -4,8 +4,8 @@
 #ifndef MR_LAYOUT_H
 #define MR_LAYOUT_H
 
-#include "manifest.h"
-#include "source.h"
+#include "format/manifest.h"
+#include "source/source.h"
 
 typedef struct mr_sample {
     uint32_t split;                 /* index in plan->splits */

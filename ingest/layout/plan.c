@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folder_names.h"
-#include "layout.h"
-#include "text.h"
+#include "base/text.h"
+#include "layout/folder_names.h"
+#include "layout/layout.h"
 
 typedef struct mr_class_place {
     const char *name;               /* of the class: its text stays where it is */

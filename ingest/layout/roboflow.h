@@ -3,7 +3,7 @@
 #ifndef MR_ROBOFLOW_H
 #define MR_ROBOFLOW_H
 
-#include "folders.h"
+#include "layout/folders.h"
 
 typedef enum mr_rf_kind {
     MR_RF_NONE,

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "roboflow.h"
-#include "text.h"
+#include "base/text.h"
+#include "layout/roboflow.h"
 
 enum { TOKENS_MAX = 64 << 20 };
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coco_classes.h"
-#include "format.h"
-#include "roboflow.h"
+#include "format/format.h"
+#include "layout/coco_classes.h"
+#include "layout/roboflow.h"
 
 struct mr_rf_coco {
     mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)];         /* by split folder; NULL: it has no json */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "roboflow.h"
+#include "layout/roboflow.h"
 
 enum { LOOK_AT = 256 };             /* entries of a folder that are looked at for a kind of name */
 

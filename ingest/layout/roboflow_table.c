@@ -8,11 +8,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "csv.h"
-#include "format.h"
-#include "hash.h"
-#include "roboflow.h"
-#include "text.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "format/format.h"
+#include "layout/roboflow.h"
+#include "tables/csv.h"
 
 static const uint64_t csv_max = (uint64_t)1 << 30;
 

@@ -6,9 +6,9 @@
  *      a/2019/CLASS/...                path "a/2019"                   called "a/2019", by --split-map a/2019=train  */
 #include <string.h>
 
-#include "folder_names.h"
-#include "folders.h"
-#include "text.h"
+#include "base/text.h"
+#include "layout/folder_names.h"
+#include "layout/folders.h"
 
 bool mr_split_dir_called(const mr_split_dir *dir, const char *name)
 {

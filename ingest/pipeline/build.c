@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "build_parts.h"
-#include "file.h"
-#include "index.h"
-#include "writer.h"
+#include "base/file.h"
+#include "format/index.h"
+#include "format/writer.h"
+#include "pipeline/build_parts.h"
 
 static mr_status put_sample(mr_build *b, mr_writer *w, size_t row, mr_error *err)
 {

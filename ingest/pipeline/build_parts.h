@@ -7,7 +7,7 @@
 #ifndef MR_BUILD_PARTS_H
 #define MR_BUILD_PARTS_H
 
-#include "ingest.h"
+#include "pipeline/ingest.h"
 
 typedef struct mr_build {
     mr_ingest *in;

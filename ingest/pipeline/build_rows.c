@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "build_parts.h"
-#include "meta.h"
+#include "format/meta.h"
+#include "pipeline/build_parts.h"
 
 static const mr_sample *sample_of(const mr_build *b, size_t row)
 {

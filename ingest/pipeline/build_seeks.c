@@ -3,7 +3,7 @@
  * same.  Those of an interrupted run are gone by then: their own hashes prove nothing about the pictures. */
 #include <stdlib.h>
 
-#include "ingest.h"
+#include "pipeline/ingest.h"
 
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err)
 {

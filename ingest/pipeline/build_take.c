@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "build_parts.h"
-#include "file.h"
-#include "index.h"
+#include "base/file.h"
+#include "format/index.h"
+#include "pipeline/build_parts.h"
 
 void mr_build_done_name(const char *shard, char name[128])
 {

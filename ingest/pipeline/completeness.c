@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest.h"
-#include "text.h"
+#include "base/text.h"
+#include "pipeline/ingest.h"
 
 typedef struct folder {             /* of images that would be left out */
     const char *path;               /* from the top of the source, not NUL-terminated */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "ingest.h"
+#include "base/hash.h"
+#include "pipeline/ingest.h"
 
 enum { MAX_SHARD_SAMPLES = 1 << 20 };
 

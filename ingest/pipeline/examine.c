@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "ingest.h"
-#include "pool.h"
-#include "term.h"
+#include "base/hash.h"
+#include "base/pool.h"
+#include "base/term.h"
+#include "pipeline/ingest.h"
 
 enum {
     RANK_BLOCK = 64,                /* neighbouring files go to the same rank */

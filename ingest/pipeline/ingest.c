@@ -1,15 +1,15 @@
 /* ingest.c - the way from source to dataset, step by step; every rank walks it.
  * Invariant: each step ends with an agreement of all ranks, so a failure anywhere ends all of them together. */
-#include "ingest.h"
+#include "pipeline/ingest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "path.h"
-#include "pool.h"
-#include "text.h"
+#include "base/path.h"
+#include "base/pool.h"
+#include "base/text.h"
 
 static bool leader(const mr_ingest *in)
 {

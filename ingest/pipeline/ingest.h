@@ -11,12 +11,12 @@
 
 #include <stdatomic.h>
 
-#include "image.h"
-#include "layout.h"
-#include "manifest.h"
-#include "ranks.h"
-#include "seek.h"
-#include "term.h"
+#include "base/ranks.h"
+#include "base/term.h"
+#include "codec/image.h"
+#include "format/manifest.h"
+#include "layout/layout.h"
+#include "seek/seek.h"
 
 typedef enum mr_leak_limit {        /* which leaks end an ingest */
     MR_LEAK_NONE,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "leak_parts.h"
-#include "text.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "pipeline/leak_parts.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
-#include "leak_parts.h"
-#include "pool.h"
+#include "alike/alike.h"
+#include "base/pool.h"
+#include "pipeline/leak_parts.h"
 
 enum { LARGE = 64 << 20 }; /* bytes or pixels: one such picture at a time */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "leak_parts.h"
-#include "text.h"
+#include "base/text.h"
+#include "pipeline/leak_parts.h"
 
 /* ---- which are compared ---------------------------------------------------------------------------------------- */
 

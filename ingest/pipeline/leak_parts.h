@@ -4,7 +4,7 @@
 #ifndef MR_LEAK_PARTS_H
 #define MR_LEAK_PARTS_H
 
-#include "ingest.h"
+#include "pipeline/ingest.h"
 
 /* How a file looks: the number of a picture of its group, or why it has none. */
 enum { MR_LOOKS = 16, MR_LOOK_PLAIN = 253, MR_LOOK_UNREADABLE = 254, MR_LOOK_UNCOMPARED = 255 };

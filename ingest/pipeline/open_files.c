@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest.h"
-#include "source_expand.h"
+#include "pipeline/ingest.h"
+#include "source/expand.h"
 
 enum { THREADS_MAX = 1024 };        /* --jobs ends there; numbers of spool files a rank */
 

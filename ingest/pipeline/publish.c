@@ -1,8 +1,8 @@
 /* publish.c - the last step, of rank 0: report, then manifest, then the rename that shows them.
  * Invariant: a dataset has no NAME.done; where it does not come to the rename, the shards have theirs again, and the
  * next run takes them over. */
-#include "build_parts.h"
-#include "file.h"
+#include "base/file.h"
+#include "pipeline/build_parts.h"
 
 static mr_status remove_marks(const mr_ingest *in, int dir, mr_error *err)
 {

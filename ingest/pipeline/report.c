@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ingest.h"
-#include "text.h"
+#include "base/text.h"
+#include "pipeline/ingest.h"
 
 static json_t *options_json(const mr_ingest *in)
 {

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "path.h"
-#include "stage_parts.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "pipeline/stage_parts.h"
 
 struct mr_stage {
     char *path;                     /* DST.partial */

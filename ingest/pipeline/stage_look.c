@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "stage_parts.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "pipeline/stage_parts.h"
 
 /* How long the name of a shard is with which this file's name begins; 0: it is no file of a shard. */
 static size_t shard_of(const char *name)

@@ -7,8 +7,8 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-#include "ingest.h"
-#include "manifest.h"
+#include "format/manifest.h"
+#include "pipeline/ingest.h"
 
 /* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "stage_parts.h"
+#include "base/file.h"
+#include "pipeline/stage_parts.h"
 
 enum { TRIES = 100 };               /* to remove a folder that others write to */
 

@@ -11,10 +11,10 @@
 
 #include <stdbool.h>
 
-#include "buf.h"
-#include "random.h"
+#include "base/buf.h"
+#include "base/random.h"
 
-/* ---- what is seen: sample_shapes.c ----------------------------------------------------------------------------- */
+/* ---- what is seen: shapes.c ----------------------------------------------------------------------------- */
 
 /* The first ten are classes of the classification layouts; the person is drawn for keypoints only. */
 #define MR_SHAPES(X) X(circle) X(square) X(triangle) X(star) X(ring) X(cross) X(hexagon) X(moon) X(heart) X(arrow) \
@@ -98,7 +98,7 @@ void mr_scene_describe(const mr_scene *scene, mr_buf *out);
 enum { MR_CAPTIONS = 5 };
 void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 
-/* ---- pixels: sample_draw.c; files: sample_encode.c --------------------------------------------------------------- */
+/* ---- pixels: draw.c; files: encode.c --------------------------------------------------------------- */
 
 typedef struct mr_picture {
     uint32_t width, height, channels;       /* 1 gray, 3 RGB; rows without padding */
@@ -119,7 +119,7 @@ mr_jpeg_style mr_jpeg_style_random(mr_random *r);
 mr_status mr_picture_jpeg(const mr_picture *p, const mr_jpeg_style *style, mr_buf *out, mr_error *err);
 mr_status mr_picture_png(const mr_picture *p, mr_buf *out, mr_error *err);
 
-/* ---- datasets: sample_layouts.c and a file a layout ------------------------------------------------------------- */
+/* ---- datasets: layouts.c and a file a layout ------------------------------------------------------------- */
 
 typedef struct mr_sketch {
     const char *dir;

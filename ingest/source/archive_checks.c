@@ -4,14 +4,14 @@
  * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it goes on after
  * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does
  * not look at a zip's names twice, at 7z's start header, nor at the CRC-32 of links in zip and 7z. */
-#include "archive_checks.h"
+#include "source/archive_checks.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include <zlib.h>
 
-#include "file.h"
+#include "base/file.h"
 
 static int format_of(struct archive *a)
 {

@@ -3,9 +3,9 @@
 #ifndef MR_ARCHIVE_CHECKS_H
 #define MR_ARCHIVE_CHECKS_H
 
-#include "archive_input.h"
-#include "buf.h"
-#include "zip_directory.h"
+#include "base/buf.h"
+#include "source/archive_input.h"
+#include "source/zip_directory.h"
 
 typedef enum archive_verdict {
     ARCHIVE_GOOD,

@@ -3,7 +3,7 @@
  *
  *      file, pipe -> block -> unpacker or gzip -> unpacked -> format        compressed: undone by a reader of its own,
  *      file, pipe -> block -------------------------------> format          to the end, where its checksum is */
-#include "archive_input.h"
+#include "source/archive_input.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "gzip_input.h"
-#include "source.h"
+#include "base/file.h"
+#include "source/gzip_input.h"
+#include "source/source.h"
 
 /* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
  * outside programs for some.  One layer, chosen here by its magic, is what archives have. */

@@ -6,7 +6,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "error.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 

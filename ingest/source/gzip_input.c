@@ -3,7 +3,7 @@
  *
  *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding, and what follows them, or
  * starts |      |                                    with anything but a member's magic, is passed over 1F 8B  1F 8B */
-#include "gzip_input.h"
+#include "source/gzip_input.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* notes.c - what ingest saw that a person should know.
  * Invariant: path and detail of a kept note are valid UTF-8, whatever bytes the source's names had. */
-#include "notes.h"
+#include "source/notes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 const char *const mr_note_words[MR_NOTE_COUNT] = {
 #define X(word, json, head) [MR_NOTE_##word] = json,

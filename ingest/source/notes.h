@@ -3,7 +3,7 @@
 #ifndef MR_NOTES_H
 #define MR_NOTES_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* word: in report.json; head: in the summary, before a count */
 #define MR_NOTE_KINDS(X)                                                                                  \

@@ -1,7 +1,7 @@
 /* source.c - folders, archives and standard input as one sorted tree.
  * Invariant: after mr_source_open() nothing of a source changes but which damaged entries were wanted, so every reader is
  * thread-safe. */
-#include "source.h"
+#include "source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "source_list.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "source/list.h"
 
 enum { BLOCK = 1 << 20, PATH_LIMIT = 4096 };
 

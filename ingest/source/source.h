@@ -4,7 +4,7 @@
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
-#include "notes.h"
+#include "source/notes.h"
 
 #define MR_NO_ENTRY UINT32_MAX
 

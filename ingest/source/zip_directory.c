@@ -6,7 +6,7 @@
  *      '-- local headers                                   '-- the directory                        '-- found first
  *
  * Layout: PKWARE's APPNOTE.TXT 6.3, sections 4.3 and 4.5. */
-#include "zip_directory.h"
+#include "source/zip_directory.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #include <zlib.h>
 
-#include "zip_end.h"
+#include "source/zip_end.h"
 
 enum {
     RECORD = 46,                    /* bytes of its fixed part */

@@ -5,7 +5,7 @@
 #ifndef MR_ZIP_DIRECTORY_H
 #define MR_ZIP_DIRECTORY_H
 
-#include "error.h"
+#include "base/error.h"
 
 #include <stdint.h>
 

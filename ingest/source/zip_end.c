@@ -2,11 +2,11 @@
  * Invariant: an end that is not wholly there is none.
  *
  *      ... directory  [zip64 end]  [locator]  end [comment]         read from the right */
-#include "zip_end.h"
+#include "source/zip_end.h"
 
 #include <string.h>
 
-#include "file.h"
+#include "base/file.h"
 
 enum { END = 22, END64 = 56, LOCATOR = 20, MOST_COMMENT = 65535 };
 

@@ -3,7 +3,7 @@
 #ifndef MR_ZIP_END_H
 #define MR_ZIP_END_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct window {             /* bytes of the archive; zeroed but for the chunk */
     mr_buf bytes;

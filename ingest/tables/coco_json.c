@@ -1,16 +1,16 @@
 /* coco_json.c - COCO annotation files: reading one in chunks, its tables, and its text again.
  * Invariant: the tables of a parsed file are consistent (ids once, every range inside the annotations), and no text is
  * handed out that does not start and end as the object that was parsed. */
-#include "coco_json.h"
+#include "tables/coco_json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coco_parse.h"
-#include "json.h"
-#include "json_oddity.h"
-#include "text.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "json/json_oddity.h"
+#include "tables/coco_parse.h"
 
 enum {
     CHUNK = 256 << 10,

@@ -4,7 +4,7 @@
 #ifndef MR_COCO_JSON_H
 #define MR_COCO_JSON_H
 
-#include "source.h"
+#include "source/source.h"
 
 typedef struct mr_coco_image {
     int64_t id;

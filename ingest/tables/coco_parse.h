@@ -3,8 +3,8 @@
 #ifndef MR_COCO_PARSE_H
 #define MR_COCO_PARSE_H
 
-#include "coco_json.h"
-#include "json_memory.h"
+#include "json/json_memory.h"
+#include "tables/coco_json.h"
 
 enum { MR_COCO_DEPTH_MAX = 200 };   /* yajl has no limit of its own */
 

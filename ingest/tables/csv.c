@@ -1,7 +1,7 @@
 /* csv.c - comma-separated lines as people export them, parsed in place.
  * Invariant: the writing position never overtakes the reading position, so a cell and its closing NUL always fit where
  * the cell and its delimiter stood; the last cell has the byte that mr_buf keeps behind its length. */
-#include "csv.h"
+#include "tables/csv.h"
 
 #include <stdlib.h>
 #include <string.h>

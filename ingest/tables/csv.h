@@ -4,7 +4,7 @@
 #ifndef MR_CSV_H
 #define MR_CSV_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_csv {
     mr_buf text;                    /* the file, rewritten in place: cells NUL-terminated, quotes undone */

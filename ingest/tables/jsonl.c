@@ -1,15 +1,15 @@
 /* jsonl.c - files with one JSON object a line, streamed, with the place of every row. */
-#include "jsonl.h"
+#include "tables/jsonl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "json_memory.h"
-#include "json_oddity.h"
-#include "text.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "json/json_memory.h"
+#include "json/json_oddity.h"
 
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
 

@@ -4,7 +4,7 @@
 #ifndef MR_JSONL_H
 #define MR_JSONL_H
 
-#include "source.h"
+#include "source/source.h"
 
 typedef struct mr_jsonl {
     const mr_source *source;

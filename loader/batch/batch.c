@@ -1,10 +1,10 @@
 /* batch.c - one batch on its way from the plan to the caller; see batch.h. */
-#include "batch.h"
+#include "batch/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "term.h"
+#include "base/term.h"
 
 typedef unsigned long long ull;
 

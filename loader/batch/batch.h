@@ -11,8 +11,8 @@
 #ifndef MR_LOADER_BATCH_H
 #define MR_LOADER_BATCH_H
 
-#include "loader.h"
-#include "work.h"
+#include "batch/loader.h"
+#include "batch/work.h"
 
 enum { MR_SLAB_ALIGN = 64 };
 

@@ -2,11 +2,11 @@
  *
  *      noted:   40 3 40 ...  |  32 3 ...        each rank, as it meets them
  *      joined:  3 32 40                         the same on every rank                                               */
-#include "damage.h"
+#include "batch/damage.h"
 
 #include <stdlib.h>
 
-#include "meta.h"
+#include "format/meta.h"
 
 typedef unsigned long long ull;
 

@@ -1,5 +1,5 @@
 /* flow.c - batches on their way; see flow.h. */
-#include "flow.h"
+#include "batch/flow.h"
 
 #include <stdlib.h>
 #include <string.h>

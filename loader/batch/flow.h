@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "batch.h"
+#include "batch/batch.h"
 
 typedef struct mr_flow {
     mr_work work;

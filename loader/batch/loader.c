@@ -5,14 +5,14 @@
  *   mr_loader_next   the head of the flow   as soon as it is done; waits on `ready`
  *
  * With threads = 0 the caller's own thread takes the same steps in mr_loader_next(). */
-#include "loader.h"
+#include "batch/loader.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "flow.h"
+#include "batch/flow.h"
 
 typedef struct hand {
     mr_loader *loader;

@@ -1,9 +1,9 @@
 /* options.c - mr_loader_options judged, and every 0 that stands for a default replaced by it. */
-#include "options.h"
+#include "batch/options.h"
 
 #include <math.h>
 
-#include "image.h"
+#include "codec/image.h"
 
 typedef unsigned long long ull;
 

@@ -4,7 +4,7 @@
  *   open[0 .. count)    the entries that are open, in no order
  *
  * Invariant: an entry with borrowers is never closed; entries do not move. */
-#include "shard_files.h"
+#include "batch/shard_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 enum { ROWS_ENOUGH = 64 };          /* rows read one by one before all are: a shard may be open for one only */
 

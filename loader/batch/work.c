@@ -3,15 +3,15 @@
  * Reading ahead: advice to the kernel costs a tenth of a read from the page cache, so it is given only while it helps.
  * A read that would have to wait makes the next COLD records be looked after when they are planned: a look at one byte
  * tells whether the record is in memory; if not, its pages are asked for, and the count starts anew. */
-#include "work.h"
+#include "batch/work.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#include "file.h"
-#include "meta.h"
-#include "options.h"
+#include "base/file.h"
+#include "batch/options.h"
+#include "format/meta.h"
 
 typedef unsigned long long ull;
 

@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-#include "augment.h"
-#include "pixels.h"
-#include "resize.h"
-#include "schedule.h"
-#include "shard_files.h"
-#include "slab.h"
+#include "base/slab.h"
+#include "batch/shard_files.h"
+#include "order/augment.h"
+#include "order/schedule.h"
+#include "region/pixels.h"
+#include "resize/resize.h"
 
 typedef struct mr_work {            /* shared by all threads, fixed after opening but for `stop` */
     mr_loader_options o;            /* filled: options.h */

@@ -4,16 +4,16 @@
  *
  * A loader with threads has `prefetch` batches ready when a turn begins and again when it ends: it has then loaded as
  * many as were taken, `prefetch` batches further on in the order; those are the records of the turn. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_limits.h"
-#include "bench_stages.h"
-#include "bench_turns.h"
-#include "loader.h"
-#include "term.h"
+#include "base/term.h"
+#include "batch/loader.h"
+#include "bench/bench_limits.h"
+#include "bench/bench_stages.h"
+#include "bench/bench_turns.h"
 
 enum { BATCH = 64 };
 

@@ -9,8 +9,8 @@
 #ifndef MR_BENCH_H
 #define MR_BENCH_H
 
-#include "bench_budget.h"
-#include "buf.h"
+#include "base/buf.h"
+#include "bench/bench_budget.h"
 
 typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } mr_bench_stage;
 

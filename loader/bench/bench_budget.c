@@ -1,5 +1,5 @@
 /* bench_budget.c - how the seconds that a benchmark may take are shared out. */
-#include "bench_budget.h"
+#include "bench/bench_budget.h"
 
 static const double longest_pass = 0.5; /* of a turn: more would only make fewer turns */
 static const double stages_share = 0.2, stages_least = 0.1, stages_most = 2, probe_share = 0.2, used = 0.75, half = 0.5;

@@ -1,5 +1,5 @@
 /* bench_limits.c - what a program without a loader would do with the records of a turn. */
-#include "bench_limits.h"
+#include "bench/bench_limits.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
-#include "file.h"
-#include "pool.h"
-#include "term.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/term.h"
+#include "bench/bench.h"
 
 enum { KEPT = 64 };                 /* records a plain program would have in its batch */
 

@@ -5,13 +5,13 @@
  * The steps are woven into one another, and a clock around each would cost as much as they do: so pictures are decoded
  * with more and more of them, and the differences are the steps.  Each goes through all pictures, as a loader does: the
  * same one twice in a row would find its tables made, and the processor's branches learnt. */
-#include "bench_stages.h"
+#include "bench/bench_stages.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "jpeg_partial.h"
+#include "jpeg/partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 };      /* levels: the header, and one for each mr_jpeg_parts */
 enum { RUN_COST = 3 };              /* of a run over all levels, in decodes in whole */

@@ -3,8 +3,8 @@
 #ifndef MR_BENCH_STAGES_H
 #define MR_BENCH_STAGES_H
 
-#include "bench.h"
-#include "bench_limits.h"
+#include "bench/bench.h"
+#include "bench/bench_limits.h"
 
 /* Of the first pictures that the decoder takes, some hundred or as many as can be decoded in `seconds`, with their seek index
  * if there is one.  Those that cannot be read or decoded are left out. */

@@ -1,5 +1,5 @@
 /* bench_turns.c - the figures of several turns as medians. */
-#include "bench_turns.h"
+#include "bench/bench_turns.h"
 
 #include <stdlib.h>
 

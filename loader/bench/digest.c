@@ -1,6 +1,6 @@
 /* digest.c - one XXH3-128 over bytes that lie with several ranks.
  * Invariant: a saved state holds no address: the secret it was begun with is the receiver's own copy of the same. */
-#include "digest.h"
+#include "bench/digest.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef MR_LOADER_DIGEST_H
 #define MR_LOADER_DIGEST_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_running_digest mr_running_digest;
 

@@ -5,12 +5,12 @@
  *   rank 1           b0 ->  b1 ->  b2 -> done
  *
  * Invariant: every process takes part in every round, so that a failure is agreed on and none waits for another. */
-#include "replay.h"
+#include "bench/replay.h"
 
 #include <stdlib.h>
 
-#include "digest.h"
-#include "schedule.h"
+#include "bench/digest.h"
+#include "order/schedule.h"
 
 typedef struct run {
     const mr_replay *replay;

@@ -4,7 +4,7 @@
 #ifndef MR_REPLAY_H
 #define MR_REPLAY_H
 
-#include "damage.h"
+#include "batch/damage.h"
 
 typedef struct mr_replay_batch {
     uint64_t epoch, step;

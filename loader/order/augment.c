@@ -3,13 +3,13 @@
  *
  *   train     seed, epoch, sample -> stream of numbers: mirror?, then up to ten tries of (area, ratio), then the place
  *   center    W x H -> short side `resize` -> size x size of its middle            square    W x H -> size x size */
-#include "augment.h"
+#include "order/augment.h"
 
 #include <math.h>
 
-#include "error.h"
-#include "mix.h"
-#include "resize.h"
+#include "base/error.h"
+#include "order/mix.h"
+#include "resize/resize.h"
 
 enum { TRIES = 10, DEFAULT_SIZE = 224 };
 

@@ -7,10 +7,10 @@
  * The network's width is the next even number of bits, so less than four times count, and a walk takes fewer than four
  * steps on average.  Each round leaves a bias of about 2^-half of what there was: few numbers need more rounds, with
  * which every one of the n! orders of a tiny split is equally likely (tests/test_order_fair.c). */
-#include "order.h"
+#include "order/order.h"
 
-#include "error.h"
-#include "mix.h"
+#include "base/error.h"
+#include "order/mix.h"
 
 enum { MAX_ROUNDS = 24 };
 

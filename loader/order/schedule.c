@@ -1,8 +1,8 @@
 /* schedule.c - global batches, and each rank's part of them: arithmetic on positions, nothing stored.
  * Invariant: the slots of rank 0, 1, 2 ... of step k, joined, are positions k * global_batch and on, for any world. */
-#include "schedule.h"
+#include "order/schedule.h"
 
-#include "error.h"
+#include "base/error.h"
 
 typedef unsigned long long ull;
 

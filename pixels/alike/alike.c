@@ -10,13 +10,13 @@
  * does not see brightness and contrast.  Taking it block by block limits what a square that was cut out, or a black
  * corner of a rotated copy, can spoil; taking away each block's slope leaves no credit for shading, which resembles all
  * other shading. */
-#include "alike.h"
+#include "alike/alike.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shrink.h"
+#include "alike/shrink.h"
 
 enum {
     SIDE = MR_ALIKE_SIDE,

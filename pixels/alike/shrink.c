@@ -1,7 +1,7 @@
 /* shrink.c - rows of pixels become 64 x 64 cells.
  * Invariant: every cell is the mean of what it covers, parts of pixels included; each row is read once.
  */
-#include "shrink.h"
+#include "alike/shrink.h"
 
 enum { SIDE = MR_ALIKE_SIDE };
 

@@ -4,7 +4,7 @@
 #ifndef MR_SHRINK_H
 #define MR_SHRINK_H
 
-#include "alike.h"
+#include "alike/alike.h"
 
 typedef struct mr_shrink {
     uint32_t width, height;                       /* of the rows that will come; neither is 0 */

@@ -3,7 +3,7 @@
 #ifndef MR_CODEC_H
 #define MR_CODEC_H
 
-#include "image.h"
+#include "codec/image.h"
 
 /* The JPEG card's `shrink` (shrink_jpeg.c). */
 mr_status mr_jpeg_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);

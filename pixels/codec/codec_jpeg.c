@@ -8,10 +8,10 @@
  */
 #include <string.h>
 
-#include "codec.h"
-#include "jpeg_region.h"
-#include "jpeg_source.h"
-#include "shrink.h"
+#include "alike/shrink.h"
+#include "codec/codec.h"
+#include "codec/jpeg_source.h"
+#include "jpeg/region.h"
 
 enum {
     SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
-#include "shrink.h"
+#include "alike/shrink.h"
+#include "codec/codec.h"
 
 enum {
     MAX_SIDE = 1000000,             /* libpng's own limit: wider files cannot be read by most programs */

@@ -12,8 +12,8 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-#include "codec.h"
-#include "shrink.h"
+#include "alike/shrink.h"
+#include "codec/codec.h"
 
 enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, RIFF_HEAD = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16, CANVAS = 10 };
 

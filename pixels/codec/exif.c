@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "codec.h"
+#include "codec/codec.h"
 
 enum { TAG_ORIENTATION = 0x0112, TYPE_BYTE = 1, TYPE_SHORT = 3, TYPE_LONG = 4, ENTRY = 12, MAX_ENTRIES = 1000 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "codec.h"
+#include "codec/codec.h"
 
 static const mr_codec *const codecs[] = {
 #define X(word) &mr_codec_##word,

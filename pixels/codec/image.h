@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "alike.h"
-#include "error.h"
+#include "alike/alike.h"
+#include "base/error.h"
 
 #define MR_RECORD_MAX ((uint64_t)UINT32_MAX)    /* bytes of an encoded image: an index row has 32 bits for them */
 

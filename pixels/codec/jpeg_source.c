@@ -1,6 +1,6 @@
 /* jpeg_source.c - the bytes of a JPEG, piece by piece; see jpeg_source.h.
  * Invariant: a piece is shorter than what libjpeg-turbo's faster decoder asks for (BUFSIZE in its jdhuff.c). */
-#include "jpeg_source.h"
+#include "codec/jpeg_source.h"
 
 #include <jerror.h>
 

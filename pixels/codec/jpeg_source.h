@@ -6,7 +6,7 @@
 #ifndef MR_JPEG_SOURCE_H
 #define MR_JPEG_SOURCE_H
 
-#include "jpeg_trap.h"
+#include "codec/jpeg_trap.h"
 
 typedef struct mr_jpeg_source {
     struct jpeg_source_mgr manager; /* first: libjpeg's callbacks are given its address */

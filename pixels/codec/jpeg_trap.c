@@ -1,10 +1,10 @@
 /* jpeg_trap.c - libjpeg's failures as a status; see jpeg_trap.h.
  * Invariant: a callback that jumps has set `status` to a failure and filled `err`. */
-#include "jpeg_trap.h"
+#include "codec/jpeg_trap.h"
 
 #include <jerror.h>
 
-#include "jpeg_warnings.h"
+#include "codec/jpeg_warnings.h"
 
 static void on_error(j_common_ptr cinfo)
 {

@@ -21,7 +21,7 @@
 
 #include <jpeglib.h>
 
-#include "image.h"
+#include "codec/image.h"
 
 typedef struct mr_jpeg_trap {
     struct jpeg_error_mgr errors;           /* first: libjpeg's callbacks are given its address */

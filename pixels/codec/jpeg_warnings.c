@@ -1,7 +1,7 @@
 /* jpeg_warnings.c - the table of libjpeg's warnings; see jpeg_warnings.h.
  * Invariant: the reason for a verdict stands beside it, and says what the decoder does after the warning.
  * Source: libjpeg-turbo 2.1.5: jerror.h for the codes, jd*.c for where they are raised. */
-#include "jpeg_warnings.h"
+#include "codec/jpeg_warnings.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef MR_JPEG_WARNINGS_H
 #define MR_JPEG_WARNINGS_H
 
-#include "image.h"
+#include "codec/image.h"
 
 /* `code`: libjpeg's msg_code of a message of level -1.  True: the pixels are what every decoder makes of the file, and
  * *oddity says what is unusual about it.  False: pixels were invented, or may have been. */

@@ -1,9 +1,9 @@
 /* shrink_jpeg.c - a JPEG as a small grey picture, by libjpeg-turbo's decoding at a part of the size.
  * Invariant: no more of the picture than a row is held, but for the coefficients of a file of several scans.
  */
-#include "codec.h"
-#include "jpeg_trap.h"
-#include "shrink.h"
+#include "alike/shrink.h"
+#include "codec/codec.h"
+#include "codec/jpeg_trap.h"
 
 typedef struct jpeg_run {
     mr_jpeg_trap trap;

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "pixels_parts.h"
+#include "region/parts.h"
 
 /* Seen (x, y) is stored at (a, b), where (a, b) = (x, y) or (y, x) if `swap`, each counted from the far end if so. */
 typedef struct turn {

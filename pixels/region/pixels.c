@@ -1,11 +1,11 @@
 /* pixels.c - which decoder takes the bytes, and the memory it works in.
  * Invariant: no decoder is called with a region that is empty or reaches out of the picture. */
-#include "pixels_parts.h"
+#include "region/parts.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "jpeg_region.h"
+#include "jpeg/region.h"
 
 enum { LARGE = 4 << 20, HUGE = 2 << 20 };
 

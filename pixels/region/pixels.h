@@ -20,7 +20,7 @@
 
 #include <stdatomic.h>
 
-#include "image.h"
+#include "codec/image.h"
 
 typedef struct mr_region {
     uint32_t left, top, width, height;
@@ -43,7 +43,7 @@ typedef struct mr_pixels_counts {
 } mr_pixels_counts;
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 
-/* Of the file that is decoded next, and of no other: where its scan can be entered, as jpeg/jpeg_seek.h packs it.  Lent
+/* Of the file that is decoded next, and of no other: where its scan can be entered, as jpeg/seek.h packs it.  Lent
  * until that decode ends; NULL: not known.  It changes no pixel: what is wrong in it is found and left alone. */
 void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t len);
 

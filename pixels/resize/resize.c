@@ -6,13 +6,13 @@
  * Only the kept part is computed: its columns, and the input rows that it needs; more need not be there, and rows and
  * columns count from the first that is.  Mirroring costs nothing: the columns' coefficients are in reversed order.  A
  * pass that changes no size is a copy, which is what skipping it means. */
-#include "resize.h"
+#include "resize/resize.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "resize_kernels.h"
+#include "resize/kernels.h"
 
 enum { MAX_SIDE = 1 << 24, ABREAST = 4 };       /* of the input; ABREAST: rows that `across` does at a time */
 

@@ -16,7 +16,7 @@
 typedef struct mr_resizer mr_resizer;       /* one a thread: coefficient tables and buffers, reused */
 mr_resizer *mr_resizer_new(void);           /* NULL: no memory */
 void mr_resizer_free(mr_resizer *r);
-/* From now on this set of inner loops (resize_kernels.h) does the work: the same bytes. For tests. */
+/* From now on this set of inner loops (kernels.h) does the work: the same bytes. For tests. */
 typedef struct mr_resize_kernels mr_resize_kernels;
 void mr_resizer_use(mr_resizer *r, const mr_resize_kernels *kernels);
 /* From now on a job ends with MR_END between two output rows once *stop is true; `stop` must outlive the resizer. */

@@ -6,7 +6,7 @@
  *
  * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
  * time, so a dataset of thousands of shards costs one descriptor. */
-#include "dataset.h"
+#include "dataset/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "index.h"
-#include "seek.h"
+#include "base/file.h"
+#include "format/index.h"
+#include "seek/seek.h"
 
 struct mr_dataset {
     char *path, *place;             /* as the caller gave it, and where that was; NULL: the system cannot say */

@@ -3,8 +3,8 @@
 #ifndef MR_DATASET_H
 #define MR_DATASET_H
 
-#include "format.h"
-#include "manifest.h"
+#include "format/format.h"
+#include "format/manifest.h"
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
 const uint8_t *mr_dataset_digest(const mr_dataset *ds);     /* [32], of the manifest that was read */

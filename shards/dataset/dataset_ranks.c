@@ -1,8 +1,8 @@
 /* dataset_ranks.c - whether all ranks read the same dataset, by its digest.
  * Invariant: what is shared out among the ranks is the same list on each of them. */
-#include "dataset_ranks.h"
+#include "dataset/dataset_ranks.h"
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { DIGEST = 32 };
 

@@ -3,7 +3,7 @@
 #ifndef MR_DATASET_RANKS_H
 #define MR_DATASET_RANKS_H
 
-#include "ranks.h"
+#include "base/ranks.h"
 
 /* Collective, once each rank has read its manifest.  Ranks share out what the manifest lists: copies of which one is
  * out of date would be mixed with the others.  MR_BAD_DATA names the first rank that reads another dataset than rank 0. */

@@ -4,7 +4,7 @@
  *    OUT                                             and get their place by one rename at the end
  *
  * Invariant: a path becomes a file only if it is relative and none of its parts is empty, "." or "..". */
-#include "export.h"
+#include "export/export.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,12 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "manifest.h"
-#include "meta.h"
-#include "path.h"
-#include "term.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "format/manifest.h"
+#include "format/meta.h"
 
 typedef unsigned long long ull;
 

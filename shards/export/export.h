@@ -4,7 +4,7 @@
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_export_options {
     const char *split;              /* NULL: all */

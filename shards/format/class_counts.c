@@ -1,12 +1,12 @@
 /* class_counts.c - see class_counts.h. */
-#include "class_counts.h"
+#include "format/class_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "index.h"
+#include "format/index.h"
 
 static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
 {

@@ -3,7 +3,7 @@
 #ifndef MR_CLASS_COUNTS_H
 #define MR_CLASS_COUNTS_H
 
-#include "manifest.h"
+#include "format/manifest.h"
 
 /* Behind the classes: samples with no label, a list of them, or one beyond the classes. */
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };

@@ -1,6 +1,6 @@
 /* format.c - the bytes of keys, index rows and index headers, and back.
  * Invariant: unpacking what was packed gives the same value everywhere: byte order is written out, never assumed. */
-#include "format.h"
+#include "format/format.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
 #ifndef MR_FORMAT_H
 #define MR_FORMAT_H
 
-#include "image.h"
+#include "codec/image.h"
 
 enum {
     MR_FORMAT_VERSION = 1,

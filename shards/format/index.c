@@ -1,6 +1,6 @@
 /* index.c - the fixed-row index of a shard: packed, read back and judged (index_build.c makes it).
  * Invariant: rows are handed out only if every one of them points inside the shard. */
-#include "index.h"
+#include "format/index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out)
 {

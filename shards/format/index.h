@@ -3,13 +3,13 @@
 #ifndef MR_INDEX_H
 #define MR_INDEX_H
 
-#include "buf.h"
-#include "format.h"
-#include "image.h"
-#include "manifest.h"
+#include "base/buf.h"
+#include "codec/image.h"
+#include "format/format.h"
+#include "format/manifest.h"
 
 /* Offsets and lengths of every record from a page walk, everything else from the records themselves: hashes, image
- * header facts (shards/image.h), meta facts (shards/meta.h).  Appends header and rows to `out`.
+ * header facts (pixels/codec/image.h), meta facts (shards/format/meta.h).  Appends header and rows to `out`.
  * `first` and `samples` as the manifest says; MR_BAD_DATA if the shard's keys are not exactly those. */
 mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_buf *out,
                          mr_error *err);

@@ -1,13 +1,13 @@
 /* index_build.c - an index out of a shard alone: where LMDB put each record, and what the records say of themselves.
  * Invariant: nothing but the .mdb's bytes decides the outcome: no limit of a run, no clock, no order of threads. */
-#include "index.h"
+#include "format/index.h"
 
 #include <stdlib.h>
 
-#include "file.h"
-#include "hash.h"
-#include "meta.h"
-#include "walk.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "format/meta.h"
+#include "format/walk.h"
 
 typedef struct build {
     int fd;

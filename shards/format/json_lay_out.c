@@ -1,9 +1,9 @@
 /* json_lay_out.c - JSON set out for reading, by its text alone.
  * Invariant: only blanks between tokens change, and controls inside strings become escapes of the same characters;
  * numbers stay as they were written, whatever their size. */
-#include "json_lay_out.h"
+#include "format/json_lay_out.h"
 
-#include "text.h"
+#include "base/text.h"
 
 static void newline(mr_buf *out, unsigned depth)
 {

@@ -2,7 +2,7 @@
 #ifndef MR_JSON_LAY_OUT_H
 #define MR_JSON_LAY_OUT_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* Appends the document, which must be valid JSON, one member a line, a list of plain values on one; lines behind the
  * first are indented by 2 * depth and more.  Whatever the bytes, it stays inside them and ends. */

@@ -1,7 +1,7 @@
 /* manifest.c - a dataset's manifest, taken apart and judged.
  * Invariant: a manifest is returned only when every name, number and sum in it has been checked; in particular no name
  * in it leads out of the dataset's directory. */
-#include "manifest.h"
+#include "format/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "format.h"
+#include "base/file.h"
+#include "format/format.h"
 
 enum { WHERE = 200, LEAST_NODE = 16 };
 /* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory that

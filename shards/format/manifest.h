@@ -4,8 +4,8 @@
 #ifndef MR_MANIFEST_H
 #define MR_MANIFEST_H
 
-#include "hash.h"
-#include "json.h"
+#include "base/hash.h"
+#include "json/json.h"
 
 typedef struct mr_shard {
     char name[80];                  /* "train-00000": files NAME.mdb and NAME.idx */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manifest.h"
+#include "format/manifest.h"
 
 static int by_name(const void *a, const void *b)
 {

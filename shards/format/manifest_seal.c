@@ -11,8 +11,8 @@
  * with intent can seal anew, and only the dataset's digest (verify --expect) shows that. */
 #include <string.h>
 
-#include "format.h"
-#include "manifest.h"
+#include "format/format.h"
+#include "format/manifest.h"
 
 #define OPENING ",\n \"seal\": \""
 #define CLOSING "\"\n}\n"

@@ -3,8 +3,8 @@
  * is written can be read back by mr_manifest_parse(). */
 #include <string.h>
 
-#include "format.h"
-#include "manifest.h"
+#include "format/format.h"
+#include "format/manifest.h"
 
 /* Adds a new reference to obj and gives up the caller's; a NULL value makes the whole document fail at the end. */
 static void put(json_t *obj, const char *key, json_t *value, bool *failed)

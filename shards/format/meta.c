@@ -1,15 +1,15 @@
 /* meta.c - the members of a sample's meta that millrace itself writes and reads back.
  * Invariant: only keys at depth one are looked at, and each of our own at most once. */
-#include "meta.h"
+#include "format/meta.h"
 
-#include "format.h"
+#include "format/format.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "json_memory.h"
-#include "text.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "json/json_memory.h"
 
 enum { MAX_DEPTH = 1000 };
 

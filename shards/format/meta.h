@@ -10,7 +10,7 @@
 #ifndef MR_META_H
 #define MR_META_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_meta_facts {
     int32_t label;                  /* -1: none */

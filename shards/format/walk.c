@@ -8,13 +8,13 @@
  *   12 u16 lower     14 u16 upper   (u32 pages: a run)  6 u16 length of the key
  *   16 u16 ptr[], up to `lower`                         8 key, then data (F_BIGDATA: u64 page of the run that has it)
  *      free space, then nodes from `upper` to the end */
-#include "walk.h"
+#include "format/walk.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "base/file.h"
 
 enum {
     PAGE_HEADER = 16,

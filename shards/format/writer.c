@@ -3,7 +3,7 @@
  * LMDB keeps the dirty pages of a transaction in memory, so one transaction a shard would cost a shard of memory a
  * thread.  The file is a private temporary until it is renamed: committing often, without syncing, is safe, and as the
  * moments depend on the records alone the bytes stay reproducible. */
-#include "writer.h"
+#include "format/writer.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -11,9 +11,9 @@
 #ifndef MR_SEEK_H
 #define MR_SEEK_H
 
-#include "index.h"
-#include "jpeg_seek.h"
-#include "ranks.h"
+#include "base/ranks.h"
+#include "format/index.h"
+#include "jpeg/seek.h"
 
 enum {
     MR_SEEK_VERSION = 1,
@@ -34,7 +34,7 @@ typedef struct mr_seek_header {
     uint8_t mdb_xxh3_128[16];
 } mr_seek_header;
 
-/* ---- reading (seek_file.c) -------------------------------------------------------------------------------------- */
+/* ---- reading (file.c) -------------------------------------------------------------------------------------- */
 
 void mr_seek_header_pack(const mr_seek_header *h, uint8_t out[MR_SEEK_HEADER]);
 
@@ -71,7 +71,7 @@ mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size
 /* The most that a seek file of the shard can have. */
 uint64_t mr_seek_bytes_most(const mr_shard *shard);
 
-/* ---- making (seek_make.c, seek_shard.c) ------------------------------------------------------------------------- */
+/* ---- making (make.c, shard.c) ------------------------------------------------------------------------- */
 
 typedef enum mr_seek_outcome { MR_SEEK_NOT_DONE, MR_SEEK_GOOD, MR_SEEK_MADE, MR_SEEK_FAILED } mr_seek_outcome;
 

@@ -1,6 +1,6 @@
 /* verify.c - the whole dataset: manifest, shards shared out to threads and ranks.
  * Contract: shard i is looked at by rank i % world; rank 0 ends with all problems in the order of the shards. */
-#include "verify.h"
+#include "verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset_ranks.h"
-#include "file.h"
-#include "pool.h"
-#include "verify_parts.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "dataset/dataset_ranks.h"
+#include "verify/parts.h"
 
 typedef struct run {
     const mr_verify_options *o;

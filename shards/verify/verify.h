@@ -4,10 +4,10 @@
 #ifndef MR_VERIFY_H
 #define MR_VERIFY_H
 
-#include "image.h"
-#include "json.h"
-#include "ranks.h"
-#include "term.h"
+#include "base/ranks.h"
+#include "base/term.h"
+#include "codec/image.h"
+#include "json/json.h"
 
 #define MR_PROBLEM_KINDS(X)                                                              \
     X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */    \

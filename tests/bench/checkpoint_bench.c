@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checkpoint.h"
-#include "file.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "checkpoint/checkpoint.h"
 #include "median.h"
-#include "random.h"
 
 enum { CHUNK = 1 << 20, MAX_ROUNDS = 101 };
 

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "loader.h"
+#include "base/file.h"
+#include "base/term.h"
+#include "batch/loader.h"
+#include "batch/work.h"
 #include "median.h"
-#include "term.h"
-#include "work.h"
 
 enum { BATCH = 64, WAYS = 5, LOADER = 0, READ_AHEAD = 128 << 10, MAX_ROUNDS = 101 };
 

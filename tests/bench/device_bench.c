@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "device.h"
-#include "pool.h"
+#include "base/pool.h"
+#include "device/device.h"
 
 enum { BATCH = 8, HIDDEN = 768, MLP = 3072, HEADS = 12, PATCH = 16, ROUNDS = 15, PARAMETERS = 86 << 20 };
 

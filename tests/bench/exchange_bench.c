@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exchange.h"
+#include "base/term.h"
+#include "exchange/exchange.h"
 #include "median.h"
-#include "term.h"
 
 enum { FLAT, BUCKETS, ALLREDUCE, COPY, WAYS };
 

@@ -13,10 +13,10 @@
 
 #include <jpeglib.h>
 
-#include "jpeg_seek.h"
-#include "pixels.h"
-#include "random.h"
-#include "resize_kernels.h"
+#include "base/random.h"
+#include "jpeg/seek.h"
+#include "region/pixels.h"
+#include "resize/kernels.h"
 
 enum { SIZE = 224, SPACINGS = 5 };
 

@@ -19,9 +19,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "optimizer.h"
-#include "model.h"
-#include "random.h"
+#include "base/random.h"
+#include "model/model.h"
+#include "model/optimizer.h"
 
 enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 };    /* ids of RoBERTa's tokens; words follow */
 enum { FIRST_PLACE = 2 };                           /* row of the table of positions */

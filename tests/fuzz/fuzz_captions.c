@@ -1,9 +1,9 @@
 /* fuzz_captions.c - the words of a picture out of foreign meta.
  * Promises: what a JSON parser takes gives the captions that the parser sees, in order; texts and names are UTF-8; a
  * refusal says why. */
-#include "captions.h"
+#include "base/text.h"
 #include "fuzz.h"
-#include "text.h"
+#include "text/captions.h"
 
 static const char *const columns[] = {"captions", "caption", "image_description", "t"};
 

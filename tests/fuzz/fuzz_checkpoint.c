@@ -3,9 +3,9 @@
  * that reads and writes the same again; names of directories are taken only in the one form that we write. */
 #include <math.h>
 
-#include "checkpoint_parts.h"
+#include "checkpoint/parts.h"
+#include "format/manifest.h"
 #include "fuzz.h"
-#include "manifest.h"
 
 static const char OPENING[] = ",\n \"seal\": \"", END[] = "\n}\n";
 

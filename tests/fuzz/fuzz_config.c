@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "bridgetower_parts.h"
+#include "bridgetower/parts.h"
 #include "fuzz.h"
 
 static mr_status configure(const void *bytes, size_t size, mr_model_config *c, mr_error *err)

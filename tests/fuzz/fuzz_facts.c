@@ -2,8 +2,8 @@
  * Promises: options that are taken over are in their range and are written as what gives the same again; a class is
  * one of the model's; pictures are shown in the size that the model has. */
 #include "fuzz.h"
-#include "settings.h"
-#include "trained.h"
+#include "run/settings.h"
+#include "run/trained.h"
 
 static void refused(mr_status status, const mr_error *err)
 {

@@ -1,8 +1,8 @@
 /* fuzz_image.c - headers, structure, EXIF and pixels of an image.
  * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good, and can be
  * shrunk. */
-#include "alike.h"
-#include "image.h"
+#include "alike/alike.h"
+#include "codec/image.h"
 #include "fuzz.h"
 
 static void check_facts(const mr_image_facts *f, const mr_image_limits *limits)

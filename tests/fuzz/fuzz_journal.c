@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/random.h"
 #include "fuzz.h"
-#include "hash.h"
-#include "journal_parts.h"
-#include "random.h"
+#include "journal/parts.h"
 
 /* Opens the log, and leaves what it then holds in `out`. */
 static void open_log(int file, bool resume, uint64_t first, bool judges_first, mr_buf *out)

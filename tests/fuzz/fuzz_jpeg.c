@@ -1,9 +1,9 @@
 /* fuzz_jpeg.c - the pixels of a region of a JPEG: millrace's own decoder, the same in plain C, libjpeg-turbo alone.
  * Promises: the same pixels from all three, or the same refusal in the same words.  What is found sound, libjpeg-turbo
  * decodes without a word. */
-#include "hash.h"
-#include "jpeg_region.h"
-#include "jpeg_trap.h"
+#include "base/hash.h"
+#include "codec/jpeg_trap.h"
+#include "jpeg/region.h"
 #include "pictures.h"
 
 static void same(const fuzz_judgement *a, const fuzz_judgement *b, const mr_region *r)

@@ -3,8 +3,8 @@
  *      input   a JPEG up to its first end marker | entries, as they may lie in a damaged index
  *
  * Promises: with the file's own entries libjpeg-turbo's pixels; with others AVX2 and plain C do the same. */
-#include "hash.h"
-#include "jpeg_seek.h"
+#include "base/hash.h"
+#include "jpeg/seek.h"
 #include "pictures.h"
 
 typedef struct places {

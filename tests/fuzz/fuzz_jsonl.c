@@ -2,7 +2,7 @@
  * Promises: rows come in order, each stands in the file where it says, without blanks around it, and is one JSON
  * object if its fields can be picked. */
 #include "fuzz.h"
-#include "jsonl.h"
+#include "tables/jsonl.h"
 
 static void check_fields(const mr_jsonl *j, const mr_jsonl_row *row)
 {

@@ -1,9 +1,9 @@
 /* fuzz_layouts.c - a whole tree of files (trees.h): bids, plan and the meta of every sample, for each layout.
  * Promises: samples name files, splits and classes that are there; a meta is JSON and hides none of millrace's own
  * members. */
-#include "format.h"
-#include "meta.h"
-#include "source_expand.h"
+#include "format/format.h"
+#include "format/meta.h"
+#include "source/expand.h"
 #include "trees.h"
 
 static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)

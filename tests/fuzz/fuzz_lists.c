@@ -2,11 +2,11 @@
  * Promises: what is taken is in its range, and written out it is taken again as the same; what is not is MR_MISUSE. */
 #include <stdio.h>
 
-#include "cmd_lists.h"
-#include "cmd_options.h"
+#include "format/manifest.h"
 #include "fuzz.h"
-#include "manifest.h"
-#include "sample.h"
+#include "ingest/cmd_lists.h"
+#include "loader/cmd_options.h"
+#include "sample/sample.h"
 
 static bool taken(mr_status status, const mr_error *err)
 {

@@ -1,9 +1,9 @@
 /* fuzz_manifest.c - a stranger's manifest.
  * Promises: no name leaves the dataset's folder, counts add up, and what is read can be written, sealed and read again
  * as the same bytes. */
-#include "format.h"
+#include "format/format.h"
+#include "format/manifest.h"
 #include "fuzz.h"
-#include "manifest.h"
 
 static void check_split(const mr_manifest *m, const mr_split *split)
 {

@@ -1,10 +1,10 @@
 /* fuzz_meta.c - the meta of a sample.
  * Promises: what was scanned is one JSON object, its facts are those that another parser sees, and laying it out for
  * people changes nothing but blanks. */
+#include "base/text.h"
+#include "format/json_lay_out.h"
+#include "format/meta.h"
 #include "fuzz.h"
-#include "json_lay_out.h"
-#include "meta.h"
-#include "text.h"
 
 static void check_against(const json_t *doc, const mr_meta_facts *f, mr_buf *source)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "files/npz.h"
+#include "files/npz_header.h"
 #include "fuzz.h"
-#include "npz.h"
-#include "npz_header.h"
 
 enum { MAX_TAKEN = 1 << 20 };
 

@@ -1,7 +1,7 @@
 /* fuzz_pixels.c - a picture of any codec as the loader shows it: a drawn region, turned by a drawn orientation.
  * Promises: what ingest lets in with --check decode loads, and no other JPEG; where the whole picture decodes, so does any part of it,
  * with the same pixels; a turned part is that part of the turned whole. */
-#include "hash.h"
+#include "base/hash.h"
 #include "pictures.h"
 
 typedef struct shown {

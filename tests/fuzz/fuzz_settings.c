@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "fuzz.h"
-#include "settings.h"
+#include "run/settings.h"
 
 static void check_range(const mr_settings *s, const mr_setting *row)
 {

@@ -1,10 +1,10 @@
 /* fuzz_text.c - path text, names, sizes and numbers, as they stand in files and on command lines.
  * Promises: path text is UTF-8 without control characters and gives back the very bytes; a quoted string is JSON of
  * the same text; numbers that print can be read. */
+#include "base/hash.h"
+#include "base/text.h"
+#include "format/manifest.h"
 #include "fuzz.h"
-#include "hash.h"
-#include "manifest.h"
-#include "text.h"
 
 static void check_path_text(const char *bytes, size_t len)
 {

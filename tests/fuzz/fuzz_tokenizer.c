@@ -2,7 +2,7 @@
  * Promises: what is taken gives ids below its size for any text, the same whether cut or whole, by a new or a used
  * scratch; and it is written as a file that is taken, gives the same ids, and is written the same again. */
 #include "fuzz.h"
-#include "tokenizer_parts.h"
+#include "text/parts.h"
 
 enum { TEXT = 512, MOST = 3 * TEXT + 2, CUT = 9 };
 

@@ -2,7 +2,7 @@
  * Promises: the order of the texts does not matter; it has no more ids than were asked for and gives no others; it is
  * written as a file that is taken and written the same again. */
 #include "fuzz.h"
-#include "tokenizer_learn.h"
+#include "text/learn.h"
 
 enum { TEXTS = 64, MORE = 100, IDS = 512 };
 

@@ -3,9 +3,9 @@
  * could be built passes its own checks. */
 #include <unistd.h>
 
+#include "format/index.h"
+#include "format/walk.h"
 #include "fuzz.h"
-#include "index.h"
-#include "walk.h"
 
 typedef struct seen {
     uint64_t size, count, first, next, bytes;

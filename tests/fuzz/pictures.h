@@ -3,9 +3,9 @@
 #ifndef MR_FUZZ_PICTURES_H
 #define MR_FUZZ_PICTURES_H
 
+#include "base/random.h"
 #include "fuzz.h"
-#include "pixels_parts.h"
-#include "random.h"
+#include "region/parts.h"
 
 enum { FUZZ_PIXELS = 1 << 16 };     /* larger pictures are left alone: a fuzzer wants many, not large ones */
 

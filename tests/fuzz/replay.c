@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "fuzz.h"
 #include "hang.h"
-#include "hash.h"
-#include "random.h"
 
 enum {
     MAX_FILE = 1 << 20,

@@ -14,10 +14,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "dataset_maker.h"
-#include "file.h"
 #include "seeds.h"
-#include "source.h"
+#include "base/file.h"
+#include "dataset_maker.h"
+#include "source/source.h"
 #include "support.h"
 #include "support_image.h"
 

@@ -1,6 +1,6 @@
 /* seeds_pictures.c - the first inputs of the targets that read pictures: OUT/image, OUT/pixels, OUT/jpeg,
  * OUT/jpeg_entries. */
-#include "jpeg_seek.h"
+#include "jpeg/seek.h"
 #include "seeds.h"
 #include "support_jpeg.h"
 #include "support_pixels.h"

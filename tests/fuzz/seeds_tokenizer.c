@@ -3,7 +3,7 @@
 
 #include "seeds.h"
 #include "support.h"
-#include "tokenizer.h"
+#include "text/tokenizer.h"
 
 #define MODEL "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"abab\":6,\"<unk>\":7," \
               "\"\xC4\xA0\":8},\"merges\":[\"a b\",[\"ab\",\"ab\"]]}"

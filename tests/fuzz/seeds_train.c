@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bridgetower_parts.h"
-#include "checkpoint_parts.h"
-#include "safetensors.h"
+#include "bridgetower/parts.h"
+#include "checkpoint/parts.h"
+#include "files/safetensors.h"
+#include "run/settings.h"
 #include "seeds.h"
-#include "settings.h"
 #include "support_archive.h"
 #include "support_checkpoint.h"
 

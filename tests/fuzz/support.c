@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "fuzz.h"
-#include "source_list.h"
-#include "text.h"
+#include "source/list.h"
 
 void fuzz_broken(const char *promise, const char *file, int line)
 {

@@ -1,7 +1,7 @@
 /* trees.c - a whole tree of files out of one input; see trees.h. */
 #include "trees.h"
 
-#include "format.h"
+#include "format/format.h"
 
 enum { MEMBERS = 160 };
 

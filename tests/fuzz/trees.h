@@ -8,7 +8,7 @@
 #define MR_FUZZ_TREES_H
 
 #include "fuzz.h"
-#include "layout.h"
+#include "layout/layout.h"
 
 typedef struct fuzz_tree {
     mr_layout_options options;

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint_parts.h"
-#include "file.h"
-#include "path.h"
-#include "pool.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/pool.h"
+#include "checkpoint/parts.h"
 
 void mr_checkpoint_release(mr_checkpoint *c)
 {

@@ -16,9 +16,9 @@
 
 #include <dirent.h>
 
-#include "json.h"
-#include "model.h"
-#include "optimizer.h"
+#include "json/json.h"
+#include "model/model.h"
+#include "model/optimizer.h"
 
 typedef struct mr_checkpoint {
     mr_model_config model;

@@ -2,14 +2,14 @@
  *
  *      global batch k:  | rank 0's samples | rank 1's samples | ...        each rank: forward, losses to the host
  *      after the last:  every rank's sums of every batch, gathered, added in the order of the samples            */
-#include "evaluation.h"
+#include "evaluate/evaluation.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "dataset.h"
-#include "term.h"
+#include "base/term.h"
+#include "dataset/dataset.h"
 
 typedef struct judged {             /* one sample, as it travels between ranks */
     uint64_t position;              /* in the split */

@@ -5,9 +5,9 @@
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
-#include "feed.h"
-#include "manifest.h"
-#include "retrieval.h"
+#include "evaluate/retrieval.h"
+#include "feed/feed.h"
+#include "format/manifest.h"
 
 typedef struct mr_verdict {         /* on one sample */
     const mr_sample_facts *facts;

@@ -4,7 +4,7 @@
 #ifndef MR_GALLERY_H
 #define MR_GALLERY_H
 
-#include "ranks.h"
+#include "base/ranks.h"
 
 enum { MR_OF_TEXT = 0, MR_OF_IMAGE, MR_OF_BOTH, MR_EMBEDDINGS };
 

@@ -1,7 +1,7 @@
 /* retrieval.c - nearest rows of a gallery, a block of rows at a time.
  *
  *      scores [BLOCK, count] = rows of `from` [BLOCK, embed] x (rows of `to` [count, embed])^T      on the device */
-#include "retrieval.h"
+#include "evaluate/retrieval.h"
 
 #include <stdlib.h>
 #include <string.h>

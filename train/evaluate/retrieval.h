@@ -6,8 +6,8 @@
 #ifndef MR_RETRIEVAL_H
 #define MR_RETRIEVAL_H
 
-#include "device.h"
-#include "gallery.h"
+#include "device/device.h"
+#include "evaluate/gallery.h"
 
 enum { MR_RECALLS = 3 };            /* at 1, 5, 10 */
 extern const unsigned mr_recall_at[MR_RECALLS];

@@ -3,13 +3,13 @@
  * peers; so a peer that is gone is a failure there, never a hang.
  *
  *      begin   each rank writes its entry; the first of each host merges them with the other hosts'; all read all
- *      ready   drives pieces (exchange_pieces.c)
+ *      ready   drives pieces (pieces.c)
  *      finish  the rest of the pieces, and waiting for the other ranks'
  */
 #include <string.h>
 
-#include "exchange_parts.h"
-#include "term.h"
+#include "base/term.h"
+#include "exchange/parts.h"
 
 enum {
     TRIES = 32,                     /* looks before sleeping */

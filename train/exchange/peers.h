@@ -7,7 +7,7 @@
 #ifndef MR_PEERS_H
 #define MR_PEERS_H
 
-#include "ranks.h"
+#include "base/ranks.h"
 
 typedef struct mr_peers mr_peers;
 

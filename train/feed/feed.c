@@ -1,13 +1,13 @@
 /* feed.c - from the loader's batch to what a model takes.
  * Invariant: what is made of a sample depends on nothing of its batch but how far its text is padded. */
-#include "feed.h"
+#include "feed/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "mix.h"
-#include "term.h"
+#include "base/term.h"
+#include "dataset/dataset.h"
+#include "order/mix.h"
 
 enum { TEXT_MOST = 1 << 20 };       /* tokens; so that what a text takes can be added up */
 

@@ -9,10 +9,10 @@
 #ifndef MR_FEED_H
 #define MR_FEED_H
 
-#include "captions.h"
-#include "damage.h"
-#include "model.h"
-#include "tokenizer.h"
+#include "batch/damage.h"
+#include "model/model.h"
+#include "text/captions.h"
+#include "text/tokenizer.h"
 
 /* Pairs of pictures and words.  The pointers are lent, and must outlive the feed. */
 typedef struct mr_feed_text {

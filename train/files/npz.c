@@ -1,7 +1,7 @@
 /* npz.c - reading .npz files by libarchive, one array after the other.
  * Invariant: the file is read through its central directory, so members that nobody takes are passed over by a seek,
  * and a file without its end is no .npz file at all.  What libarchive only warns of is an error here. */
-#include "npz.h"
+#include "files/npz.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "file.h"
-#include "npz_header.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "files/npz_header.h"
 
 enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 };      /* deflate cannot pack more than 1032 bytes into one */
 

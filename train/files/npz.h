@@ -5,7 +5,7 @@
 #ifndef MR_NPZ_H
 #define MR_NPZ_H
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { MR_NPZ_DIMS = 8, MR_NPZ_NAME = 256 };
 

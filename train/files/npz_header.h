@@ -3,8 +3,8 @@
 #ifndef MR_NPZ_HEADER_H
 #define MR_NPZ_HEADER_H
 
-#include "finder.h"
-#include "npz.h"
+#include "base/finder.h"
+#include "files/npz.h"
 
 enum {
     MR_NPY_PREFIX = 12,             /* at most so much stands before the dictionary */

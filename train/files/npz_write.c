@@ -7,8 +7,8 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "file.h"
-#include "npz_header.h"
+#include "base/file.h"
+#include "files/npz_header.h"
 
 enum { SLICE = 256 * 1024 };
 

@@ -1,7 +1,7 @@
 /* safetensors.c - opening a model's files, finding a tensor, and its elements as float32.
  * Invariant: every byte is read by pread, none through a mapping: a file that is cut short meanwhile is an error in
  * words. */
-#include "safetensors.h"
+#include "files/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "path.h"
-#include "safetensors_parts.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "files/safetensors_parts.h"
 
 static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
 

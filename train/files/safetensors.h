@@ -11,7 +11,7 @@
 #ifndef MR_SAFETENSORS_H
 #define MR_SAFETENSORS_H
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { MR_TENSOR_DIMS = 8, MR_TENSOR_NAME = 256 };
 

@@ -3,8 +3,8 @@
 #ifndef MR_SAFETENSORS_PARTS_H
 #define MR_SAFETENSORS_PARTS_H
 
-#include "json.h"
-#include "safetensors.h"
+#include "files/safetensors.h"
+#include "json/json.h"
 
 enum {
     MR_TENSORS_HEADER = 100000000,      /* bytes; the reference's MAX_HEADER_SIZE */

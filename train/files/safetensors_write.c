@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "safetensors_parts.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "files/safetensors_parts.h"
 
 enum { SLICE = 256 * 1024, ALIGN = 8 };
 

@@ -6,7 +6,7 @@
  *      Summary: 1 value, one a scalar: 1 tag (string)  2 simple_value (float)
  *      SessionLog: 1 status, START = 1
  */
-#include "events.h"
+#include "journal/events.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 enum { MOST_AHEAD = 366 * 24 * 3600 };      /* seconds; a file from further on says nothing */
 

@@ -5,7 +5,7 @@
 #ifndef MR_EVENTS_H
 #define MR_EVENTS_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* How TensorBoard knows its files; then the second they are of, so that the least is the oldest's. */
 #define MR_EVENTS_NAME "events.out.tfevents."

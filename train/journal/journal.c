@@ -1,7 +1,7 @@
 /* journal.c - what a run says of itself, and where.
  * Invariant: files come first and fail loudly; the stream that people look at is written last, and a terminal that went
  * away ends no run. */
-#include "journal_parts.h"
+#include "journal/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "path.h"
-#include "term.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/term.h"
 
 static double since_epoch(void)
 {

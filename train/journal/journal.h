@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-#include "events.h"
-#include "json.h"
-#include "retrieval.h"
+#include "evaluate/retrieval.h"
+#include "journal/events.h"
+#include "json/json.h"
 
 typedef struct mr_journal_options {
     FILE *stream;                   /* where people look; NULL: nowhere */

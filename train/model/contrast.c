@@ -7,14 +7,14 @@
  *      pair 2: pictures x both         on the way back its first two parts hold gradients, the others zeros
  *
  * Words are no column of any pair, so they stay with their rank. */
-#include "contrast.h"
+#include "model/contrast.h"
 
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory_plan.h"
+#include "model/memory_plan.h"
 
 enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 };        /* the sides, PICTURE and BOTH, are what columns are of */
 

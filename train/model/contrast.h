@@ -11,8 +11,8 @@
 #ifndef MR_CONTRAST_H
 #define MR_CONTRAST_H
 
-#include "device.h"
-#include "peers.h"
+#include "device/device.h"
+#include "exchange/peers.h"
 
 typedef struct mr_contrast mr_contrast;
 

@@ -3,7 +3,7 @@
 #ifndef MR_MEMORY_PLAN_H
 #define MR_MEMORY_PLAN_H
 
-#include "device.h"
+#include "device/device.h"
 
 enum { MR_MEMORY_ALIGN = 256 };     /* what accelerators like; more than any vector needs */
 

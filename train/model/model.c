@@ -1,11 +1,11 @@
 /* model.c - the table of models.
  * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here by themselves. */
-#include "model.h"
+#include "model/model.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 static const mr_model_card *const models[] = {
 #define X(word) &mr_model_##word,

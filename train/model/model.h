@@ -4,9 +4,9 @@
 #ifndef MR_MODEL_H
 #define MR_MODEL_H
 
-#include "device.h"
-#include "npz.h"
-#include "params.h"
+#include "device/device.h"
+#include "files/npz.h"
+#include "model/params.h"
 
 typedef struct mr_model_card mr_model_card;
 
@@ -102,7 +102,7 @@ struct mr_model {                   /* the first member of every model's own str
     const mr_model_card *card;
 };
 
-/* All models, one word each (train/model.c). */
+/* All models, one word each (train/model/model.c). */
 #define MR_MODELS(X) X(vit) X(bridgetower)
 #define X(word) extern const mr_model_card mr_model_##word;
 MR_MODELS(X)

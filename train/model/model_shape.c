@@ -1,6 +1,6 @@
 /* model_shape.c - what every model needs to become numbers.
  * Invariant: nothing here knows a model; names and shapes are the caller's. */
-#include "model_shape.h"
+#include "model/model_shape.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #ifndef MR_MODEL_SHAPE_H
 #define MR_MODEL_SHAPE_H
 
-#include "params.h"
-#include "random.h"
+#include "base/random.h"
+#include "model/params.h"
 
 /* One option's range; MR_MISUSE: "OPTION VALUE: give a number from LEAST to MOST". */
 typedef struct mr_range {

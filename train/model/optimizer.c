@@ -1,7 +1,7 @@
 /* optimizer.c - learning rate, clipping and the update of all parameters at once.
  * Invariant: nothing is changed unless the norm of all gradients is a finite number, and that is judged here, in a file
  * that is compiled without -ffast-math, where the question has a meaning. */
-#include "optimizer.h"
+#include "model/optimizer.h"
 
 #include <math.h>
 

@@ -5,8 +5,8 @@
 #ifndef MR_OPTIMIZER_H
 #define MR_OPTIMIZER_H
 
-#include "device.h"
-#include "params.h"
+#include "device/device.h"
+#include "model/params.h"
 
 typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay;   /* none: constant after it */
 

@@ -8,7 +8,7 @@
 #ifndef MR_PARAMS_H
 #define MR_PARAMS_H
 
-#include "finder.h"
+#include "base/finder.h"
 
 enum { MR_PARAM_NAME = 128, MR_PARAM_DIMS = 5 };
 

@@ -1,11 +1,11 @@
 /* labels.c - counting the samples of a split that have no label of their own.
  * Invariant: what cannot be read counts as labelled here: the loader judges it, sample by sample. */
-#include "labels.h"
+#include "run/labels.h"
 
 #include <unistd.h>
 
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
 
 enum { ROWS = 512 };                /* of an index that are read at a time */
 

@@ -3,7 +3,7 @@
 #ifndef MR_LABELS_H
 #define MR_LABELS_H
 
-#include "dataset.h"
+#include "dataset/dataset.h"
 
 /* Samples may be without a label of their own, as those of several labels are; one of them would end a run when its
  * turn comes.  Reads the split's indexes.  `dataset`: its path; `act` ("learns from", "is judged by") and `way`, what

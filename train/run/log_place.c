@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint.h"
-#include "file.h"
-#include "path.h"
-#include "trainer.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "checkpoint/checkpoint.h"
+#include "run/trainer.h"
 
 /* One of the run's own, in OUTPUT. */
 static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *err)

@@ -1,16 +1,16 @@
 /* pairs.c - what a run on pictures and their words has beside a run on labels. */
-#include "pairs.h"
+#include "run/pairs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "captions.h"
-#include "dataset.h"
-#include "file.h"
-#include "hash.h"
-#include "tokenizer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "dataset/dataset.h"
+#include "text/captions.h"
+#include "text/tokenizer.h"
 
 enum { LOOKED_AT = 16 };            /* samples that are asked for their columns, where none is named */
 

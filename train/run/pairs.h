@@ -4,10 +4,10 @@
 #ifndef MR_PAIRS_H
 #define MR_PAIRS_H
 
-#include "checkpoint.h"
-#include "feed.h"
-#include "ranks.h"
-#include "settings.h"
+#include "base/ranks.h"
+#include "checkpoint/checkpoint.h"
+#include "feed/feed.h"
+#include "run/settings.h"
 
 typedef struct mr_pairs {
     mr_tokenizer *tokenizer;

@@ -1,8 +1,8 @@
 /* pause.c - signals and the clock, as all ranks agree on them.
  * Invariant: a signal is noted by its handler and looked at between updates; nothing is done in the handler. */
-#include "pause.h"
+#include "run/pause.h"
 
-#include "term.h"
+#include "base/term.h"
 
 enum { SIGNALLED, SUM_OF_SIGNALS, TIME_IS_UP };
 

@@ -1,6 +1,6 @@
 /* settings.c - the table of options at work: parsed, written down, taken over.
  * Invariant: a value is parsed by one function, whether it is a default, from the command line or from a checkpoint. */
-#include "settings.h"
+#include "run/settings.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "hash.h"
-#include "text.h"
+#include "base/cli.h"
+#include "base/hash.h"
+#include "base/text.h"
 
 const mr_setting mr_setting_rows[] = {
 #define X(group, kind, type, field, word, argument, standard, life, help) \

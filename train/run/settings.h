@@ -4,7 +4,7 @@
 #ifndef MR_SETTINGS_H
 #define MR_SETTINGS_H
 
-#include "json.h"
+#include "json/json.h"
 
 typedef enum mr_setting_kind {
     MR_SET_COUNT,                   /* uint64_t */

@@ -1,16 +1,16 @@
 /* trained.c - a checkpoint and a dataset brought together. */
-#include "trained.h"
+#include "run/trained.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "dataset.h"
-#include "dataset_ranks.h"
-#include "hash.h"
-#include "text.h"
-#include "trainer.h"
+#include "base/cli.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "dataset/dataset_ranks.h"
+#include "run/trainer.h"
 
 enum {
     DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20,

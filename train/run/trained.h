@@ -3,10 +3,10 @@
 #ifndef MR_TRAINED_H
 #define MR_TRAINED_H
 
-#include "checkpoint.h"
-#include "evaluation.h"
-#include "manifest.h"
-#include "pairs.h"
+#include "checkpoint/checkpoint.h"
+#include "evaluate/evaluation.h"
+#include "format/manifest.h"
+#include "run/pairs.h"
 
 typedef struct mr_trained_request {     /* zeroed before parsing */
     const char *dataset, *checkpoint, *split, *device, *text_column;

@@ -1,15 +1,15 @@
 /* trainer.c - the loop: updates, evaluations, checkpoints.
  * Invariant: a failure of one rank reaches all of them at the next begin of the exchange or the next agreement, so that
  * all end together with the words of the one that failed. */
-#include "trainer.h"
+#include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "loader.h"
-#include "pause.h"
-#include "term.h"
+#include "base/term.h"
+#include "batch/loader.h"
+#include "dataset/dataset.h"
+#include "run/pause.h"
 
 /* What ranks tell one another at each update, beside the gradients. */
 enum { LOSS, WEIGHT, SAMPLES, PAUSE, NUMBERS = PAUSE + MR_PAUSE_NUMBERS };

@@ -8,13 +8,13 @@
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 
-#include "checkpoint.h"
-#include "evaluation.h"
-#include "exchange.h"
-#include "journal.h"
-#include "manifest.h"
-#include "pairs.h"
-#include "peers.h"
+#include "checkpoint/checkpoint.h"
+#include "evaluate/evaluation.h"
+#include "exchange/exchange.h"
+#include "exchange/peers.h"
+#include "format/manifest.h"
+#include "journal/journal.h"
+#include "run/pairs.h"
 
 enum { MR_MAX_BATCH = 1 << 20 };
 

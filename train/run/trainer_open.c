@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "contrast.h"
-#include "file.h"
-#include "hash.h"
-#include "trainer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "model/contrast.h"
+#include "run/trainer.h"
 
 /* ---- start values ------------------------------------------------------------------------------------------------ */
 

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset.h"
-#include "labels.h"
-#include "order.h"
-#include "path.h"
-#include "pool.h"
-#include "schedule.h"
-#include "text.h"
-#include "trainer.h"
+#include "base/path.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "order/order.h"
+#include "order/schedule.h"
+#include "run/labels.h"
+#include "run/trainer.h"
 
 typedef unsigned long long ull;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "text.h"
-#include "trainer.h"
+#include "base/text.h"
+#include "run/trainer.h"
 
 typedef unsigned long long ull;
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tokenizer.h"
-#include "trainer.h"
+#include "run/trainer.h"
+#include "text/tokenizer.h"
 
 typedef unsigned long long ull;
 

@@ -1,13 +1,13 @@
 /* captions.c - the words that belong to a picture, out of a sample's meta.
  * Invariant: nothing of a meta is copied but the caption that is asked for, and names for a message. */
-#include "captions.h"
+#include "text/captions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "captions_scan.h"
-#include "dataset.h"
-#include "text.h"
+#include "base/text.h"
+#include "dataset/dataset.h"
+#include "text/captions_scan.h"
 
 enum {
     NAME_SHOWN = 60,                /* bytes of a foreign column's name in a message */

@@ -13,7 +13,7 @@
 #ifndef MR_CAPTIONS_H
 #define MR_CAPTIONS_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 /* How many captions `column` has in this meta: 0 is no failure. */
 mr_status mr_captions_count(const char *column, const char *meta, size_t len, size_t *count, mr_error *err);

@@ -1,5 +1,5 @@
 /* captions_scan.c - a walk through foreign JSON that judges no more than it looks at; see captions_scan.h. */
-#include "captions_scan.h"
+#include "text/captions_scan.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef MR_CAPTIONS_SCAN_H
 #define MR_CAPTIONS_SCAN_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_json_span {       /* a value as it is written, or a key with its quotes */
     const char *at, *end;

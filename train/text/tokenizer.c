@@ -1,7 +1,7 @@
 /* tokenizer.c - a tokenizer's files: tokenizer.json, or vocab.json with merges.txt; and the one that we write.
  * Invariant: mr_tokenizer_parse() of what mr_tokenizer_write() writes gives the same ids for every text, and writes the
  * same bytes. */
-#include "tokenizer.h"
+#include "text/tokenizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "file.h"
-#include "json.h"
-#include "text.h"
-#include "tokenizer_parts.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "json/json.h"
+#include "text/parts.h"
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 

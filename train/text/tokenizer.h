@@ -5,7 +5,7 @@
 #ifndef MR_TOKENIZER_H
 #define MR_TOKENIZER_H
 
-#include "buf.h"
+#include "base/buf.h"
 
 typedef struct mr_tokenizer mr_tokenizer;
 typedef struct mr_tokenizer_scratch mr_tokenizer_scratch;       /* a cache of words, bounded */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bridgetower_pass.h"
+#include "bridgetower/pass.h"
 
 static void close_model(mr_model *model)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vit_parts.h"
+#include "vit/parts.h"
 
 static void close_model(mr_model *model)
 {

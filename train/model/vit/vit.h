@@ -3,7 +3,7 @@
 #ifndef MR_VIT_H
 #define MR_VIT_H
 
-#include "model.h"
+#include "model/model.h"
 
 /* The preset shapes: word, patch, hidden, layers, heads, mlp. */
 #define MR_VIT_SHAPES(X)                    \

@@ -1,0 +1,208 @@
+/* cpu.c - the CPU as a device: the reference for all others.
+ * Invariant: every operation is done when its call returns, and none of them allocates. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "base/pool.h"
+#include "base/processor.h"
+
+static mr_cpu *cpu_of(mr_device *device)
+{
+    return (mr_cpu *)(void *)device;
+}
+
+size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work)
+{
+    size_t a_task = width ? (work + width - 1) / width : rows;
+    return a_task < 1 ? 1 : a_task;
+}
+
+static uint64_t mixed(uint64_t z)   /* the end of splitmix64, see base/random.h */
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample)
+{
+    mr_cpu_mask m = {.scale = 1};
+    if (d->rate > 0) {
+        uint64_t key = mixed(mixed(d->keys[sample] + UINT64_C(0x9e3779b97f4a7c15)) + d->site);
+        m.key[0] = (uint32_t)key;
+        m.key[1] = (uint32_t)(key >> 32);
+        m.threshold = (uint32_t)((double)d->rate * (1 << 24) + 0.5);
+        m.scale = (float)(1 / (1 - (double)d->rate));
+    }
+    return m;
+}
+
+/* ---- which loops ---------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+    const mr_cpu_kernels *kernels;
+    mr_processor_set needs;
+} choice;
+
+/* The best that this machine runs, or the one that MILLRACE_CPU names, which tests use. */
+static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
+{
+    const choice choices[] = {      /* best first */
+#ifdef MR_CPU_X86
+        {&mr_cpu_kernels_avx512, MR_AVX512},
+        {&mr_cpu_kernels_avx2, MR_AVX2},
+#endif
+        {&mr_cpu_kernels_plain, MR_PLAIN_C},
+    };
+    const char *wanted = getenv("MILLRACE_CPU");
+    for (size_t i = 0; i < MR_COUNT(choices); i++) {
+        bool runs = mr_processor_has(choices[i].needs);
+        if (wanted && *wanted ? strcmp(choices[i].kernels->name, wanted) != 0 : !runs)
+            continue;
+        if (!runs)
+            return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: this processor lacks these instructions", wanted);
+        *out = choices[i].kernels;
+        return MR_OK;
+    }
+    return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: there is no such set of loops; try plain", wanted);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+static void close_cpu(mr_device *device)
+{
+    mr_cpu *d = cpu_of(device);
+    mr_team_close(d->team);
+    mr_cpu_blas_close(&d->blas);
+    for (size_t i = 0; i < d->memory.count; i++)
+        mr_slab_free(&d->memory.items[i], NULL);
+    free(d->memory.items);
+    mr_slab_free(&d->parts, NULL);
+    mr_slab_free(&d->scratch, NULL);
+    free(d);
+}
+
+static mr_status open_cpu(const mr_device_options *options, mr_device **out, mr_error *err)
+{
+    mr_cpu *d = mr_alloc(1, sizeof *d);
+    if (!d)
+        return mr_fail_memory(err, "opening the CPU");
+    d->device.card = &mr_device_cpu;
+    mr_status status = MR_OK;
+    if (options->index)
+        status = mr_fail(err, MR_MISUSE, "--device: there is only one cpu, number 0");
+    if (status == MR_OK)
+        status = choose_kernels(&d->kernels, err);
+    if (status == MR_OK)
+        status = mr_cpu_blas_open(&d->blas, err);
+    if (status == MR_OK)
+        status = mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err);
+    if (status == MR_OK)
+        status = mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err);
+    if (status == MR_OK)
+        status = mr_cpu_blas_reserve(&d->blas, mr_team_threads(d->team), err);
+    if (status != MR_OK) {
+        close_cpu(&d->device);
+        return status;
+    }
+    unsigned threads = mr_team_threads(d->team);
+    snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, OpenBLAS for %s", threads, threads == 1 ? "" : "s",
+             d->kernels->name, d->blas.core);
+    *out = &d->device;
+    return MR_OK;
+}
+
+static const char *describe(const mr_device *device)
+{
+    return ((const mr_cpu *)(const void *)device)->text;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
+{
+    mr_cpu_memory *m = &cpu_of(device)->memory;
+    mr_slab slab = {0};
+    char text[32];
+    if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory for %.31s more; a smaller batch or model needs less",
+                       bytes > SIZE_MAX / 4 ? "that" : (snprintf(text, sizeof text, "%zu bytes", bytes), text));
+    m->items[m->count++] = slab;
+    *out = slab.data;
+    return MR_OK;
+}
+
+static void free_memory(mr_device *device, void *memory)
+{
+    mr_cpu_memory *m = &cpu_of(device)->memory;
+    for (size_t i = 0; memory && i < m->count; i++) {
+        if (m->items[i].data == memory) {
+            mr_slab_free(&m->items[i], NULL);
+            m->items[i] = m->items[--m->count];
+            return;
+        }
+    }
+}
+
+static void copy(mr_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (bytes && to != from)
+        memcpy(to, from, bytes);
+}
+
+static void zero(mr_device *device, void *memory, size_t bytes)
+{
+    (void)device;
+    if (bytes)
+        memset(memory, 0, bytes);
+}
+
+static mr_status wait_done(mr_device *device, mr_error *err)
+{
+    (void)device, (void)err;
+    return MR_OK;
+}
+
+const mr_device_card mr_device_cpu = {
+    .name = "cpu",
+    .what = "the processors of this machine",
+    .types = 1U << MR_F32,
+    .open = open_cpu,
+    .close = close_cpu,
+    .describe = describe,
+    .alloc = alloc,
+    .free = free_memory,
+    .upload = copy,
+    .download = copy,
+    .zero = zero,
+    .wait = wait_done,
+    .host_memory = true,
+    .gemm = mr_cpu_gemm,
+    .sum_rows = mr_cpu_sum_rows,
+    .norm = mr_cpu_norm,
+    .norm_back = mr_cpu_norm_back,
+    .drop = mr_cpu_drop,
+    .activate = mr_cpu_activate,
+    .activate_back = mr_cpu_activate_back,
+    .plan_attention = mr_cpu_plan_attention,
+    .attention = mr_cpu_attention,
+    .attention_back = mr_cpu_attention_back,
+    .patches = mr_cpu_patches,
+    .tokens = mr_cpu_tokens,
+    .tokens_back = mr_cpu_tokens_back,
+    .rows = mr_cpu_rows,
+    .add = mr_cpu_add,
+    .cross_entropy = mr_cpu_cross_entropy,
+    .lookup = mr_cpu_lookup,
+    .lookup_back = mr_cpu_lookup_back,
+    .unit = mr_cpu_unit,
+    .unit_back = mr_cpu_unit_back,
+    .scale = mr_cpu_scale,
+    .scale_back = mr_cpu_scale_back,
+    .sum_squares = mr_cpu_sum_squares,
+    .sgd = mr_cpu_sgd,
+    .adamw = mr_cpu_adamw,
+};

@@ -1,0 +1,182 @@
+/* elements.c - the CPU's operations that take elements one by one: dropout, activations, sums, updates.
+ * Invariant: rows are cut between rows and flat buffers at multiples of 64 elements, both by the shape alone. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+enum {                              /* elements a task, about 10 us of work */
+    WORK_COPY = 1 << 15,
+    WORK_MATH = 1 << 14,
+    WORK_UPDATE = 1 << 15,
+    WORK_SQUARES = 1 << 16,
+};
+
+typedef struct rows_job {
+    const mr_cpu *d;
+    const mr_activate *a;
+    size_t a_task;                  /* rows */
+    void (*row)(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e);
+} rows_job;
+
+static void do_rows(void *ctx, size_t task, unsigned member)
+{
+    const rows_job *j = ctx;
+    const mr_activate *a = j->a;
+    size_t first = task * j->a_task, last = first + j->a_task < a->rows ? first + j->a_task : a->rows;
+    (void)member;
+    for (size_t row = first; row < last; row++) {
+        mr_cpu_mask mask = mr_cpu_mask_of(&a->dropout, a->sample_rows ? row / a->sample_rows : 0);
+        j->row(j->d, a, row, &mask, (uint32_t)((a->sample_rows ? row % a->sample_rows : row) * a->width));
+    }
+}
+
+static void run_rows(mr_device *device, const mr_activate *a, size_t work,
+                     void (*row)(const mr_cpu *, const mr_activate *, size_t, const mr_cpu_mask *, uint32_t))
+{
+    mr_cpu *d = (mr_cpu *)(void *)device;
+    assert(a->type == MR_F32);
+    rows_job j = {.d = d, .a = a, .a_task = mr_cpu_rows_a_task(a->rows, a->width, work), .row = row};
+    mr_team_run(d->team, (a->rows + j.a_task - 1) / j.a_task, do_rows, &j);
+}
+
+static void drop_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+{
+    const float *from = (const float *)a->d_y + row * a->width;
+    float *to = (float *)a->d_x + row * a->width;
+    if (mask->threshold)
+        d->kernels->mask(a->width, mask, e, from, to);
+    else if (from != to)
+        memcpy(to, from, a->width * sizeof *to);
+}
+
+void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
+                 const mr_dropout *dropout, const void *d_y, void *d_x)
+{
+    mr_activate a = {.type = type, .rows = rows, .width = width, .sample_rows = sample_rows, .d_y = d_y, .d_x = d_x,
+                     .dropout = *dropout};
+    run_rows(device, &a, WORK_COPY, drop_row);
+}
+
+static void activate_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+{
+    float *y = (float *)a->y + row * a->width;
+    d->kernels->activate(a->width, a->kind, (const float *)a->x + row * a->width, y);
+    if (mask->threshold)
+        d->kernels->mask(a->width, mask, e, y, y);
+}
+
+void mr_cpu_activate(mr_device *device, const mr_activate *a)
+{
+    run_rows(device, a, WORK_MATH, activate_row);
+}
+
+static void activate_back_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
+{
+    float *d_x = (float *)a->d_x + row * a->width;
+    d->kernels->activate_back(a->width, a->kind, (const float *)a->x + row * a->width,
+                              (const float *)a->d_y + row * a->width, d_x);
+    if (mask->threshold)
+        d->kernels->mask(a->width, mask, e, d_x, d_x);
+}
+
+void mr_cpu_activate_back(mr_device *device, const mr_activate *a)
+{
+    run_rows(device, a, WORK_MATH, activate_back_row);
+}
+
+/* ---- flat buffers --------------------------------------------------------------------------------------------- */
+
+typedef struct flat_job {
+    mr_cpu *d;
+    size_t count, a_task;
+    const float *a, *b;
+    float *sum;
+    const mr_update *u;
+    mr_cpu_adam adam;
+} flat_job;
+
+static size_t part(const flat_job *j, size_t task, size_t *first)
+{
+    *first = task * j->a_task;
+    return j->count - *first < j->a_task ? j->count - *first : j->a_task;
+}
+
+static void run_flat(flat_job *j, mr_team_fn fn)
+{
+    mr_team_run(j->d->team, (j->count + j->a_task - 1) / j->a_task, fn, j);
+}
+
+static void add_part(void *ctx, size_t task, unsigned member)
+{
+    const flat_job *j = ctx;
+    size_t at, count = part(j, task, &at);
+    (void)member;
+    j->d->kernels->add(count, j->a + at, j->b + at, j->sum + at);
+}
+
+void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum)
+{
+    assert(type == MR_F32);
+    flat_job j = {.d = (mr_cpu *)(void *)device, .count = count, .a_task = WORK_COPY, .a = a, .b = b, .sum = sum};
+    (void)type;
+    run_flat(&j, add_part);
+}
+
+static void squares_part(void *ctx, size_t task, unsigned member)
+{
+    const flat_job *j = ctx;
+    size_t at, count = part(j, task, &at);
+    (void)member;
+    j->d->squares[task] = j->d->kernels->sum_squares(count, j->a + at);
+}
+
+double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x)
+{
+    mr_cpu *d = (mr_cpu *)(void *)device;
+    size_t a_task = (count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
+    a_task = a_task < WORK_SQUARES ? WORK_SQUARES : (a_task + 63) / 64 * 64;
+    flat_job j = {.d = d, .count = count, .a_task = a_task, .a = x};
+    run_flat(&j, squares_part);
+    double sum = 0;
+    for (size_t i = 0; i * a_task < count; i++)
+        sum += d->squares[i];
+    return sum;
+}
+
+static void sgd_part(void *ctx, size_t task, unsigned member)
+{
+    const flat_job *j = ctx;
+    const mr_update *u = j->u;
+    size_t at, count = part(j, task, &at);
+    (void)member;
+    j->d->kernels->sgd(count, u->w + at, u->g + at, u->m + at, (float)u->g_scale, (float)u->lr, (float)u->decay,
+                       (float)u->momentum);
+}
+
+void mr_cpu_sgd(mr_device *device, const mr_update *u)
+{
+    flat_job j = {.d = (mr_cpu *)(void *)device, .count = u->count, .a_task = WORK_UPDATE, .u = u};
+    run_flat(&j, sgd_part);
+}
+
+static void adamw_part(void *ctx, size_t task, unsigned member)
+{
+    const flat_job *j = ctx;
+    const mr_update *u = j->u;
+    size_t at, count = part(j, task, &at);
+    (void)member;
+    j->d->kernels->adamw(count, u->w + at, u->g + at, u->m + at, u->v + at, &j->adam);
+}
+
+void mr_cpu_adamw(mr_device *device, const mr_update *u)
+{
+    flat_job j = {.d = (mr_cpu *)(void *)device, .count = u->count, .a_task = WORK_UPDATE, .u = u};
+    j.adam = (mr_cpu_adam){
+        .g_scale = (float)u->g_scale, .keep = (float)(1 - u->lr * u->decay), .beta1 = (float)u->beta1,
+        .rest1 = (float)(1 - u->beta1), .beta2 = (float)u->beta2, .rest2 = (float)(1 - u->beta2),
+        .step = (float)(u->lr / u->correction1), .root = (float)(1 / sqrt(u->correction2)), .eps = (float)u->eps,
+    };
+    run_flat(&j, adamw_part);
+}

@@ -1,0 +1,179 @@
+/* gemm.c - the CPU's one seam for matrix products: OpenBLAS, loaded when a device opens.
+ * Invariant: OpenBLAS runs on one thread, ours do the splitting: its own threads spin, and their cut would depend on
+ * their number. */
+#include <assert.h>
+#include <cblas.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu/cpu.h"
+
+typedef void sgemm_fn(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_way, enum CBLAS_TRANSPOSE b_way, blasint m,
+                      blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
+                      float beta, float *c, blasint ldc);
+
+static void find(void *library, const char *name, void *fn, size_t size)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(fn, &symbol, size);
+}
+
+mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
+{
+    void (*set_threads)(int) = NULL;
+    char *(*core_name)(void) = NULL;
+    /* Its threads would start, and spin, before they could be told not to. */
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    /* It stays when the device closes: memory that it keeps for a thread would otherwise outlive its code. */
+    blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!blas->library) {
+        const char *why = dlerror();
+        return mr_fail(err, MR_SYSTEM, "cpu: OpenBLAS cannot be loaded (%s); install it: apt-get install libopenblas0",
+                       why ? why : "no reason given");
+    }
+    find(blas->library, "cblas_sgemm", &blas->sgemm, sizeof blas->sgemm);
+    find(blas->library, "openblas_set_num_threads", &set_threads, sizeof set_threads);
+    find(blas->library, "openblas_get_corename", &core_name, sizeof core_name);
+    if (!blas->sgemm || !set_threads) {
+        mr_cpu_blas_close(blas);
+        return mr_fail(err, MR_SYSTEM, "cpu: libopenblas.so.0 lacks cblas_sgemm; reinstall the package libopenblas0");
+    }
+    set_threads(1);
+    blas->core = core_name ? core_name() : "this processor";
+    return MR_OK;
+}
+
+mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
+{
+    enum { POOL = 64 };                 /* it has places for more; each thread of ours needs one at a time */
+    const size_t buffer = ((size_t)128 << 20) + (1 << 16);
+    void *(*take)(int) = NULL;
+    void (*give_back)(void *) = NULL;
+    void *buffers[POOL], *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory or address space left: OpenBLAS wants 128 MiB for each of %u threads; "
+                       "use fewer --threads or raise `ulimit -v`", threads);
+    munmap(all, threads * buffer);
+    find(blas->library, "blas_memory_alloc", &take, sizeof take);
+    find(blas->library, "blas_memory_free", &give_back, sizeof give_back);
+    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+        buffers[i] = take(0);
+    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+        give_back(buffers[i]);
+    return MR_OK;
+}
+
+void mr_cpu_blas_close(mr_cpu_blas *blas)
+{
+    if (blas->library)
+        dlclose(blas->library);
+    *blas = (mr_cpu_blas){0};
+}
+
+static blasint small(size_t size)
+{
+    assert(size <= INT_MAX);
+    return (blasint)size;
+}
+
+void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
+{
+    sgemm_fn *sgemm;
+    memcpy(&sgemm, &d->blas.sgemm, sizeof sgemm);
+    sgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, p->transpose_b ? CblasTrans : CblasNoTrans,
+          small(p->m), small(p->n), small(p->k), p->alpha, p->a, small(p->lda), p->b, small(p->ldb), p->beta, p->c,
+          small(p->ldc));
+}
+
+/* ---- splitting ------------------------------------------------------------------------------------------------ */
+
+enum { TILE = 64, STEP = 16 };      /* the least side of a chunk; its sides are multiples of what kernels like */
+
+typedef struct job {
+    const mr_cpu *d;
+    mr_gemm g;
+    size_t rows, columns, across;   /* of a chunk; chunks from left to right */
+} job;
+
+/* The sums start from the bias, so that adding it costs nothing: OpenBLAS would write zeros there. */
+static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c, const float *bias)
+{
+    for (size_t r = 0; r < rows; r++) {
+        float *row = c + r * g->ldc;
+        if (!g->accumulate && !bias)
+            memset(row, 0, columns * sizeof *row);
+        else if (!g->accumulate)
+            memcpy(row, bias, columns * sizeof *row);
+        for (size_t i = 0; g->accumulate && bias && i < columns; i++)
+            row[i] += bias[i];
+    }
+}
+
+static void chunk(void *ctx, size_t task, unsigned member)
+{
+    const job *j = ctx;
+    const mr_gemm *g = &j->g;
+    (void)member;
+    size_t row = task / j->across * j->rows, column = task % j->across * j->columns;
+    size_t rows = g->m - row < j->rows ? g->m - row : j->rows;
+    size_t columns = g->n - column < j->columns ? g->n - column : j->columns;
+    float *c = (float *)g->c + row * g->ldc + column;
+    if (g->bias || (g->k == 0 && !g->accumulate))
+        start_chunk(g, rows, columns, c, g->bias ? g->bias + column : NULL);
+    if (g->k == 0)
+        return;
+    mr_cpu_product p = {
+        .transpose_a = g->transpose_a, .transpose_b = g->transpose_b, .m = rows, .n = columns, .k = g->k,
+        .a = (const float *)g->a + (g->transpose_a ? row : row * g->lda),
+        .b = (const float *)g->b + (g->transpose_b ? column * g->ldb : column),
+        .c = c, .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc,
+        .alpha = 1, .beta = g->accumulate || g->bias ? 1 : 0,
+    };
+    mr_cpu_multiply(j->d, &p);
+}
+
+static size_t side(size_t whole, size_t parts)
+{
+    size_t part = (whole + parts - 1) / parts;
+    return (part + STEP - 1) / STEP * STEP;
+}
+
+/* Chunks have two costs: each packs its operands again (2 x 4 of them take 5 % longer than the whole, 4 x 4 take 10 %),
+ * and too few leave threads idle.  So up to 8 of 40 us and more, for large products more of them; near to square. */
+static void cut(job *j)
+{
+    const double piece = 8e6, large = 4e9;          /* operations; some 200 a nanosecond and thread */
+    double work = 2.0 * (double)j->g.m * (double)j->g.n * (double)j->g.k;
+    double most = work > large ? 8 * sqrt(work / large) : 8;
+    size_t down = 1, across = 1;
+    while ((double)(2 * down * across) <= most && work / (double)(2 * down * across) >= piece) {
+        size_t m = j->g.m / down, n = j->g.n / across;
+        if (m < 2 * TILE && n < 2 * TILE)
+            break;
+        if (m >= n)
+            down *= 2;
+        else
+            across *= 2;
+    }
+    j->rows = side(j->g.m, down);
+    j->columns = side(j->g.n, across);
+    j->across = (j->g.n + j->columns - 1) / j->columns;
+}
+
+void mr_cpu_gemm(mr_device *device, const mr_gemm *g)
+{
+    mr_cpu *d = (mr_cpu *)(void *)device;
+    assert(g->a_type == MR_F32 && g->b_type == MR_F32 && g->c_type == MR_F32);
+    if (g->m == 0 || g->n == 0)
+        return;
+    job j = {.d = d, .g = *g};
+    j.g.lda = g->lda ? g->lda : g->transpose_a ? g->m : g->k;
+    j.g.ldb = g->ldb ? g->ldb : g->transpose_b ? g->k : g->n;
+    j.g.ldc = g->ldc ? g->ldc : g->n;
+    cut(&j);
+    mr_team_run(d->team, (g->m + j.rows - 1) / j.rows * j.across, chunk, &j);
+}

@@ -1,0 +1,38 @@
+/* archive.h - an archive on its way into the listing; for source_archive*.c alone.
+ * Invariant: of a damaged entry no byte is ever handed out. */
+#ifndef MR_SOURCE_ARCHIVE_H
+#define MR_SOURCE_ARCHIVE_H
+
+#include "base/term.h"
+#include "source/archive_checks.h"
+#include "source/list.h"
+
+typedef struct unpack {
+    list *list;
+    struct archive *archive;
+    archive_input *input; /* what `archive` reads from */
+    const char *name;
+    mr_progress *progress;
+    archive_census census;
+    int fd;          /* of the archive, if its bytes can be read in place; -1 */
+    uint64_t base;   /* its first byte in there */
+    uint32_t holder; /* its number, MR_NO_ENTRY before the first use */
+    mr_buf compare, complaint;
+} unpack;
+
+/* Where the data of the entry at hand lies. */
+typedef struct place {
+    bool in_place;
+    uint64_t at;     /* in the archive's file, while in_place */
+    uint64_t size;   /* so far */
+    const char *why; /* must be rejected */
+    bool large;      /* over the limit */
+    bool damaged;    /* the complaint says why */
+} place;
+
+/* Follows the entry's data to its end, block by block.  A damaged one ends early, its complaint made. */
+mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err);
+/* A sparse file may end in a hole, of which libarchive says nothing: the entry is `size` bytes long. */
+mr_status unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err);
+
+#endif

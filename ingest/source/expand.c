@@ -1,0 +1,293 @@
+/* expand.c - files of a source that a program opens: their contents become entries of the tree.
+ * Invariant: each thread lists into a list and a spool of its own; nothing is shared until all have ended. */
+#include "source/expand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/pool.h"
+#include "base/term.h"
+#include "base/text.h"
+#include "source/list.h"
+#include "source/program.h"
+
+typedef struct worker {
+    list list;
+    mr_notes notes;
+    int spool;                      /* this thread's, closed at the end: the list has a descriptor of its own */
+    char path[4096];                /* of the spool */
+    mr_buf prefix, name;
+} worker;
+
+typedef struct expansion {
+    const mr_source *source;
+    const mr_expand *x;
+    const char **argv;              /* with the file behind */
+    worker *workers;
+    mr_progress *progress;
+} expansion;
+
+mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err)
+{
+    if (!l->prefix || !*path || *len == 0)
+        return MR_OK;
+    mr_buf_clear(&l->prefixed);
+    mr_buf_add_text(&l->prefixed, l->prefix);
+    mr_buf_add(&l->prefixed, *path, *len);
+    *path = mr_buf_text(&l->prefixed);
+    *len = l->prefixed.len;
+    return mr_buf_status(&l->prefixed, err, "naming entries");
+}
+
+/* ---- lists joined --------------------------------------------------------------------------------------------- */
+
+/* Moves all that `from` holds behind what the list has. */
+static mr_status absorb(list *into, mr_source *from, mr_error *err)
+{
+    mr_source *s = into->source;
+    uint32_t base = (uint32_t)s->holder_count;
+    for (size_t i = 0; i < from->holder_count; i++) {
+        if (!MR_GROW(s->holders, s->holder_count, s->holder_room))
+            return mr_fail_memory(err, "listing the source");
+        s->holders[s->holder_count++] = from->holders[i];
+        from->holders[i] = (holder){.fd = -1};
+    }
+    block **last = &s->blocks;
+    while (*last)
+        last = &(*last)->next;
+    *last = from->blocks;
+    from->blocks = NULL;
+    for (size_t i = 0; i < from->count; i++) {
+        if (!MR_GROW(into->items, into->count, into->room))
+            return mr_fail_memory(err, "listing the source");
+        into->items[into->count] = (listed){.entry = from->entries[i], .order = (uint32_t)into->count};
+        into->items[into->count++].entry.holder += base;
+    }
+    from->count = 0;
+    s->beyond += from->beyond;
+    return MR_OK;
+}
+
+/* The list's items as the source's entries, in the order in which they came. */
+static mr_status publish(list *l, mr_error *err)
+{
+    l->source->entries = mr_alloc(l->count, sizeof *l->source->entries);
+    if (!l->source->entries)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < l->count; i++)
+        l->source->entries[i] = l->items[i].entry;
+    l->source->count = l->count;
+    return MR_OK;
+}
+
+/* Threads and ranks have kept to the limits each for itself: what they promise of a source is judged of all together,
+ * so that the verdict is the same for any number of them. */
+static mr_status judge(const list *l, mr_error *err)
+{
+    if (l->count > list_max_entries(l))
+        return list_too_many(l, err);
+    if (l->source->beyond > MR_SOURCE_ALLOWANCE)
+        return mr_fail(err, MR_BAD_DATA, "the source: its files unpack to more than %llu times their size, as bombs do; "
+                       "--max-ratio N lets more through",
+                       (unsigned long long)mr_source_ratio(l->options.max_ratio));
+    return MR_OK;
+}
+
+mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
+                         mr_notes *notes, mr_error *err)
+{
+    list l = {.source = s, .notes = notes, .options = *o};
+    size_t noted = notes->count, total = s->count;
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < count; i++)
+        total += parts[i]->count;
+    if (total >= MR_NO_ENTRY)
+        return mr_fail(err, MR_BAD_DATA, "the source holds %zu files and rows, more than can be listed", total);
+    l.items = mr_alloc(total, sizeof *l.items);
+    if (!l.items)
+        return mr_fail_memory(err, "listing the source");
+    l.room = total;
+    for (; l.count < s->count; l.count++)
+        l.items[l.count] = (listed){.entry = s->entries[l.count], .order = (uint32_t)l.count};
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        status = absorb(&l, parts[i], err);
+    if (status == MR_OK)
+        status = judge(&l, err);
+    if (status == MR_OK)
+        status = list_settle(&l, err);
+    mr_notes_sort(notes, noted);
+    free(l.items);
+    return status;
+}
+
+/* ---- one file ------------------------------------------------------------------------------------------------- */
+
+static mr_status begin_worker(expansion *e, unsigned number, mr_error *err)
+{
+    worker *w = &e->workers[number];
+    if (w->list.source)
+        return MR_OK;
+    w->list = (list){.notes = &w->notes, .options = *e->x->options, .spool = -1, .spool_holder = MR_NO_ENTRY};
+    w->list.options.quiet = true;
+    w->list.source = mr_alloc(1, sizeof *w->list.source);
+    if (!w->list.source)
+        return mr_fail_memory(err, "listing the source");
+    mr_status status = e->x->spool(e->x->ctx, number, &w->spool, w->path, err);
+    if (status == MR_OK) {
+        w->list.spool = w->spool;
+        w->list.spool_path = *w->path ? w->path : NULL;
+    }
+    return status;
+}
+
+/* A file inside an archive is copied out: programs want to seek in a file of their own. */
+static mr_status copy_out(const mr_source *s, uint32_t entry, int *out, mr_error *err)
+{
+    enum { CHUNK = 1 << 20 };
+    const mr_entry *e = mr_source_entry(s, entry);
+    char *bytes = malloc(CHUNK);
+    int fd = -1;
+    mr_status status = bytes ? mr_file_scratch(&fd, err) : mr_fail_memory(err, e->path);
+    for (uint64_t at = 0; status == MR_OK && at < e->size; at += CHUNK) {
+        size_t len = e->size - at < CHUNK ? (size_t)(e->size - at) : CHUNK;
+        status = mr_source_pread(s, entry, bytes, len, at, err);
+        if (status == MR_OK)
+            status = mr_file_pwrite(fd, bytes, len, at, "the copy of a file", err);
+    }
+    free(bytes);
+    if (status == MR_OK)
+        *out = fd;
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_error *err)
+{
+    const mr_entry *e = mr_source_entry(s, entry);
+    const holder *h = &s->holders[e->holder];
+    if (h->kind == HOLD_FOLDER)
+        return list_open(s, e, fd, NULL, err);
+    return copy_out(s, entry, fd, err);
+}
+
+/* Links would name other files than the program's own rows. */
+static void refuse_links(worker *w)
+{
+    for (size_t i = 0; i < w->list.link_count; i++)
+        mr_note_add(&w->notes, MR_NOTE_LINK, w->list.links[i].path, w->list.links[i].path_len, 0,
+                    "a link in a program's output");
+    w->list.link_count = 0;
+}
+
+static mr_status run_program(expansion *e, worker *w, int input, mr_error *err)
+{
+    mr_program *program = NULL;
+    const char *name = mr_buf_text(&w->name);
+    mr_status status = mr_program_start(e->argv, input, &program, err);
+    if (status != MR_OK)
+        return status;
+    status = list_archive(&w->list, mr_program_output(program), name, err);
+    status = mr_program_end(program, status, name, err);
+    refuse_links(w);
+    return status;
+}
+
+static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *err)
+{
+    expansion *e = ctx;
+    worker *w = &e->workers[number];
+    uint32_t entry = e->x->entries[item];
+    const mr_entry *file = mr_source_entry(e->source, entry);
+    int input = -1;
+    if (item % e->x->world != e->x->rank)
+        return MR_OK;
+    mr_status status = begin_worker(e, number, err);
+    mr_buf_clear(&w->prefix);
+    mr_buf_clear(&w->name);
+    mr_buf_printf(&w->prefix, "%s/", file->path);
+    mr_buf_add_text(&w->name, file->path);
+    mr_buf_text(&w->name);
+    w->list.prefix = mr_buf_text(&w->prefix);
+    w->list.made_from = file->size ? file->size : 1;
+    if (status == MR_OK && (w->prefix.failed || w->name.failed))
+        status = mr_fail_memory(err, file->path);
+    if (status == MR_OK)
+        status = open_input(e->source, entry, &input, err);
+    if (status == MR_OK)
+        status = run_program(e, w, input, err);
+    if (input >= 0)
+        close(input);
+    mr_progress_add(e->progress, 1, file->size);
+    return status;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------ */
+
+static mr_status gather(expansion *e, unsigned jobs, mr_notes *notes, mr_source **part, mr_error *err)
+{
+    list all = {.source = mr_alloc(1, sizeof *all.source)};
+    mr_status status = all.source ? MR_OK : mr_fail_memory(err, "listing the source");
+    for (unsigned i = 0; i < jobs && status == MR_OK; i++) {
+        worker *w = &e->workers[i];
+        if (!w->list.source)
+            continue;
+        status = publish(&w->list, err);
+        if (status == MR_OK)
+            status = absorb(&all, w->list.source, err);
+        mr_notes_move(notes, &w->notes);
+    }
+    if (status == MR_OK)
+        status = publish(&all, err);
+    free(all.items);
+    if (status == MR_OK)
+        *part = all.source;
+    else
+        mr_source_free(all.source);
+    return status;
+}
+
+static void end_worker(worker *w)
+{
+    if (w->list.source && w->spool >= 0)
+        close(w->spool);
+    mr_source_free(w->list.source);
+    free(w->list.items);
+    free(w->list.links);
+    mr_buf_free(&w->list.prefixed);
+    mr_notes_free(&w->notes);
+    mr_buf_free(&w->prefix);
+    mr_buf_free(&w->name);
+}
+
+mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *notes, mr_source **part, mr_error *err)
+{
+    size_t argc = 0, noted = notes->count;
+    unsigned jobs = x->jobs ? x->jobs : 1;
+    while (x->argv[argc])
+        argc++;
+    expansion e = {.source = s, .x = x, .argv = mr_alloc(argc + 2, sizeof *e.argv),
+                   .workers = mr_alloc(jobs, sizeof *e.workers)};
+    mr_status status = e.argv && e.workers ? MR_OK : mr_fail_memory(err, "listing the source");
+    if (status == MR_OK) {
+        memcpy(e.argv, x->argv, argc * sizeof *e.argv);
+        e.argv[argc] = "/dev/stdin";
+        for (unsigned i = 0; i < jobs; i++)
+            e.workers[i].spool = -1;
+        e.progress = mr_progress_begin("opening", x->count / x->world, x->options->quiet || x->rank != 0);
+        status = mr_pool_run(x->count, jobs, expand_one, &e, err);
+        mr_progress_end(e.progress);
+    }
+    if (status == MR_OK)
+        status = gather(&e, jobs, notes, part, err);
+    mr_notes_sort(notes, noted);
+    for (unsigned i = 0; e.workers && i < jobs; i++)
+        end_worker(&e.workers[i]);
+    free(e.workers);
+    free(e.argv);
+    return status;
+}

@@ -1,0 +1,214 @@
+/* folder.c - a folder's files, and the archives that lie in it as downloaded.
+ * Invariant: the file system follows no link: their texts are names of the tree, for links.c, so that none leads
+ * out of the folder that was given. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "source/list.h"
+
+enum { MAX_DEPTH = 64 };
+
+typedef struct walk {
+    list *list;
+    uint32_t holder;
+    const char *given;              /* the folder's path */
+    mr_buf path;                    /* of where we are, relative */
+    char **archives;                /* names at the top that look like archives */
+    size_t archive_count, archive_room;
+} walk;
+
+bool archive_name(const char *name, size_t len, size_t *stem_len)
+{
+    static const char *const ends[] = {".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4", ".tar.Z", ".tar",
+                                       ".tgz",    ".tbz",     ".tbz2",   ".txz",     ".tzst",    ".zip",   ".7z"};
+    for (size_t i = 0; i < MR_COUNT(ends); i++) {
+        size_t n = strlen(ends[i]);
+        if (len > n && mr_name_ends(name, len, ends[i])) {
+            *stem_len = len - n;
+            return true;
+        }
+    }
+    return false;
+}
+
+static link_end end_of(int dirfd, const char *name)
+{
+    struct stat st;
+    if (fstatat(dirfd, name, &st, 0) != 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? LINK_NOTHING : LINK_UNKNOWN;
+    return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
+}
+
+/* What it leads to does not count here: that may be a file which another source brings. */
+static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(dirfd, name, target, sizeof target - 1);
+    if (n < 0)
+        return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
+    target[n] = '\0';
+    return list_symlink(w->list, mr_buf_text(&w->path), w->path.len, target, end_of(dirfd, name), err);
+}
+
+static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err);
+
+static mr_status enter(walk *w, int dirfd, const char *name, unsigned depth, mr_error *err)
+{
+    if (depth >= MAX_DEPTH)
+        return mr_fail(err, MR_BAD_DATA, "%s/%s: folders nest deeper than %d", w->given, mr_buf_text(&w->path), MAX_DEPTH);
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
+    return walk_dir(w, fd, depth + 1, err);
+}
+
+static mr_status remember_archive(walk *w, const char *name, mr_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy || !MR_GROW(w->archives, w->archive_count, w->archive_room)) {
+        free(copy);
+        return mr_fail_memory(err, "listing the source");
+    }
+    w->archives[w->archive_count++] = copy;
+    return MR_OK;
+}
+
+static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_error *err)
+{
+    struct stat st;
+    size_t stem, len = w->path.len;
+    const char *path = mr_buf_text(&w->path);
+    if (w->path.failed)
+        return mr_fail_memory(err, "listing the source");
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return mr_fail_errno(err, errno, "%s/%s", w->given, path);
+    if (S_ISDIR(st.st_mode))
+        return enter(w, dirfd, name, depth, err);
+    if (S_ISLNK(st.st_mode))
+        return add_link(w, dirfd, name, err);
+    if (!S_ISREG(st.st_mode)) {
+        mr_note_add(w->list->notes, MR_NOTE_LINK, path, len, 0, "a device, socket or FIFO");
+        return MR_OK;
+    }
+    if (depth == 0 && archive_name(name, strlen(name), &stem))
+        return remember_archive(w, name, err);
+    mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
+    return list_add(w->list, &e, err);
+}
+
+/* Takes over fd. */
+static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err)
+{
+    DIR *dir = fdopendir(fd);
+    mr_status status = MR_OK;
+    if (!dir) {
+        status = mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
+        close(fd);
+        return status;
+    }
+    size_t len = w->path.len;
+    errno = 0;
+    for (struct dirent *e; status == MR_OK && (e = readdir(dir)); errno = 0) {
+        if (mr_is_dots(e->d_name))
+            continue;
+        if (len)
+            mr_buf_add(&w->path, "/", 1);
+        mr_buf_add_text(&w->path, e->d_name);
+        status = add(w, fd, e->d_name, depth, err);
+        w->path.len = len;
+    }
+    if (status == MR_OK && errno)
+        status = mr_fail_errno(err, errno, "%s/%s: cannot list", w->given, mr_buf_text(&w->path));
+    closedir(dir);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* train2017.zip beside an unpacked train2017/ has been unpacked already: reading it again would only collide. */
+static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *err)
+{
+    size_t stem_len = 0;
+    struct stat st;
+    archive_name(name, strlen(name), &stem_len);
+    char *stem = strndup(name, stem_len);
+    if (!stem)
+        return mr_fail_memory(err, "listing the source");
+    bool unpacked = fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode);
+    free(stem);
+    if (unpacked) {
+        mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0, "not read: the folder of its name is there");
+        return MR_OK;
+    }
+    char path[2 * PATH_MAX];
+    int fd;
+    snprintf(path, sizeof path, "%s/%s", w->given, name);
+    mr_status status = mr_file_open(dirfd, name, false, &fd, NULL, err);
+    if (status != MR_OK)
+        return status;
+    status = list_archive(w->list, fd, path, err);
+    close(fd);
+    return status;
+}
+
+mr_status list_folder(list *l, const char *path, mr_error *err)
+{
+    walk w = {.list = l, .given = path};
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int again = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (again < 0) {
+        mr_fail_errno(err, errno, "%s", path);
+        if (fd >= 0)
+            close(fd);
+        return MR_SYSTEM;
+    }
+    mr_status status = list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err);
+    if (status != MR_OK) {
+        close(fd);
+        close(again);
+        return status;
+    }
+    status = walk_dir(&w, again, 0, err);
+    if (w.archive_count)
+        qsort(w.archives, w.archive_count, sizeof *w.archives, by_name);
+    for (size_t i = 0; i < w.archive_count; i++) {
+        if (status == MR_OK)
+            status = read_archive(&w, fd, w.archives[i], err);
+        free(w.archives[i]);
+    }
+    free(w.archives);
+    mr_buf_free(&w.path);
+    return status;
+}
+
+mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err)
+{
+    char *dir = NULL, *name = NULL;
+    uint32_t number;
+    int fd = -1;
+    mr_status status = mr_path_split(path, &dir, &name, err);
+    if (status == MR_OK && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        status = mr_fail_errno(err, errno, "%s", dir);
+    if (status == MR_OK && (status = list_holder(l, dir, fd, HOLD_FOLDER, &number, err)) == MR_OK)
+        fd = -1;                    /* the list's now */
+    if (status == MR_OK)
+        status = list_add(l, &(mr_entry){.path = name, .path_len = (uint32_t)strlen(name), .holder = number, .size = size,
+                                         .offset = FOLLOW_LINK}, err);
+    if (fd >= 0)
+        close(fd);
+    free(dir);
+    free(name);
+    return status;
+}

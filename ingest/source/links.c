@@ -1,0 +1,258 @@
+/* links.c - links of folders and archives: other names for files of the same tree.
+ * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it; a folder and its archive
+ * give the same files.  An absolute link has no name in the tree, and nothing has a name behind a link to a folder:
+ * neither is followed.  Only the words for what is not followed know what the file system says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "source/list.h"
+
+enum { MOST_HOPS = 40 };            /* links that lead to links; the kernel stops there, too */
+
+static mr_status keep(list *l, const pending_link *link, mr_error *err)
+{
+    char *path = list_keep(l->source, link->path, link->path_len);
+    char *target = list_keep(l->source, link->target, link->target_len);
+    if (!path || !target || !MR_GROW(l->links, l->link_count, l->link_room))
+        return mr_fail_memory(err, "listing the source");
+    pending_link *kept = &l->links[l->link_count++];
+    *kept = *link;
+    kept->path = path;
+    kept->target = target;
+    kept->order = l->arrived++;
+    return MR_OK;
+}
+
+mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err)
+{
+    size_t target_len = strlen(target);
+    if (!list_name_ok(l, path, len))
+        return MR_OK;
+    if (list_unsafe(target, target_len)) {
+        target = "";
+        target_len = 0;
+    }
+    return keep(l, &(pending_link){.path = path, .path_len = (uint32_t)len, .target = target,
+                                   .target_len = (uint32_t)target_len}, err);
+}
+
+bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out)
+{
+    const char *slash = memrchr(path, '/', len);
+    mr_buf_clear(out);
+    if (!target || *target == '/')
+        return false;
+    mr_buf_add(out, path, slash ? (size_t)(slash - path) : 0);
+    while (*target) {
+        size_t part = strcspn(target, "/");
+        if (part == 2 && memcmp(target, "..", 2) == 0) {
+            if (out->len == 0)
+                return false;
+            const uint8_t *up = memrchr(out->data, '/', out->len);
+            out->len = up ? (size_t)(up - out->data) : 0;
+        } else if (part > 0 && !(part == 1 && *target == '.')) {
+            if (out->len)
+                mr_buf_add(out, "/", 1);
+            mr_buf_add(out, target, part);
+        }
+        target += part;
+        target += strspn(target, "/");
+    }
+    return out->len > 0;
+}
+
+mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err)
+{
+    mr_buf full = {0};
+    pending_link link = {.path = path, .path_len = (uint32_t)len, .target = "", .end = end, .symbolic = true};
+    if (!list_name_ok(l, path, len))
+        return MR_OK;
+    if (mr_path_beside(path, len, target, &full) && !list_unsafe((const char *)full.data, full.len)) {
+        link.target = (const char *)full.data;
+        link.target_len = (uint32_t)full.len;
+    }
+    mr_status status = mr_buf_status(&full, err, "listing the source");
+    if (status == MR_OK)
+        status = keep(l, &link, err);
+    mr_buf_free(&full);
+    return status;
+}
+
+/* Which entries would have to give their names to links that came before them; the list is settled. */
+static void find_contested(const list *l, bool *contested)
+{
+    for (size_t i = 0; i < l->link_count; i++) {
+        const pending_link *link = &l->links[i];
+        bool outside = !link->target_len;
+        uint32_t at = link->done || outside ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
+        if (at != MR_NO_ENTRY && link->order < l->items[at].order)
+            contested[at] = true;
+    }
+}
+
+/* Adds the links whose targets are listed by now, and whose targets' names nobody contests: NULL, or he could not. */
+static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
+{
+    for (size_t i = 0; i < l->link_count; i++) {
+        pending_link *link = &l->links[i];
+        uint32_t target = link->done ? MR_NO_ENTRY : list_find(l->source, link->target, link->target_len);
+        if (target == MR_NO_ENTRY || (contested && contested[target]))
+            continue;
+        mr_entry e = l->source->entries[target];
+        e.path = link->path;
+        e.path_len = link->path_len;
+        size_t before = l->count;
+        mr_status status = list_add(l, &e, err);
+        if (status != MR_OK)
+            return status;
+        if (l->count > before)
+            l->items[before].order = link->order;
+        link->done = true;
+    }
+    return MR_OK;
+}
+
+/* ---- what is not followed ---------------------------------------------------------------------------------------- */
+
+static int by_path(const void *a, const void *b)
+{
+    const pending_link *x = *(pending_link *const *)a, *y = *(pending_link *const *)b;
+    return list_compare(x->path, x->path_len, y->path, y->path_len);
+}
+
+typedef struct left {               /* links that were not resolved, sorted by path */
+    const list *list;
+    const pending_link **items;
+    size_t count;
+} left;
+
+static const pending_link *left_at(const left *l, const char *path, size_t len)
+{
+    const pending_link key = {.path = path, .path_len = (uint32_t)len}, *wanted = &key;
+    const pending_link **found = l->count ? bsearch(&wanted, l->items, l->count, sizeof *l->items, by_path) : NULL;
+    return found ? *found : NULL;
+}
+
+/* Is one of the folders above the target a link? */
+static bool through_link(const left *l, const pending_link *link)
+{
+    for (size_t i = 1; i < link->target_len; i++)
+        if (link->target[i] == '/' && left_at(l, link->target, i))
+            return true;
+    return false;
+}
+
+typedef struct reason {             /* why a link is not followed */
+    const char *words;
+    bool folder;                    /* a folder is at its end, or may be */
+} reason;
+
+/* Nobody knows what is at its end: by its name, "bird" may be a folder, "notes.txt" not. */
+static bool named_as_folder(const pending_link *link)
+{
+    const char *slash = memrchr(link->path, '/', link->path_len), *name = slash ? slash + 1 : link->path;
+    return !memchr(name, '.', link->path_len - (size_t)(name - link->path));
+}
+
+static reason outside(const pending_link *link)
+{
+    switch (link->end) {
+    case LINK_FOLDER:
+        return (reason){"a link to a folder out of the tree: not followed; `cp -rL` copies what it leads to", true};
+    case LINK_FILE:
+        return (reason){"a link to a file out of the tree: not followed", false};
+    case LINK_DEVICE:
+        return (reason){"a link to a device, socket or FIFO out of the tree", false};
+    case LINK_NOTHING:
+        return (reason){"a link out of the tree, to nothing", named_as_folder(link)};
+    default:
+        return (reason){"a link out of the tree: not followed", named_as_folder(link)};
+    }
+}
+
+/* What lies at the end of a link that leads to no other. */
+static reason inside(const left *l, const pending_link *link)
+{
+    mr_tree whole = mr_tree_at(l->list->source, "", 0);
+    if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
+        return (reason){"behind more than 40 links", false};
+    if (mr_tree_has_dir(&whole, link->target, link->target_len) || link->end == LINK_FOLDER)
+        return (reason){"a link to a folder: not followed; `cp -rL` copies what it leads to", true};
+    if (through_link(l, link))
+        return (reason){"a link through a link that is not followed; `cp -rL` copies what it leads to", true};
+    if (link->end == LINK_DEVICE)
+        return (reason){"a link to a device, socket or FIFO", false};
+    return (reason){"a link to nothing that is a file of the tree", named_as_folder(link)};
+}
+
+static reason why_left(const left *l, const pending_link *link)
+{
+    const pending_link *seen[MOST_HOPS + 1], *next = link;
+    if (!link->symbolic)
+        return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree", false};
+    for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
+        for (size_t i = 0; i < hop; i++)
+            if (seen[i] == next)
+                return (reason){"a link to itself, or into links that lead round", false};
+        seen[hop] = next;
+        const pending_link *after = next->target_len ? left_at(l, next->target, next->target_len) : NULL;
+        if (!after)
+            return next->target_len ? inside(l, next) : outside(next);
+        next = after;
+    }
+    return (reason){"behind more than 40 links", false};
+}
+
+/* A link that the options leave out is not missed, and list_leave_out() reports it. */
+static mr_status note_one(list *l, const left *rest, const pending_link *link, mr_error *err)
+{
+    mr_source *s = l->source;
+    reason why = why_left(rest, link);
+    if (list_left_out(l, link->path, link->path_len) < l->options.leave_out_count)
+        return MR_OK;
+    mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.words);
+    if (!why.folder && !mr_name_is_image(link->path, link->path_len))
+        return MR_OK;
+    if (!MR_GROW(s->lost, s->lost_count, s->lost_room))
+        return mr_fail_memory(err, "listing the source");
+    s->lost[s->lost_count++] = (mr_lost_link){link->path, link->path_len};
+    return MR_OK;
+}
+
+static mr_status note_left(list *l, mr_error *err)
+{
+    left rest = {.list = l, .items = mr_alloc(l->link_count, sizeof *rest.items)};
+    if (!rest.items)
+        return mr_fail_memory(err, "listing the source");
+    for (size_t i = 0; i < l->link_count; i++)
+        if (!l->links[i].done)
+            rest.items[rest.count++] = &l->links[i];
+    if (rest.count)
+        qsort(rest.items, rest.count, sizeof *rest.items, by_path);
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < rest.count && status == MR_OK; i++)
+        status = note_one(l, &rest, rest.items[i], err);
+    free(rest.items);
+    return status;
+}
+
+mr_status list_resolve(list *l, mr_error *err)
+{
+    mr_status status = MR_OK;
+    for (int hop = 0; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
+        size_t before = l->count;
+        bool *contested = mr_alloc(l->source->count, sizeof *contested);
+        if (!contested)
+            return mr_fail_memory(err, "listing the source");
+        find_contested(l, contested);
+        status = resolve_once(l, contested, err);
+        if (status == MR_OK && l->count == before)      /* those who contest a name lead nowhere */
+            status = resolve_once(l, NULL, err);
+        free(contested);
+        if (l->count == before)
+            break;
+        if (status == MR_OK)
+            status = list_settle(l, err);
+    }
+    return status == MR_OK && l->link_count ? note_left(l, err) : status;
+}

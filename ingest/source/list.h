@@ -1,0 +1,113 @@
+/* list.h - the listing while it grows; for source*.c alone.
+ * Invariant: a path gets in only through list_add(), which refuses the unsafe ones with a note. */
+#ifndef MR_SOURCE_LIST_H
+#define MR_SOURCE_LIST_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "source/source.h"
+
+/* HOLD_DAMAGED: of one entry of an archive, whose bytes are not what was packed; the path is the sentence that says so. */
+typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;
+
+typedef struct holder {
+    char *path;                     /* as given, for messages */
+    int fd;
+    holder_kind kind;
+    atomic_bool wanted;                    /* HOLD_DAMAGED: somebody asked for its bytes */
+} holder;
+
+typedef struct listed {
+    mr_entry entry;
+    uint32_t order;                 /* of arrival: the first of two equal names stays */
+} listed;
+
+typedef enum link_end {             /* what the file system says of a folder's link; archives cannot tell */
+    LINK_UNKNOWN, LINK_FOLDER, LINK_FILE, LINK_DEVICE, LINK_NOTHING
+} link_end;
+
+typedef struct pending_link {       /* of a folder or an archive: another name for bytes of the tree */
+    const char *path, *target;      /* the target is a path of the tree, too; "": it lies outside */
+    uint32_t path_len, target_len;
+    uint32_t order;                 /* of arrival, among the files */
+    link_end end;                   /* for words alone: what is followed depends on names */
+    bool symbolic, done;
+} pending_link;
+
+typedef struct block {              /* paths live in blocks that never move */
+    struct block *next;
+    size_t used, size;
+    char bytes[];
+} block;
+
+struct mr_source {
+    holder *holders;
+    size_t holder_count, holder_room;
+    mr_entry *entries;
+    size_t count;
+    mr_lost_link *lost;
+    size_t lost_count, lost_room;
+    uint64_t beyond;                /* what came out of its archives beyond the ratio */
+    block *blocks;
+};
+
+typedef struct list {
+    mr_source *source;
+    mr_notes *notes;
+    mr_source_options options;
+    listed *items;
+    size_t count, room;
+    pending_link *links;
+    size_t link_count, link_room;
+    uint32_t arrived;               /* files and links */
+    int spool;                      /* where archives unpack to */
+    const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
+    const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
+    mr_buf prefixed;
+    uint64_t made_from;             /* the archive is a program's output: the bytes of its file, at least 1; 0: it is none */
+    uint32_t spool_holder;
+    uint64_t spool_at;
+} list;
+
+enum { FOLLOW_LINK = 1 };           /* entry.offset of a file that was given by itself: it may be a link to anywhere */
+
+char *list_keep(mr_source *s, const char *bytes, size_t len);      /* a copy that lives as long; NULL: no memory */
+mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
+/* False when the name was refused (with a note); `*status` is a failure when memory is out. */
+bool list_name_ok(list *l, const char *path, size_t len);
+/* The path is copied; a `file` must live as long as the list's source (NULL: the path).  Too large: noted, left out. */
+mr_status list_add(list *l, const mr_entry *entry, mr_error *err);
+/* Opens an entry that lies in a folder. */
+mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
+/* Links, in links.c: kept back until all is listed, then resolved. */
+mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
+mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
+mr_status list_resolve(list *l, mr_error *err);
+/* Puts the list's prefix before the name, which is lent until the next call then; NULL and "" stay what they are. */
+mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
+const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
+int list_compare(const char *a, size_t a_len, const char *b, size_t b_len);     /* bytewise, as memcmp() */
+uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */
+/* Sorts, drops second comers, and publishes the entries in the source. */
+mr_status list_settle(list *l, mr_error *err);
+/* The last step: entries under the name of a file go, with a note. */
+mr_status list_drop_under_files(list *l, mr_error *err);
+/* Is the path, or a folder that it lies in, one that the options leave out?  Its number; leave_out_count: it is none. */
+size_t list_left_out(const list *l, const char *path, size_t len);
+/* After that: drops what the options leave out, with a note each.  MR_MISUSE: nothing is called so. */
+mr_status list_leave_out(list *l, mr_error *err);
+uint64_t list_max_entries(const list *l);
+/* MR_BAD_DATA: there are more files than that; the same words wherever they are counted. */
+mr_status list_too_many(const list *l, mr_error *err);
+uint64_t list_max_size(const list *l, const char *path, size_t len);
+/* Notes a file that is over that: an image is a reject, anything else only left out. */
+void list_note_large(list *l, const char *path, size_t len, uint64_t size);
+
+mr_status list_folder(list *l, const char *path, mr_error *err);
+/* A file that is a source by itself, not an archive: a folder of this one entry. */
+mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
+mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
+bool archive_name(const char *name, size_t len, size_t *stem_len);
+
+#endif

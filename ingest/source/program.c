@@ -1,0 +1,207 @@
+/* program.c - an outside program that turns one file into a tar stream.
+ * Invariant: each program that was started is waited for once, whichever way reading its output ended. */
+#include "source/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS = 2000, BEHIND = 1 << 20, PIPE_SIZE = 1 << 20 };
+
+struct mr_program {
+    pid_t pid;
+    int out, complaints;
+    pthread_t listener;
+    atomic_bool ended;              /* the process: what it left running may keep the pipe open */
+    char words[WORDS];              /* the last of what it said; the listener's until it is joined */
+    size_t words_len;
+};
+
+extern char **environ;
+
+/* ---- what it says --------------------------------------------------------------------------------------------- */
+
+static void keep_words(mr_program *p, const char *bytes, size_t len)
+{
+    if (len >= WORDS) {
+        bytes += len - WORDS;
+        len = WORDS;
+    }
+    size_t over = p->words_len + len > WORDS ? p->words_len + len - WORDS : 0;
+    memmove(p->words, p->words + over, p->words_len - over);
+    p->words_len -= over;
+    memcpy(p->words + p->words_len, bytes, len);
+    p->words_len += len;
+}
+
+static void *listen_to(void *arg)
+{
+    mr_program *p = arg;
+    char bytes[4096];
+    for (;;) {
+        struct pollfd ready = {.fd = p->complaints, .events = POLLIN};
+        bool last = atomic_load(&p->ended);
+        int n = poll(&ready, 1, last ? 0 : 50);
+        if ((n < 0 && errno != EINTR) || (n == 0 && last))
+            return NULL;
+        if (n <= 0)
+            continue;
+        ssize_t got = read(p->complaints, bytes, sizeof bytes);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return NULL;
+        if (got > 0)
+            keep_words(p, bytes, (size_t)got);
+    }
+}
+
+/* The last line that is not blank: a traceback's last line says what happened. */
+static const char *last_words(const mr_program *p, int *len)
+{
+    size_t end = p->words_len;
+    while (end && (p->words[end - 1] == '\n' || p->words[end - 1] == ' ' || p->words[end - 1] == '\r'))
+        end--;
+    const char *line = end ? memrchr(p->words, '\n', end) : NULL;
+    size_t at = line ? (size_t)(line - p->words) + 1 : 0;
+    *len = (int)(end - at);
+    return p->words + at;
+}
+
+/* ---- start ---------------------------------------------------------------------------------------------------- */
+
+static mr_status spawn(mr_program *p, const char *const *argv, int input, int out, int complaints, mr_error *err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t ignored;               /* by us, which a program that is started would do, too */
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    sigaddset(&ignored, SIGXFSZ);
+    int failed = posix_spawn_file_actions_init(&files);
+    if (failed)
+        return mr_fail_errno(err, failed, "%s", argv[0]);
+    failed = posix_spawnattr_init(&how);
+    if (!failed) {
+        failed = posix_spawnattr_setsigdefault(&how, &ignored);
+        if (!failed)
+            failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&files, complaints, STDERR_FILENO);
+        if (!failed)
+            failed = posix_spawnp(&p->pid, argv[0], &files, &how, (char *const *)argv, environ);
+        posix_spawnattr_destroy(&how);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return failed ? mr_fail_errno(err, failed, "%s: cannot be run", argv[0]) : MR_OK;
+}
+
+static void close_all(int fds[4])
+{
+    for (int i = 0; i < 4; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+mr_status mr_program_start(const char *const *argv, int input, mr_program **out, mr_error *err)
+{
+    int fds[4] = {-1, -1, -1, -1};  /* what it writes: read end, write end; its complaints: the same */
+    mr_program *p = mr_alloc(1, sizeof *p);
+    mr_status status = MR_OK;
+    if (!p)
+        return mr_fail_memory(err, argv[0]);
+    if (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0)
+        status = mr_fail_errno(err, errno, "%s: cannot make a pipe", argv[0]);
+    if (status == MR_OK) {
+        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);     /* fewer turns; the usual size does, too */
+        status = spawn(p, argv, input, fds[1], fds[3], err);
+    }
+    if (status != MR_OK) {
+        close_all(fds);
+        free(p);
+        return status;
+    }
+    close(fds[1]);
+    close(fds[3]);
+    p->out = fds[0];
+    p->complaints = fds[2];
+    int failed = pthread_create(&p->listener, NULL, listen_to, p);
+    if (failed) {
+        kill(p->pid, SIGKILL);
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        close(p->out);
+        close(p->complaints);
+        free(p);
+        return mr_fail_errno(err, failed, "%s: cannot start a thread, " MR_NO_THREAD, argv[0]);
+    }
+    *out = p;
+    return MR_OK;
+}
+
+int mr_program_output(const mr_program *p)
+{
+    return p->out;
+}
+
+/* ---- end ------------------------------------------------------------------------------------------------------ */
+
+/* Padding behind the tar's end is fine.  False: it goes on and on. */
+static bool drain(int fd)
+{
+    char bytes[1 << 14];
+    size_t total = 0;
+    while (total <= BEHIND) {
+        ssize_t n = read(fd, bytes, sizeof bytes);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return true;
+        total += n > 0 ? (size_t)n : 0;
+    }
+    return false;
+}
+
+static mr_status own_end(const mr_program *p, int ended, const char *name, mr_error *err)
+{
+    int len;
+    const char *said = last_words(p, &len);
+    if (WIFSIGNALED(ended))
+        return mr_fail(err, MR_SYSTEM, "%s: was ended by signal %d (%s)%s%.*s", name, WTERMSIG(ended),
+                       strsignal(WTERMSIG(ended)), len ? ": " : "", len, said);
+    int code = WEXITSTATUS(ended);
+    mr_status status = code == 1 ? MR_BAD_DATA : code == 2 ? MR_MISUSE : MR_SYSTEM;
+    if (!len)
+        return mr_fail(err, status, "%s: ended with exit code %d and without a word", name, code);
+    return mr_fail(err, status, "%s: %.*s", name, len, said);
+}
+
+mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_error *err)
+{
+    int ended = 0;
+    bool in_time = so_far != MR_SYSTEM && drain(p->out);
+    close(p->out);
+    if (!in_time)
+        kill(p->pid, SIGKILL);
+    while (waitpid(p->pid, &ended, 0) < 0 && errno == EINTR)
+        ;
+    atomic_store(&p->ended, true);
+    pthread_join(p->listener, NULL);
+    close(p->complaints);
+    mr_status status = so_far;
+    if (in_time && !(WIFEXITED(ended) && WEXITSTATUS(ended) == 0))
+        status = own_end(p, ended, name, err);
+    else if (!in_time && so_far == MR_OK)
+        status = mr_fail(err, MR_BAD_DATA, "%s: goes on behind the end of its tar stream", name);
+    free(p);
+    return status;
+}

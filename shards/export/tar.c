@@ -1,0 +1,184 @@
+/* tar.c - a WebDataset tar: what belongs to a sample stands together and shares its name up to the dot.
+ *
+ *    train/00000000.jpg   the encoded bytes      train/00000001.png ...
+ *    train/00000000.json  the meta, as stored
+ *    train/00000000.cls   the label, if there is exactly one
+ *
+ * Invariant: no clock, user or host of this run is in the tar, so equal datasets give equal tars. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "base/file.h"
+#include "codec/image.h"
+#include "export/export.h"
+
+typedef struct tar {
+    struct archive *archive;
+    struct archive_entry *entry;
+    const char *name;               /* for messages */
+    mr_export_result *result;
+    int fd;
+    mr_status written;              /* of what libarchive gave us to write; why in `error` */
+    mr_error error;
+} tar;
+
+/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole. */
+static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
+{
+    tar *t = ctx;
+    (void)a;
+    if (t->written == MR_OK)
+        t->written = mr_file_write(t->fd, bytes, len, t->name, &t->error);
+    return (la_ssize_t)len;
+}
+
+static mr_status what_was_written(const tar *t, mr_error *err)
+{
+    if (t->written != MR_OK && err)
+        *err = t->error;
+    return t->written;
+}
+
+static mr_status tar_failed(const tar *t, mr_error *err)
+{
+    int errnum = archive_errno(t->archive);
+    const char *why = archive_error_string(t->archive);
+    if (errnum == ENOMEM)
+        return mr_fail_memory(err, t->name);
+    if (errnum <= 0 && !why)        /* it ran out of memory before it could say so */
+        errnum = errno;
+    if (errnum > 0)
+        return mr_fail_errno(err, errnum, "%s: cannot write", t->name);
+    return mr_fail(err, MR_SYSTEM, "%s: cannot write: %s", t->name, why ? why : strerror(errnum));
+}
+
+static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len, mr_error *err)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%08llu.%s", s->split, (unsigned long long)s->sample, suffix);
+    archive_entry_clear(t->entry);
+    archive_entry_set_pathname(t->entry, path);
+    archive_entry_set_filetype(t->entry, AE_IFREG);
+    archive_entry_set_perm(t->entry, 0644);
+    archive_entry_set_size(t->entry, (la_int64_t)len);
+    archive_entry_set_mtime(t->entry, 0, 0);
+    archive_entry_set_uid(t->entry, 0);
+    archive_entry_set_gid(t->entry, 0);
+    if (archive_write_header(t->archive, t->entry) != ARCHIVE_OK)
+        return tar_failed(t, err);
+    if (archive_write_data(t->archive, bytes, len) != (la_ssize_t)len)
+        return tar_failed(t, err);
+    t->result->files++;
+    t->result->bytes += len;
+    return what_was_written(t, err);
+}
+
+static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
+{
+    tar *t = ctx;
+    const mr_codec *codec = mr_codec_by_id(s->view->codec);
+    char label[16];
+    if (!codec)
+        return mr_fail(err, MR_BAD_DATA, "%s %llu: unknown codec %u", s->split, (unsigned long long)s->sample,
+                       s->view->codec);
+    mr_status status = add(t, s, codec->suffix, s->view->image, s->view->image_len, err);
+    if (status == MR_OK)
+        status = add(t, s, "json", s->view->meta, s->view->meta_len, err);
+    if (status == MR_OK && s->view->label >= 0) {
+        int n = snprintf(label, sizeof label, "%d", (int)s->view->label);
+        status = add(t, s, "cls", label, (size_t)n, err);
+    }
+    return status;
+}
+
+static mr_status open_tar(tar *t, mr_error *err)
+{
+    t->archive = archive_write_new();
+    t->entry = archive_entry_new();
+    if (!t->archive || !t->entry)
+        return mr_fail_memory(err, t->name);
+    if (archive_write_set_format_pax_restricted(t->archive) != ARCHIVE_OK ||
+        archive_write_set_bytes_per_block(t->archive, 256 * 1024) != ARCHIVE_OK ||
+        archive_write_set_bytes_in_last_block(t->archive, 1) != ARCHIVE_OK ||
+        archive_write_open(t->archive, t, NULL, take, NULL) != ARCHIVE_OK)
+        return tar_failed(t, err);
+    return MR_OK;
+}
+
+static mr_status write_tar(const char *dataset, int fd, const char *name, const mr_export_options *o,
+                           mr_export_result *result, mr_error *err)
+{
+    tar t = {.name = name, .result = result, .fd = fd};
+    mr_status status = open_tar(&t, err);
+    if (status == MR_OK)
+        status = mr_export_each(dataset, o, add_sample, &t, result, err);
+    if (status == MR_OK && archive_write_close(t.archive) != ARCHIVE_OK)
+        status = tar_failed(&t, err);
+    if (status == MR_OK)
+        status = what_was_written(&t, err);
+    else
+        t.written = status;         /* no end marker behind a tar that is not whole */
+    archive_entry_free(t.entry);
+    archive_write_free(t.archive);
+    return status;
+}
+
+static mr_status check_out(const char *out, bool force, mr_error *err)
+{
+    struct stat st;
+    if (out[strlen(out) - 1] == '/')
+        return mr_fail(err, MR_MISUSE, "%s: is the name of a folder; name the tar file to write", out);
+    if (lstat(out, &st) != 0)
+        return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", out);
+    if (S_ISDIR(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is a folder; name the tar file to write", out);
+    if (!S_ISREG(st.st_mode))
+        return mr_fail(err, MR_MISUSE, "%s: is no regular file; name the file to write, or '-' and send the tar there",
+                       out);
+    return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
+}
+
+/* Without `force` a file that came meanwhile stays; where the system cannot see to that, it is looked for once more. */
+static mr_status publish(mr_export_temp *temp, const char *out, bool force, mr_error *err)
+{
+    if (fsync(temp->fd) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot sync", out);
+    int failed = renameat2(AT_FDCWD, temp->path, AT_FDCWD, out, force ? 0 : RENAME_NOREPLACE);
+    if (failed && (errno == EEXIST || errno == EINVAL || errno == ENOSYS)) {
+        mr_status status = check_out(out, force, err);
+        if (status != MR_OK)
+            return status;
+        failed = rename(temp->path, out);
+    }
+    if (failed)
+        return mr_fail_errno(err, errno, "%s: cannot rename to %s", temp->path, out);
+    temp->made = false;
+    return mr_dir_sync_parent(AT_FDCWD, out, err);
+}
+
+mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
+                        mr_error *err)
+{
+    mr_export_temp temp = {.fd = -1};
+    if (strcmp(out, "-") == 0)
+        return write_tar(dataset, STDOUT_FILENO, "standard output", o, result, err);
+    mr_status status = mr_export_check_out(dataset, out, err);
+    if (status == MR_OK)
+        status = check_out(out, o->force, err);
+    if (status == MR_OK)
+        status = mr_export_temp_open(out, false, &temp, err);
+    if (status == MR_OK)
+        status = write_tar(dataset, temp.fd, out, o, result, err);
+    if (status == MR_OK)
+        status = publish(&temp, out, o->force, err);
+    mr_export_temp_close(&temp, NULL);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* temp.c - what an export writes before OUT's name is its own, and what killed exports left of that.
+ * Invariant: it is locked as long as somebody writes it, so the one whose lock is free was left behind. */
+#include "export/export.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+
+#define MARK ".millrace-export-"    /* nobody calls a folder of his own so */
+
+static bool is_temp_of(const char *entry, const char *name)
+{
+    size_t len = strlen(name), mark = strlen(MARK);
+    if (strncmp(entry, name, len) != 0 || strncmp(entry + len, MARK, mark) != 0 || !entry[len + mark])
+        return false;
+    for (const char *at = entry + len + mark; *at; at++)
+        if (!isdigit((unsigned char)*at))
+            return false;
+    return true;
+}
+
+static void sweep_one(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        mr_dir_remove(dir, name, NULL);         /* what stays is swept next time */
+    close(fd);
+}
+
+static void sweep(const char *parent, const char *name)
+{
+    DIR *dir = opendir(parent);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (is_temp_of(e->d_name, name))
+            sweep_one(dirfd(dir), e->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+/* Another export at OUT may have taken ours for left behind between its making and its locking. */
+static mr_status swept(const mr_export_temp *t, mr_error *err)
+{
+    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
+}
+
+static mr_status lock(const mr_export_temp *t, mr_error *err)
+{
+    /* Where there are no locks nobody sweeps, either. */
+    if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path, false))
+        return MR_OK;
+    return swept(t, err);
+}
+
+static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
+{
+    char *parent = NULL, *name = NULL;
+    mr_status status = mr_path_split(out, &parent, &name, err);
+    if (status != MR_OK)
+        return status;
+    sweep(parent, name);
+    if (asprintf(&t->path, "%s/%s" MARK "%ld", parent, name, (long)getpid()) < 0) {
+        t->path = NULL;
+        status = mr_fail_memory(err, out);
+    }
+    free(parent);
+    free(name);
+    return status;
+}
+
+mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err)
+{
+    *t = (mr_export_temp){.fd = -1};
+    mr_status status = name_it(t, out, err);
+    if (status != MR_OK)
+        return status;
+    if (folder && mkdir(t->path, 0777) != 0)
+        return mr_file_fail_create(err, errno, out);
+    t->made = folder;
+    t->fd = folder ? open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                   : open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (t->fd < 0)
+        return folder && errno == ENOENT ? swept(t, err) : mr_file_fail_create(err, errno, out);
+    t->made = true;
+    return lock(t, err);
+}
+
+mr_status mr_export_temp_close(mr_export_temp *t, mr_error *err)
+{
+    mr_status status = MR_OK;
+    if (t->made)
+        status = mr_dir_remove(AT_FDCWD, t->path, err);
+    if (t->fd >= 0)
+        close(t->fd);
+    free(t->path);
+    *t = (mr_export_temp){.fd = -1};
+    return status;
+}

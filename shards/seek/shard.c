@@ -1,0 +1,284 @@
+/* shard.c - the seek file of one shard, from its records.
+ * Invariant: entries are made only of an image that matched its hash in this very buffer, by an index that has the
+ * manifest's digest; so what is made of a shard is always the same. */
+#include "seek/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+typedef unsigned long long ull;
+
+static double thread_cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+mr_status mr_seek_job_init(mr_seek_job *job, mr_error *err)
+{
+    job->chunk_count = job->left = (size_t)((job->shard->samples + MR_SEEK_CHUNK - 1) / MR_SEEK_CHUNK);
+    job->mdb = -1;
+    return pthread_mutex_init(&job->lock, NULL) == 0 ? MR_OK : mr_fail_memory(err, "making a seek index");
+}
+
+static void release(mr_seek_job *job)
+{
+    for (size_t i = 0; job->chunks && i < job->chunk_count; i++)
+        mr_buf_free(&job->chunks[i]);
+    free(job->chunks);
+    free(job->lens);
+    free(job->rows);
+    if (job->mdb >= 0)
+        close(job->mdb);
+    job->chunks = NULL;
+    job->lens = NULL;
+    job->rows = NULL;
+    job->mdb = -1;
+}
+
+void mr_seek_job_free(mr_seek_job *job)
+{
+    release(job);
+    pthread_mutex_destroy(&job->lock);
+}
+
+/* ---- begin ------------------------------------------------------------------------------------------------------ */
+
+static mr_status read_index(mr_seek_job *job, mr_error *err)
+{
+    const mr_shard *shard = job->shard;
+    uint8_t digest[16] = {0};
+    mr_buf bytes = {0};
+    mr_status status = mr_index_bytes(job->dirfd, shard, &bytes, err);
+    if (status == MR_OK)
+        mr_hash128(bytes.data, bytes.len, digest);
+    if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
+        status = mr_fail(err, MR_BAD_DATA, "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
+                         "it anew", shard->name);
+    if (status == MR_OK)
+        status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
+    if (status == MR_OK)        /* readers bound a seek index by the manifest's counts */
+        status = mr_index_check_counts(job->rows, shard, NULL, err);
+    mr_buf_free(&bytes);
+    return status;
+}
+
+static void count_images(mr_seek_job *job)
+{
+    for (uint64_t i = 0; i < job->shard->samples; i++) {
+        bool own = job->rows[i].holder == i;
+        job->out->images += own;
+        job->out->jpegs += own && job->rows[i].codec == MR_CODEC_JPEG;
+    }
+}
+
+/* Whether the file that is there is what would be made, as far as its hashes tell. */
+static mr_status look_at_old(mr_seek_job *job, const char *name, bool *good, mr_error *err)
+{
+    mr_seek_header header = {.rows = 0};
+    mr_buf bytes = {0};
+    mr_error why;
+    *good = false;
+    mr_status status = mr_file_read_all(job->dirfd, name, mr_seek_bytes_most(job->shard), &bytes, &why);
+    if (status == MR_OK)
+        status = mr_seek_check(bytes.data, bytes.len, job->shard, job->rows, &header, &why);
+    if (status == MR_OK && header.every == job->options->every) {
+        *good = true;
+        job->out->bytes = bytes.len;
+        for (uint64_t i = 0; i < header.rows; i++) {
+            const uint8_t *pair = bytes.data + MR_SEEK_HEADER + i * MR_SEEK_OFFSET;
+            job->out->indexed += mr_get64le(pair) != mr_get64le(pair + MR_SEEK_OFFSET);
+        }
+    }
+    bool memory = bytes.failed;
+    mr_buf_free(&bytes);
+    return memory ? mr_fail_memory(err, name) : MR_OK;
+}
+
+static mr_status open_records(mr_seek_job *job, mr_error *err)
+{
+    mr_status status = mr_index_open_file(job->dirfd, job->shard, "mdb", &job->mdb, err);
+    if (status != MR_OK)
+        return status;
+    job->chunks = mr_alloc(job->chunk_count, sizeof *job->chunks);
+    job->lens = mr_alloc(job->shard->samples, sizeof *job->lens);
+    return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, job->shard->name);
+}
+
+static mr_status begin(mr_seek_job *job, mr_error *err)
+{
+    char name[MR_SEEK_NAME];
+    bool good = false;
+    snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
+    mr_file_forget(job->dirfd, name);       /* of a run that was killed */
+    mr_status status = read_index(job, err);
+    if (status != MR_OK)
+        return status;
+    count_images(job);
+    if (!job->options->force)
+        status = look_at_old(job, name, &good, err);
+    if (status == MR_OK && good) {
+        job->out->outcome = MR_SEEK_GOOD;
+        job->idle = true;
+        return MR_OK;
+    }
+    return status == MR_OK ? open_records(job, err) : status;
+}
+
+/* ---- a chunk ---------------------------------------------------------------------------------------------------- */
+
+typedef struct tally {
+    uint64_t indexed, examined;
+    double cpu;
+} tally;
+
+static mr_status read_image(const mr_seek_job *job, mr_seek_hands *h, uint64_t i, mr_error *err)
+{
+    const mr_row *row = &job->rows[i];
+    mr_buf_clear(&h->record);
+    if (!mr_buf_reserve(&h->record, row->image_len))
+        return mr_fail_memory(err, job->shard->name);
+    mr_status status = mr_file_pread(job->mdb, h->record.data, row->image_len, row->image_offset, job->shard->name, err);
+    if (status == MR_OK && mr_hash64(h->record.data, row->image_len) != row->image_hash)
+        return mr_fail(err, MR_BAD_DATA, "%s.mdb: sample %llu: its image differs from what was ingested; `millrace verify` "
+                       "shows the extent", job->shard->name, (ull)(job->shard->first + i));
+    return status;
+}
+
+/* Entries that are longer than their image would cost more than they save; a reader counts on that. */
+static mr_status add_row(mr_seek_job *job, mr_seek_hands *h, mr_buf *out, uint64_t i, tally *t, mr_error *err)
+{
+    const mr_row *row = &job->rows[i];
+    uint8_t check[MR_SEEK_CHECK];
+    mr_status status = read_image(job, h, i, err);
+    if (status != MR_OK)
+        return status;
+    mr_buf_clear(&h->entries);
+    double start = thread_cpu();
+    mr_jpeg_outcome outcome = mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->options->every,
+                                                &h->entries);
+    t->cpu += thread_cpu() - start;
+    t->examined++;
+    status = mr_buf_status(&h->entries, err, job->shard->name);
+    if (status != MR_OK || outcome != MR_JPEG_DONE || h->entries.len == 0 || h->entries.len > row->image_len)
+        return status;
+    mr_put64le(check, mr_hash64(h->entries.data, h->entries.len) ^ row->image_hash);
+    mr_buf_add(out, check, sizeof check);
+    mr_buf_add(out, h->entries.data, h->entries.len);
+    job->lens[i] = (uint32_t)h->entries.len;
+    t->indexed++;
+    return mr_buf_status(out, err, job->shard->name);
+}
+
+static mr_status add_rows(mr_seek_job *job, mr_seek_hands *h, size_t chunk, tally *t, mr_error *err)
+{
+    uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, behind = first + MR_SEEK_CHUNK;
+    mr_status status = MR_OK;
+    if (!h->decoder)
+        h->decoder = mr_jpeg_decoder_new();
+    if (!h->decoder)
+        return mr_fail_memory(err, "making a seek index");
+    for (uint64_t i = first; status == MR_OK && i < behind && i < job->shard->samples; i++)
+        if (job->rows[i].holder == i && job->rows[i].codec == MR_CODEC_JPEG)
+            status = add_row(job, h, &job->chunks[chunk], i, t, err);
+    return status;
+}
+
+/* ---- end -------------------------------------------------------------------------------------------------------- */
+
+static void add_table(const mr_seek_job *job, mr_buf *out)
+{
+    uint64_t at = MR_SEEK_HEADER + (job->shard->samples + 1) * MR_SEEK_OFFSET;
+    uint8_t packed[MR_SEEK_OFFSET];
+    for (uint64_t i = 0; i <= job->shard->samples; i++) {
+        mr_put64le(packed, at);
+        mr_buf_add(out, packed, sizeof packed);
+        if (i < job->shard->samples && job->lens[i])
+            at += MR_SEEK_CHECK + (uint64_t)job->lens[i];
+    }
+}
+
+static mr_status publish(mr_seek_job *job, mr_error *err)
+{
+    const mr_shard *shard = job->shard;
+    char name[MR_SEEK_NAME];
+    uint8_t packed[MR_SEEK_HEADER] = {0}, tail[MR_SEEK_TAIL];
+    mr_seek_header h = {.every = job->options->every, .first = shard->first, .rows = shard->samples,
+                        .mdb_bytes = shard->mdb.bytes};
+    mr_buf out = {0};
+    snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
+    memcpy(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16);
+    mr_buf_add(&out, packed, sizeof packed);
+    add_table(job, &out);
+    for (size_t i = 0; i < job->chunk_count; i++) {
+        mr_buf_add(&out, job->chunks[i].data, job->chunks[i].len);
+        mr_buf_free(&job->chunks[i]);
+    }
+    mr_status status = mr_buf_status(&out, err, name);
+    if (status == MR_OK) {
+        h.table_hash = mr_hash64(out.data + MR_SEEK_HEADER, (shard->samples + 1) * MR_SEEK_OFFSET);
+        mr_seek_header_pack(&h, out.data);
+        mr_hash128(out.data, out.len, tail);
+        mr_buf_add(&out, tail, sizeof tail);
+        status = mr_buf_status(&out, err, name);
+    }
+    if (status == MR_OK)
+        status = mr_file_publish(job->dirfd, name, out.data, out.len, err);
+    job->out->bytes = out.len;
+    mr_buf_free(&out);
+    return status;
+}
+
+static void keep_failure(mr_seek_job *job, size_t chunk, const mr_error *why)
+{
+    if (job->out->outcome == MR_SEEK_FAILED && chunk >= job->failed_chunk)
+        return;
+    job->out->outcome = MR_SEEK_FAILED;
+    job->out->why = *why;
+    job->failed_chunk = chunk;
+}
+
+/* Under the lock, by the thread that did the last chunk. */
+static void end(mr_seek_job *job)
+{
+    mr_error why;
+    if (!job->idle && job->out->outcome == MR_SEEK_NOT_DONE) {
+        if (publish(job, &why) == MR_OK)
+            job->out->outcome = MR_SEEK_MADE;
+        else
+            keep_failure(job, 0, &why);
+    }
+    release(job);
+}
+
+void mr_seek_job_chunk(mr_seek_job *job, mr_seek_hands *h, size_t chunk)
+{
+    mr_error why;
+    tally t = {0};
+    mr_status status = MR_OK;
+    pthread_mutex_lock(&job->lock);
+    if (!job->begun) {
+        job->begun = true;
+        if (begin(job, &why) != MR_OK)
+            keep_failure(job, 0, &why);
+    }
+    bool work = !job->idle && (job->out->outcome != MR_SEEK_FAILED || chunk < job->failed_chunk);
+    pthread_mutex_unlock(&job->lock);
+    if (work)
+        status = add_rows(job, h, chunk, &t, &why);
+    pthread_mutex_lock(&job->lock);
+    if (status != MR_OK)
+        keep_failure(job, chunk, &why);
+    job->out->indexed += t.indexed;
+    job->out->examined += t.examined;
+    job->out->cpu += t.cpu;
+    if (--job->left == 0)
+        end(job);
+    pthread_mutex_unlock(&job->lock);
+}

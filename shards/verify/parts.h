@@ -1,0 +1,109 @@
+/* parts.h - between the files of verify: one shard's state on its way through the checks.
+ *
+ *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
+ *
+ * Invariant: hit[row] is set exactly when that sample was found damaged, out of reach, or not to be decoded. */
+#ifndef MR_VERIFY_PARTS_H
+#define MR_VERIFY_PARTS_H
+
+#include "format/meta.h"
+#include "seek/seek.h"
+#include "verify/verify.h"
+
+enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2, MR_HIT_DECODE = 4 };      /* DECODE: bytes whole, pixels not */
+
+enum { MR_PASS_CHUNK = 256 * 1024 };    /* measured: the fastest that stays in the second-level cache with its hashes */
+
+/* What a worker thread owns and reuses from shard to shard. */
+typedef struct mr_verify_scratch {
+    uint8_t *chunk;                     /* MR_PASS_CHUNK bytes, page-aligned */
+    mr_hash64_stream *stream;
+    mr_buf record, source;
+    mr_jpeg_decoder *decoder;           /* for seek indexes; NULL until one is there */
+    mr_buf entries;
+} mr_verify_scratch;
+
+/* All shards of the manifest, in orders to search by: find.c. */
+typedef struct mr_verify_find {
+    size_t count;
+    const char **names;
+    const mr_shard **by_mdb, **by_idx;  /* by size, digest, name */
+} mr_verify_find;
+
+typedef struct mr_verify_job {
+    int dirfd;
+    const mr_manifest *manifest;
+    const mr_verify_find *find;
+    const mr_shard *shard;
+    const mr_verify_options *options;
+    mr_verify_scratch *scratch;
+    mr_progress *progress;
+    mr_verify_shard *out;
+
+    char mdb_name[96], idx_name[96];
+    int mdb;                            /* -1: cannot be read */
+    uint64_t size;                      /* the .mdb's actual one */
+    uint64_t unread;                    /* bytes of the .mdb that the system did not give */
+    mr_row *rows;                       /* NULL: no usable index */
+    bool index_good;                    /* rows are those the manifest's digest vouches for */
+    mr_shard counted;                   /* the shard with images and bytes as its rows have them */
+    uint8_t *hit;                       /* a byte a row */
+    mr_buf seek;                        /* the whole seek index, if it is to be compared with one made anew */
+    mr_seek_header seek_header;
+} mr_verify_job;
+
+/* All checks of one shard; damage goes to job->out, the status is for the system's failures only. */
+mr_status mr_verify_one(mr_verify_job *job, mr_error *err);
+
+mr_status mr_verify_find_begin(const mr_shard *const *shards, size_t count, mr_verify_find *f, mr_error *err);
+void mr_verify_find_end(mr_verify_find *f);
+bool mr_verify_find_name(const mr_verify_find *f, const char *name, size_t len);
+/* Another file of the dataset that should have this size, and (digest not NULL) these very bytes; NULL: none. */
+const mr_shard *mr_verify_find_other(const mr_verify_job *job, bool idx, uint64_t size, const mr_digest *digest);
+
+/* Reads the names in the dataset's folder; *shards: how many are .mdb files.  `r`, if not NULL, gets what does not
+ * belong, and the count of seek indexes. */
+mr_status mr_verify_beside(int dirfd, const char *dir, const mr_verify_find *find, mr_verify_report *r, size_t *shards,
+                           mr_error *err);
+
+/* The manifest's counts and classes against the rows of a good index; sets job->counted. */
+void mr_verify_rows(mr_verify_job *job);
+/* What is wrong with the classes that a meta names; NULL: nothing. */
+const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts, const mr_buf *class_name);
+
+/* Reads `bytes` bytes of the .mdb once: their digest, and the hash of every record of job->rows.
+ * *read_to: where the file really ended, if it has become shorter meanwhile. */
+mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, uint64_t *read_to, mr_error *err);
+
+/* The system's failure to open or read a file of the shard: MR_OK and a problem of the shard, where it is about that
+ * file alone (a bad sector, permissions); else (memory, open files) `why`, which ends verify.  `errnum`: what the system
+ * said. */
+mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err);
+
+/* What can be said of NAME.seek, if there is one, without reading the .mdb. */
+mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
+/* Of row i, whose image is in scratch->record: the entries in job->seek beside those made anew. */
+mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
+
+/* Page walk, meta and image headers (and pixels) against the index. */
+mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
+
+/* odd.c.  Counts the row's image, which has been decoded; makes warnings of the counts of all shards, one a kind;
+ * one shard's counts as ranks send them, and back. */
+mr_status mr_verify_odd_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
+void mr_verify_odd_warn(mr_verify_report *r);
+json_t *mr_verify_odd_json(const mr_verify_shard *s);
+bool mr_verify_odd_unjson(json_t *from, mr_verify_shard *s);
+void mr_verify_odd_free(mr_verify_shard *s);
+
+/* The source path of a row in scratch->source (path text), NULL if its meta is not whole. */
+const char *mr_verify_source(mr_verify_job *job, uint64_t row);
+
+/* Collective: what every rank found about the dataset and its shards, into rank 0's report. */
+mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
+
+/* A problem as the JSON report shows it, and back. */
+json_t *mr_problem_json(const mr_problem *p);
+bool mr_problem_unjson(const json_t *from, mr_problems *list);
+
+#endif

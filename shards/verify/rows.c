@@ -1,0 +1,48 @@
+/* rows.c - what the manifest says of a shard's rows, where both are as they were written.
+ * Invariant: a contradiction is no damage to any sample: the shard's bytes are what the digests say. */
+#include "verify/parts.h"
+
+#include <string.h>
+
+#include "format/index.h"
+
+typedef unsigned long long ull;
+
+/* One problem a shard: an index full of them would be told in four times its own size. */
+static void check_labels(mr_verify_job *job)
+{
+    uint64_t found = 0, first = 0;
+    for (uint64_t i = job->shard->samples; i-- > 0;)
+        if (job->rows[i].label >= 0 && (size_t)job->rows[i].label >= job->manifest->class_count) {
+            found++;
+            first = i;
+        }
+    if (found)
+        mr_problem_add(&job->out->problems, MR_PROBLEM_MANIFEST, job->shard->name, job->shard->first + first, NULL,
+                       MR_MANIFEST ": has %zu classes, and its label in %s is %d (so %llu of the shard's samples); "
+                       "bring back the original manifest or ingest again", job->manifest->class_count, job->idx_name,
+                       (int)job->rows[first].label, (ull)found);
+}
+
+void mr_verify_rows(mr_verify_job *job)
+{
+    mr_error why;
+    job->counted = *job->shard;
+    if (!job->index_good)
+        return;
+    check_labels(job);
+    if (mr_index_check_counts(job->rows, job->shard, &job->counted, &why) != MR_OK)
+        mr_problem_add(&job->out->problems, MR_PROBLEM_MANIFEST, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why.text);
+}
+
+const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts, const mr_buf *class_name)
+{
+    const mr_manifest *m = job->manifest;
+    if (facts->highest >= 0 && (size_t)facts->highest >= m->class_count)
+        return "its meta names a label beyond the manifest's classes";
+    if (!facts->has_class)
+        return NULL;
+    const char *name = facts->label >= 0 ? m->classes[facts->label].name : NULL;
+    bool same = name && strlen(name) == class_name->len && memcmp(name, class_name->data, class_name->len) == 0;
+    return same ? NULL : "its meta names another class than the manifest has for its label";
+}

@@ -1,0 +1,105 @@
+/* open.c - who shares memory with whom, and how gradients are cut into pieces.
+ * Invariant: every step ends with all ranks of one mind, so that none waits for one that has given up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange/parts.h"
+
+/* Which rank of all ranks each of this host is. */
+static mr_status learn_ranks(mr_exchange *x, mr_error *err)
+{
+    uint32_t mine = mr_ranks_rank(x->ranks);
+    mr_buf one = {0}, all = {0};
+    mr_buf_add(&one, &mine, sizeof mine);
+    mr_status status = mr_ranks_agree(x->host, mr_buf_status(&one, err, "meeting the other ranks"), err);
+    if (status == MR_OK)
+        status = mr_ranks_gather(x->host, &one, &all, NULL, err);
+    for (unsigned i = 0; status == MR_OK && i < x->w.locals; i++)
+        memcpy(&x->world_rank[i], all.data + i * sizeof mine, sizeof mine);
+    mr_buf_free(&one);
+    mr_buf_free(&all);
+    return status;
+}
+
+/* The window of each host or, if one of them cannot have it, memory of each rank's own. */
+static mr_status open_window(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
+{
+    unsigned world = mr_ranks_world(x->ranks), rank = mr_ranks_rank(x->ranks);
+    int64_t host = ranks_a_host ? (int64_t)(rank / ranks_a_host) : MR_RANKS_SAME_HOST;
+    uint64_t apart = 0;
+    mr_status status = mr_ranks_split(x->ranks, host, &x->host, err);
+    if (status == MR_OK && mr_ranks_world(x->host) > 1)
+        apart = !mr_window_share(x->host, world, x->padded, &x->w);
+    if (status == MR_OK)
+        status = mr_ranks_reduce(x->ranks, MR_RANKS_OR, &apart, 1, err);
+    if (status == MR_OK && apart) {
+        mr_window_close(&x->w, false);
+        mr_ranks_end(x->host);
+        x->host = NULL;
+        status = mr_ranks_split(x->ranks, rank, &x->host, err);
+    }
+    return status == MR_OK && !x->w.memory ? mr_window_alone(world, x->padded, &x->w, err) : status;
+}
+
+static mr_status meet(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
+{
+    unsigned world = mr_ranks_world(x->ranks);
+    mr_status status = mr_ranks_agree(x->ranks, open_window(x, ranks_a_host, err), err);
+    if (status != MR_OK)
+        return status;
+    x->world_rank = mr_alloc(x->w.locals, sizeof *x->world_rank);
+    x->merged = mr_alloc(world, sizeof *x->merged);
+    if (!x->world_rank || !x->merged)
+        status = mr_fail_memory(err, "meeting the other ranks");
+    status = mr_ranks_agree(x->ranks, status, err);
+    if (status == MR_OK)
+        status = mr_ranks_agree(x->ranks, learn_ranks(x, err), err);
+    x->hosts = x->w.locals < world;
+    if (status == MR_OK && x->hosts)
+        status = mr_ranks_split(x->ranks, x->w.local == 0 ? 0 : MR_RANKS_NONE, &x->leaders, err);
+    return mr_ranks_agree(x->ranks, status, err);
+}
+
+mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exchange **out, mr_error *err)
+{
+    const uint64_t unit = MR_EXCHANGE_UNIT, largest = ((uint64_t)1 << 30) / sizeof(float);
+    mr_exchange *x = mr_alloc(1, sizeof *x);
+    mr_status status = x ? MR_OK : mr_fail_memory(err, "opening the exchange");
+    if (status == MR_OK && o->count > UINT64_MAX / sizeof(float) - unit)
+        status = mr_fail(err, MR_MISUSE, "the exchange of %llu gradients: no memory is that large",
+                         (unsigned long long)o->count);
+    status = mr_ranks_agree(ranks, status, err);
+    if (status != MR_OK) {
+        free(x);
+        return status;
+    }
+    uint64_t piece = (o->bucket_bytes ? o->bucket_bytes : (uint64_t)25 << 20) / sizeof(float);
+    piece = piece > largest ? largest : (piece + unit - 1) / unit * unit;
+    *x = (mr_exchange){.ranks = ranks, .kind = o->kind, .w.file = -1, .speaks = mr_ranks_rank(ranks) == 0};
+    x->padded = o->count ? (o->count + unit - 1) / unit * unit : unit;
+    x->piece = piece ? piece : unit;
+    x->pieces = (x->padded + x->piece - 1) / x->piece;
+    status = meet(x, o->ranks_a_host, err);
+    if (status != MR_OK) {
+        mr_exchange_free(x);
+        return status;
+    }
+    *out = x;
+    return MR_OK;
+}
+
+void mr_exchange_free(mr_exchange *x)
+{
+    if (!x)
+        return;
+    /* MPI may still write to what it has under way: that memory stays until the process ends, which is near. */
+    bool moves = mr_exchange_moves(x);
+    mr_window_close(&x->w, moves);
+    if (moves)
+        return;
+    mr_ranks_end(x->host);
+    mr_ranks_end(x->leaders);
+    free(x->world_rank);
+    free(x->merged);
+    free(x);
+}

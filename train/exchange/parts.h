@@ -1,0 +1,41 @@
+/* parts.h - what exchange.c, open.c and pieces.c share.
+ * Invariant: pieces go from the end of the gradients to their start, the way the backward pass fills them; counts of
+ * pieces in the window go on from update to update (update * (pieces + 1) + n), so that none is ever reset. */
+#ifndef MR_EXCHANGE_PARTS_H
+#define MR_EXCHANGE_PARTS_H
+
+#include "exchange/window.h"
+
+enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 4 };     /* floats a cache line; pieces between hosts at once */
+
+struct mr_exchange {
+    mr_ranks *ranks, *host, *leaders;   /* leaders: NULL on other ranks, and where there is one host */
+    mr_exchange_kind kind;
+    mr_window w;
+    unsigned *world_rank;               /* [w.locals] */
+    bool hosts;                         /* more than one */
+    uint64_t padded, piece, pieces;     /* elements in whole units, elements a piece, their number */
+
+    uint64_t update;                    /* begins so far */
+    uint64_t ready, summed, begun, reduced;     /* pieces of this update, here; the last two: leaders only */
+    void *flying[MR_EXCHANGE_FLYING];   /* requests of pieces reduced .. begun - 1 */
+    mr_window_entry *merged;            /* [world], leaders only: what goes between hosts at begin, and the words */
+    _Alignas(8) mr_window_text words;
+    void *agreeing;                     /* the request for what is merged */
+
+    mr_status failure;                  /* of work that has no error to fill in, told by finish */
+    mr_error why;
+    bool speaks;
+    double seconds;
+};
+
+/* Does what can be done now without waiting: true if anything was. */
+bool mr_exchange_drive(mr_exchange *x);
+/* All pieces of this update are summed, on all ranks and hosts. */
+bool mr_exchange_complete(const mr_exchange *x);
+/* This rank's gradients from element `from` on are complete. */
+void mr_exchange_mark(mr_exchange *x, uint64_t from);
+/* Between hosts, bytes are on the way that only mr_exchange_drive() moves on. */
+bool mr_exchange_moves(const mr_exchange *x);
+
+#endif

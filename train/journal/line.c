@@ -1,0 +1,168 @@
+/* line.c - one line each, for people and for programs.
+ * Invariant: JSON numbers read back as the very doubles that were told; what is no number becomes null, as JSON has no
+ * word for it.
+ * Source of the words for people: HabanaAI's ViT trainer, so that what reads its output reads ours. */
+#include "journal/parts.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+typedef unsigned long long ull;
+
+double mr_per_second(double count, double seconds)
+{
+    return seconds > 0 ? count / seconds : 0;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t status_bytes(const char *status, const char *key)
+{
+    const char *at = strstr(status, key);
+    return at ? strtoull(at + strlen(key), NULL, 10) * 1024 : 0;
+}
+
+mr_memory_use mr_memory_in_use(void)
+{
+    mr_memory_use use = {0};
+    char status[4096];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return use;
+    ssize_t n = read(fd, status, sizeof status - 1);
+    close(fd);
+    if (n <= 0)
+        return use;
+    status[n] = '\0';
+    use.now = status_bytes(status, "\nVmRSS:");
+    use.most = status_bytes(status, "\nVmHWM:");
+    return use;
+}
+
+/* ---- for people ------------------------------------------------------------------------------------------------- */
+
+/* The rest takes as long an update as what was done, its evaluations too; the warm-up is left out where it can be. */
+static double time_left(const mr_journal *j, uint64_t update)
+{
+    bool warm = j->all.updates > j->warmup.updates;
+    double seconds = j->all.seconds - (warm ? j->warmup.seconds : 0) + j->evaluating;
+    uint64_t updates = j->all.updates - (warm ? j->warmup.updates : 0);
+    return updates && update < j->options.steps ? seconds / (double)updates * (double)(j->options.steps - update) : 0;
+}
+
+void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u)
+{
+    char left[32], now[32], most[32];
+    mr_memory_use use = mr_memory_in_use();
+    mr_buf_printf(out, "Training (%llu / %llu Steps) (loss=%2.5f images/sec=%2.5f)", (ull)u->update,
+                  (ull)j->options.steps, u->loss, mr_per_second((double)j->line.samples, j->line.seconds));
+    mr_buf_printf(out, " ETA %s lr=%.4g wait_ms=%.1f", mr_text_seconds(time_left(j, u->update), left), u->lr,
+                  u->wait * 1e3);
+    if (use.now)
+        mr_buf_printf(out, " memory=%s max=%s", mr_text_bytes(use.now, now), mr_text_bytes(use.most, most));
+}
+
+void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
+{
+    mr_buf_printf(out, "Validation Results / Global Steps: %llu / Valid Loss: %2.5f", (ull)e->update, e->loss);
+    if (!e->pairs) {
+        mr_buf_printf(out, " / Valid Accuracy: %2.5f", e->accuracy);
+        return;
+    }
+    for (int way = 0; way < 2; way++) {
+        const double *r = way ? e->recall.image_to_text : e->recall.text_to_image;
+        mr_buf_printf(out, " / %s@1 @5 @10: %.4f %.4f %.4f", way ? "Image>Text" : "Text>Image", r[0], r[1], r[2]);
+    }
+}
+
+/* ---- for programs ----------------------------------------------------------------------------------------------- */
+
+static void begin_member(mr_members *m, const char *key)
+{
+    mr_buf_printf(m->out, "%s\"%s\": ", m->before, key);
+    m->before = m->between;
+}
+
+void mr_member_count(mr_members *m, const char *key, uint64_t value)
+{
+    begin_member(m, key);
+    mr_buf_printf(m->out, "%llu", (ull)value);
+}
+
+void mr_member_real(mr_members *m, const char *key, double value)
+{
+    char digits[32] = "null";
+    begin_member(m, key);
+    for (int n = 15; isfinite(value) && n <= 17; n++) {
+        snprintf(digits, sizeof digits, "%.*g", n, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    mr_buf_add_text(m->out, digits);
+}
+
+void mr_member_time(mr_members *m, const char *key, double value)
+{
+    begin_member(m, key);
+    if (isfinite(value))
+        mr_buf_printf(m->out, "%.7g", value);
+    else
+        mr_buf_add_text(m->out, "null");
+}
+
+void mr_member_text(mr_members *m, const char *key, const char *bytes)
+{
+    begin_member(m, key);
+    mr_json_add_path(m->out, bytes, strlen(bytes));
+}
+
+void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e)
+{
+    char key[64];
+    if (!e->pairs) {
+        mr_member_real(m, "eval_accuracy", e->accuracy);
+        return;
+    }
+    for (int i = 0; i < 2 * MR_RECALLS; i++) {
+        bool back = i >= MR_RECALLS;
+        int k = i % MR_RECALLS;
+        snprintf(key, sizeof key, "eval_%s_recall_at_%u", back ? "image_to_text" : "text_to_image", mr_recall_at[k]);
+        mr_member_real(m, key, back ? e->recall.image_to_text[k] : e->recall.text_to_image[k]);
+    }
+}
+
+static void end_line(mr_members *m, const char *run)
+{
+    if (*run)
+        mr_member_text(m, "run", run);
+    mr_buf_add_text(m->out, "}\n");
+}
+
+void mr_line_update_json(mr_buf *out, const mr_journal_update *u, const char *run)
+{
+    mr_members m = {out, "{", ", "};
+    mr_member_count(&m, "step", u->update);
+    mr_member_real(&m, "loss", u->loss);
+    mr_member_real(&m, "lr", u->lr);
+    mr_member_real(&m, "grad_norm", u->grad_norm);
+    mr_member_time(&m, "images_per_sec", mr_per_second((double)u->samples, u->seconds));
+    mr_member_time(&m, "wait_ms", u->wait * 1e3);
+    mr_member_time(&m, "exchange_ms", u->exchange * 1e3);
+    end_line(&m, run);
+}
+
+void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e, const char *run)
+{
+    mr_members m = {out, "{", ", "};
+    mr_member_count(&m, "step", e->update);
+    mr_member_real(&m, "eval_loss", e->loss);
+    mr_member_judgement(&m, e);
+    mr_member_count(&m, "samples", e->samples);
+    mr_member_time(&m, "seconds", e->seconds);
+    end_line(&m, run);
+}

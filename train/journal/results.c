@@ -1,0 +1,136 @@
+/* results.c - what a run amounts to: its throughput, and what it spent its time on.
+ * Invariant: one set of sums makes the file, the lines for people and the sentence, so that they cannot disagree. */
+#include "journal/parts.h"
+
+#include "base/text.h"
+
+typedef unsigned long long ull;
+
+enum { READ, DECODE, DATA, COMPUTE, EXCHANGE };
+
+const char *const mr_share_names[MR_SHARES] = {"read", "decode", "data", "compute", "exchange"};
+
+/* Waiting for data is shared out between reading and decoding as the loader's work is; `compute` is what is left, the
+ * time in which this rank waited for nobody. */
+static void share_out(mr_journal_results *r, const mr_journal_end *end)
+{
+    double known = end->read_share + end->decode_share, seconds = r->counted.seconds;
+    double wait = mr_per_second(r->counted.wait, seconds), exchange = mr_per_second(r->counted.exchange, seconds);
+    for (int i = 0; i < MR_SHARES; i++)
+        r->shares[i] = -1;
+    r->bottleneck = -1;
+    if (!(seconds > 0))
+        return;
+    if (known > 0) {
+        r->shares[READ] = wait * end->read_share / known;
+        r->shares[DECODE] = wait * end->decode_share / known;
+    } else {
+        r->shares[DATA] = wait;
+    }
+    r->shares[EXCHANGE] = exchange;
+    r->shares[COMPUTE] = wait + exchange < 1 ? 1 - wait - exchange : 0;
+    for (int i = 0; i < MR_SHARES; i++)
+        if (r->bottleneck < 0 || r->shares[i] > r->shares[r->bottleneck])
+            r->bottleneck = i;
+}
+
+void mr_results_make(const mr_journal *j, const mr_journal_end *end, mr_journal_results *out)
+{
+    *out = (mr_journal_results){.counted = j->all};
+    if (j->all.updates > j->warmup.updates) {
+        out->left_out = j->warmup;
+        out->counted.updates -= j->warmup.updates;
+        out->counted.samples -= j->warmup.samples;
+        out->counted.seconds -= j->warmup.seconds;
+        out->counted.wait -= j->warmup.wait;
+        out->counted.exchange -= j->warmup.exchange;
+    }
+    out->samples_per_second = mr_per_second((double)out->counted.samples, out->counted.seconds);
+    out->steps_per_second = mr_per_second((double)out->counted.updates, out->counted.seconds);
+    share_out(out, end);
+}
+
+static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal_end *end)
+{
+    if (j->evaluation.update) {
+        mr_member_count(m, "eval_step", j->evaluation.update);
+        mr_member_real(m, "eval_loss", j->evaluation.loss);
+        mr_member_judgement(m, &j->evaluation);
+        mr_member_time(m, "eval_runtime", j->evaluating);
+    }
+    if (end->best_accuracy >= 0) {
+        mr_member_real(m, end->pairs ? "best_recall_at_1" : "best_accuracy", end->best_accuracy);
+        mr_member_count(m, "best_step", end->best_update);
+    }
+}
+
+void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r)
+{
+    mr_members m = {out, "{\n ", ",\n "};
+    if (end->dataset)
+        mr_member_text(&m, "dataset", end->dataset);
+    mr_member_count(&m, "first_step", j->options.first + 1);
+    mr_member_count(&m, "last_step", j->last);
+    mr_member_count(&m, "train_steps", j->all.updates);
+    mr_member_count(&m, "train_samples", j->all.samples);
+    mr_member_time(&m, "train_runtime", j->all.seconds);
+    mr_member_count(&m, "warmup_steps", r->left_out.updates);
+    mr_member_count(&m, "warmup_samples", r->left_out.samples);
+    mr_member_time(&m, "warmup_runtime", r->left_out.seconds);
+    mr_member_time(&m, "train_samples_per_second", r->samples_per_second);
+    mr_member_time(&m, "train_steps_per_second", r->steps_per_second);
+    mr_member_real(&m, "train_loss", j->losses / (double)j->all.updates);
+    mr_member_time(&m, "wait_seconds", r->counted.wait);
+    mr_member_time(&m, "exchange_seconds", r->counted.exchange);
+    for (int i = 0; i < MR_SHARES; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "share_%s", mr_share_names[i]);
+        if (r->shares[i] >= 0)
+            mr_member_time(&m, key, r->shares[i]);
+    }
+    if (r->bottleneck >= 0)
+        mr_member_text(&m, "bottleneck", mr_share_names[r->bottleneck]);
+    add_evaluations(&m, j, end);
+    mr_member_count(&m, "damaged_samples", end->damaged);
+    mr_member_count(&m, "eval_damaged_samples", end->judged_damaged);
+    mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().most / 1e6);
+    mr_member_text(&m, "formula",
+                   "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
+                   "runtime: wall time of the updates of this run, with their waiting for data, without evaluations "
+                   "and checkpoints; wait, exchange and shares: of the same updates, on rank 0");
+    mr_buf_add_text(out, "\n}\n");
+}
+
+static void add_bottleneck(mr_buf *out, const mr_journal_results *r)
+{
+    static const char *const words[MR_SHARES] = {"reading", "decoding", "waiting for data", "compute", "exchange"};
+    const char *before = " (";
+    mr_buf_printf(out, "Bottleneck: %s, %.1f %% of the time", words[r->bottleneck], 100 * r->shares[r->bottleneck]);
+    for (int i = 0; i < MR_SHARES; i++) {
+        if (i == r->bottleneck || r->shares[i] < 0)
+            continue;
+        mr_buf_printf(out, "%s%s %.1f %%", before, words[i], 100 * r->shares[i]);
+        before = ", ";
+    }
+    mr_buf_add_text(out, ")\n");
+}
+
+void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *end, const mr_journal_results *r)
+{
+    char seconds[32];
+    if (end->best_accuracy >= 0)
+        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy, (ull)end->best_update);
+    if (end->damaged || end->judged_damaged)
+        mr_buf_printf(out, "Damaged samples passed over: %llu in training, %llu in the last evaluation\n",
+                      (ull)end->damaged, (ull)end->judged_damaged);
+    if (!j->all.updates)
+        return;
+    mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",
+                  r->samples_per_second, r->steps_per_second, (ull)r->counted.updates,
+                  mr_text_seconds(r->counted.seconds, seconds));
+    if (r->left_out.updates)
+        mr_buf_printf(out, ", without the first %llu", (ull)r->left_out.updates);
+    mr_buf_add_text(out, "\n");
+    if (r->bottleneck >= 0)
+        add_bottleneck(out, r);
+}

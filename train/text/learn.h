@@ -1,0 +1,45 @@
+/* learn.h - what the maker of tokenizers has: words with their counts; and what it learns: tokens and merges.
+ * Invariant: tokens 0 to 255 are the bytes; merge n made its token out of two that were there before. */
+#ifndef MR_TOKENIZER_LEARN_H
+#define MR_TOKENIZER_LEARN_H
+
+#include "text/parts.h"
+
+enum {
+    MR_LEARN_MOST = 1 << 30,            /* bytes of different words */
+    MR_LEARN_TOKEN = 256,               /* bytes of a token: what is longer is no word, and tells nothing */
+    MR_LEARN_FRONT = 4,                 /* <s>, <pad>, </s>, <unk> */
+    MR_LEARN_FEWEST = MR_LEARN_FRONT + 256 + 1,
+};
+
+typedef struct mr_word {
+    uint32_t at, len;                   /* in `text` */
+    uint64_t count;
+} mr_word;
+
+struct mr_tokenizer_maker {
+    mr_classes classes;
+    mr_buf text, mended;
+    mr_word *words;
+    uint32_t *table;                    /* number of a word + 1 by its hash; 0: empty */
+    size_t word_count, word_room, table_size;
+    uint64_t seed;                      /* of the table's hashes, as a finder's */
+};
+
+typedef struct mr_learned_token {
+    size_t at;                          /* in `text`: its bytes */
+    uint32_t len;
+} mr_learned_token;
+
+typedef struct mr_learned {
+    mr_buf text;
+    mr_learned_token *tokens;
+    mr_merge *merges;
+    size_t token_count, token_room, merge_count, merge_room;
+} mr_learned;
+
+/* Learns until there are `most` tokens, the bytes included, or no pair comes twice. */
+mr_status mr_learn(const mr_tokenizer_maker *m, size_t most, mr_learned *out, mr_error *err);
+void mr_learned_free(mr_learned *l);
+
+#endif
