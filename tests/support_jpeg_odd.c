@@ -151,16 +151,19 @@ static size_t next(picture p, size_t at, bool restarts)
     return at;
 }
 
-/* The nth of these markers; p.len: there are not so many. */
+/* The nth of these markers, the last one if nth is negative; p.len: there are not so many. */
 static size_t find(picture p, uint8_t marker, int nth)
 {
-    size_t found = p.len;
-    for (size_t at = 2; marker && at + 1 < p.len && nth; at = next(p, at, true))
-        if (is_marker(p, at, marker) && nth > 0 && nth-- >= 0)
-            found = at;
-        else if (is_marker(p, at, marker) && nth < 0)
-            found = at;
-    return nth > 0 ? p.len : found;
+    size_t last = p.len;
+    int seen = 0;
+    for (size_t at = 2; marker && at + 1 < p.len; at = next(p, at, true)) {
+        if (!is_marker(p, at, marker))
+            continue;
+        last = at;
+        if (++seen == nth)
+            return at;
+    }
+    return nth < 0 ? last : p.len;
 }
 
 bool odd_make(const odd_case *c, unsigned kind, picture good, picture *out)

@@ -82,12 +82,12 @@ static const char *python_word(const char *word, size_t len)
 /* A number that is written as JSON does not: +1, .5, 1., 01. */
 static bool is_odd_number(const char *word, size_t len)
 {
-    size_t sign = *word == '-' || *word == '+', digits = sign;
+    size_t first = *word == '-' || *word == '+', digits = first;
     while (digits < len && is_digit(word[digits]))
         digits++;
-    if (sign == len || (!is_digit(word[sign]) && !(word[sign] == '.' && sign + 1 < len && is_digit(word[sign + 1]))))
+    if (first == len || (!is_digit(word[first]) && !(word[first] == '.' && first + 1 < len && is_digit(word[first + 1]))))
         return false;
-    return *word == '+' || word[sign] == '.' || (word[sign] == '0' && digits > sign + 1) ||
+    return *word == '+' || word[first] == '.' || (word[first] == '0' && digits > first + 1) ||
            (digits < len && word[digits] == '.' && (digits + 1 == len || !is_digit(word[digits + 1])));
 }
 

@@ -83,8 +83,7 @@ static void find_contested(const list *l, bool *contested)
 {
     for (size_t i = 0; i < l->link_count; i++) {
         const pending_link *link = &l->links[i];
-        bool outside = !link->target_len;
-        uint32_t at = link->done || outside ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
+        uint32_t at = link->done || !link->target_len ? MR_NO_ENTRY : list_find(l->source, link->path, link->path_len);
         if (at != MR_NO_ENTRY && link->order < l->items[at].order)
             contested[at] = true;
     }
@@ -187,7 +186,7 @@ static reason inside(const left *l, const pending_link *link)
 
 static reason why_left(const left *l, const pending_link *link)
 {
-    const pending_link *seen[MOST_HOPS + 1], *next = link;
+    const pending_link *seen[MOST_HOPS + 1] = {NULL}, *next = link;
     if (!link->symbolic)
         return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree", false};
     for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
