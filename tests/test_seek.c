@@ -293,12 +293,19 @@ static void test_bench(void **state)
     make_pictures(dir, SAMPLES, PER_SHARD, NULL);
     expect_words(0, "no seek index", "bench", "--seconds=0.01", dir);
     support_expect(0, "seek", "-q", dir, (char *)NULL);
-    support_result r = support_millrace("bench", "--json", "--seconds=0.01", "--threads=2", "--size=32", dir, (char *)NULL);
-    support_assert_status(&r, 0);
-    char *share = strstr(r.out, "\"seek_jpeg_share\": 0.8"), *all = strstr(r.out, "\"own_jpeg_share\": 0.8");
-    if (!share || !all || !strstr(r.out, "\"entropy_ms\": ") || strstr(r.out, "\"with_seek\": 0"))
-        fail_msg("%s", r.out);      /* 36 of 42 JPEGs */
-    support_result_free(&r);
+    /* 36 of 42 JPEGs, where there is time for all of them: a busy machine is given more. */
+    static const char *const seconds[] = {"0.01", "2", "20", "200"};
+    bool told = false;
+    for (size_t i = 0; !told; i++) {
+        support_result r = support_millrace("bench", "--json", "--seconds", seconds[i], "--threads=2", "--size=32", dir,
+                                            (char *)NULL);
+        support_assert_status(&r, 0);
+        told = strstr(r.out, "\"seek_jpeg_share\": 0.8") && strstr(r.out, "\"own_jpeg_share\": 0.8") &&
+               strstr(r.out, "\"entropy_ms\": ") && !strstr(r.out, "\"with_seek\": 0");
+        if (!told && i + 1 == MR_COUNT(seconds))
+            fail_msg("%s", r.out);
+        support_result_free(&r);
+    }
     for (unsigned i = 0; i < 3; i++) {
         char *path = seek_path(dir, i);
         support_write_text(path, "no seek index");
