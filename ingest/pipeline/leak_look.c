@@ -48,14 +48,18 @@ static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
     return status;
 }
 
-/* The number of the picture that l->here is; it becomes a new one if it is none of those before. */
-static uint8_t recognise(looker *l, unsigned *looks)
+/* The number of the picture that l->here is; it becomes a new one if it is none of those before.  *left: comparisons. */
+static uint8_t recognise(looker *l, unsigned *looks, size_t *left)
 {
     if (mr_alike_plain(&l->here))
         return MR_LOOK_PLAIN;
-    for (unsigned i = 0; i < *looks; i++)
+    for (unsigned i = 0; i < *looks; i++) {
+        if (*left == 0)
+            return MR_LOOK_UNCOMPARED;
+        (*left)--;
         if (mr_alike_compare(&l->looks[i], &l->here))
             return (uint8_t)i;
+    }
     if (*looks == MR_LOOKS)
         return MR_LOOK_UNCOMPARED;
     l->looks[*looks] = l->here;
@@ -77,6 +81,7 @@ static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_err
     const struct mr_name_group *g = &p->names->groups[number];
     mr_namesake *files = p->names->files + g->begin;
     unsigned looks = 0;
+    size_t left = 2 * g->count + 16;        /* files of a few bytes must not cost many milliseconds each */
     if (!mine(p->in, number))
         return MR_OK;
     for (size_t i = 0; i < g->count; i++) {
@@ -92,7 +97,7 @@ static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_err
                 *err = why;
             return status;
         }
-        files[i].look = status == MR_OK ? recognise(l, &looks) : MR_LOOK_UNREADABLE;
+        files[i].look = status == MR_OK ? recognise(l, &looks, &left) : MR_LOOK_UNREADABLE;
     }
     mr_progress_add(p->progress, g->count, 0);
     return MR_OK;

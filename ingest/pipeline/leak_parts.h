@@ -24,7 +24,7 @@ typedef struct mr_namesakes { /* the groups, and their files one group behind th
     size_t group_count, group_room;
 } mr_namesakes;
 
-/* A name that more files share is no name ("image.jpg"); and each file may have to be compared with MR_LOOKS others. */
+/* A name that more files share is no name ("image.jpg"). */
 enum { MR_GROUP_MOST = 256 };
 
 typedef struct mr_leak_member {
