@@ -30,7 +30,9 @@ static char before(const mr_json_place *p, size_t at)
 {
     while (at && is_blank(p->text[at - 1]))
         at--;
-    return at ? p->text[at - 1] : p->begins ? '\0' : '?';
+    if (at)
+        return p->text[at - 1];
+    return p->begins ? '\0' : '?';
 }
 
 static bool starts(const mr_json_place *p, const char *with, size_t len)

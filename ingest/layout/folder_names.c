@@ -92,7 +92,9 @@ static void split_name(const char *name, size_t len, words *out)
         out->overflow = out->overflow || used == WORD_MAX - 1;
         if (out->overflow)
             return;
-        out->text[out->count - 1][used++] = is_upper(c) ? (char)(c + 'a' - 'A') : c;
+        if (is_upper(c))
+            c = (char)(c + 'a' - 'A');
+        out->text[out->count - 1][used++] = c;
     }
 }
 

@@ -139,8 +139,8 @@ static void look(view *v, const level *at, const float *a, const float *b)
 static int correlate(const view *v, const warp *w, float each[BLOCKS_MOST])
 {
     const level *l = v->at;
-    int margin = l->margin, counted = 0;
-    float n = (float)(l->block / l->step * (l->block / l->step)), least = noise * noise * n, uv;
+    int margin = l->margin, counted = 0, across = l->block / l->step;
+    float n = (float)(across * across), least = noise * noise * n, uv;
     const sums *b = v->of_b;
     /* The squares of the places in a block; endless where the slope is to stay. */
     float places = l->slopes ? INFINITY : n * (float)(l->block * l->block - l->step * l->step) / 12;
