@@ -15,21 +15,21 @@
 #include "train/commands.h"
 
 /* word, function, what it does */
-#define COMMANDS(X)                                                            \
-    X("ingest", cmd_ingest, "turn image folders and archives into a dataset")  \
-    X("verify", cmd_verify, "prove that a dataset is whole")                   \
-    X("inspect", cmd_inspect, "summarise a dataset: splits, classes, digest")  \
-    X("show", cmd_show, "one sample's facts and meta, or its image")           \
-    X("export", cmd_export, "write the source files back, or a WebDataset tar")\
-    X("reindex", cmd_reindex, "rebuild lost .idx files")                       \
-    X("seek", cmd_seek, "add or drop the index that lets crops decode their own rows") \
-    X("plan", cmd_plan, "what a run will see, step by step, without running it") \
-    X("replay", cmd_replay, "load batches again: digests, and what was in them") \
-    X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")\
-    X("train", cmd_train, "fine-tune a model from a dataset, alone or among ranks") \
-    X("eval", cmd_eval, "loss and accuracy of a trained model on a split")    \
-    X("predict", cmd_predict, "what a trained model says of each sample")     \
-    X("tokenizer", cmd_tokenizer, "learn a tokenizer from a dataset's captions")  \
+#define COMMANDS(X)                                                                                                    \
+    X("ingest", cmd_ingest, "turn image folders and archives into a dataset")                                          \
+    X("verify", cmd_verify, "prove that a dataset is whole")                                                           \
+    X("inspect", cmd_inspect, "summarise a dataset: splits, classes, digest")                                          \
+    X("show", cmd_show, "one sample's facts and meta, or its image")                                                   \
+    X("export", cmd_export, "write the source files back, or a WebDataset tar")                                        \
+    X("reindex", cmd_reindex, "rebuild lost .idx files")                                                               \
+    X("seek", cmd_seek, "add or drop the index that lets crops decode their own rows")                                 \
+    X("plan", cmd_plan, "what a run will see, step by step, without running it")                                       \
+    X("replay", cmd_replay, "load batches again: digests, and what was in them")                                       \
+    X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")                                       \
+    X("train", cmd_train, "fine-tune a model from a dataset, alone or among ranks")                                    \
+    X("eval", cmd_eval, "loss and accuracy of a trained model on a split")                                             \
+    X("predict", cmd_predict, "what a trained model says of each sample")                                              \
+    X("tokenizer", cmd_tokenizer, "learn a tokenizer from a dataset's captions")                                       \
     X("sample", cmd_sample, "draw a small dataset to try everything with")
 
 typedef struct command {
@@ -87,7 +87,7 @@ static void at_exit(int code, void *unused)
     }
     if (code == 3 || mr_term_flush(&err) == MR_OK)
         return;
-    mr_term_error(&err);            /* whatever was printed, be it help, counts only if it arrived */
+    mr_term_error(&err); /* whatever was printed, be it help, counts only if it arrived */
     _exit(3);
 }
 
@@ -103,8 +103,8 @@ static int run(int argc, char **argv)
     return unknown(argv[0]);
 }
 
-/* A standard descriptor that is closed would become the next file that is opened, and have what is printed in it.  In its
- * place stands what can neither be read (0) nor written (1, 2). */
+/* A standard descriptor that is closed would become the next file that is opened, and have what is printed in it.  In
+ * its place stands what can neither be read (0) nor written (1, 2). */
 static void fill_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     mr_json_watch();
     /* A closed pipe is a write error, after which files are put in order, not a sudden death. */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);       /* `ulimit -f`: the same */
+    signal(SIGXFSZ, SIG_IGN); /* `ulimit -f`: the same */
     if (argc < 2) {
         usage(stderr);
         return 2;

@@ -21,19 +21,19 @@
 extern "C" {
 #endif
 
-typedef enum mr_status {    /* what the caller can do next:                 */
-    MR_OK = 0,              /* go on                                        */
-    MR_END = 1,             /* go on; there is no more (not a failure)      */
-    MR_BAD_SAMPLE = -1,     /* skip this record, the next may be read       */
-    MR_BAD_DATA = -2,       /* give up this file                            */
-    MR_SYSTEM = -3,         /* disk, memory, permission: stop               */
-    MR_MISUSE = -4          /* mend the call; nothing was begun             */
+typedef enum mr_status {                     /* what the caller can do next:                 */
+                         MR_OK = 0,          /* go on                                        */
+                         MR_END = 1,         /* go on; there is no more (not a failure)      */
+                         MR_BAD_SAMPLE = -1, /* skip this record, the next may be read       */
+                         MR_BAD_DATA = -2,   /* give up this file                            */
+                         MR_SYSTEM = -3,     /* disk, memory, permission: stop               */
+                         MR_MISUSE = -4      /* mend the call; nothing was begun             */
 } mr_status;
 
 /* Owned by the caller; needs no initialisation before a call and no release after it. */
 typedef struct mr_error {
     mr_status status;
-    char text[1000];        /* one sentence, "WHERE: WHAT", no newline      */
+    char text[1000]; /* one sentence, "WHERE: WHAT", no newline      */
 } mr_error;
 
 typedef struct mr_dataset mr_dataset;
@@ -51,9 +51,9 @@ uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split);
 /* One sample.  `image` and `meta` point into `storage`, which mr_dataset_read() reuses from call to call and
  * mr_sample_view_free() releases; zero the struct before first use.  One view must not be shared by threads. */
 typedef struct mr_sample_view {
-    const uint8_t *image;   /* encoded bytes exactly as found in the source */
+    const uint8_t *image; /* encoded bytes exactly as found in the source */
     size_t image_len;
-    const char *meta;       /* one JSON object, not NUL-terminated          */
+    const char *meta; /* one JSON object, not NUL-terminated          */
     size_t meta_len;
     uint32_t width, height; /* pixels, as stored (EXIF orientation not applied) */
     int32_t label;          /* class number; -1: none                       */
@@ -79,48 +79,48 @@ void mr_sample_view_free(mr_sample_view *view);
 /* ---- the loader: batches of a split, for one rank ---------------------------------------------------------------- */
 
 typedef enum mr_shuffle {
-    MR_SHUFFLE_FULL = 0,            /* a new random order each epoch */
-    MR_SHUFFLE_NONE,                /* the dataset's order */
-    MR_SHUFFLE_WINDOW,              /* blocks of neighbours in random order, shuffled within window_bytes: slow disks */
+    MR_SHUFFLE_FULL = 0, /* a new random order each epoch */
+    MR_SHUFFLE_NONE,     /* the dataset's order */
+    MR_SHUFFLE_WINDOW,   /* blocks of neighbours in random order, shuffled within window_bytes: slow disks */
 } mr_shuffle;
 
-typedef enum mr_tail {              /* when the global batch does not divide the split */
-    MR_TAIL_DROP = 0,               /* leave the rest out of this epoch */
-    MR_TAIL_PAD,                    /* fill up with the epoch's first samples, weight 0 */
-    MR_TAIL_PARTIAL,                /* a shorter last batch */
+typedef enum mr_tail {                   /* when the global batch does not divide the split */
+                       MR_TAIL_DROP = 0, /* leave the rest out of this epoch */
+                       MR_TAIL_PAD,      /* fill up with the epoch's first samples, weight 0 */
+                       MR_TAIL_PARTIAL,  /* a shorter last batch */
 } mr_tail;
 
 typedef enum mr_delivery {
-    MR_DELIVER_ENCODED = 0,         /* the encoded bytes, in one slab */
-    MR_DELIVER_U8_NHWC,             /* decoded, uint8, count x size x size x 3 */
-    MR_DELIVER_F32_NCHW,            /* decoded and normalised, float32, count x 3 x size x size */
-    MR_DELIVER_BF16_NCHW,           /* the same in bfloat16 */
+    MR_DELIVER_ENCODED = 0, /* the encoded bytes, in one slab */
+    MR_DELIVER_U8_NHWC,     /* decoded, uint8, count x size x size x 3 */
+    MR_DELIVER_F32_NCHW,    /* decoded and normalised, float32, count x 3 x size x size */
+    MR_DELIVER_BF16_NCHW,   /* the same in bfloat16 */
 } mr_delivery;
 
 typedef enum mr_transform_kind {
-    MR_TRANSFORM_TRAIN = 0,         /* RandomResizedCrop to size x size, flip */
-    MR_TRANSFORM_SQUARE,            /* the whole picture to size x size, ratio not kept */
-    MR_TRANSFORM_CENTER,            /* short side to `resize`, central size x size */
+    MR_TRANSFORM_TRAIN = 0, /* RandomResizedCrop to size x size, flip */
+    MR_TRANSFORM_SQUARE,    /* the whole picture to size x size, ratio not kept */
+    MR_TRANSFORM_CENTER,    /* short side to `resize`, central size x size */
 } mr_transform_kind;
 
-typedef struct mr_transform {       /* all zero: train at 224, scale 0.08 to 1, ratio 3/4 to 4/3, no flip, bilinear */
+typedef struct mr_transform { /* all zero: train at 224, scale 0.08 to 1, ratio 3/4 to 4/3, no flip, bilinear */
     mr_transform_kind kind;
-    uint32_t size, resize;          /* pixels; 0: 224, and size * 256 / 224 */
-    float scale_min, scale_max;     /* share of the picture's area; 0, 0: 0.08 to 1 */
-    float flip;                     /* probability of mirroring */
-    int bicubic;                    /* 0: bilinear; both antialiased */
-    int apply_orientation;          /* 1: EXIF orientation applied; 0: ignored, as the reference trainers do */
-    float mean[3], std[3];          /* of pixel / 255; std all 0: 0.5, 0.5, 0.5 for both */
-    int libjpeg;                    /* 1: libjpeg-turbo decodes every JPEG; 0: only those that millrace's own decoder
-                                       leaves to it; the pixels are the same */
-    int unrounded;                  /* 1: resized in float32 as torchvision does with tensors: neither rounded to 8 bits
-                                       nor clamped (float delivery only) */
+    uint32_t size, resize;      /* pixels; 0: 224, and size * 256 / 224 */
+    float scale_min, scale_max; /* share of the picture's area; 0, 0: 0.08 to 1 */
+    float flip;                 /* probability of mirroring */
+    int bicubic;                /* 0: bilinear; both antialiased */
+    int apply_orientation;      /* 1: EXIF orientation applied; 0: ignored, as the reference trainers do */
+    float mean[3], std[3];      /* of pixel / 255; std all 0: 0.5, 0.5, 0.5 for both */
+    int libjpeg;                /* 1: libjpeg-turbo decodes every JPEG; 0: only those that millrace's own decoder
+                                   leaves to it; the pixels are the same */
+    int unrounded;              /* 1: resized in float32 as torchvision does with tensors: neither rounded to 8 bits
+                                   nor clamped (float delivery only) */
 } mr_transform;
 
-typedef enum mr_on_bad {            /* a sample that is damaged or cannot be decoded; the steps never change */
-    MR_ON_BAD_FAIL = 0,             /* the batch fails, saying which sample of which shard */
-    MR_ON_BAD_REPLACE,              /* the next good sample of the epoch's order takes its place */
-    MR_ON_BAD_MASK,                 /* zeros, weight 0 */
+typedef enum mr_on_bad {                     /* a sample that is damaged or cannot be decoded; the steps never change */
+                         MR_ON_BAD_FAIL = 0, /* the batch fails, saying which sample of which shard */
+                         MR_ON_BAD_REPLACE,  /* the next good sample of the epoch's order takes its place */
+                         MR_ON_BAD_MASK,     /* zeros, weight 0 */
 } mr_on_bad;
 
 /* Memory for batches, for instance pinned.  Called by the loader's threads; alignment at least 64. */
@@ -130,29 +130,29 @@ typedef struct mr_allocator {
     void *ctx;
 } mr_allocator;
 
-typedef struct mr_cursor {          /* a place in the plan: the next batch to come */
-    uint64_t epoch, position;       /* samples of the epoch that are behind it, all ranks together */
+typedef struct mr_cursor {    /* a place in the plan: the next batch to come */
+    uint64_t epoch, position; /* samples of the epoch that are behind it, all ranks together */
 } mr_cursor;
 
-typedef struct mr_loader_options {  /* all zero but split and global_batch works */
+typedef struct mr_loader_options { /* all zero but split and global_batch works */
     const char *split;
-    uint64_t global_batch;          /* samples a step, all ranks together */
-    unsigned rank, world;           /* world 0: alone */
-    unsigned threads;               /* 0: the work is done in mr_loader_next() */
-    unsigned prefetch;              /* batches in flight beside the caller's; 0: 2 */
+    uint64_t global_batch; /* samples a step, all ranks together */
+    unsigned rank, world;  /* world 0: alone */
+    unsigned threads;      /* 0: the work is done in mr_loader_next() */
+    unsigned prefetch;     /* batches in flight beside the caller's; 0: 2 */
     uint64_t seed;
     mr_shuffle shuffle;
-    uint64_t window_bytes;          /* for MR_SHUFFLE_WINDOW */
+    uint64_t window_bytes; /* for MR_SHUFFLE_WINDOW */
     mr_tail tail;
     mr_delivery deliver;
-    mr_transform transform;         /* also for encoded delivery: it gives each sample's view */
+    mr_transform transform; /* also for encoded delivery: it gives each sample's view */
     mr_on_bad on_bad;
-    uint64_t max_bad;               /* bad samples taken before giving up, each counted once; 0: no limit */
-    int with_meta;                  /* 1: batches carry each sample's meta */
+    uint64_t max_bad; /* bad samples taken before giving up, each counted once; 0: no limit */
+    int with_meta;    /* 1: batches carry each sample's meta */
     mr_cursor start;
-    uint64_t epochs;                /* MR_END after so many from start.epoch; 0: 1 */
-    const mr_allocator *allocator;  /* NULL: huge-page backed memory; must outlive the loader */
-    uint64_t max_pixels;            /* decoded delivery: a larger picture is a bad sample; 0: 178,956,970 */
+    uint64_t epochs;               /* MR_END after so many from start.epoch; 0: 1 */
+    const mr_allocator *allocator; /* NULL: huge-page backed memory; must outlive the loader */
+    uint64_t max_pixels;           /* decoded delivery: a larger picture is a bad sample; 0: 178,956,970 */
     /* What the order runs over instead of the split: sample numbers, of which any may come several times or not at all
      * (a picture with several captions).  Then whatever counts samples counts items: the order, tails, cursors, steps.
      * Lent, must outlive the loader; NULL: the split's samples. */
@@ -161,30 +161,30 @@ typedef struct mr_loader_options {  /* all zero but split and global_batch works
 } mr_loader_options;
 
 typedef struct mr_sample_facts {
-    uint64_t sample;                /* number in the split */
-    float weight;                   /* 1; 0: padding or masked */
-    int32_t label;                  /* -1: none */
-    uint32_t width, height;         /* as stored */
+    uint64_t sample;        /* number in the split */
+    float weight;           /* 1; 0: padding or masked */
+    int32_t label;          /* -1: none */
+    uint32_t width, height; /* as stored */
     uint8_t codec, orientation, components, bits;
     uint32_t flags;
-    uint64_t offset, length;        /* of the encoded bytes in the slab (encoded delivery) */
-    uint32_t left, top, crop_width, crop_height;    /* the view: box in the picture as seen (all of it for
-                                                       MR_TRANSFORM_CENTER: the middle is kept after resizing) */
-    uint32_t flip;                  /* 1: mirrored */
-    const char *meta;               /* with_meta: one JSON object, lent by the batch */
+    uint64_t offset, length;                     /* of the encoded bytes in the slab (encoded delivery) */
+    uint32_t left, top, crop_width, crop_height; /* the view: box in the picture as seen (all of it for
+                                                    MR_TRANSFORM_CENTER: the middle is kept after resizing) */
+    uint32_t flip;                               /* 1: mirrored */
+    const char *meta;                            /* with_meta: one JSON object, lent by the batch */
     size_t meta_len;
-    uint64_t hash;                  /* XXH3-64 of the encoded image */
-    uint64_t item;                  /* number in options.items, else the sample's: what chance is keyed by */
+    uint64_t hash; /* XXH3-64 of the encoded image */
+    uint64_t item; /* number in options.items, else the sample's: what chance is keyed by */
 } mr_sample_facts;
 
 /* Read-only, lent until mr_batch_release(). */
 typedef struct mr_batch {
-    uint64_t epoch, step;           /* step k of the epoch */
-    uint64_t count;                 /* samples of this rank; 0 is possible in the last step of MR_TAIL_PARTIAL */
+    uint64_t epoch, step; /* step k of the epoch */
+    uint64_t count;       /* samples of this rank; 0 is possible in the last step of MR_TAIL_PARTIAL */
     const mr_sample_facts *samples;
-    const void *data;               /* slab or tensor, 64-byte aligned */
+    const void *data; /* slab or tensor, 64-byte aligned */
     size_t data_bytes;
-    uint64_t replaced;              /* bad samples replaced or masked in it */
+    uint64_t replaced; /* bad samples replaced or masked in it */
 } mr_batch;
 
 typedef struct mr_loader mr_loader;
@@ -197,8 +197,8 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
  * child of fork(), which has none of them; there it can only be freed, which leaves its memory and files to
  * the child's end. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
-void mr_batch_release(mr_loader *l, const mr_batch *batch);    /* NULL is fine; any thread */
-uint64_t mr_loader_steps(const mr_loader *l);                   /* of an epoch, the same on every rank */
+void mr_batch_release(mr_loader *l, const mr_batch *batch); /* NULL is fine; any thread */
+uint64_t mr_loader_steps(const mr_loader *l);               /* of an epoch, the same on every rank */
 /* Where to go on after the batches that mr_loader_next() has given. */
 mr_cursor mr_loader_cursor(const mr_loader *l);
 /* Stops the threads, also in the middle of work (within 100 ms), and frees all batches.  May be called while another

@@ -14,13 +14,13 @@ typedef struct mr_buf {
     bool failed;
 } mr_buf;
 
-void mr_buf_free(mr_buf *buf);                                  /* leaves it empty and valid */
-void mr_buf_clear(mr_buf *buf);                                 /* length 0, memory kept, `failed` reset */
-bool mr_buf_reserve(mr_buf *buf, size_t more);                  /* room for `more` bytes behind len, plus one */
+void mr_buf_free(mr_buf *buf);                 /* leaves it empty and valid */
+void mr_buf_clear(mr_buf *buf);                /* length 0, memory kept, `failed` reset */
+bool mr_buf_reserve(mr_buf *buf, size_t more); /* room for `more` bytes behind len, plus one */
 void mr_buf_add(mr_buf *buf, const void *bytes, size_t len);
 void mr_buf_add_text(mr_buf *buf, const char *text);
 void mr_buf_printf(mr_buf *buf, const char *format, ...) MR_PRINTF(2, 3);
-const char *mr_buf_text(mr_buf *buf);                           /* NUL-terminated view; "" when failed */
-mr_status mr_buf_status(const mr_buf *buf, mr_error *err, const char *what);   /* MR_OK or out of memory */
+const char *mr_buf_text(mr_buf *buf);                                        /* NUL-terminated view; "" when failed */
+mr_status mr_buf_status(const mr_buf *buf, mr_error *err, const char *what); /* MR_OK or out of memory */
 
 #endif

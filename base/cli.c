@@ -28,14 +28,14 @@ static const struct argp_option help_options[] = {
 };
 
 typedef struct known {
-    const char *name, *value;       /* value: NULL if it takes none */
+    const char *name, *value; /* value: NULL if it takes none */
     int key;
-    bool optional;                  /* its value */
+    bool optional; /* its value */
 } known;
 
 typedef struct line {
     const struct argp *argp;
-    const char *program;            /* "millrace COMMAND" */
+    const char *program; /* "millrace COMMAND" */
     known options[MAX_OPTIONS];
     size_t count;
 } line;
@@ -156,8 +156,8 @@ static void list_options(line *l, const struct argp_option *from)
         if (!(o->flags & OPTION_ALIAS))
             meant = o;
         if (o->name)
-            l->options[l->count++] = (known){o->name, meant->arg, o->flags & OPTION_ALIAS ? 0 : o->key,
-                                              meant->flags & OPTION_ARG_OPTIONAL};
+            l->options[l->count++] =
+                (known){o->name, meant->arg, o->flags & OPTION_ALIAS ? 0 : o->key, meant->flags & OPTION_ARG_OPTIONAL};
     }
 }
 
@@ -288,7 +288,7 @@ void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input)
     argv[0] = name;
     error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
     argv[0] = first;
-    if (failed) {                       /* misuse has ended the program by now: this is the system's failure */
+    if (failed) { /* misuse has ended the program by now: this is the system's failure */
         mr_fail_errno(&err, failed, "reading the command line");
         fail(&err);
     }
@@ -301,8 +301,10 @@ mr_status mr_cli_ranks(mr_ranks **ranks, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_compare(*ranks, &told, sizeof told, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_MISUSE, "mpirun: rank %u was given another command, or other options, than rank 0; give "
-                         "all of them the same", other);
+        status = mr_fail(err, MR_MISUSE,
+                         "mpirun: rank %u was given another command, or other options, than rank 0; give "
+                         "all of them the same",
+                         other);
     return status;
 }
 

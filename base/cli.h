@@ -9,9 +9,9 @@
 #include "base/ranks.h"
 
 /* Parses argv[1..] by `argp` (argv[0] is the command's name; argv ends with NULL).  Unknown long options get the
- * nearest known one suggested.  On --help prints and exits 0; exits 2 on wrong use, and where a launcher started several
- * processes that cannot form one run (mr_launch_check()).  Behind the \v of argp's doc, lines that begin with a blank
- * are printed as they are. */
+ * nearest known one suggested.  On --help prints and exits 0; exits 2 on wrong use, and where a launcher started
+ * several processes that cannot form one run (mr_launch_check()).  Behind the \v of argp's doc, lines that begin with a
+ * blank are printed as they are. */
 void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /* Whether an option is each rank's own affair: how it does its work, and what it says of it. */
@@ -20,15 +20,15 @@ bool mr_cli_is_own(const char *name);
 bool mr_cli_is_place(const char *value);
 
 /* After it: mr_ranks_begin(), and all ranks were given this command and these options; where paths lead, and how many
- * threads one has, is each rank's own affair.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0 says
- * it.  NULL: no rank knows of others. */
+ * threads one has, is each rank's own affair.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0
+ * says it.  NULL: no rank knows of others. */
 mr_status mr_cli_ranks(mr_ranks **ranks, mr_error *err);
 
 /* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
 _Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
 
-/* The same of a word that is none of `words` (NULL behind them): suggests the nearest, and lists them.  `what`: what the
- * words are. */
+/* The same of a word that is none of `words` (NULL behind them): suggests the nearest, and lists them.  `what`: what
+ * the words are. */
 _Noreturn void mr_cli_no_such(struct argp_state *state, const char *option, const char *word, const char *what,
                               const char *const *words);
 

@@ -27,7 +27,7 @@ static void fit(char *out, size_t room, const char *text)
         memcpy(out, text, len + 1);
         return;
     }
-    while (inside_character(text[head]))        /* NOLINT: a text of `len` characters is set to there */
+    while (inside_character(text[head])) /* NOLINT: a text of `len` characters is set to there */
         head--;
     while (inside_character(text[len - tail]))
         tail--;
@@ -70,7 +70,7 @@ static void set(mr_error *err, mr_status status, const char *format, va_list arg
     fit(err->text, sizeof err->text, shown);
 }
 
-mr_status (mr_fail)(mr_error *err, mr_status status, const char *format, ...)
+mr_status(mr_fail)(mr_error *err, mr_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -79,7 +79,7 @@ mr_status (mr_fail)(mr_error *err, mr_status status, const char *format, ...)
     return status;
 }
 
-mr_status (mr_fail_errno)(mr_error *err, int errnum, const char *format, ...)
+mr_status(mr_fail_errno)(mr_error *err, int errnum, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -88,7 +88,7 @@ mr_status (mr_fail_errno)(mr_error *err, int errnum, const char *format, ...)
     return MR_SYSTEM;
 }
 
-mr_status (mr_fail_memory)(mr_error *err, const char *what)
+mr_status(mr_fail_memory)(mr_error *err, const char *what)
 {
     return mr_fail(err, MR_SYSTEM, "%s: out of memory", what);
 }

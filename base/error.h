@@ -30,15 +30,16 @@ static inline bool mr_status_is_bad(mr_status status)
 /* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */
 int mr_exit_code(mr_status status);
 
-/* Static readers judge a file alone and would take what these return for any status, MR_OK too: say it where they see. */
+/* Static readers judge a file alone and would take what these return for any status, MR_OK too: say it where they see.
+ */
 #ifdef __clang_analyzer__
-#define mr_fail(err, status, ...) ((void)mr_fail(err, status, __VA_ARGS__), (status))
+#define mr_fail(err, status, ...)       ((void)mr_fail(err, status, __VA_ARGS__), (status))
 #define mr_fail_errno(err, errnum, ...) ((void)mr_fail_errno(err, errnum, __VA_ARGS__), MR_SYSTEM)
-#define mr_fail_memory(err, what) ((void)mr_fail_memory(err, what), MR_SYSTEM)
+#define mr_fail_memory(err, what)       ((void)mr_fail_memory(err, what), MR_SYSTEM)
 #endif
 
 /* malloc and realloc for `count` items of `size` bytes that fail, rather than wrap, when the product overflows. */
-void *mr_alloc(size_t count, size_t size);      /* zeroed */
+void *mr_alloc(size_t count, size_t size); /* zeroed */
 void *mr_realloc(void *old, size_t count, size_t size);
 
 /* Makes room for one more item in a growing array; false when memory is out (the array stays valid).

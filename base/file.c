@@ -48,8 +48,8 @@ mr_status mr_file_pread(int fd, void *bytes, size_t len, uint64_t offset, const 
         if (n < 0)
             return mr_fail_errno(err, errno, "%s: cannot read", name);
         if (n == 0)
-            return mr_fail(err, MR_BAD_DATA, "%s: ends at byte %llu, %zu bytes early", name,
-                           (unsigned long long)offset, len);
+            return mr_fail(err, MR_BAD_DATA, "%s: ends at byte %llu, %zu bytes early", name, (unsigned long long)offset,
+                           len);
         at += n;
         offset += (uint64_t)n;
         len -= (size_t)n;
@@ -138,7 +138,7 @@ mr_status mr_file_scratch(int *fd, mr_error *err)
 {
     const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
     *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (*fd < 0 && errno == EOPNOTSUPP) {       /* a file system that knows no such files: a name for a moment */
+    if (*fd < 0 && errno == EOPNOTSUPP) { /* a file system that knows no such files: a name for a moment */
         char *path = NULL;
         if (asprintf(&path, "%s/millrace-XXXXXX", dir) < 0)
             return mr_fail_memory(err, dir);
@@ -237,8 +237,10 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)
     struct statx st;
     if (statx(dirfd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
         (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
-        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which no folder can replace; name one in it, for example "
-                       "%s/dataset", path, path);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is a mount point, which no folder can replace; name one in it, for example "
+                       "%s/dataset",
+                       path, path);
     return MR_OK;
 }
 

@@ -30,7 +30,7 @@ mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path);
  * written to as it is. */
 typedef struct mr_output {
     int fd, dirfd;
-    char *path, *temp;              /* temp: NULL, written straight into what is at `path` */
+    char *path, *temp; /* temp: NULL, written straight into what is at `path` */
 } mr_output;
 
 mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *err);
@@ -47,13 +47,13 @@ void mr_file_forget(int dirfd, const char *path);
 /* A new file without a name in $TMPDIR or /tmp, to read and write: however the process ends, nothing is left there. */
 mr_status mr_file_scratch(int *fd, mr_error *err);
 
-mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);      /* fsync of a directory */
-mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err);       /* of the one that `path` stands in */
+mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);        /* fsync of a directory */
+mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err); /* of the one that `path` stands in */
 /* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with
  * them otherwise. */
 mr_status mr_dir_make(const char *path, mr_error *err);
-bool mr_is_dots(const char *name);      /* "." or ".." */
-bool mr_dir_is(const char *path);       /* whether a folder is there, or a link to one */
+bool mr_is_dots(const char *name); /* "." or ".." */
+bool mr_dir_is(const char *path);  /* whether a folder is there, or a link to one */
 /* Keeps others out of an open file or folder until it is closed.  False: somebody else has it, and `wait` is not asked
  * for.  On a file system without locks everybody gets it. */
 bool mr_file_lock(int fd, bool wait);
@@ -65,6 +65,6 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
  * renames, the old one to `aside` first, where a crash between them leaves it whole.  0 or errno; EINVAL, ENOSYS: this
  * file system cannot exchange names.  *gone: where the old folder lies now, `from` or `aside`; NULL: at its place. */
 int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone);
-mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err);    /* the whole tree; links are not followed */
+mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err); /* the whole tree; links are not followed */
 
 #endif

@@ -7,9 +7,9 @@
 #include "base/buf.h"
 
 typedef struct mr_finder {
-    uint32_t *slots;                /* [size]: a number + 1 where its hash, or those before it, left room; 0: empty */
-    size_t size, count;             /* size: a power of two, at least twice the count; 0: nothing was added */
-    uint64_t seed;                  /* of the hashes: texts that strangers chose do not all stand in one place */
+    uint32_t *slots;    /* [size]: a number + 1 where its hash, or those before it, left room; 0: empty */
+    size_t size, count; /* size: a power of two, at least twice the count; 0: nothing was added */
+    uint64_t seed;      /* of the hashes: texts that strangers chose do not all stand in one place */
 } mr_finder;
 
 /* The bytes of text `number` of `list`. */
@@ -20,6 +20,6 @@ size_t mr_finder_find(const mr_finder *f, mr_finder_text *text_of, const void *l
 /* Adds a text, which is not there yet, as number f->count: that of the list's next.  False: memory is out, or there are
  * more than can be numbered. */
 bool mr_finder_add(mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len);
-void mr_finder_release(mr_finder *f);       /* a zeroed one is fine */
+void mr_finder_release(mr_finder *f); /* a zeroed one is fine */
 
 #endif

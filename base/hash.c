@@ -56,7 +56,7 @@ void mr_hash128(const void *bytes, size_t len, uint8_t out[16])
 void mr_sha256(const void *bytes, size_t len, uint8_t out[32])
 {
     SHA256_CTX sha;
-    SHA256_Init(&sha);              /* SHA256() itself goes by EVP */
+    SHA256_Init(&sha); /* SHA256() itself goes by EVP */
     SHA256_Update(&sha, bytes, len);
     SHA256_Final(out, &sha);
 }
@@ -95,7 +95,7 @@ void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len)
 
 mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
 {
-    (void)err;                  /* no part of it can fail as it is; callers are ready for one that can */
+    (void)err; /* no part of it can fail as it is; callers are ready for one that can */
     if (out) {
         XXH128_canonical_t canonical;
         mr_digest digest = {.bytes = h->bytes};
@@ -111,7 +111,7 @@ mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
 
 mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err)
 {
-    enum { CHUNK = 256 * 1024 };        /* stays in the second-level cache between read and hash */
+    enum { CHUNK = 256 * 1024 }; /* stays in the second-level cache between read and hash */
     mr_hasher *h;
     uint8_t *chunk = mr_alloc(1, CHUNK);
     if (!chunk)

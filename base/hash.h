@@ -5,10 +5,10 @@
 
 #include "base/buf.h"
 
-typedef struct mr_digest {      /* of a whole file */
+typedef struct mr_digest { /* of a whole file */
     uint64_t bytes;
-    uint8_t xxh3_128[16];       /* canonical (big-endian) form */
-    uint8_t sha256[32];         /* all zero if it was not asked for */
+    uint8_t xxh3_128[16]; /* canonical (big-endian) form */
+    uint8_t sha256[32];   /* all zero if it was not asked for */
 } mr_digest;
 
 uint64_t mr_hash64(const void *bytes, size_t len);
@@ -23,20 +23,20 @@ void mr_sha256(const void *bytes, size_t len, uint8_t out[32]);
 typedef struct mr_hasher mr_hasher;
 mr_status mr_hasher_begin(bool with_sha256, mr_hasher **out, mr_error *err);
 void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len);
-mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err);   /* out may be NULL: only release */
+mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err); /* out may be NULL: only release */
 
 /* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
 mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
 
 /* A record's XXH3-64 fed in pieces, for readers that pass over a file once. */
 typedef struct mr_hash64_stream mr_hash64_stream;
-mr_hash64_stream *mr_hash64_new(void);          /* NULL: out of memory */
+mr_hash64_stream *mr_hash64_new(void); /* NULL: out of memory */
 void mr_hash64_reset(mr_hash64_stream *s);
 void mr_hash64_add(mr_hash64_stream *s, const void *bytes, size_t len);
 uint64_t mr_hash64_end(mr_hash64_stream *s);
 void mr_hash64_free(mr_hash64_stream *s);
 
-void mr_hex(const uint8_t *bytes, size_t len, char *out);               /* 2 * len characters and a NUL */
-bool mr_unhex(const char *text, uint8_t *bytes, size_t len);            /* false unless exactly 2 * len hex digits */
+void mr_hex(const uint8_t *bytes, size_t len, char *out);    /* 2 * len characters and a NUL */
+bool mr_unhex(const char *text, uint8_t *bytes, size_t len); /* false unless exactly 2 * len hex digits */
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "base/path.h"
 
-enum { TRIES = 10000 };             /* to make a file that others sweep away */
+enum { TRIES = 10000 }; /* to make a file that others sweep away */
 
 mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path)
 {
@@ -35,7 +35,7 @@ static int clear_away(int dirfd, const char *name, bool wait)
     if (result == 0 && S_ISREG(st.st_mode)) {
         int how = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
         fd = openat(dirfd, name, O_WRONLY | how);
-        if (fd < 0 && errno == EACCES)      /* another user's, which may be locked all the same */
+        if (fd < 0 && errno == EACCES) /* another user's, which may be locked all the same */
             fd = openat(dirfd, name, O_RDONLY | how);
         result = fd < 0 ? -1 : 0;
     }
@@ -57,12 +57,12 @@ static int make_temp(int dirfd, const char *name)
             mr_file_lock(fd, true);
             if (mr_file_is_at(fd, dirfd, name, false))
                 return fd;
-            close(fd);              /* before it was locked another writer took it for left behind */
+            close(fd); /* before it was locked another writer took it for left behind */
         } else if (errno != EEXIST || clear_away(dirfd, name, true) != 0) {
             return -1;
         }
     }
-    errno = ESTALE;                 /* a file system whose files are never the same */
+    errno = ESTALE; /* a file system whose files are never the same */
     return -1;
 }
 
@@ -109,7 +109,7 @@ static mr_status find_end(char **path, int *direct, mr_error *err)
             status = mr_path_follow(path, err);
     }
     if (status != MR_OK || !there || S_ISREG(st.st_mode))
-        return status;              /* if it is there but cannot be looked at, making its neighbour says why */
+        return status; /* if it is there but cannot be looked at, making its neighbour says why */
     if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a %s; name a file", *path, S_ISDIR(st.st_mode) ? "directory" : "disk");
     /* O_NONBLOCK: a FIFO that nobody reads is refused, not waited for. */
@@ -136,7 +136,7 @@ static char *temp_of(int dirfd, const char *path)
     size_t len = strlen(slash ? slash + 1 : path), most = NAME_MAX - strlen(ours);
     size_t out = len > most && len <= NAME_MAX ? len - most : 0;
     if (out && strcmp(path + strlen(path) - strlen(ours), ours) == 0)
-        out++;                      /* else it were its own */
+        out++; /* else it were its own */
     if (dirfd == AT_FDCWD)
         return asprintf(&temp, "%.*s%s", (int)(strlen(path) - out), path, ours) < 0 ? NULL : temp;
     return asprintf(&temp, "%s.tmp", path) < 0 ? NULL : temp;
@@ -201,7 +201,7 @@ mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err)
         unlinkat(o->dirfd, o->temp, 0);
     else if (ours)
         status = mr_dir_sync_parent(o->dirfd, o->path, err);
-    if (o->fd >= 0 && close(o->fd) != 0 && status == MR_OK)     /* last, for the lock's sake */
+    if (o->fd >= 0 && close(o->fd) != 0 && status == MR_OK) /* last, for the lock's sake */
         status = mr_fail_errno(err, errno, "%s: cannot close", name);
     o->fd = -1;
     release(o);

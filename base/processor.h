@@ -6,15 +6,15 @@
 #include <stdbool.h>
 
 typedef enum mr_processor_set {
-    MR_PLAIN_C,                     /* whatever runs C */
-    MR_AVX2,                        /* Haswell, Zen: avx2, fma, bmi, bmi2 */
-    MR_AVX512,                      /* Skylake servers: MR_AVX2 and avx512 f, bw, dq, vl */
-    MR_AVX512_VNNI,                 /* Ice Lake, Zen 4: MR_AVX512 and avx512 vbmi, vnni */
+    MR_PLAIN_C,     /* whatever runs C */
+    MR_AVX2,        /* Haswell, Zen: avx2, fma, bmi, bmi2 */
+    MR_AVX512,      /* Skylake servers: MR_AVX2 and avx512 f, bw, dq, vl */
+    MR_AVX512_VNNI, /* Ice Lake, Zen 4: MR_AVX512 and avx512 vbmi, vnni */
 } mr_processor_set;
 
 /* A function in a set: __attribute__((target(MR_AVX2_TARGET))). */
-#define MR_AVX2_TARGET "avx2,fma,bmi,bmi2"
-#define MR_AVX512_TARGET MR_AVX2_TARGET ",avx512f,avx512bw,avx512dq,avx512vl"
+#define MR_AVX2_TARGET        "avx2,fma,bmi,bmi2"
+#define MR_AVX512_TARGET      MR_AVX2_TARGET ",avx512f,avx512bw,avx512dq,avx512vl"
 #define MR_AVX512_VNNI_TARGET MR_AVX512_TARGET ",avx512vbmi,avx512vnni"
 
 /* Does this machine's processor, and its system, run code in the set? */

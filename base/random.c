@@ -62,7 +62,7 @@ uint64_t mr_random_between(mr_random *r, uint64_t low, uint64_t high)
 {
     if (high <= low)
         return low;
-    uint64_t span = high - low + 1;         /* 0: every number there is */
+    uint64_t span = high - low + 1; /* 0: every number there is */
     return span ? low + mr_random_below(r, span) : mr_random_u64(r);
 }
 

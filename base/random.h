@@ -17,9 +17,9 @@ void mr_random_seed(mr_random *r, uint64_t seed);
 void mr_random_stream(mr_random *r, uint64_t seed, uint64_t stream);
 
 uint64_t mr_random_u64(mr_random *r);
-uint64_t mr_random_below(mr_random *r, uint64_t bound);                     /* 0 .. bound-1 evenly; 0 for bound 0 */
-uint64_t mr_random_between(mr_random *r, uint64_t low, uint64_t high);      /* low .. high, both included */
-double mr_random_unit(mr_random *r);                                        /* 0 <= x < 1, 53 bits */
+uint64_t mr_random_below(mr_random *r, uint64_t bound);                /* 0 .. bound-1 evenly; 0 for bound 0 */
+uint64_t mr_random_between(mr_random *r, uint64_t low, uint64_t high); /* low .. high, both included */
+double mr_random_unit(mr_random *r);                                   /* 0 <= x < 1, 53 bits */
 double mr_random_real(mr_random *r, double low, double high);
 void mr_random_bytes(mr_random *r, void *bytes, size_t len);
 void mr_random_shuffle(mr_random *r, void *items, size_t count, size_t size);

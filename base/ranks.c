@@ -13,18 +13,18 @@
 #include "base/launch.h"
 #include "base/ranks_card.h"
 
-enum { LAST_WORDS_S = 5 };          /* how long the speaking rank has to print and to end the run before others do */
+enum { LAST_WORDS_S = 5 }; /* how long the speaking rank has to print and to end the run before others do */
 
 typedef struct verdict {
     int32_t status;
-    char text[sizeof ((mr_error *)NULL)->text];
+    char text[sizeof((mr_error *)NULL)->text];
 } verdict;
 
 struct mr_ranks {
     unsigned rank, world, beside;
-    verdict *verdicts;              /* [world], for agree(): it has to go well when memory is out; NULL: alone */
-    uint64_t *verdict_lens;         /* [world] */
-    const mr_ranks_card *card;      /* NULL: alone */
+    verdict *verdicts;         /* [world], for agree(): it has to go well when memory is out; NULL: alone */
+    uint64_t *verdict_lens;    /* [world] */
+    const mr_ranks_card *card; /* NULL: alone */
     void *library, *group;
     bool part, broken, speaks;
 };
@@ -73,7 +73,8 @@ static void release(mr_ranks *r)
     free(r);
 }
 
-/* MPI, as far as it can be had without starting it: without a server to ask it would end the program in its own words. */
+/* MPI, as far as it can be had without starting it: without a server to ask it would end the program in its own words.
+ */
 static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
     const mr_ranks_card *(*entry)(void) = NULL;
@@ -105,7 +106,7 @@ static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
     r->card->forget(here);
     if (status == MR_OK && !make_room(r, r->world))
         status = mr_fail_memory(err, "starting");
-    if (status != MR_OK && r->world == 1)       /* of several, the launcher ends the others when this one ends */
+    if (status != MR_OK && r->world == 1) /* of several, the launcher ends the others when this one ends */
         r->card->stop();
     return status;
 }
@@ -142,7 +143,7 @@ void mr_ranks_end(mr_ranks *r)
         r->card->forget(r->group);
     if (r->card && !r->part)
         r->card->stop();
-    release(r);     /* the library stays: MPI leaves threads and exit handlers behind */
+    release(r); /* the library stays: MPI leaves threads and exit handlers behind */
 }
 
 unsigned mr_ranks_rank(const mr_ranks *r)
@@ -227,7 +228,7 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
     return MR_OK;
 }
 
-mr_status (mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
+mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 {
     if (!r->card)
         return mine;
@@ -253,7 +254,8 @@ mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned 
     if (status == MR_OK)
         status = mr_ranks_gather(r, &mine, &theirs, NULL, err);
     if (status == MR_OK && theirs.len != r->world * len)
-        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks do not understand one another; start the same program on all");
+        status =
+            mr_fail(err, MR_SYSTEM, "mpirun: the ranks do not understand one another; start the same program on all");
     for (unsigned i = 1; i < r->world && status == MR_OK && !*other; i++)
         *other = memcmp(theirs.data, theirs.data + i * len, len) != 0 ? i : 0;
     mr_buf_free(&mine);

@@ -1,6 +1,6 @@
 /* ranks.h - this process among its peers under mpirun or srun; alone without them.
- * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables (launch.h) say that there is more than one
- * rank: MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
+ * Invariant: MPI is loaded (millrace_mpi.so, dlopen) only if launcher variables (launch.h) say that there is more than
+ * one rank: MPI_Init alone costs 0.3 s.  Without a launcher every call here is a cheap no-op for a world of one. */
 #ifndef MR_RANKS_H
 #define MR_RANKS_H
 
@@ -9,10 +9,10 @@
 typedef struct mr_ranks mr_ranks;
 
 mr_status mr_ranks_begin(mr_ranks **out, mr_error *err);
-void mr_ranks_end(mr_ranks *r);                         /* collective; of a part: not collective; NULL is fine */
+void mr_ranks_end(mr_ranks *r); /* collective; of a part: not collective; NULL is fine */
 unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
-unsigned mr_ranks_beside(const mr_ranks *r);            /* those on this host, itself among them; of a part: 1 */
+unsigned mr_ranks_beside(const mr_ranks *r); /* those on this host, itself among them; of a part: 1 */
 
 /* Gather, share and split fail on all ranks if one of them lacks memory: none is left waiting for it.
  *
@@ -22,18 +22,19 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err);
 /* Collective: the status and the words of the lowest rank that failed; MR_OK if none did. */
 mr_status mr_ranks_agree(mr_ranks *r, mr_status mine, mr_error *err);
-#ifdef __clang_analyzer__       /* as in error.h: a failure of this rank is one of all */
-#define mr_ranks_agree(r, mine, err)                                                                                  \
+#ifdef __clang_analyzer__ /* as in error.h: a failure of this rank is one of all */
+#define mr_ranks_agree(r, mine, err)                                                                                   \
     ((mine) == MR_OK ? mr_ranks_agree(r, MR_OK, err) : ((void)mr_ranks_agree(r, mine, err), (mine)))
 #endif
 /* Collective: whether all ranks have these same `len` bytes, len equal on all.  *other: the first rank that has not
- * what rank 0 has; 0: all have.  `all`: theirs, one behind the other, where there is more than one rank; may be NULL. */
+ * what rank 0 has; 0: all have.  `all`: theirs, one behind the other, where there is more than one rank; may be NULL.
+ */
 mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned *other, mr_buf *all, mr_error *err);
 mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err);
 
 /* Collective.  A part of the ranks as ranks of their own, in the same order: those that gave the same color, any number
  * from 0 on, or those that share this one's memory.  MR_RANKS_NONE: in no part, *out is NULL. */
-#define MR_RANKS_NONE (-1)
+#define MR_RANKS_NONE      (-1)
 #define MR_RANKS_SAME_HOST (-2)
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err);
 

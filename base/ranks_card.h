@@ -14,17 +14,17 @@
  * forget() and reduce_test(). */
 typedef struct mr_ranks_card {
     int abi;
-    int (*start)(void **group, unsigned *rank, unsigned *world);        /* the group of all ranks */
-    int (*stop)(void);                                                  /* collective over all ranks */
+    int (*start)(void **group, unsigned *rank, unsigned *world); /* the group of all ranks */
+    int (*stop)(void);                                           /* collective over all ranks */
     /* color: see mr_ranks_split(); a rank that is in no group gets NULL. */
     int (*split)(void *group, int64_t color, void **out, unsigned *rank, unsigned *world);
-    void (*forget)(void *group);                    /* this rank's handle; MPI keeps the rest until stop() */
+    void (*forget)(void *group); /* this rank's handle; MPI keeps the rest until stop() */
     int (*barrier)(void *group);
-    int (*share)(void *group, void *bytes, uint64_t len);                           /* from the group's first rank */
+    int (*share)(void *group, void *bytes, uint64_t len); /* from the group's first rank */
     int (*gather)(void *group, const void *mine, uint64_t len, void *all, const uint64_t *lens); /* to all, in order */
-    int (*reduce)(void *group, mr_ranks_op op, void *values, uint64_t count);       /* count <= INT_MAX, in place */
+    int (*reduce)(void *group, mr_ranks_op op, void *values, uint64_t count); /* count <= INT_MAX, in place */
     int (*reduce_begin)(void *group, mr_ranks_op op, void *values, uint64_t count, void **request);
-    int (*reduce_test)(void **request, int *done);  /* done: the request is gone */
+    int (*reduce_test)(void **request, int *done); /* done: the request is gone */
     void (*abort)(int code);
 } mr_ranks_card;
 

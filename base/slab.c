@@ -62,8 +62,10 @@ mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_alloca
         grown.mapped = grown.room;
     }
     if (!grown.data)
-        return mr_fail(err, MR_SYSTEM, "making a batch of %zu bytes: out of memory; a smaller batch or prefetch "
-                       "needs less", bytes);
+        return mr_fail(err, MR_SYSTEM,
+                       "making a batch of %zu bytes: out of memory; a smaller batch or prefetch "
+                       "needs less",
+                       bytes);
     if ((uintptr_t)grown.data % ALIGN) {
         release(&grown, allocator);
         return mr_fail(err, MR_MISUSE, "allocator: its memory is not aligned to %d bytes", ALIGN);

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-typedef struct mr_slab {            /* zeroed: empty and valid */
-    uint8_t *data;                  /* 64-byte aligned */
+typedef struct mr_slab { /* zeroed: empty and valid */
+    uint8_t *data;       /* 64-byte aligned */
     size_t room;
-    size_t mapped;                  /* bytes of the mapping; 0: from an allocator */
+    size_t mapped; /* bytes of the mapping; 0: from an allocator */
 } mr_slab;
 
 /* Room for `bytes`.  Contents are kept only up to `keep` bytes.  allocator NULL: huge-page backed memory. */

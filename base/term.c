@@ -30,7 +30,8 @@ static bool is_terminal(FILE *stream)
 
 const char *mr_sgr(FILE *stream, mr_colour colour)
 {
-    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[36m"};
+    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m", "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[36m"};
     const char *off = getenv("NO_COLOR");
     return is_terminal(stream) && !(off && *off) ? codes[colour] : "";
 }
@@ -50,7 +51,7 @@ size_t mr_term_text(FILE *stream, const char *text)
 
 #define CANNOT_WRITE "standard output: cannot write"
 
-static _Atomic int output_failed;               /* why: errno, as a stream only remembers that it failed */
+static _Atomic int output_failed; /* why: errno, as a stream only remembers that it failed */
 
 void mr_term_push(FILE *stream)
 {
@@ -243,7 +244,7 @@ void mr_progress_end(mr_progress *p)
 {
     if (!p)
         return;
-    draw(p, mr_seconds());          /* what was done since the last line, for whoever keeps them all */
+    draw(p, mr_seconds()); /* what was done since the last line, for whoever keeps them all */
     mr_term_redraw(stderr, "");
     pthread_mutex_destroy(&p->lock);
     free(p);

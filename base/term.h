@@ -27,21 +27,21 @@ void mr_term_warn(const char *text);
  * (the mark is not printed).  First row is the head (bold). Width counts UTF-8 code points. */
 typedef struct mr_table mr_table;
 mr_table *mr_table_new(size_t columns);
-void mr_table_row(mr_table *t, ...);            /* exactly `columns` const char *, copied */
+void mr_table_row(mr_table *t, ...); /* exactly `columns` const char *, copied */
 /* And frees it.  MR_SYSTEM: there was no memory for all of it, and nothing is printed. */
 mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err);
 
 /* A progress line on stderr with rate and time left, redrawn at most ten times a second, by any thread; silent unless
  * stderr is a terminal or when `quiet`.  total 0: unknown. `unit`: "images". */
 typedef struct mr_progress mr_progress;
-mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet);   /* NULL is a valid, silent progress */
+mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet); /* NULL is a valid, silent progress */
 void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes);
-void mr_progress_end(mr_progress *p);           /* clears the line, frees */
+void mr_progress_end(mr_progress *p); /* clears the line, frees */
 
-/* Draws `line` over the one drawn before, cut to the width; "" clears it.  False, and nothing is done, where `stream` is
- * no terminal. */
+/* Draws `line` over the one drawn before, cut to the width; "" clears it.  False, and nothing is done, where `stream`
+ * is no terminal. */
 bool mr_term_redraw(FILE *stream, const char *line);
 
-double mr_seconds(void);                        /* monotonic clock */
+double mr_seconds(void); /* monotonic clock */
 
 #endif

@@ -64,7 +64,7 @@ bool mr_text_unescape(mr_buf *out, const char *text, size_t len)
 bool mr_utf8_valid(const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        uint64_t eight = UINT64_MAX;            /* plain ASCII goes by in steps of eight: files of 500 MB come here */
+        uint64_t eight = UINT64_MAX; /* plain ASCII goes by in steps of eight: files of 500 MB come here */
         if (len - i >= sizeof eight)
             memcpy(&eight, bytes + i, sizeof eight);
         size_t n = eight & 0x8080808080808080u ? utf8_len((const uint8_t *)bytes + i, len - i) : sizeof eight;
@@ -90,8 +90,9 @@ size_t mr_text_printable(const char *text, size_t len)
     const uint8_t *p = (const uint8_t *)text;
     if (len == 0 || p[0] < 0x20 || p[0] == 0x7F || (p[0] == 0xC2 && len > 1 && p[1] < 0xA0))
         return 0;
-    if (len > 2 && p[0] == 0xE2 && ((p[1] == 0x80 && p[2] >= 0xAA && p[2] <= 0xAE) ||     /* U+202A to 202E */
-                                    (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9)))      /* U+2066 to 2069 */
+    if (len > 2 && p[0] == 0xE2 &&
+        ((p[1] == 0x80 && p[2] >= 0xAA && p[2] <= 0xAE) || /* U+202A to 202E */
+         (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9)))  /* U+2066 to 2069 */
         return 0;
     return utf8_len(p, len);
 }
@@ -169,7 +170,7 @@ void mr_json_add_path(mr_buf *out, const char *bytes, size_t len)
 {
     mr_buf text = {0};
     mr_text_escape(&text, bytes, len);
-    const char *words = mr_buf_text(&text);     /* "" for no bytes, where text.data is NULL */
+    const char *words = mr_buf_text(&text); /* "" for no bytes, where text.data is NULL */
     if (text.failed)
         out->failed = true;
     else
@@ -203,7 +204,7 @@ static size_t distance(const char *a, const char *b)
 const char *mr_text_nearest(const char *word, const char *const *words)
 {
     const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2;        /* "verfy" is near "verify"; "x" is near nothing long */
+    size_t best_distance = strlen(word) / 3 + 2; /* "verfy" is near "verify"; "x" is near nothing long */
     for (; *words; words++) {
         size_t d = distance(word, *words);
         if (strlen(word) >= 3 && strncmp(*words, word, strlen(word)) == 0)
@@ -251,8 +252,12 @@ char *mr_text_bytes(uint64_t bytes, char *out)
         value /= 1000;
         unit++;
     }
-    snprintf(out, 32, unit == 0 ? "%.0f %s" : value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
-             units[unit]);
+    snprintf(out, 32,
+             unit == 0       ? "%.0f %s"
+             : value < 9.995 ? "%.2f %s"
+             : value < 99.95 ? "%.1f %s"
+                             : "%.0f %s",
+             value, units[unit]);
     return out;
 }
 

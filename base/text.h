@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 
-void mr_text_escape(mr_buf *out, const char *bytes, size_t len);                /* bytes -> path text */
-bool mr_text_unescape(mr_buf *out, const char *text, size_t len);               /* false: not path text */
+void mr_text_escape(mr_buf *out, const char *bytes, size_t len);  /* bytes -> path text */
+bool mr_text_unescape(mr_buf *out, const char *text, size_t len); /* false: not path text */
 bool mr_utf8_valid(const char *bytes, size_t len);
-size_t mr_utf8_cut(const char *bytes, size_t len);      /* bytes at the end, 0 to 3, of a character that goes on */
+size_t mr_utf8_cut(const char *bytes, size_t len); /* bytes at the end, 0 to 3, of a character that goes on */
 
 /* Bytes of the first character of `text` if a terminal shows it; 0: a control character (C0, DEL, C1), one that
  * turns the direction of what follows, or no UTF-8. */

@@ -15,15 +15,15 @@
 typedef struct mr_device mr_device;
 
 typedef enum mr_type { MR_F32 = 0, MR_BF16 = 1 } mr_type;
-typedef enum mr_activation { MR_GELU = 0, MR_QUICK_GELU, MR_TANH } mr_activation;   /* x Phi(x); x sigmoid(1.702 x) */
+typedef enum mr_activation { MR_GELU = 0, MR_QUICK_GELU, MR_TANH } mr_activation; /* x Phi(x); x sigmoid(1.702 x) */
 
 /* Chance that can be repeated: element e (row within its sample * width + column) of sample b at place `site` of the
  * model is dropped if a hash of (keys[b], site, e) falls below `rate`; the others are divided by 1 - rate.  So a
  * sample's mask depends neither on its batch nor on its rank.  rate 0: `keys` is not looked at. */
 typedef struct mr_dropout {
-    float rate;                     /* 0 <= rate < 1 */
+    float rate; /* 0 <= rate < 1 */
     uint32_t site;
-    const uint64_t *keys;           /* [samples], on the device */
+    const uint64_t *keys; /* [samples], on the device */
 } mr_dropout;
 
 /* c[m,n] = a[m,k] b[k,n], + c if `accumulate`, + bias[n] on each row if not NULL.
@@ -44,13 +44,13 @@ typedef struct mr_gemm {
 typedef struct mr_norm {
     mr_type type;
     size_t rows, width;
-    size_t sample_rows;             /* rows that belong to one sample, for dropout */
-    const void *x, *residual;       /* [rows, width], dense */
+    size_t sample_rows;       /* rows that belong to one sample, for dropout */
+    const void *x, *residual; /* [rows, width], dense */
     void *total, *y;
     const float *gain, *bias;
-    float *mean, *rstd;             /* [rows] */
+    float *mean, *rstd; /* [rows] */
     float eps;
-    mr_dropout dropout;             /* of x, before the sum */
+    mr_dropout dropout; /* of x, before the sum */
 } mr_norm;
 
 /* The way back of y: d_total = gradient of `total` through the norm, + d_residual if not NULL (the path that went
@@ -65,14 +65,15 @@ typedef struct mr_norm_back {
     float *d_gain, *d_bias;
 } mr_norm_back;
 
-/* y = f(x), then dropout; the way back: d_x = d_y * mask / (1 - rate) * f'(x).  In place (y == x, d_x == d_y) is fine. */
+/* y = f(x), then dropout; the way back: d_x = d_y * mask / (1 - rate) * f'(x).  In place (y == x, d_x == d_y) is fine.
+ */
 typedef struct mr_activate {
     mr_type type;
     mr_activation kind;
     size_t rows, width, sample_rows;
     const void *x;
-    void *y;                        /* forward */
-    const void *d_y;                /* way back: d_y and d_x set, y not looked at */
+    void *y;         /* forward */
+    const void *d_y; /* way back: d_y and d_x set, y not looked at */
     void *d_x;
     mr_dropout dropout;
 } mr_activate;
@@ -84,25 +85,25 @@ typedef struct mr_attention {
     mr_type type;
     size_t batch, heads, head_dim, queries, keys;
     const void *q, *k, *v;
-    size_t q_stride, k_stride, v_stride, out_stride;    /* elements from row to row; 0: heads * head_dim */
-    const uint8_t *key_mask;        /* [batch, keys], 0: not to be seen; NULL: all are; without any the result is 0 */
+    size_t q_stride, k_stride, v_stride, out_stride; /* elements from row to row; 0: heads * head_dim */
+    const uint8_t *key_mask; /* [batch, keys], 0: not to be seen; NULL: all are; without any the result is 0 */
     float scale;
     mr_dropout dropout;
-    void *saved;                    /* for the way back: as many bytes as plan_attention() said */
+    void *saved; /* for the way back: as many bytes as plan_attention() said */
     void *out;
 } mr_attention;
 
 typedef struct mr_attention_back {
-    const mr_attention *forward;    /* as it was run */
-    const void *d_out;              /* out_stride */
-    void *d_q, *d_k, *d_v;          /* written; strides of q, k, v */
+    const mr_attention *forward; /* as it was run */
+    const void *d_out;           /* out_stride */
+    void *d_q, *d_k, *d_v;       /* written; strides of q, k, v */
 } mr_attention_back;
 
 /* Images [batch, 3, side, side] to rows of pixels [batch * grid * grid, patch * patch * 3], grid = side / patch rounded
  * down (what is left at the right and the bottom is not seen).  Order within a row: (row, column, channel), or
  * (channel, row, column) if channel_first. */
 typedef struct mr_patches {
-    mr_type type;                   /* of the rows; images are float32 */
+    mr_type type; /* of the rows; images are float32 */
     size_t batch, side, patch;
     bool channel_first;
     const float *images;
@@ -113,9 +114,9 @@ typedef struct mr_patches {
  * The way back: d_x written, d_first and d_position added to. */
 typedef struct mr_tokens {
     mr_type type;
-    size_t batch, rows, width;      /* rows: of y, a sample */
+    size_t batch, rows, width; /* rows: of y, a sample */
     const void *x;
-    const float *first, *position;  /* [width], [rows, width] */
+    const float *first, *position; /* [width], [rows, width] */
     void *y;
     const void *d_y;
     void *d_x;
@@ -133,41 +134,42 @@ typedef struct mr_rows {
     bool accumulate;
 } mr_rows;
 
-/* losses[r] = weights[r] * (log sum exp logits[r] - logits[r, labels[r]]); d_logits[r] = weights[r] * (softmax - onehot)
- * if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside of
+/* losses[r] = weights[r] * (log sum exp logits[r] - logits[r, labels[r]]); d_logits[r] = weights[r] * (softmax -
+ * onehot) if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside of
  * 0 .. classes - 1 counts as weight 0.  Columns that are not looked at count as -infinity (d_logits 0). */
 typedef struct mr_cross_entropy {
-    mr_type type;                   /* of d_logits; logits are float32 */
+    mr_type type; /* of d_logits; logits are float32 */
     size_t rows, classes;
-    const float *logits;            /* [rows, classes] */
+    const float *logits; /* [rows, classes] */
     const int32_t *labels;
-    const float *weights;           /* NULL: all 1 */
+    const float *weights; /* NULL: all 1 */
     float *losses;
     void *d_logits;
     int32_t *best;
-    float share;                    /* factor of losses and d_logits; 0: 1 */
-    bool add_losses;                /* losses[r] += */
-    const float *columns;           /* [classes]: a column of 0 is not looked at; NULL: all are */
-    const int32_t *groups;          /* [classes]: nor is a column of the label's own group, but the label; NULL: no groups */
+    float share;           /* factor of losses and d_logits; 0: 1 */
+    bool add_losses;       /* losses[r] += */
+    const float *columns;  /* [classes]: a column of 0 is not looked at; NULL: all are */
+    const int32_t *groups; /* [classes]: nor is a column of the label's own group, but the label; NULL: no groups */
 } mr_cross_entropy;
 
 /* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  ids are the caller's to check.
  * The way back (d_y, d_table set, y not looked at): d_table[ids[r]] += d_y[r], the same bits on every run; rows whose
  * id is `skip` give nothing (-1: there is none such). */
 typedef struct mr_lookup {
-    mr_type type;                   /* of y and d_y */
-    size_t rows, width, entries;    /* entries: rows of the table */
+    mr_type type;                /* of y and d_y */
+    size_t rows, width, entries; /* entries: rows of the table */
     const int32_t *ids;
-    const float *table;             /* [entries, width] */
-    void *y;                        /* [rows, width] */
+    const float *table; /* [entries, width] */
+    void *y;            /* [rows, width] */
     bool accumulate;
     const void *d_y;
     float *d_table;
     int32_t skip;
 } mr_lookup;
 
-/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  The way back: d_x = (d_y - y (y d_y)) / length,
- * and d_y / eps where the length was below eps.  In place (d_x == d_y) is fine.  All float32, but d_x of `type`. */
+/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  The way back: d_x = (d_y - y (y d_y)) /
+ * length, and d_y / eps where the length was below eps.  In place (d_x == d_y) is fine.  All float32, but d_x of
+ * `type`. */
 typedef struct mr_unit {
     mr_type type;
     size_t rows, width;
@@ -182,7 +184,7 @@ typedef struct mr_unit {
  * *d_log_scale += sum of d_y[i] * y[i]. */
 typedef struct mr_scale {
     size_t count;
-    const float *log_scale;         /* on the device */
+    const float *log_scale; /* on the device */
     const float *x;
     float *y;
     const float *d_y;
@@ -196,21 +198,21 @@ typedef struct mr_update {
     size_t count;
     float *w;
     const float *g;
-    float *m, *v;                   /* v: adamw only */
+    float *m, *v; /* v: adamw only */
     double g_scale, lr, decay;
-    double momentum;                /* sgd */
-    double beta1, beta2, eps, correction1, correction2;     /* adamw: correction = 1 - beta^k */
+    double momentum;                                    /* sgd */
+    double beta1, beta2, eps, correction1, correction2; /* adamw: correction = 1 - beta^k */
 } mr_update;
 
 typedef struct mr_device_options {
-    unsigned threads;               /* CPU: 0: the processors this process may use */
-    unsigned index;                 /* which one of its kind */
+    unsigned threads; /* CPU: 0: the processors this process may use */
+    unsigned index;   /* which one of its kind */
 } mr_device_options;
 
 typedef struct mr_device_card {
-    const char *name;               /* "cpu" */
+    const char *name; /* "cpu" */
     const char *what;
-    unsigned types;                 /* bit (1 << mr_type) for each type of activations it can do */
+    unsigned types; /* bit (1 << mr_type) for each type of activations it can do */
     mr_status (*open)(const mr_device_options *options, mr_device **out, mr_error *err);
     void (*close)(mr_device *d);
     /* "8 threads, AVX-512": for people; lives as long as the device. */
@@ -218,9 +220,9 @@ typedef struct mr_device_card {
 
     /* Memory of the device, zeroed, 64-byte aligned. */
     mr_status (*alloc)(mr_device *d, size_t bytes, void **out, mr_error *err);
-    void (*free)(mr_device *d, void *memory);       /* NULL is fine */
+    void (*free)(mr_device *d, void *memory); /* NULL is fine */
     void (*upload)(mr_device *d, void *to, const void *from, size_t bytes);
-    void (*download)(mr_device *d, void *to, const void *from, size_t bytes);   /* done when it returns */
+    void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */
     void (*zero)(mr_device *d, void *memory, size_t bytes);
     mr_status (*wait)(mr_device *d, mr_error *err);
     /* True if host memory can be used by operations as it is (the CPU): then nothing need be uploaded. */
@@ -245,7 +247,7 @@ typedef struct mr_device_card {
     void (*tokens)(mr_device *d, const mr_tokens *t);
     void (*tokens_back)(mr_device *d, const mr_tokens *t);
     void (*rows)(mr_device *d, const mr_rows *r);
-    void (*add)(mr_device *d, mr_type type, size_t count, const void *a, const void *b, void *sum);     /* in place ok */
+    void (*add)(mr_device *d, mr_type type, size_t count, const void *a, const void *b, void *sum); /* in place ok */
     void (*cross_entropy)(mr_device *d, const mr_cross_entropy *c);
     void (*lookup)(mr_device *d, const mr_lookup *l);
     void (*lookup_back)(mr_device *d, const mr_lookup *l);
@@ -259,18 +261,18 @@ typedef struct mr_device_card {
     void (*adamw)(mr_device *d, const mr_update *u);
 } mr_device_card;
 
-struct mr_device {                  /* the first member of every device's own struct */
+struct mr_device { /* the first member of every device's own struct */
     const mr_device_card *card;
 };
 
 /* All devices, one word each (device/device.c): --device. */
 #define MR_DEVICES(X) X(cpu)
-#define X(word) extern const mr_device_card mr_device_##word;
+#define X(word)       extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)
 #undef X
 
 /* MR_MISUSE: no such device, with the nearest word; whatever its open() says. */
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);
-void mr_device_close(mr_device *d);     /* NULL is fine */
+void mr_device_close(mr_device *d); /* NULL is fine */
 
 #endif

@@ -19,9 +19,31 @@
 #include "pipeline/ingest.h"
 
 enum key {
-    KEY_LAYOUT = 256, KEY_IMAGE, KEY_LABEL, KEY_TEXT, KEY_CONFIG, KEY_UNLISTED, KEY_SPLIT_MAP, KEY_SHARD_SIZE,
-    KEY_SHUFFLE, KEY_CHECK, KEY_MAX_REJECTS, KEY_MAX_PIXELS, KEY_MAX_SCANS, KEY_MAX_FILE, KEY_MAX_FILES, KEY_MAX_RATIO,
-    KEY_ROOT, KEY_LEAVE_OUT, KEY_CLASS_DEPTH, KEY_FAIL_ON_LEAK, KEY_FORCE, KEY_DRY_RUN, KEY_JSON, KEY_REPORT, KEY_SEEK,
+    KEY_LAYOUT = 256,
+    KEY_IMAGE,
+    KEY_LABEL,
+    KEY_TEXT,
+    KEY_CONFIG,
+    KEY_UNLISTED,
+    KEY_SPLIT_MAP,
+    KEY_SHARD_SIZE,
+    KEY_SHUFFLE,
+    KEY_CHECK,
+    KEY_MAX_REJECTS,
+    KEY_MAX_PIXELS,
+    KEY_MAX_SCANS,
+    KEY_MAX_FILE,
+    KEY_MAX_FILES,
+    KEY_MAX_RATIO,
+    KEY_ROOT,
+    KEY_LEAVE_OUT,
+    KEY_CLASS_DEPTH,
+    KEY_FAIL_ON_LEAK,
+    KEY_FORCE,
+    KEY_DRY_RUN,
+    KEY_JSON,
+    KEY_REPORT,
+    KEY_SEEK,
     KEY_NO_SEEK,
 };
 
@@ -33,20 +55,28 @@ static const struct argp_option options[] = {
      "take labels from this column (imagenette: noisy_labels_25; newyorker, hub: any)", 1},
     {"image-column", KEY_IMAGE, "NAME", 0, "hub: the column with the images; found by its type if not given", 1},
     {"text-column", KEY_TEXT, "NAME", 0, "hub: keep this column's text as the sample's captions, too", 1},
-    {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0, "store split or folder FROM as split TO (test=val); an empty TO leaves "
-     "FROM out", 1},
+    {"split-map", KEY_SPLIT_MAP, "FROM=TO,..", 0,
+     "store split or folder FROM as split TO (test=val); an empty TO leaves "
+     "FROM out",
+     1},
     {"root", KEY_ROOT, "FOLDER", 0, "the dataset is this folder of the source; found by looking if not given", 1},
-    {"leave-out", KEY_LEAVE_OUT, "PATH", 0, "ignore this file, folder or pattern ('train/*.png') of the source; may be "
-     "repeated", 1},
-    {"class-depth", KEY_CLASS_DEPTH, "N", 0, "imagenette, roboflow: the class is the path of N folders below the split "
-     "(1: train/CLASS; 2: train/animals/cat is class animals/cat)", 1},
-    {"keep-unlisted", KEY_UNLISTED, 0, 0,
-     "imagenette, roboflow, coco: take images that no annotation file lists, too", 1},
+    {"leave-out", KEY_LEAVE_OUT, "PATH", 0,
+     "ignore this file, folder or pattern ('train/*.png') of the source; may be "
+     "repeated",
+     1},
+    {"class-depth", KEY_CLASS_DEPTH, "N", 0,
+     "imagenette, roboflow: the class is the path of N folders below the split "
+     "(1: train/CLASS; 2: train/animals/cat is class animals/cat)",
+     1},
+    {"keep-unlisted", KEY_UNLISTED, 0, 0, "imagenette, roboflow, coco: take images that no annotation file lists, too",
+     1},
     {.doc = "What the dataset becomes:", .group = 2},
     {"shard-size", KEY_SHARD_SIZE, "SIZE", 0, "bytes a shard aims at, 4KiB to 64GiB (default 256MiB)", 2},
     {"shuffle", KEY_SHUFFLE, "SEED", 0, "shuffle the samples of each split by this number", 2},
-    {"seek-index", KEY_SEEK, "N", OPTION_ARG_OPTIONAL, "make seek indexes with an entry every N MCUs (default 16): crops "
-     "decode faster, for 1 to 2 % of space", 2},
+    {"seek-index", KEY_SEEK, "N", OPTION_ARG_OPTIONAL,
+     "make seek indexes with an entry every N MCUs (default 16): crops "
+     "decode faster, for 1 to 2 % of space",
+     2},
     {"no-seek-index", KEY_NO_SEEK, 0, 0, "make none; `millrace seek` can do it later", 2},
     {"force", KEY_FORCE, 0, 0, "replace a finished dataset at DST once the new one is whole", 2},
     {.doc = "What is let in:", .group = 3},
@@ -56,14 +86,20 @@ static const struct argp_option options[] = {
     {"max-scans", KEY_MAX_SCANS, "N", 0, "reject JPEGs with more scans (default 256, fewer for large ones)", 3},
     {"max-file", KEY_MAX_FILE, "SIZE", 0, "reject larger image files (default 1GiB)", 3},
     {"max-files", KEY_MAX_FILES, "N", 0, "refuse a source of more files (default 20000000)", 3},
-    {"max-ratio", KEY_MAX_RATIO, "N", 0, "refuse an archive that unpacks to more than N times its size, and metas of "
-     "more than N times the files they are made of (default 100; the first 64 MiB are free)", 3},
-    {"fail-on-leak", KEY_FAIL_ON_LEAK, "alike", OPTION_ARG_OPTIONAL, "end with exit code 1 if a picture is in two splits, "
-     "byte for byte; =alike: or as copies of one name that look alike", 3},
+    {"max-ratio", KEY_MAX_RATIO, "N", 0,
+     "refuse an archive that unpacks to more than N times its size, and metas of "
+     "more than N times the files they are made of (default 100; the first 64 MiB are free)",
+     3},
+    {"fail-on-leak", KEY_FAIL_ON_LEAK, "alike", OPTION_ARG_OPTIONAL,
+     "end with exit code 1 if a picture is in two splits, "
+     "byte for byte; =alike: or as copies of one name that look alike",
+     3},
     {.doc = "How it runs:", .group = 4},
     {"jobs", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 4},
-    {"dry-run", KEY_DRY_RUN, 0, 0, "look at everything, say what would be done, write nothing; a single SRC needs "
-     "no DST then", 4},
+    {"dry-run", KEY_DRY_RUN, 0, 0,
+     "look at everything, say what would be done, write nothing; a single SRC needs "
+     "no DST then",
+     4},
     {"report", KEY_REPORT, "FILE", 0, "write the report here as well, also when ingest fails", 4},
     {"json", KEY_JSON, 0, 0, "print one JSON object instead of the summary", 4},
     {"quiet", 'q', 0, 0, "no progress and no summary", 4},
@@ -121,7 +157,7 @@ static void check_layout(const char *name, struct argp_state *state)
 
 static void finish(args *a, struct argp_state *state)
 {
-    bool alone = a->path_count == 1 && a->o.dry_run;       /* what is only looked at needs no DST */
+    bool alone = a->path_count == 1 && a->o.dry_run; /* what is only looked at needs no DST */
     if (a->path_count == 0)
         mr_cli_misuse(state, "SRC and DST are missing, for example: millrace ingest imagenette2-160.tgz imagenette");
     if (a->path_count == 1 && !alone)
@@ -182,7 +218,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->o.for_layout.class_depth = (unsigned)n;
         break;
     case KEY_SHARD_SIZE:
-        if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 12 || a->o.shard_size > (uint64_t)1 << 36)
+        if (!mr_text_parse_size(arg, &a->o.shard_size) || a->o.shard_size < 1 << 12 ||
+            a->o.shard_size > (uint64_t)1 << 36)
             mr_cli_misuse(state, "--shard-size %s: use 4KiB to 64GiB, for example 256MiB", arg);
         break;
     case KEY_SHUFFLE:
@@ -282,7 +319,7 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
 
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static atomic_bool published;
-static mr_buf farewells[2];         /* until then, and from then on; written before a signal may come */
+static mr_buf farewells[2]; /* until then, and from then on; written before a signal may come */
 
 static void on_signal(int number)
 {
@@ -309,7 +346,7 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
         mr_buf_add_text(words, o->dry_run ? "nothing was written\n" : ends[i]);
         status = mr_buf_status(words, err, "starting");
     }
-    for (size_t i = 0; i < MR_COUNT(caught); i++)       /* `nohup` ignores the end of the terminal, and so it stays */
+    for (size_t i = 0; i < MR_COUNT(caught); i++) /* `nohup` ignores the end of the terminal, and so it stays */
         if (signal(caught[i], on_signal) == SIG_IGN && caught[i] == SIGHUP)
             signal(SIGHUP, SIG_IGN);
     return status;
@@ -335,8 +372,10 @@ static mr_status check_report(const args *a, mr_error *err)
     if (!partial)
         return mr_fail_memory(err, report);
     if (mr_path_inside(report, a->o.target) || mr_path_inside(report, partial))
-        status = mr_fail(err, MR_MISUSE, "--report %s: is, or lies in, the dataset (%s), which has a report of its own; "
-                         "name another file", report, a->o.target);
+        status = mr_fail(err, MR_MISUSE,
+                         "--report %s: is, or lies in, the dataset (%s), which has a report of its own; "
+                         "name another file",
+                         report, a->o.target);
     free(partial);
     return status;
 }
@@ -344,12 +383,15 @@ static mr_status check_report(const args *a, mr_error *err)
 int cmd_ingest(int argc, char **argv)
 {
     static const struct argp argp = {options, parse, "SRC... DST", help, NULL, NULL, NULL};
-    args a = {.o = {.shard_size = (uint64_t)256 << 20, .max_rejects_percent = 1, .seek = true,
-                    .seek_every = MR_JPEG_SEEK_EVERY, .published = &published}};
+    args a = {.o = {.shard_size = (uint64_t)256 << 20,
+                    .max_rejects_percent = 1,
+                    .seek = true,
+                    .seek_every = MR_JPEG_SEEK_EVERY,
+                    .published = &published}};
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
     mr_error err, other;
-    mr_status told = MR_OK;         /* of what was asked for beside the dataset */
+    mr_status told = MR_OK; /* of what was asked for beside the dataset */
     mr_cli_parse(&argp, argc, argv, &a);
     mr_status status = mr_cli_ranks(&ranks, &err);
     bool leader = !ranks || mr_ranks_rank(ranks) == 0;

@@ -8,7 +8,7 @@
 #include "ingest/cmd_ingest.h"
 #include "shards/cmd_seek.h"
 
-enum { SHOWN = 10, SHOWN_IGNORED = 3 };         /* examples of each kind */
+enum { SHOWN = 10, SHOWN_IGNORED = 3 }; /* examples of each kind */
 
 static const char keep_all[] = "--report FILE keeps them all";
 

@@ -31,8 +31,10 @@ static const struct argp_option options[] = {
     {"images", OPT_IMAGES, "N", 0, "pictures to draw, 10 to 100000 (default 120)", 0},
     {"seed", OPT_SEED, "S", 0, "another seed, other pictures (default 1)", 0},
     {"size", OPT_SIZE, "MIN[:MAX]", 0, "shorter side in pixels, 32 to 4096 (default: as the layout has it)", 0},
-    {"simple", OPT_SIMPLE, NULL, 0, "plain paper with what a small model learns in a minute or two: of imagenette one large "
-     "figure in the middle, of newyorker one at each side", 0},
+    {"simple", OPT_SIMPLE, NULL, 0,
+     "plain paper with what a small model learns in a minute or two: of imagenette one large "
+     "figure in the middle, of newyorker one at each side",
+     0},
     {"quiet", 'q', NULL, 0, "print nothing but errors", 0},
     {0},
 };
@@ -148,8 +150,10 @@ static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
     bool link = *is_new && bare && readlink(bare, text, sizeof text) >= 0;
     free(bare);
     if (!*dir || link)
-        return mr_fail(err, MR_MISUSE, *dir ? "%s: is a link to what is not there; give the name of a new folder"
-                                            : "\"%s\": is no name for a folder", dir);
+        return mr_fail(err, MR_MISUSE,
+                       *dir ? "%s: is a link to what is not there; give the name of a new folder"
+                            : "\"%s\": is no name for a folder",
+                       dir);
     if (*is_new)
         return MR_OK;
     if (!d && errno == ENOTDIR)
@@ -175,8 +179,8 @@ static void print_summary(const request *q)
     printf("; %s, seed %llu\n", mr_text_bytes(s->bytes, bytes), (unsigned long long)s->seed);
     if (q->layout->remark)
         printf("  %s\n", q->layout->remark);
-    printf("Next: %smillrace ingest %s %.*s-shards%s\n", mr_sgr(stdout, MR_CYAN), s->dir, (int)mr_path_len(s->dir), s->dir,
-           mr_sgr(stdout, MR_PLAIN));
+    printf("Next: %smillrace ingest %s %.*s-shards%s\n", mr_sgr(stdout, MR_CYAN), s->dir, (int)mr_path_len(s->dir),
+           s->dir, mr_sgr(stdout, MR_PLAIN));
 }
 
 int cmd_sample(int argc, char **argv)

@@ -31,7 +31,7 @@ AVX2 mr_jpeg_unstuffed mr_jpeg_avx2_unstuff(const uint8_t *in, size_t len, uint8
         if (in[i + 1])
             return (mr_jpeg_unstuffed){i, o};
         i += 2;
-        o++;                                    /* FF itself is stored */
+        o++; /* FF itself is stored */
     }
     mr_jpeg_unstuffed rest = mr_jpeg_plain.unstuff(in + i, len - i, out + o);
     return (mr_jpeg_unstuffed){i + rest.taken, o + rest.given};
@@ -60,7 +60,7 @@ AVX2 bool mr_jpeg_avx2_skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned 
 
 /* ---- samples and pixels ------------------------------------------------------------------------------------------ */
 
-#define WIDE AVX2
+#define WIDE  AVX2
 #define OP(f) _mm256_##f
 #define SI(f) _mm256_##f##_si256
 
@@ -129,11 +129,14 @@ AVX2 static inline void interleave(vec r, vec g, vec b, uint8_t *out)
     const vec b2 = BOTH(10, -1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15);
 #undef BOTH
     put_two(_mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(r, r0), _mm256_shuffle_epi8(g, g0)),
-                            _mm256_shuffle_epi8(b, b0)), out);
+                            _mm256_shuffle_epi8(b, b0)),
+            out);
     put_two(_mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(r, r1), _mm256_shuffle_epi8(g, g1)),
-                            _mm256_shuffle_epi8(b, b1)), out + 16);
+                            _mm256_shuffle_epi8(b, b1)),
+            out + 16);
     put_two(_mm256_or_si256(_mm256_or_si256(_mm256_shuffle_epi8(r, r2), _mm256_shuffle_epi8(g, g2)),
-                            _mm256_shuffle_epi8(b, b2)), out + 32);
+                            _mm256_shuffle_epi8(b, b2)),
+            out + 32);
 }
 
 #include "jpeg/wide_idct.h"

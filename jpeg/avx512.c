@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define WIDE __attribute__((target(MR_AVX512_VNNI_TARGET)))
+#define WIDE  __attribute__((target(MR_AVX512_VNNI_TARGET)))
 #define OP(f) _mm512_##f
 #define SI(f) _mm512_##f##_si512
 
@@ -55,7 +55,7 @@ WIDE static inline vec load_half(const uint8_t *p)
 
 /* Where a third of 64 pixels comes from: 64 is the bit that chooses green instead of red; blue is what `blue` says. */
 #define PIXEL(i) (i), (i) + 64, (i)
-#define FOUR(i) PIXEL(i), PIXEL((i) + 1), PIXEL((i) + 2), PIXEL((i) + 3)
+#define FOUR(i)  PIXEL(i), PIXEL((i) + 1), PIXEL((i) + 2), PIXEL((i) + 3)
 static const uint8_t source[3 * 64] = {FOUR(0),  FOUR(4),  FOUR(8),  FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28),
                                        FOUR(32), FOUR(36), FOUR(40), FOUR(44), FOUR(48), FOUR(52), FOUR(56), FOUR(60)};
 

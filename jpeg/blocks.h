@@ -11,10 +11,10 @@
 
 #include "jpeg/kernels.h"
 
-#define MR_INLINE static inline __attribute__((always_inline))
+#define MR_INLINE  static inline __attribute__((always_inline))
 #define MR_RARE(x) __builtin_expect(!!(x), 0)
 
-enum { MR_JPEG_DC_MOST = 32767 };           /* libjpeg-turbo keeps 16 bits of it */
+enum { MR_JPEG_DC_MOST = 32767 }; /* libjpeg-turbo keeps 16 bits of it */
 
 MR_INLINE uint64_t mr_load64(const uint8_t *p)
 {
@@ -215,7 +215,7 @@ MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, u
     }
     if (mr_ended(k))
         return true;
-    if (!(e & 63))                      /* else the last entry went beyond the block: only its first symbols are of it */
+    if (!(e & 63)) /* else the last entry went beyond the block: only its first symbols are of it */
         return false;
     mr_put_back(s, e);
     return mr_skip_rest(s, t, k - (unsigned)(e >> 8 & 0xFF));
@@ -248,8 +248,7 @@ MR_INLINE bool mr_skip_one(mr_jpeg_stream *stream, const mr_jpeg_mcu *mcu, unsig
             if (s.next > s.end + 8)
                 return false;
             mr_refill(&s);
-            if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component) ||
-                !mr_skip_acs(&s, mcu->block[b].ac, 1, 0))
+            if (!mr_take_dc(&s, mcu->block[b].dc, mcu->block[b].component) || !mr_skip_acs(&s, mcu->block[b].ac, 1, 0))
                 return false;
         }
     }

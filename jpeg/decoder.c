@@ -34,7 +34,7 @@ void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need)
 {
     if (need <= b->room)
         return b->data;
-    free(b->data);                  /* not realloc: nobody wants the old bytes moved */
+    free(b->data); /* not realloc: nobody wants the old bytes moved */
     b->room = need + need / 4;
     b->data = malloc(b->room);
     if (!b->data)
@@ -93,7 +93,11 @@ bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len)
 
 bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes, size_t len)
 {
-    *s = (mr_jpeg_scan){.kernels = d->kernels, .mcu = &d->mcu, .bytes = bytes, .len = len, .at = d->header.scan,
+    *s = (mr_jpeg_scan){.kernels = d->kernels,
+                        .mcu = &d->mcu,
+                        .bytes = bytes,
+                        .len = len,
+                        .at = d->header.scan,
                         .restart = d->header.restart};
     s->unstuffed = mr_jpeg_room(&d->bytes, len - s->at + MR_JPEG_BEHIND);
     return s->unstuffed != NULL;

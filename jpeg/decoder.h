@@ -7,9 +7,9 @@
 #include "jpeg/region.h"
 #include "jpeg/scan.h"
 
-enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 };     /* MCUs that are stored before they are transformed */
+enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 }; /* MCUs that are stored before they are transformed */
 
-typedef struct mr_jpeg_buffer {     /* only grows; what was in it is lost then */
+typedef struct mr_jpeg_buffer { /* only grows; what was in it is lost then */
     void *data;
     size_t room;
 } mr_jpeg_buffer;
@@ -25,7 +25,7 @@ struct mr_jpeg_decoder {
     _Alignas(32) int16_t blocks[2][MR_JPEG_CHUNK * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
 };
 
-void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need);         /* NULL: no memory */
+void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: no memory */
 
 /* Reads the header and makes the tables.  False: not a file for this decoder. */
 bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len);

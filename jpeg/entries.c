@@ -4,12 +4,12 @@
 
 #include "jpeg/decoder.h"
 
-enum { VARINT_MOST = 6, PREDICTOR_MOST = 32767 };       /* 42 bits: more than a file of 4 GiB has */
+enum { VARINT_MOST = 6, PREDICTOR_MOST = 32767 }; /* 42 bits: more than a file of 4 GiB has */
 
 mr_jpeg_grid mr_jpeg_grid_make(const mr_jpeg_header *h, uint32_t every)
 {
-    mr_jpeg_grid g = {.wide = mr_jpeg_wide(h), .high = mr_jpeg_high(h), .restart = h->restart,
-                      .components = h->components};
+    mr_jpeg_grid g = {
+        .wide = mr_jpeg_wide(h), .high = mr_jpeg_high(h), .restart = h->restart, .components = h->components};
     g.every = every && every < g.wide ? every : g.wide;
     g.per_row = mr_jpeg_up(g.wide, g.every);
     g.count = (size_t)g.per_row * g.high;
@@ -81,7 +81,7 @@ static inline bool take(reading *r, uint64_t *out)
         v |= (uint64_t)(byte & 0x7F) << 7 * n;
         if (byte < 0x80) {
             *out = v;
-            return byte || n == 0;      /* one way to write a number */
+            return byte || n == 0; /* one way to write a number */
         }
     }
     return false;

@@ -15,9 +15,9 @@
 #include "jpeg/parse.h"
 
 typedef enum mr_jpeg_entry_kind {
-    MR_JPEG_INSIDE,                 /* between two MCUs of a segment */
-    MR_JPEG_BEGUN,                  /* at a segment's first byte: behind a marker */
-    MR_JPEG_ENDED,                  /* behind the last MCU's last bit */
+    MR_JPEG_INSIDE, /* between two MCUs of a segment */
+    MR_JPEG_BEGUN,  /* at a segment's first byte: behind a marker */
+    MR_JPEG_ENDED,  /* behind the last MCU's last bit */
 } mr_jpeg_entry_kind;
 
 typedef struct mr_jpeg_entry {
@@ -27,16 +27,16 @@ typedef struct mr_jpeg_entry {
 } mr_jpeg_entry;
 
 typedef struct mr_jpeg_grid {
-    uint32_t wide, high;            /* the picture in MCUs */
+    uint32_t wide, high; /* the picture in MCUs */
     uint32_t every, per_row;
     uint32_t restart;
     unsigned components;
-    size_t count;                   /* of entries, and one more is the end */
+    size_t count; /* of entries, and one more is the end */
 } mr_jpeg_grid;
 
 /* `every` 0, or more than a row has: one entry a row. */
 mr_jpeg_grid mr_jpeg_grid_make(const mr_jpeg_header *h, uint32_t every);
-uint32_t mr_jpeg_grid_mcu(const mr_jpeg_grid *g, size_t entry);         /* its number in the scan */
+uint32_t mr_jpeg_grid_mcu(const mr_jpeg_grid *g, size_t entry); /* its number in the scan */
 mr_jpeg_entry_kind mr_jpeg_grid_kind(const mr_jpeg_grid *g, size_t entry);
 
 void mr_jpeg_entries_pack(const mr_jpeg_grid *g, const mr_jpeg_entry *entries, mr_buf *out);

@@ -14,49 +14,50 @@
 
 enum {
     MR_JPEG_SLACK = 64,
-    MR_JPEG_BEHIND = 320,           /* zeros behind unstuffed bytes: more than a block of the longest codes is */
-    MR_JPEG_BLOCK = 80,             /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
+    MR_JPEG_BEHIND = 320, /* zeros behind unstuffed bytes: more than a block of the longest codes is */
+    MR_JPEG_BLOCK = 80,   /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
     MR_JPEG_USED = 79,
-    MR_JPEG_BLOCKS = 6,             /* of an MCU */
-    MR_JPEG_BESIDE = 32,            /* blocks that are transformed in one call, at most */
+    MR_JPEG_BLOCKS = 6,  /* of an MCU */
+    MR_JPEG_BESIDE = 32, /* blocks that are transformed in one call, at most */
 };
 
 /* Where the decoder is in the unstuffed bytes of a segment: `word` holds the next `bits` bits at its top. */
 typedef struct mr_jpeg_stream {
-    const uint8_t *end;             /* MR_JPEG_BEHIND zeros follow */
-    const uint8_t *next;            /* of the bytes that are not in `word` */
+    const uint8_t *end;  /* MR_JPEG_BEHIND zeros follow */
+    const uint8_t *next; /* of the bytes that are not in `word` */
     uint64_t word;
     unsigned bits;
-    int dc[MR_JPEG_COMPONENTS];     /* predictors */
+    int dc[MR_JPEG_COMPONENTS]; /* predictors */
 } mr_jpeg_stream;
 
 /* Of whose table the next symbols are. */
 typedef struct mr_jpeg_node {
-    const uint32_t *table;          /* pairs */
+    const uint32_t *table; /* pairs */
     const struct mr_jpeg_node *next;
-    size_t step;                    /* int16 from the node's block to that of the next node; 0: it is a DC node */
-    const uint8_t *first;           /* zigzag place that the node begins with */
+    size_t step;          /* int16 from the node's block to that of the next node; 0: it is a DC node */
+    const uint8_t *first; /* zigzag place that the node begins with */
 } mr_jpeg_node;
 
-typedef struct mr_jpeg_mcu {        /* what an MCU is made of */
+typedef struct mr_jpeg_mcu { /* what an MCU is made of */
     unsigned blocks;
     struct {
         const mr_jpeg_dc *dc;
         const mr_jpeg_ac *ac;
         unsigned component;
     } block[MR_JPEG_BLOCKS];
-    mr_jpeg_node node[2 * MR_JPEG_BLOCKS];      /* block i: DC 2i, AC 2i + 1; a ring */
+    mr_jpeg_node node[2 * MR_JPEG_BLOCKS]; /* block i: DC 2i, AC 2i + 1; a ring */
 } mr_jpeg_mcu;
 
-/* One more block, at most MR_JPEG_BLOCKS; `mcu`, which was zero, stays where it is, as its nodes point at one another. */
+/* One more block, at most MR_JPEG_BLOCKS; `mcu`, which was zero, stays where it is, as its nodes point at one another.
+ */
 void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component);
 
 typedef struct mr_jpeg_unstuffed {
-    size_t taken, given;            /* bytes read, up to a marker; bytes written */
+    size_t taken, given; /* bytes read, up to a marker; bytes written */
 } mr_jpeg_unstuffed;
 
 typedef struct mr_jpeg_kernels {
-    const char *name;               /* "plain", "avx2", "avx512" */
+    const char *name; /* "plain", "avx2", "avx512" */
     mr_processor_set needs;
     /* Copies entropy-coded bytes up to a marker or the end, FF 00 becoming FF.  `out` has room for len + 32. */
     mr_jpeg_unstuffed (*unstuff)(const uint8_t *in, size_t len, uint8_t *out);
@@ -67,8 +68,8 @@ typedef struct mr_jpeg_kernels {
     /* The same with two streams at once, as many MCUs of each: quicker than one after the other. */
     bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2]);
     bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
-    /* `count` blocks as store() leaves them, MR_JPEG_BESIDE at most, become 8 x 8 samples each, block i at out + 8 i, and
-     * zeros again. */
+    /* `count` blocks as store() leaves them, MR_JPEG_BESIDE at most, become 8 x 8 samples each, block i at out + 8 i,
+     * and zeros again. */
     void (*idct)(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride);
     /* Chroma twice as wide: out[2i], out[2i + 1] of row[i - 1], row[i], row[i + 1], for `count` i. */
     void (*across)(const uint8_t *row, size_t count, uint8_t *out);

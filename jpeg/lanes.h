@@ -3,34 +3,34 @@
  *
  *      nodes of an MCU    DC 0 -> AC 0 -> DC 1 -> AC 1 -> ... -> DC 0 of the next one
  *
- * Each look into the table of the lane's node stores up to two coefficients.  Where a block ends nobody can foresee, and
- * a branch that is guessed wrong costs more than three looks; so the lane goes on to the next node without one: the place
- * it has reached chooses between the node and its successor.  DC coefficients are stored as differences and summed
- * up behind.  Only what is in no table, or goes beyond a block, is taken symbol by symbol. */
+ * Each look into the table of the lane's node stores up to two coefficients.  Where a block ends nobody can foresee,
+ * and a branch that is guessed wrong costs more than three looks; so the lane goes on to the next node without one: the
+ * place it has reached chooses between the node and its successor.  DC coefficients are stored as differences and
+ * summed up behind.  Only what is in no table, or goes beyond a block, is taken symbol by symbol. */
 #ifndef MR_JPEG_LANES_H
 #define MR_JPEG_LANES_H
 
 #include "jpeg/blocks.h"
 
 enum {
-    MR_LOOKS = 5,                   /* of MR_JPEG_BITS: what a refill is good for, at least 56 bits */
-    MR_PASSED = 3,                  /* blocks that so many looks end, at most */
+    MR_LOOKS = 5,  /* of MR_JPEG_BITS: what a refill is good for, at least 56 bits */
+    MR_PASSED = 3, /* blocks that so many looks end, at most */
 };
 
 typedef struct mr_lane {
-    uint64_t word;                  /* the next bits of the stream, from the top; below the last 1 those taken */
-    const uint8_t *next;            /* of the first byte that `word` was made of */
-    const uint32_t *table;          /* of the node */
+    uint64_t word;         /* the next bits of the stream, from the top; below the last 1 those taken */
+    const uint8_t *next;   /* of the first byte that `word` was made of */
+    const uint32_t *table; /* of the node */
     const mr_jpeg_node *node;
-    int16_t *out;                   /* the block */
-    const uint8_t *z;               /* the zigzag place that comes next, in mr_jpeg_zigzag; 0 in a DC node */
-    const uint8_t *end;             /* of the segment */
+    int16_t *out;       /* the block */
+    const uint8_t *z;   /* the zigzag place that comes next, in mr_jpeg_zigzag; 0 in a DC node */
+    const uint8_t *end; /* of the segment */
 } mr_lane;
 
 /* To where the stream is, to be refilled. */
 MR_INLINE void mr_lane_enter(mr_lane *l, const mr_jpeg_stream *s)
 {
-    unsigned bytes = (s->bits + 7) / 8;     /* that the next bits are in */
+    unsigned bytes = (s->bits + 7) / 8; /* that the next bits are in */
     l->next = s->next - bytes;
     l->word = (uint64_t)1 << (8 * bytes - s->bits);
 }
@@ -94,7 +94,7 @@ MR_INLINE bool mr_lane_look(mr_lane *l)
     const uint8_t *z = l->z + mr_advance_of(e);
     if (MR_RARE(mr_place(z) & 64) && mr_place(z) != 64)
         return false;
-    l->out[z[-1]] = mr_second_value(e);             /* first: a symbol alone overwrites it */
+    l->out[z[-1]] = mr_second_value(e); /* first: a symbol alone overwrites it */
     l->out[l->z[mr_run_of(e)]] = mr_first_value(e);
     l->word <<= e & 63;
     mr_lane_pass(l, z);
@@ -128,7 +128,7 @@ MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
     unsigned code = mr_long_code(e), size = mr_long_size(e);
     const uint8_t *z = l->z + (l->node->step ? mr_run_of(e) + 1 : MR_JPEG_END);
     if (MR_RARE(e & 63) || MR_RARE(!code) || MR_RARE((mr_place(z) & 64) && mr_place(z) != 64)) {
-        mr_lane copy = *l;          /* a lane whose address is known to others is kept in memory, not in registers */
+        mr_lane copy = *l; /* a lane whose address is known to others is kept in memory, not in registers */
         bool sound = mr_lane_symbol(&copy, mcu);
         *l = copy;
         return sound;

@@ -6,16 +6,25 @@
 #include <string.h>
 
 enum {
-    SOF0 = 0xC0, SOF1 = 0xC1, DHT = 0xC4, SOI = 0xD8, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD, APP0 = 0xE0, APP14 = 0xEE,
-    APP15 = 0xEF, COM = 0xFE,
-    MAX_SIDE = 65500,                           /* libjpeg-turbo's */
+    SOF0 = 0xC0,
+    SOF1 = 0xC1,
+    DHT = 0xC4,
+    SOI = 0xD8,
+    SOS = 0xDA,
+    DQT = 0xDB,
+    DRI = 0xDD,
+    APP0 = 0xE0,
+    APP14 = 0xEE,
+    APP15 = 0xEF,
+    COM = 0xFE,
+    MAX_SIDE = 65500, /* libjpeg-turbo's */
 };
 
 #define Z16 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64
 _Alignas(MR_JPEG_ZIGZAG) const uint8_t mr_jpeg_zigzag[MR_JPEG_ZIGZAG] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,
-    7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46,
-    53, 60, 61, 54, 47, 55, 62, 63, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16,
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18,  11,  4,   5,   12,  19,  26,  33,  40,  48,  41,  34,  27, 20,
+    13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43,  36,  29,  22,  15,  23,  30,  37,  44,  51,  58,  59,  52, 45,
+    38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16, Z16,
 };
 
 typedef struct segment {
@@ -26,7 +35,7 @@ typedef struct segment {
 typedef struct parsing {
     mr_jpeg_header *h;
     bool frame, jfif, adobe;
-    unsigned transform;                         /* what the Adobe segment says of the colours */
+    unsigned transform; /* what the Adobe segment says of the colours */
 } parsing;
 
 static unsigned get16(const uint8_t *p)
@@ -42,8 +51,7 @@ static bool quantisers(parsing *p, segment s)
         if (wide > 1 || table >= MR_JPEG_TABLES || s.len < size)
             return false;
         for (size_t k = 0; k < 64; k++)
-            p->h->quant[table][mr_jpeg_zigzag[k]] =
-                (int16_t)(wide ? get16(s.data + 1 + 2 * k) : s.data[1 + k]);
+            p->h->quant[table][mr_jpeg_zigzag[k]] = (int16_t)(wide ? get16(s.data + 1 + 2 * k) : s.data[1 + k]);
         p->h->quant_set |= 1u << table;
         s.data += size;
         s.len -= size;
@@ -95,7 +103,7 @@ static bool app0(parsing *p, segment s)
     if (s.len < 4 || memcmp(s.data, "JFIF", 4) != 0)
         return true;
     p->jfif = true;
-    return s.len >= 14 && s.data[4] == 0 && s.data[5] == 1;     /* another major version is warned of */
+    return s.len >= 14 && s.data[4] == 0 && s.data[5] == 1; /* another major version is warned of */
 }
 
 static bool app14(parsing *p, segment s)
@@ -155,17 +163,24 @@ static bool scan(parsing *p, segment s)
 static bool take(parsing *p, unsigned marker, segment s)
 {
     switch (marker) {
-    case DQT: return quantisers(p, s);
-    case DHT: return huffman(p, s);
+    case DQT:
+        return quantisers(p, s);
+    case DHT:
+        return huffman(p, s);
     case SOF0:
-    case SOF1: return frame(p, s);
-    case SOS: return scan(p, s);
-    case APP0: return app0(p, s);
-    case APP14: return app14(p, s);
+    case SOF1:
+        return frame(p, s);
+    case SOS:
+        return scan(p, s);
+    case APP0:
+        return app0(p, s);
+    case APP14:
+        return app14(p, s);
     case DRI:
         p->h->restart = s.len == 2 ? get16(s.data) : 0;
         return s.len == 2;
-    default: return marker == COM || (marker > APP0 && marker <= APP15);
+    default:
+        return marker == COM || (marker > APP0 && marker <= APP15);
     }
 }
 

@@ -15,25 +15,25 @@
 enum { MR_JPEG_COMPONENTS = 3, MR_JPEG_TABLES = 4 };
 
 typedef struct mr_jpeg_component {
-    uint8_t id, h, v, quant, dc, ac;            /* h, v: blocks of it in an MCU; the rest: numbers of tables */
+    uint8_t id, h, v, quant, dc, ac; /* h, v: blocks of it in an MCU; the rest: numbers of tables */
 } mr_jpeg_component;
 
 typedef struct mr_jpeg_header {
-    uint32_t width, height;                     /* pixels */
-    unsigned components;                        /* 1 or 3; the first has the largest h and v */
+    uint32_t width, height; /* pixels */
+    unsigned components;    /* 1 or 3; the first has the largest h and v */
     mr_jpeg_component component[MR_JPEG_COMPONENTS];
-    unsigned rows_together;                     /* of MCUs that libjpeg-turbo decodes at a time */
-    uint32_t restart;                           /* MCUs between restart markers; 0: none */
-    int16_t quant[MR_JPEG_TABLES][64];          /* row by row; the low 16 bits, as libjpeg-turbo's multipliers */
-    unsigned quant_set;                         /* a bit a table */
-    const uint8_t *huffman[2][MR_JPEG_TABLES];  /* DC, AC: 16 counts, then the symbols, in the file; NULL: none */
-    size_t scan;                                /* where the entropy-coded bytes begin */
+    unsigned rows_together;                    /* of MCUs that libjpeg-turbo decodes at a time */
+    uint32_t restart;                          /* MCUs between restart markers; 0: none */
+    int16_t quant[MR_JPEG_TABLES][64];         /* row by row; the low 16 bits, as libjpeg-turbo's multipliers */
+    unsigned quant_set;                        /* a bit a table */
+    const uint8_t *huffman[2][MR_JPEG_TABLES]; /* DC, AC: 16 counts, then the symbols, in the file; NULL: none */
+    size_t scan;                               /* where the entropy-coded bytes begin */
 } mr_jpeg_header;
 
 /* Where coefficient k of the zigzag lies in a block; behind the 64 come entries that point at a spare place, 64.  The
  * last byte of an entry's address is k. */
 enum { MR_JPEG_ZIGZAG = 256 };
-extern const uint8_t mr_jpeg_zigzag[MR_JPEG_ZIGZAG] __attribute__((visibility("hidden")));     /* near, so quick */
+extern const uint8_t mr_jpeg_zigzag[MR_JPEG_ZIGZAG] __attribute__((visibility("hidden"))); /* near, so quick */
 
 /* False: left to libjpeg-turbo.  The tables point into `bytes`. */
 bool mr_jpeg_parse(const uint8_t *bytes, size_t len, mr_jpeg_header *out);

@@ -6,9 +6,9 @@
 #include "jpeg/region.h"
 
 typedef enum mr_jpeg_parts {
-    MR_JPEG_PARTS_ENTROPY,          /* header, tables, entropy-coded bytes */
-    MR_JPEG_PARTS_SAMPLES,          /* the same and the IDCT */
-    MR_JPEG_PARTS_ALL,              /* a decoder as any other */
+    MR_JPEG_PARTS_ENTROPY, /* header, tables, entropy-coded bytes */
+    MR_JPEG_PARTS_SAMPLES, /* the same and the IDCT */
+    MR_JPEG_PARTS_ALL,     /* a decoder as any other */
 } mr_jpeg_parts;
 
 /* Caller: mr_jpeg_decoder_free().  NULL: no memory. */

@@ -33,8 +33,7 @@ static bool store(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count, int
     return mr_store_one(s, mcu, count, blocks);
 }
 
-static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count,
-                      int16_t *const blocks[2])
+static bool store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2])
 {
     return mr_store_two(s, mcu, count, blocks);
 }
@@ -51,9 +50,19 @@ static bool skip(mr_jpeg_stream *s, const mr_jpeg_mcu *mcu, unsigned count)
 
 /* ---- inverse DCT: ISLOW ------------------------------------------------------------------------------------------ */
 
-enum {                                      /* times 2^13 */
-    F_0_298 = 2446, F_0_390 = 3196, F_0_541 = 4433, F_0_765 = 6270, F_0_899 = 7373, F_1_175 = 9633, F_1_501 = 12299,
-    F_1_847 = 15137, F_1_961 = 16069, F_2_053 = 16819, F_2_562 = 20995, F_3_072 = 25172,
+enum { /* times 2^13 */
+       F_0_298 = 2446,
+       F_0_390 = 3196,
+       F_0_541 = 4433,
+       F_0_765 = 6270,
+       F_0_899 = 7373,
+       F_1_175 = 9633,
+       F_1_501 = 12299,
+       F_1_847 = 15137,
+       F_1_961 = 16069,
+       F_2_053 = 16819,
+       F_2_562 = 20995,
+       F_3_072 = 25172,
 };
 
 static int clamp(int v, int low, int high)
@@ -83,8 +92,10 @@ static void transform(const int16_t *in, size_t step, int shift, int16_t *out)
     int z3 = (int16_t)(x[7] + x[3]), z4 = (int16_t)(x[5] + x[1]);
     int a = z3 * (F_1_175 - F_1_961) + z4 * F_1_175, b = z3 * F_1_175 + z4 * (F_1_175 - F_0_390);
     const int32_t odd[4] = {
-        add32(x[7] * -F_0_899 + x[1] * (F_1_501 - F_0_899), b), add32(x[5] * -F_2_562 + x[3] * (F_3_072 - F_2_562), a),
-        add32(x[5] * (F_2_053 - F_2_562) + x[3] * -F_2_562, b), add32(x[7] * (F_0_298 - F_0_899) + x[1] * -F_0_899, a),
+        add32(x[7] * -F_0_899 + x[1] * (F_1_501 - F_0_899), b),
+        add32(x[5] * -F_2_562 + x[3] * (F_3_072 - F_2_562), a),
+        add32(x[5] * (F_2_053 - F_2_562) + x[3] * -F_2_562, b),
+        add32(x[7] * (F_0_298 - F_0_899) + x[1] * -F_0_899, a),
     };
     for (size_t i = 0; i < 4; i++) {
         out[i * step] = (int16_t)clamp(add32(add32(even[i], odd[i]), 1 << (shift - 1)) >> shift, -32768, 32767);
@@ -109,7 +120,7 @@ static void idct_one(int16_t *block, const int16_t *quant, uint8_t *out, size_t 
     for (size_t x = 0; x < 8; x++) {
         if (!flat)
             transform(w + x, 8, 11, w + x);
-        for (size_t y = 0; flat && y < 8; y++)      /* wraps, does not saturate */
+        for (size_t y = 0; flat && y < 8; y++) /* wraps, does not saturate */
             w[y * 8 + x] = (int16_t)(y ? w[x] : w[x] * 4);
     }
     for (size_t y = 0; y < 8; y++, out += stride) {

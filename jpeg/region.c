@@ -16,28 +16,28 @@
 
 #include <string.h>
 
-enum { CHUNK = MR_JPEG_CHUNK, LEAD = 32 };      /* LEAD: bytes in front of a row */
+enum { CHUNK = MR_JPEG_CHUNK, LEAD = 32 }; /* LEAD: bytes in front of a row */
 
-typedef struct plane {                      /* a ring of rows of samples */
-    uint8_t *rows;                          /* where sample 0 of what is stored lies */
+typedef struct plane { /* a ring of rows of samples */
+    uint8_t *rows;     /* where sample 0 of what is stored lies */
     size_t stride;
-    uint32_t mask, height;                  /* rows of the ring - 1; of the whole component */
-    uint32_t width, from;                   /* samples of the whole component; the first that is stored */
+    uint32_t mask, height; /* rows of the ring - 1; of the whole component */
+    uint32_t width, from;  /* samples of the whole component; the first that is stored */
 } plane;
 
 typedef struct decoding {
     mr_jpeg_decoder *d;
     const mr_jpeg_job *job;
-    mr_jpeg_scan scan[2];                   /* the second one: of the row of MCUs below, see store_parts() */
-    uint32_t wide, high;                    /* the picture in MCUs */
-    uint32_t left, right, top, bottom;      /* MCUs that are stored, and the last row that is read is bottom - 1 */
-    uint32_t at_once;                       /* rows of MCUs: 1 or 2 */
-    uint32_t before, behind;                /* MCUs of a row that are read on both sides of those */
-    const mr_jpeg_entry *entries;           /* NULL: the scan is read from its begin */
-    mr_jpeg_grid grid;                      /* of the entries */
+    mr_jpeg_scan scan[2];              /* the second one: of the row of MCUs below, see store_parts() */
+    uint32_t wide, high;               /* the picture in MCUs */
+    uint32_t left, right, top, bottom; /* MCUs that are stored, and the last row that is read is bottom - 1 */
+    uint32_t at_once;                  /* rows of MCUs: 1 or 2 */
+    uint32_t before, behind;           /* MCUs of a row that are read on both sides of those */
+    const mr_jpeg_entry *entries;      /* NULL: the scan is read from its begin */
+    mr_jpeg_grid grid;                 /* of the entries */
     plane plane[MR_JPEG_COMPONENTS];
-    uint8_t *chroma[2];                     /* upsampled rows */
-    uint32_t next_row;                      /* of pixels, that is to be made */
+    uint8_t *chroma[2]; /* upsampled rows */
+    uint32_t next_row;  /* of pixels, that is to be made */
 } decoding;
 
 /* ---- before ------------------------------------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ static void bound(decoding *run)
     const mr_jpeg_header *h = &run->d->header;
     const mr_jpeg_job *r = run->job;
     uint32_t w = 8u * h->component[0].h, t = 8u * h->component[0].v;
-    uint32_t beside = h->component[0].h - 1u, beyond = h->component[0].v - 1u;      /* neighbours: 1 or none */
+    uint32_t beside = h->component[0].h - 1u, beyond = h->component[0].v - 1u; /* neighbours: 1 or none */
     run->wide = mr_jpeg_wide(h);
     run->high = mr_jpeg_high(h);
     run->left = (r->left - mr_jpeg_least(beside, r->left)) / w;
@@ -306,8 +306,8 @@ static mr_jpeg_outcome from_entries(decoding *run)
     const mr_jpeg_job *job = run->job;
     if (!take_entries(run))
         return MR_JPEG_LEFT;
-    run->scan[0] = run->scan[1] = (mr_jpeg_scan){.kernels = d->kernels, .mcu = &d->mcu, .bytes = job->bytes,
-                                                 .len = job->len, .restart = d->header.restart};
+    run->scan[0] = run->scan[1] = (mr_jpeg_scan){
+        .kernels = d->kernels, .mcu = &d->mcu, .bytes = job->bytes, .len = job->len, .restart = d->header.restart};
     for (uint32_t y = run->top, rows; y < run->bottom; y += rows) {
         if (job->stopped && job->stopped(job->ctx))
             return MR_JPEG_STOPPED;

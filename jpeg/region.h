@@ -8,27 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct mr_jpeg_decoder mr_jpeg_decoder;         /* one a thread: tables and buffers, reused */
-mr_jpeg_decoder *mr_jpeg_decoder_new(void);             /* NULL: no memory */
+typedef struct mr_jpeg_decoder mr_jpeg_decoder; /* one a thread: tables and buffers, reused */
+mr_jpeg_decoder *mr_jpeg_decoder_new(void);     /* NULL: no memory */
 void mr_jpeg_decoder_free(mr_jpeg_decoder *d);
 /* From now on only plain C does the work: slower, the same bytes.  For tests. */
 void mr_jpeg_decoder_plain(mr_jpeg_decoder *d);
 
 typedef enum mr_jpeg_outcome {
     MR_JPEG_DONE,
-    MR_JPEG_LEFT,               /* not a file, or not a machine state, for this decoder: ask libjpeg-turbo */
+    MR_JPEG_LEFT, /* not a file, or not a machine state, for this decoder: ask libjpeg-turbo */
     MR_JPEG_STOPPED,
 } mr_jpeg_outcome;
 
 typedef struct mr_jpeg_job {
-    const uint8_t *bytes;                           /* the file */
+    const uint8_t *bytes; /* the file */
     size_t len;
-    uint32_t width, height;                         /* pixels, as whoever examined the file read them */
-    uint32_t left, top, crop_width, crop_height;    /* the region: inside, not empty */
-    uint8_t *rgb;                                   /* room for crop_width * 3 * crop_height */
-    bool (*stopped)(void *ctx);                     /* asked between rows of MCUs; NULL: never */
+    uint32_t width, height;                      /* pixels, as whoever examined the file read them */
+    uint32_t left, top, crop_width, crop_height; /* the region: inside, not empty */
+    uint8_t *rgb;                                /* room for crop_width * 3 * crop_height */
+    bool (*stopped)(void *ctx);                  /* asked between rows of MCUs; NULL: never */
     void *ctx;
-    const uint8_t *seek;                            /* what mr_jpeg_seek_make() gave for these bytes; NULL: none */
+    const uint8_t *seek; /* what mr_jpeg_seek_make() gave for these bytes; NULL: none */
     size_t seek_len;
 } mr_jpeg_job;
 

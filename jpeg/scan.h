@@ -15,16 +15,16 @@
 typedef struct mr_jpeg_scan {
     const mr_jpeg_kernels *kernels;
     const mr_jpeg_mcu *mcu;
-    const uint8_t *bytes;           /* the file */
-    size_t len;                     /* of it; or, behind an entry, as far as it is read */
-    size_t from, at;                /* the segment that is in the stream, and what is behind it */
-    uint8_t *unstuffed;             /* room for the longest segment and MR_JPEG_BEHIND */
-    uint32_t restart;               /* MCUs between markers; 0: none */
-    bool part;                      /* from one entry to another */
+    const uint8_t *bytes; /* the file */
+    size_t len;           /* of it; or, behind an entry, as far as it is read */
+    size_t from, at;      /* the segment that is in the stream, and what is behind it */
+    uint8_t *unstuffed;   /* room for the longest segment and MR_JPEG_BEHIND */
+    uint32_t restart;     /* MCUs between markers; 0: none */
+    bool part;            /* from one entry to another */
     mr_jpeg_stream stream;
-    int spare;                      /* bits of it that are not for use */
-    uint32_t to_go;                 /* MCUs up to the next marker */
-    unsigned next_marker;           /* 0 to 7 */
+    int spare;            /* bits of it that are not for use */
+    uint32_t to_go;       /* MCUs up to the next marker */
+    unsigned next_marker; /* 0 to 7 */
 } mr_jpeg_scan;
 
 /* The rest is filled in: opens the first segment, at `at`. */

@@ -12,7 +12,7 @@
 typedef struct passing {
     mr_jpeg_decoder *d;
     mr_jpeg_scan scan;
-    size_t segment, counted, stuffed;       /* of this segment's unstuffed bytes: seen, and stuffed ones among them */
+    size_t segment, counted, stuffed; /* of this segment's unstuffed bytes: seen, and stuffed ones among them */
 } passing;
 
 static bool begin(passing *p, mr_jpeg_decoder *d, const uint8_t *bytes, size_t len)
@@ -75,7 +75,7 @@ mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size
         return MR_JPEG_LEFT;
     mr_jpeg_entry *entries = mr_jpeg_room(&d->entries, (g.count + 1) * sizeof *entries);
     if (!entries || !begin(&p, d, bytes, len)) {
-        out->failed = true;         /* a lack of memory must not pass for a file without entries */
+        out->failed = true; /* a lack of memory must not pass for a file without entries */
         return MR_JPEG_LEFT;
     }
     if (!collect(&p, &g, entries))

@@ -7,7 +7,8 @@
 
 enum {
     ALL_BITS = 16,
-    FIRST_MOST = 255, SECOND_MOST = 15,     /* that an entry has room for: all values of 8 bits, of 4 bits */
+    FIRST_MOST = 255,
+    SECOND_MOST = 15, /* that an entry has room for: all values of 8 bits, of 4 bits */
 };
 
 /* The symbol that the first MR_JPEG_BITS bits begin with; the value counts where all of its bits are among them:
@@ -83,7 +84,7 @@ static void spread_all(uint32_t *single, const mr_jpeg_codes *c, const uint8_t *
             spread(single, code, n, size, ac ? advance_of(*symbol >> 4, size) : MR_JPEG_END);
         }
     }
-    code >>= 1;                     /* in MR_JPEG_BITS again: from here on codes are longer, or there are none */
+    code >>= 1; /* in MR_JPEG_BITS again: from here on codes are longer, or there are none */
     memset(single + code, 0, (MR_JPEG_ENTRIES - code) * sizeof *single);
 }
 

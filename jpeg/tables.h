@@ -26,20 +26,20 @@
 enum {
     MR_JPEG_BITS = 11,
     MR_JPEG_ENTRIES = 1 << MR_JPEG_BITS,
-    MR_JPEG_END = 128,                  /* END + 64 + 32 < 256 */
-    MR_JPEG_LONG = 64,                  /* LONG + 1 for DC, which has place 0 */
+    MR_JPEG_END = 128, /* END + 64 + 32 < 256 */
+    MR_JPEG_LONG = 64, /* LONG + 1 for DC, which has place 0 */
 };
 
-typedef struct mr_jpeg_codes {          /* canonical: codes of one length are neighbours, shorter ones are smaller */
-    uint32_t limit[17];                 /* 16 bits of stream below it begin with a code of at most that length */
-    int32_t offset[17];                 /* code + offset: place in values */
+typedef struct mr_jpeg_codes { /* canonical: codes of one length are neighbours, shorter ones are smaller */
+    uint32_t limit[17];        /* 16 bits of stream below it begin with a code of at most that length */
+    int32_t offset[17];        /* code + offset: place in values */
     uint8_t values[256];
 } mr_jpeg_codes;
 
 typedef struct mr_jpeg_dc {
     mr_jpeg_codes codes;
-    uint32_t pair[MR_JPEG_ENTRIES];     /* of one symbol each */
-    uint8_t counts[16];                 /* what it was made of */
+    uint32_t pair[MR_JPEG_ENTRIES]; /* of one symbol each */
+    uint8_t counts[16];             /* what it was made of */
     bool made;
 } mr_jpeg_dc;
 

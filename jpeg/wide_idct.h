@@ -21,7 +21,7 @@
 #ifdef WIDE
 #define FLAT WIDE static inline __attribute__((always_inline))
 
-typedef struct wide {                           /* 32-bit numbers of columns 0 to 3, and 4 to 7 */
+typedef struct wide { /* 32-bit numbers of columns 0 to 3, and 4 to 7 */
     vec low, high;
 } wide;
 
@@ -171,7 +171,7 @@ FLAT void transform_lanes(int16_t *const block[LANES], const int16_t quant[64], 
     wide pair[4] = {interleave_rows(r0, r4), interleave_rows(row_of(block, quant, 2), r6),
                     interleave_rows(r7, row_of(block, quant, 1)), interleave_rows(row_of(block, quant, 3), r5)};
     for (size_t i = 0; few && i < 4; i++)
-        pair[i].high = pair[i].low;         /* what is computed once only: transpose() does not take it */
+        pair[i].high = pair[i].low; /* what is computed once only: transpose() does not take it */
     for (size_t i = 0; i < LANES; i++)
         clear(block[i], few ? 4 : 8);
     pass(pair, r, 11, few);
@@ -182,7 +182,7 @@ FLAT void transform_lanes(int16_t *const block[LANES], const int16_t quant[64], 
         put_two_rows(rows[i], out + 2 * i * stride, stride);
 }
 
-enum { FEW = 10 };                  /* zigzag places in the upper left 4 x 4 coefficients */
+enum { FEW = 10 }; /* zigzag places in the upper left 4 x 4 coefficients */
 
 /* If lanes are left behind the last block, it comes again in them, and its samples in the rows' slack. */
 WIDE static void idct(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)

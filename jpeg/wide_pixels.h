@@ -53,7 +53,7 @@ WIDE static void across_between(const uint8_t *near, const uint8_t *far, size_t 
     }
 }
 
-typedef struct two {                /* bytes as 16-bit numbers: those of the lanes' low halves, and of the high ones */
+typedef struct two { /* bytes as 16-bit numbers: those of the lanes' low halves, and of the high ones */
     vec low, high;
 } two;
 
@@ -121,7 +121,7 @@ WIDE static void rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, siz
         return;
     }
     for (size_t i = 0; i < count; i += BYTES) {
-        size_t at = i + BYTES <= count ? i : count - BYTES;         /* some of the last ones twice */
+        size_t at = i + BYTES <= count ? i : count - BYTES; /* some of the last ones twice */
         some_pixels(y + at, cb + at, cr + at, out + 3 * at);
     }
 }

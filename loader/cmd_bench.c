@@ -31,8 +31,10 @@ static const char *const limits[] = {
     [MR_BENCH_READ] = "plain pread", [MR_BENCH_DECODE] = "plain full decode", [MR_BENCH_INPUT] = "plain full decode"};
 
 static const struct argp_option options[] = {
-    {"stage", OPT_STAGE, "NAME", 0, "read: encoded batches; decode: the part of each picture that is shown; input "
-     "(default): float32 batches, all of it", 1},
+    {"stage", OPT_STAGE, "NAME", 0,
+     "read: encoded batches; decode: the part of each picture that is shown; input "
+     "(default): float32 batches, all of it",
+     1},
     {"split", OPT_SPLIT, "NAME", 0, "split (default train)", 1},
     {"threads", OPT_THREADS, "T", 0, "threads a rank (default: the processors; 0: none beside the caller's)", 1},
     {"seconds", OPT_SECONDS, "N", 0, "take about so long in all, at most 2 s more (default 8)", 1},
@@ -89,15 +91,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (mr_transform_option(key, arg, state, &o->transform))
         return 0;
     switch (key) {
-    case OPT_STAGE: stage(q, arg, state); break;
-    case OPT_SPLIT: o->split = arg; break;
-    case OPT_THREADS: o->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state); break;
-    case OPT_SIZE: o->transform.size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state); break;
-    case OPT_SECONDS: seconds(q, arg, state); break;
-    case OPT_MAX_PIXELS: o->max_pixels = number("max-pixels", arg, 1, UINT64_MAX, state); break;
-    case OPT_JSON: q->json = true; break;
-    case 'q': break;
-    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    case OPT_STAGE:
+        stage(q, arg, state);
+        break;
+    case OPT_SPLIT:
+        o->split = arg;
+        break;
+    case OPT_THREADS:
+        o->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state);
+        break;
+    case OPT_SIZE:
+        o->transform.size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state);
+        break;
+    case OPT_SECONDS:
+        seconds(q, arg, state);
+        break;
+    case OPT_MAX_PIXELS:
+        o->max_pixels = number("max-pixels", arg, 1, UINT64_MAX, state);
+        break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        break;
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
@@ -125,8 +143,10 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
             most = i;
     }
     if (busy < 0.75)
-        snprintf(out, room, "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as "
-                 "there are more of them than free processors or they wait for the disk.", busy * 100);
+        snprintf(out, room,
+                 "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as "
+                 "there are more of them than free processors or they wait for the disk.",
+                 busy * 100);
     else
         snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms an image (%.0f %%).",
                  steps[most].what, steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
@@ -159,9 +179,8 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
     bottleneck(q, r, world, words, sizeof words);
     json_t *doc = json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:i, s:i}", "stage", stages[q->bench.stage],
                             "split", o->split, "threads", (int)o->threads, "ranks", (int)world, "size",
-                            (int)o->transform.size,
-                            "augment", augment_word(&o->transform), "batch", (int)r->batch, "turns", (int)r->turns,
-                            "images", (int)r->images, "mean_record_bytes", (int)r->mean_bytes);
+                            (int)o->transform.size, "augment", augment_word(&o->transform), "batch", (int)r->batch,
+                            "turns", (int)r->turns, "images", (int)r->images, "mean_record_bytes", (int)r->mean_bytes);
     if (!doc)
         return mr_fail_memory(err, "printing");
     add_real(doc, "images_per_second", r->product.images_per_second);
@@ -184,10 +203,11 @@ static mr_status print_json(const request *q, const mr_bench_result *r, unsigned
         json_object_set_new(doc, "seek_jpeg_share", json_real((double)r->seek_jpegs / (double)r->jpegs));
     }
     if (r->stages.pictures)
-        json_object_set_new(doc, "own_decoder", json_pack("{s:I,s:I,s:f,s:f,s:f,s:f}", "pictures",
-                            (json_int_t)r->stages.pictures, "with_seek", (json_int_t)r->stages.with_seek, "parse_ms",
-                            r->stages.parse_ms, "entropy_ms", r->stages.entropy_ms, "idct_ms", r->stages.idct_ms,
-                            "colour_ms", r->stages.colour_ms));
+        json_object_set_new(doc, "own_decoder",
+                            json_pack("{s:I,s:I,s:f,s:f,s:f,s:f}", "pictures", (json_int_t)r->stages.pictures,
+                                      "with_seek", (json_int_t)r->stages.with_seek, "parse_ms", r->stages.parse_ms,
+                                      "entropy_ms", r->stages.entropy_ms, "idct_ms", r->stages.idct_ms, "colour_ms",
+                                      r->stages.colour_ms));
     add_real(doc, "first_batch_ms", r->first_batch_ms);
     add_real(doc, "first_batch_limit_ms", first_batch_limit(q, r));
     json_object_set_new(doc, "bottleneck", json_string(words));
@@ -214,9 +234,10 @@ static void print_decoders(const mr_bench_result *r)
     const mr_bench_stages *s = &r->stages;
     char count[32];
     if (r->jpegs)
-        printf("  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
-               percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
-               percent * (double)(r->jpegs - r->own_jpegs));
+        printf(
+            "  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
+            percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
+            percent * (double)(r->jpegs - r->own_jpegs));
     if (r->seek_refused)
         printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` mends it\n",
                (unsigned long long)r->seek_refused);
@@ -224,8 +245,8 @@ static void print_decoders(const mr_bench_result *r)
         printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
     if (s->pictures)
         printf("  own decoder, %s pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
-               "colour %.3f ms\n", mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms,
-               s->colour_ms);
+               "colour %.3f ms\n",
+               mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
 }
 
 static mr_status print_human(const request *q, const mr_bench_result *r, unsigned world, mr_error *err)
@@ -274,14 +295,33 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
 {
     *sum = all[0];
     for (unsigned i = 1; i < world; i++) {
-        double *to[] = {&sum->product.images_per_second, &sum->limit.images_per_second, &sum->copy.images_per_second,
-                        &sum->product.cpu_ms, &sum->limit.cpu_ms, &sum->copy.cpu_ms, &sum->cpu_ratio, &sum->rate_ratio,
-                        &sum->resized_ratio, &sum->read_ms, &sum->hash_ms, &sum->decode_ms, &sum->resize_ms,
+        double *to[] = {&sum->product.images_per_second,
+                        &sum->limit.images_per_second,
+                        &sum->copy.images_per_second,
+                        &sum->product.cpu_ms,
+                        &sum->limit.cpu_ms,
+                        &sum->copy.cpu_ms,
+                        &sum->cpu_ratio,
+                        &sum->rate_ratio,
+                        &sum->resized_ratio,
+                        &sum->read_ms,
+                        &sum->hash_ms,
+                        &sum->decode_ms,
+                        &sum->resize_ms,
                         &sum->first_batch_ms};
-        const double from[] = {all[i].product.images_per_second, all[i].limit.images_per_second,
-                               all[i].copy.images_per_second, all[i].product.cpu_ms, all[i].limit.cpu_ms,
-                               all[i].copy.cpu_ms, all[i].cpu_ratio, all[i].rate_ratio, all[i].resized_ratio,
-                               all[i].read_ms, all[i].hash_ms, all[i].decode_ms, all[i].resize_ms,
+        const double from[] = {all[i].product.images_per_second,
+                               all[i].limit.images_per_second,
+                               all[i].copy.images_per_second,
+                               all[i].product.cpu_ms,
+                               all[i].limit.cpu_ms,
+                               all[i].copy.cpu_ms,
+                               all[i].cpu_ratio,
+                               all[i].rate_ratio,
+                               all[i].resized_ratio,
+                               all[i].read_ms,
+                               all[i].hash_ms,
+                               all[i].decode_ms,
+                               all[i].resize_ms,
                                all[i].first_batch_ms};
         for (size_t k = 0; k < MR_COUNT(to); k++)
             *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);

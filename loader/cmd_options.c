@@ -15,9 +15,11 @@ enum { MAX_RANKS = 1 << 20 };
 const char *const mr_tail_words[] = {
     [MR_TAIL_DROP] = "drop", [MR_TAIL_PAD] = "pad", [MR_TAIL_PARTIAL] = "partial", NULL};
 
-const char *const mr_delivery_words[] = {
-    [MR_DELIVER_ENCODED] = "encoded", [MR_DELIVER_U8_NHWC] = "u8", [MR_DELIVER_F32_NCHW] = "f32",
-    [MR_DELIVER_BF16_NCHW] = "bf16", NULL};
+const char *const mr_delivery_words[] = {[MR_DELIVER_ENCODED] = "encoded",
+                                         [MR_DELIVER_U8_NHWC] = "u8",
+                                         [MR_DELIVER_F32_NCHW] = "f32",
+                                         [MR_DELIVER_BF16_NCHW] = "bf16",
+                                         NULL};
 
 static uint64_t number(const char *option, const char *arg, uint64_t low, uint64_t high, struct argp_state *state)
 {
@@ -90,25 +92,54 @@ bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_reques
 {
     mr_error err;
     switch (key) {
-    case MR_OPT_SPLIT: q->split = arg; break;
-    case MR_OPT_GLOBAL_BATCH: q->global_batch = number("global-batch", arg, 1, UINT32_MAX, state); break;
-    case MR_OPT_RANKS: q->ranks = (unsigned)number("ranks", arg, 1, MAX_RANKS, state); break;
-    case MR_OPT_THREADS: q->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state); break;
-    case MR_OPT_PREFETCH: q->prefetch = (unsigned)number("prefetch", arg, 1, MR_MAX_PREFETCH, state); break;
-    case MR_OPT_EPOCH: q->epoch = number("epoch", arg, 0, INT64_MAX, state); break;
-    case MR_OPT_SEED: q->seed = number("seed", arg, 0, INT64_MAX, state); break;
-    case MR_OPT_SHUFFLE: mr_cli_must(state, mr_plan_take_shuffle(q, arg, &err), &err); break;
-    case MR_OPT_NO_SHUFFLE: q->shuffle = MR_SHUFFLE_NONE; break;
-    case MR_OPT_TAIL: q->tail = (mr_tail)word("tail", arg, mr_tail_words, state); break;
-    case MR_OPT_BATCHES: mr_cli_must(state, mr_plan_take_batches(q, arg, &err), &err); break;
+    case MR_OPT_SPLIT:
+        q->split = arg;
+        break;
+    case MR_OPT_GLOBAL_BATCH:
+        q->global_batch = number("global-batch", arg, 1, UINT32_MAX, state);
+        break;
+    case MR_OPT_RANKS:
+        q->ranks = (unsigned)number("ranks", arg, 1, MAX_RANKS, state);
+        break;
+    case MR_OPT_THREADS:
+        q->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state);
+        break;
+    case MR_OPT_PREFETCH:
+        q->prefetch = (unsigned)number("prefetch", arg, 1, MR_MAX_PREFETCH, state);
+        break;
+    case MR_OPT_EPOCH:
+        q->epoch = number("epoch", arg, 0, INT64_MAX, state);
+        break;
+    case MR_OPT_SEED:
+        q->seed = number("seed", arg, 0, INT64_MAX, state);
+        break;
+    case MR_OPT_SHUFFLE:
+        mr_cli_must(state, mr_plan_take_shuffle(q, arg, &err), &err);
+        break;
+    case MR_OPT_NO_SHUFFLE:
+        q->shuffle = MR_SHUFFLE_NONE;
+        break;
+    case MR_OPT_TAIL:
+        q->tail = (mr_tail)word("tail", arg, mr_tail_words, state);
+        break;
+    case MR_OPT_BATCHES:
+        mr_cli_must(state, mr_plan_take_batches(q, arg, &err), &err);
+        break;
     case MR_OPT_DELIVER:
         q->deliver = (mr_delivery)word("deliver", arg, mr_delivery_words, state);
         q->deliver_given = true;
         break;
-    case MR_OPT_SIZE: q->size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state); break;
-    case ARGP_KEY_ARG: mr_cli_dataset(key, arg, state, &q->dir); break;
-    case ARGP_KEY_END: finish(q, state); break;
-    default: return false;
+    case MR_OPT_SIZE:
+        q->size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state);
+        break;
+    case ARGP_KEY_ARG:
+        mr_cli_dataset(key, arg, state, &q->dir);
+        break;
+    case ARGP_KEY_END:
+        finish(q, state);
+        break;
+    default:
+        return false;
     }
     return true;
 }
@@ -136,8 +167,8 @@ mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world,
     mr_status status = mr_manifest_find_split(m, q->dir, q->split, split, err);
     if (status != MR_OK)
         return status;
-    status = mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split),
-                           &order, err);
+    status = mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
+                           err);
     if (status == MR_OK)
         status = mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err);
     if (status == MR_OK && q->batches)

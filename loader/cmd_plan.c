@@ -21,7 +21,7 @@ typedef struct request {
 /* What a loader of one rank holds at most: (prefetch + 2) batches, and by each thread a file and a picture. */
 typedef struct memory {
     uint64_t batches, batch_bytes, bytes, mean;
-    bool estimate;                      /* by the mean record: an encoded batch is as large as its files happen to be */
+    bool estimate; /* by the mean record: an encoded batch is as large as its files happen to be */
 } memory;
 
 static const struct argp_option options[] = {
@@ -47,9 +47,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (mr_plan_option(key, arg, state, &q->plan))
         return 0;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case 'q': break;
-    default: return ARGP_ERR_UNKNOWN;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -68,8 +72,10 @@ static mr_status memory_of(const mr_plan_request *q, const mr_split *split, cons
     uint64_t each = m.estimate ? m.mean : side * side * 3 * value_bytes[q->deliver];
     if (__builtin_mul_overflow(samples, each + sizeof(mr_sample_facts), &m.batch_bytes) ||
         __builtin_mul_overflow(m.batch_bytes, m.batches, &m.bytes) || m.bytes > INT64_MAX)
-        return mr_fail(err, MR_MISUSE, "%llu batches of %llu samples fit no memory; use a smaller --global-batch, "
-                       "--size or --prefetch", (ull)m.batches, (ull)samples);
+        return mr_fail(err, MR_MISUSE,
+                       "%llu batches of %llu samples fit no memory; use a smaller --global-batch, "
+                       "--size or --prefetch",
+                       (ull)m.batches, (ull)samples);
     *out = m;
     return MR_OK;
 }
@@ -115,16 +121,18 @@ static void print_json(const mr_plan_request *q, const mr_schedule *s, const mem
     static const char *const shuffles[] = {
         [MR_SHUFFLE_FULL] = "full", [MR_SHUFFLE_NONE] = "none", [MR_SHUFFLE_WINDOW] = "window"};
     printf("{\"split\":\"%s\",\"samples\":%llu,\"steps\":%llu,\"global_batch\":%llu,\"world\":%u,\"epoch\":%llu,"
-           "\"seed\":%llu,\"shuffle\":\"%s\",", q->split, (ull)s->order.samples, (ull)s->steps, (ull)s->global_batch,
-           s->world, (ull)q->epoch, (ull)q->seed, shuffles[q->shuffle]);
+           "\"seed\":%llu,\"shuffle\":\"%s\",",
+           q->split, (ull)s->order.samples, (ull)s->steps, (ull)s->global_batch, s->world, (ull)q->epoch, (ull)q->seed,
+           shuffles[q->shuffle]);
     if (q->shuffle == MR_SHUFFLE_WINDOW)
         printf("\"window_bytes\":%llu,\"window_samples\":%llu,\"block_samples\":%llu,", (ull)q->window_bytes,
                (ull)s->order.window, (ull)s->order.block);
     printf("\"tail\":\"%s\",\"dropped\":%llu,\"padded\":%llu,\"last_batch\":%llu,\n", mr_tail_words[s->tail],
            (ull)(s->order.samples - covered(s)), (ull)padded(s), (ull)last_batch(s));
     printf("\"memory\":{\"deliver\":\"%s\",\"batches\":%llu,\"batch_bytes\":%llu,\"bytes\":%llu,\"estimate\":%s,"
-           "\"threads\":%u,\"mean_record_bytes\":%llu},\n\"batches\":[", mr_delivery_words[q->deliver], (ull)m->batches,
-           (ull)m->batch_bytes, (ull)m->bytes, m->estimate ? "true" : "false", q->threads, (ull)m->mean);
+           "\"threads\":%u,\"mean_record_bytes\":%llu},\n\"batches\":[",
+           mr_delivery_words[q->deliver], (ull)m->batches, (ull)m->batch_bytes, (ull)m->bytes,
+           m->estimate ? "true" : "false", q->threads, (ull)m->mean);
     for (uint64_t k = q->first; q->batches && k < q->end && !ferror(stdout); k++) {
         printf("%s\n{\"step\":%llu", k > q->first ? "," : "", (ull)k);
         list_json(s, q->epoch, k, false);

@@ -25,7 +25,7 @@ typedef struct request {
     mr_on_bad on_bad;
     uint64_t max_bad, max_pixels, printed;
     bool json, list;
-    mr_buf source;                  /* of the sample described */
+    mr_buf source; /* of the sample described */
 } request;
 
 static const struct argp_option options[] = {
@@ -33,8 +33,10 @@ static const struct argp_option options[] = {
     MR_TRANSFORM_OPTIONS(4),
     {.doc = "What is printed:", .group = 5},
     {"list", OPT_LIST, NULL, 0, "name each sample: number, source path, crop box, mirrored or not; in whose place", 5},
-    {"on-bad", OPT_ON_BAD, "HOW", 0, "a damaged sample: fail (default), replace (by the next good one of the order) or "
-     "mask (zeros, weight 0)", 5},
+    {"on-bad", OPT_ON_BAD, "HOW", 0,
+     "a damaged sample: fail (default), replace (by the next good one of the order) or "
+     "mask (zeros, weight 0)",
+     5},
     {"max-bad", OPT_MAX_BAD, "N", 0, "fail after N damaged samples a rank all the same", 5},
     {"max-pixels", OPT_MAX_PIXELS, "N", 0, "a larger picture is a damaged sample (default 178956970)", 5},
     {"json", OPT_JSON, NULL, 0, "print one JSON object", 5},
@@ -71,9 +73,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (mr_plan_option(key, arg, state, &q->plan) || mr_transform_option(key, arg, state, &q->transform))
         return 0;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case OPT_LIST: q->list = true; break;
-    case OPT_ON_BAD: on_bad(q, arg, state); break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case OPT_LIST:
+        q->list = true;
+        break;
+    case OPT_ON_BAD:
+        on_bad(q, arg, state);
+        break;
     case OPT_MAX_BAD:
         if (!mr_text_parse_u64(arg, &q->max_bad) || q->max_bad == 0)
             mr_cli_misuse(state, "--max-bad %s: expected a number from 1", arg);
@@ -82,8 +90,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
             mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
         break;
-    case 'q': break;
-    default: return ARGP_ERR_UNKNOWN;
+    case 'q':
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -136,8 +146,8 @@ static mr_status describe(void *ctx, const mr_sample_facts *f, const mr_bad_slot
 static void begin_json(const request *q)
 {
     const mr_plan_request *p = &q->plan;
-    printf("{\"split\":\"%s\",\"global_batch\":%llu,\"epoch\":%llu,\"seed\":%llu,\"of\":\"%s\",\"batches\":[",
-           p->split, (ull)p->global_batch, (ull)p->epoch, (ull)p->seed, mr_delivery_words[p->deliver]);
+    printf("{\"split\":\"%s\",\"global_batch\":%llu,\"epoch\":%llu,\"seed\":%llu,\"of\":\"%s\",\"batches\":[", p->split,
+           (ull)p->global_batch, (ull)p->epoch, (ull)p->seed, mr_delivery_words[p->deliver]);
 }
 
 static mr_status print(void *ctx, const mr_replay_batch *b, mr_error *err)
@@ -171,13 +181,23 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
         return status;
     q->transform.size = p->size;
     mr_replay r = {
-        .options = {
-            .split = p->split, .global_batch = p->global_batch, .threads = p->threads, .prefetch = p->prefetch,
-            .seed = p->seed, .shuffle = p->shuffle, .window_bytes = p->window_bytes, .tail = p->tail,
-            .deliver = p->deliver, .transform = q->transform, .on_bad = q->on_bad, .max_bad = q->max_bad,
-            .max_pixels = q->max_pixels,
-            .with_meta = q->list,
-        },
+        .options =
+            {
+                .split = p->split,
+                .global_batch = p->global_batch,
+                .threads = p->threads,
+                .prefetch = p->prefetch,
+                .seed = p->seed,
+                .shuffle = p->shuffle,
+                .window_bytes = p->window_bytes,
+                .tail = p->tail,
+                .deliver = p->deliver,
+                .transform = q->transform,
+                .on_bad = q->on_bad,
+                .max_bad = q->max_bad,
+                .max_pixels = q->max_pixels,
+                .with_meta = q->list,
+            },
         .world = schedule.world,
         .first = p->batches ? p->first : 0,
         .end = p->batches ? p->end : schedule.steps,

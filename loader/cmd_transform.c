@@ -41,11 +41,20 @@ static void decoder(mr_transform *t, const char *arg, struct argp_state *state)
 bool mr_transform_option(int key, char *arg, struct argp_state *state, mr_transform *t)
 {
     switch (key) {
-    case MR_OPT_AUGMENT: augment(t, arg, state); break;
-    case MR_OPT_ORIENTATION: orientation(t, arg, state); break;
-    case MR_OPT_BICUBIC: t->bicubic = 1; break;
-    case MR_OPT_DECODER: decoder(t, arg, state); break;
-    default: return false;
+    case MR_OPT_AUGMENT:
+        augment(t, arg, state);
+        break;
+    case MR_OPT_ORIENTATION:
+        orientation(t, arg, state);
+        break;
+    case MR_OPT_BICUBIC:
+        t->bicubic = 1;
+        break;
+    case MR_OPT_DECODER:
+        decoder(t, arg, state);
+        break;
+    default:
+        return false;
     }
     return true;
 }

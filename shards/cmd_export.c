@@ -18,8 +18,10 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"to", OPT_TO, "FORM", 0, "folder: every file at its source path; tar: a WebDataset tar (default: tar if OUT "
-     "ends in .tar, else folder)", 1},
+    {"to", OPT_TO, "FORM", 0,
+     "folder: every file at its source path; tar: a WebDataset tar (default: tar if OUT "
+     "ends in .tar, else folder)",
+     1},
     {"split", OPT_SPLIT, "SPLIT", 0, "only this split", 1},
     {"force", OPT_FORCE, NULL, 0, "replace OUT, with all that is in it", 1},
     {"json", OPT_JSON, NULL, 0, "print one JSON object at the end", 2},
@@ -28,7 +30,8 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-    "Writes the ingested image files back at their source paths, byte for byte; or a WebDataset tar with image, meta and "
+    "Writes the ingested image files back at their source paths, byte for byte; or a WebDataset tar with image, meta "
+    "and "
     "label of every sample.  Each record is checked against its hash on the way.  OUT appears only when it is whole."
     "\vExamples:\n"
     "  millrace export imagenette pictures\n"
@@ -51,7 +54,10 @@ static void check(const request *q, struct argp_state *state)
     if (q->to && strcmp(q->to, "folder") != 0 && !is_tar(q)) {
         const char *near = mr_text_nearest(q->to, forms);
         mr_cli_misuse(state, "--to %s: expected folder or tar%s%s%s", q->to, near ? "; did you mean " : "",
-                      near && strcmp(near, "webdataset") == 0 ? "tar" : near ? near : "", near ? "?" : "");
+                      near && strcmp(near, "webdataset") == 0 ? "tar"
+                      : near                                  ? near
+                                                              : "",
+                      near ? "?" : "");
     }
     if (strcmp(q->out, "-") == 0 && !is_tar(q))
         mr_cli_misuse(state, "a folder cannot go to standard output; add --to tar");
@@ -65,18 +71,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
     switch (key) {
-    case OPT_TO: q->to = arg; break;
-    case OPT_SPLIT: q->options.split = arg; break;
-    case OPT_FORCE: q->options.force = true; break;
-    case OPT_JSON: q->json = true; break;
-    case 'q': q->options.quiet = true; break;
+    case OPT_TO:
+        q->to = arg;
+        break;
+    case OPT_SPLIT:
+        q->options.split = arg;
+        break;
+    case OPT_FORCE:
+        q->options.force = true;
+        break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        q->options.quiet = true;
+        break;
     case ARGP_KEY_ARG:
         if (q->out)
             mr_cli_misuse(state, "'%s' is one argument too many", arg);
         *(q->dir ? &q->out : &q->dir) = arg;
         break;
-    case ARGP_KEY_END: check(q, state); break;
-    default: return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_END:
+        check(q, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }

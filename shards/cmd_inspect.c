@@ -44,10 +44,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case OPT_CLASSES: q->classes = true; break;
-    case 'q': break;
-    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case OPT_CLASSES:
+        q->classes = true;
+        break;
+    case 'q':
+        break;
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
@@ -92,24 +98,24 @@ static void add_classes(const mr_manifest *m, json_t *doc)
 
 static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *doc)
 {
-    json_t *all = json_object(), *zero = json_integer(0);       /* one for all: most counts of many classes */
+    json_t *all = json_object(), *zero = json_integer(0); /* one for all: most counts of many classes */
     for (size_t i = 0; i < m->split_count; i++) {
         const uint64_t *counts = c->counts + i * c->width;
         json_t *list = json_array();
         for (size_t k = 0; k < m->class_count; k++)
             json_array_append_new(list, counts[k] ? json_integer((json_int_t)counts[k]) : json_incref(zero));
         json_object_set_new(all, m->splits[i].name,
-                            json_pack("{s:o,s:I,s:I,s:I}", "classes", list,
-                                      "no_label", (json_int_t)counts[m->class_count + MR_NO_LABEL],
-                                      "several_labels", (json_int_t)counts[m->class_count + MR_SEVERAL_LABELS],
-                                      "no_such_class", (json_int_t)counts[m->class_count + MR_NO_SUCH_CLASS]));
+                            json_pack("{s:o,s:I,s:I,s:I}", "classes", list, "no_label",
+                                      (json_int_t)counts[m->class_count + MR_NO_LABEL], "several_labels",
+                                      (json_int_t)counts[m->class_count + MR_SEVERAL_LABELS], "no_such_class",
+                                      (json_int_t)counts[m->class_count + MR_NO_SUCH_CLASS]));
     }
     json_object_set_new(doc, "class_counts", all);
     json_decref(zero);
 }
 
-static mr_status print_json(const mr_manifest *m, const char *digest, const mr_class_counts *c, const cmd_seek_found *found,
-                            mr_error *err)
+static mr_status print_json(const mr_manifest *m, const char *digest, const mr_class_counts *c,
+                            const cmd_seek_found *found, mr_error *err)
 {
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
@@ -186,7 +192,8 @@ static bool has_labels(const mr_manifest *m, const mr_class_counts *c)
 
 static void print_all_classes(const mr_manifest *m)
 {
-    printf("\n  %s label  class%s   (samples have no single label here: see their annotations or \"labels\" in the meta)\n",
+    printf("\n  %s label  class%s   (samples have no single label here: see their annotations or \"labels\" in the "
+           "meta)\n",
            mr_sgr(stdout, MR_BOLD), mr_sgr(stdout, MR_PLAIN));
     for (size_t k = 0; k < m->class_count; k++) {
         printf("  %6zu  ", k);
@@ -205,8 +212,9 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
-static const char *const behind_classes[MR_BEHIND_CLASSES] = {
-    [MR_NO_LABEL] = "(no label)", [MR_SEVERAL_LABELS] = "(several labels)", [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
+static const char *const behind_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
+                                                              [MR_SEVERAL_LABELS] = "(several labels)",
+                                                              [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
 static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t column)
 {
@@ -247,7 +255,8 @@ static void print_options(const mr_manifest *m)
     const char *key;
     json_t *value;
     bool first = true;
-    json_object_foreach(m->options, key, value) {
+    json_object_foreach(m->options, key, value)
+    {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         printf("%s", first ? "  options  " : ", ");
         mr_term_text(stdout, key);

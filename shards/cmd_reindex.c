@@ -43,12 +43,14 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-    "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, so the new one is equal "
+    "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, so the new one is "
+    "equal "
     "to the lost one bit for bit.  The shard's digest is checked first; indexes that are good stay as they are."
     "\vExamples:\n"
     "  millrace reindex imagenette\n"
     "  millrace verify --quick imagenette || millrace reindex imagenette\n\n"
-    "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the system failed.";
+    "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the system "
+    "failed.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -56,15 +58,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end;
     unsigned long n;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case 'q': q->quiet = true; break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        q->quiet = true;
+        break;
     case 'j':
         n = strtoul(arg, &end, 10);
         if (*arg < '0' || *arg > '9' || *end || n < 1 || n > 1024)
             mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
         q->jobs = (unsigned)n;
         break;
-    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
@@ -118,8 +125,10 @@ static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name
         mr_hash128(index.data, index.len, digest.xxh3_128);
         mr_sha256(index.data, index.len, digest.sha256);
         if (!same(&digest, &shard->idx))
-            status = mr_fail(err, MR_BAD_DATA, "%s: the index built from a good %s has not the digest that the manifest "
-                             "states; nothing was written. Was the manifest edited?", idx_name, mdb_name);
+            status = mr_fail(err, MR_BAD_DATA,
+                             "%s: the index built from a good %s has not the digest that the manifest "
+                             "states; nothing was written. Was the manifest edited?",
+                             idx_name, mdb_name);
     }
     if (status == MR_OK)
         status = mr_file_publish(q->dirfd, idx_name, index.data, index.len, err);
@@ -170,8 +179,9 @@ static mr_status print_results(const request *q, mr_error *err)
     }
     mr_status status = MR_OK;
     if (q->json) {
-        json_t *doc = json_pack("{s:b,s:I,s:I,s:I,s:O}", "ok", worst == MR_OK, "good", (json_int_t)counts[GOOD], "rebuilt",
-                                (json_int_t)counts[REBUILT], "failed", (json_int_t)counts[FAILED], "shards", list);
+        json_t *doc =
+            json_pack("{s:b,s:I,s:I,s:I,s:O}", "ok", worst == MR_OK, "good", (json_int_t)counts[GOOD], "rebuilt",
+                      (json_int_t)counts[REBUILT], "failed", (json_int_t)counts[FAILED], "shards", list);
         status = mr_json_print(doc, err);
         json_decref(doc);
     } else if (!q->quiet || worst != MR_OK) {

@@ -21,7 +21,7 @@ enum { OPT_EVERY = 256, OPT_DROP, OPT_FORCE, OPT_JSON };
 typedef struct request {
     const char *dir;
     mr_seek_options options;
-    bool json, drop, making;        /* making: an option was given that only making knows */
+    bool json, drop, making; /* making: an option was given that only making knows */
     int dirfd;
     const mr_shard **shards;
     mr_seek_result *results;
@@ -40,9 +40,12 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-    "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG can be entered, so that a "
-    "crop decodes little more than its own rows.  It takes about 1 % of the data's space and one entropy decode an image "
-    "to make.  It changes no pixel and no digest, can be dropped at any time, and is ignored where it is damaged.  Files "
+    "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG can be entered, so "
+    "that a "
+    "crop decodes little more than its own rows.  It takes about 1 % of the data's space and one entropy decode an "
+    "image "
+    "to make.  It changes no pixel and no digest, can be dropped at any time, and is ignored where it is damaged.  "
+    "Files "
     "that are whole are kept, so an interrupted run goes on where it was."
     "\vExamples:\n"
     "  millrace seek imagenette\n"
@@ -57,10 +60,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     request *q = state->input;
     uint64_t n;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case OPT_DROP: q->drop = true; break;
-    case OPT_FORCE: q->options.force = q->making = true; break;
-    case 'q': q->options.quiet = true; break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case OPT_DROP:
+        q->drop = true;
+        break;
+    case OPT_FORCE:
+        q->options.force = q->making = true;
+        break;
+    case 'q':
+        q->options.quiet = true;
+        break;
     case OPT_EVERY:
         if (!mr_text_parse_u64(arg, &n) || n > MR_SEEK_EVERY_MAX)
             mr_cli_misuse(state, "--every %s: expected a number from 0 to %d", arg, MR_SEEK_EVERY_MAX);
@@ -76,12 +87,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (q->drop && q->making)
             mr_cli_misuse(state, "--drop removes what --every and --force would make; give one or the other");
         return mr_cli_dataset(key, arg, state, &q->dir);
-    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
 
-/* ---- results (for ingest, too) ------------------------------------------------------------------------------------ */
+/* ---- results (for ingest, too) ------------------------------------------------------------------------------------
+ */
 
 cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count)
 {
@@ -107,10 +120,9 @@ json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every)
     json_t *doc = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "every", (json_int_t)every, "made",
                             (json_int_t)s->shards[MR_SEEK_MADE], "good", (json_int_t)s->shards[MR_SEEK_GOOD], "failed",
                             (json_int_t)s->shards[MR_SEEK_FAILED], "pictures", (json_int_t)s->all.images, "indexed",
-                            (json_int_t)s->all.indexed, "left_to_libjpeg",
-                            (json_int_t)(s->all.jpegs - s->all.indexed), "no_jpeg",
-                            (json_int_t)(s->all.images - s->all.jpegs), "bytes", (json_int_t)s->all.bytes, "data_bytes",
-                            (json_int_t)s->data_bytes);
+                            (json_int_t)s->all.indexed, "left_to_libjpeg", (json_int_t)(s->all.jpegs - s->all.indexed),
+                            "no_jpeg", (json_int_t)(s->all.images - s->all.jpegs), "bytes", (json_int_t)s->all.bytes,
+                            "data_bytes", (json_int_t)s->data_bytes);
     if (doc && s->all.examined)
         json_object_set_new(doc, "cpu_ms_per_jpeg", json_real(s->all.cpu * 1e3 / (double)s->all.examined));
     return doc;
@@ -132,12 +144,14 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
                       share(rest, s->all.images));
     if (other)
         mr_buf_printf(out, ", %s no JPEGs (%.1f %%)", mr_text_count(other, others), share(other, s->all.images));
-    mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes), share(s->all.bytes, s->data_bytes));
+    mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes),
+                  share(s->all.bytes, s->data_bytes));
     if (s->all.examined)
         mr_buf_printf(out, "; %.2f ms CPU a JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
 }
 
-/* ---- what is there (for inspect) ----------------------------------------------------------------------------------- */
+/* ---- what is there (for inspect) -----------------------------------------------------------------------------------
+ */
 
 /* The name itself is in the way, or its rights: no reader makes use of it, and that will stay.  Of what may pass (a
  * failing disk, too many open files) "none" would be a guess. */
@@ -231,7 +245,8 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
         printf("%s: %llu seek index%s made, %llu kept", q->dir, (ull)s.shards[MR_SEEK_MADE],
                s.shards[MR_SEEK_MADE] == 1 ? "" : "es", (ull)s.shards[MR_SEEK_GOOD]);
         if (s.shards[MR_SEEK_FAILED])
-            printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED], mr_sgr(stdout, MR_PLAIN));
+            printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED],
+                   mr_sgr(stdout, MR_PLAIN));
         printf("\n  %s\n", mr_buf_text(&words));
         mr_buf_free(&words);
     }

@@ -7,26 +7,26 @@
 #include "seek/seek.h"
 
 typedef struct cmd_seek_sums {
-    uint64_t shards[MR_SEEK_FAILED + 1];        /* by outcome */
-    uint64_t data_bytes;            /* of the shards and their indexes */
-    mr_seek_result all;             /* sums */
+    uint64_t shards[MR_SEEK_FAILED + 1]; /* by outcome */
+    uint64_t data_bytes;                 /* of the shards and their indexes */
+    mr_seek_result all;                  /* sums */
     mr_status worst;
 } cmd_seek_sums;
 
 cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const *shards, size_t count);
-json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every);          /* NULL: no memory */
-void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);               /* one line */
+json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every); /* NULL: no memory */
+void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);      /* one line */
 
 /* The seek indexes that are there, by their headers.  One that is of no use counts as none: verify tells. */
 typedef struct cmd_seek_found {
     size_t shards, found;
     uint64_t bytes;
-    unsigned every;                 /* of the first */
-    bool mixed;                     /* others have another spacing */
+    unsigned every; /* of the first */
+    bool mixed;     /* others have another spacing */
 } cmd_seek_found;
 
-mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err);    /* out: zeroed */
-json_t *cmd_seek_found_json(const cmd_seek_found *found);       /* null if there are none */
+mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *out, mr_error *err); /* out: zeroed */
+json_t *cmd_seek_found_json(const cmd_seek_found *found); /* null if there are none */
 void cmd_seek_found_words(const cmd_seek_found *found, mr_buf *out);
 
 #endif

@@ -50,10 +50,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
     switch (key) {
-    case OPT_IMAGE: q->image = arg; break;
-    case OPT_FORCE: q->force = true; break;
-    case OPT_JSON: q->json = true; break;
-    case 'q': break;
+    case OPT_IMAGE:
+        q->image = arg;
+        break;
+    case OPT_FORCE:
+        q->force = true;
+        break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        break;
     case ARGP_KEY_ARG:
         if (q->args == 0)
             q->dir = arg;
@@ -71,7 +78,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (q->image && q->json)
             mr_cli_misuse(state, "--image and --json exclude each other");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -147,8 +155,8 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
     const mr_codec *codec = mr_codec_by_id(v->codec);
     const char *name = class_name(m, v->label);
     char count[32];
-    mr_buf_printf(out, "%s%s %llu%s of %s\n", mr_sgr(stdout, MR_BOLD), q->split, (ull)q->sample, mr_sgr(stdout, MR_PLAIN),
-                  q->dir);
+    mr_buf_printf(out, "%s%s %llu%s of %s\n", mr_sgr(stdout, MR_BOLD), q->split, (ull)q->sample,
+                  mr_sgr(stdout, MR_PLAIN), q->dir);
     line(out, "source");
     mr_text_show(out, mr_buf_text(source), source->len);
     mr_buf_add_text(out, "\n");

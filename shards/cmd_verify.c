@@ -21,11 +21,15 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"quick", OPT_QUICK, NULL, 0, "sizes, manifest and indexes only: seconds for terabytes, but no image byte is "
-     "read", 1},
+    {"quick", OPT_QUICK, NULL, 0,
+     "sizes, manifest and indexes only: seconds for terabytes, but no image byte is "
+     "read",
+     1},
     {"deep", OPT_DEEP, NULL, 0, "also walk LMDB's pages and compare metas and image headers with the index", 1},
-    {"decode", OPT_DECODE, NULL, 0, "also decode every pixel, and make seek indexes again to compare (implies "
-     "--deep)", 1},
+    {"decode", OPT_DECODE, NULL, 0,
+     "also decode every pixel, and make seek indexes again to compare (implies "
+     "--deep)",
+     1},
     {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
     {"expect", OPT_EXPECT, "DIGEST", 0, "insist on this dataset digest (inspect prints it): pins the very dataset", 2},
     {"max-pixels", OPT_MAX_PIXELS, "N", 0, "with --decode: a larger picture is a problem (default 178956970)", 2},
@@ -44,7 +48,8 @@ static const char help[] =
     "  millrace verify --quick imagenette               before a run\n"
     "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
     "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n\n"
-    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, or keeps back a file or a "
+    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, or keeps back a file "
+    "or a "
     "part of one (the report is printed all the same).";
 
 static void set_level(request *q, mr_verify_level level, struct argp_state *state)
@@ -63,13 +68,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     uint64_t n;
     uint8_t digest[32];
     switch (key) {
-    case OPT_QUICK: set_level(q, MR_VERIFY_QUICK, state); break;
-    case OPT_DEEP: set_level(q, MR_VERIFY_DEEP, state); break;
-    case OPT_DECODE: set_level(q, MR_VERIFY_DECODE, state); break;
-    case OPT_NO_SHA256: q->options.no_sha256 = true; break;
-    case OPT_JSON: q->json = true; break;
-    case OPT_JUNIT: q->junit = arg; break;
-    case 'q': q->options.quiet = true; break;
+    case OPT_QUICK:
+        set_level(q, MR_VERIFY_QUICK, state);
+        break;
+    case OPT_DEEP:
+        set_level(q, MR_VERIFY_DEEP, state);
+        break;
+    case OPT_DECODE:
+        set_level(q, MR_VERIFY_DECODE, state);
+        break;
+    case OPT_NO_SHA256:
+        q->options.no_sha256 = true;
+        break;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case OPT_JUNIT:
+        q->junit = arg;
+        break;
+    case 'q':
+        q->options.quiet = true;
+        break;
     case OPT_EXPECT:
         if (!mr_unhex(arg, digest, sizeof digest))
             mr_cli_misuse(state, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it", arg);
@@ -84,7 +103,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
         q->options.jobs = (unsigned)n;
         break;
-    default: return mr_cli_dataset(key, arg, state, &q->dir);
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dir);
     }
     return 0;
 }
@@ -124,13 +144,13 @@ static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
-        return mr_path_keep_out(q->junit, q->dir, err);         /* its reader would take closing it for the end */
+        return mr_path_keep_out(q->junit, q->dir, err); /* its reader would take closing it for the end */
     mr_error why;
     mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, status, "%s", why.text);
     if (status != MR_OK && lstat(q->junit, &st) == 0 && S_ISREG(st.st_mode))
-        unlink(q->junit);           /* there is no room for another, say */
+        unlink(q->junit); /* there is no room for another, say */
     return MR_OK;
 }
 
@@ -176,7 +196,7 @@ int cmd_verify(int argc, char **argv)
     if (status == MR_OK) {
         mr_status begun = first && q.junit ? begin_junit(&q, &err) : MR_OK;
         if (begun != MR_OK)
-            q.junit = NULL;         /* it is no place for a report of this failure, either */
+            q.junit = NULL; /* it is no place for a report of this failure, either */
         status = mr_ranks_agree(ranks, begun, &err);
     }
     if (status == MR_OK)

@@ -59,7 +59,9 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
     mr_text_count(s->samples, samples);
     mr_text_count(s->samples - s->hit, whole);
     printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
-           only_undecodable(s) ? "not sound" : cannot_be_read(s) ? "cannot be read whole" : "damaged",
+           only_undecodable(s) ? "not sound"
+           : cannot_be_read(s) ? "cannot be read whole"
+                               : "damaged",
            mr_sgr(stdout, MR_PLAIN));
     if (mr_verify_only(s, SEEK))
         printf("yet the shard is whole%s: only its seek index is hit\n", as_far(level));
@@ -79,10 +81,14 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
 static const char *what_was_read(const mr_verify_report *r, bool no_sha256)
 {
     switch (r->level) {
-    case MR_VERIFY_QUICK: return "sizes and indexes (--quick: no image byte was read)";
-    case MR_VERIFY_FULL: break;
-    case MR_VERIFY_DEEP: return "digests, indexes, every record, pages, metas and image headers";
-    case MR_VERIFY_DECODE: return "digests, indexes, every record, pages, metas and every pixel";
+    case MR_VERIFY_QUICK:
+        return "sizes and indexes (--quick: no image byte was read)";
+    case MR_VERIFY_FULL:
+        break;
+    case MR_VERIFY_DEEP:
+        return "digests, indexes, every record, pages, metas and image headers";
+    case MR_VERIFY_DECODE:
+        return "digests, indexes, every record, pages, metas and every pixel";
     }
     return no_sha256 ? "XXH3 digests, indexes and every record" : "digests, indexes and every record";
 }
@@ -135,8 +141,8 @@ static void add_way_out(const mr_verify_shard *s, mr_verify_level level, ways_ou
     w->reindex |= s->index_only;
     w->undecodable |= unsound;
     w->refused |= refused;
-    w->mend |= !unsound && !refused && !s->index_only && level != MR_VERIFY_QUICK &&
-               !mr_verify_only(s, SEEK | MANIFEST);
+    w->mend |=
+        !unsound && !refused && !s->index_only && level != MR_VERIFY_QUICK && !mr_verify_only(s, SEEK | MANIFEST);
 }
 
 static void print_next(const ways_out *w, const char *dir)
@@ -147,10 +153,12 @@ static void print_next(const ways_out *w, const char *dir)
     else if (w->reindex)
         printf("  next: millrace reindex %s\n", dir);
     if (w->refused)
-        printf("  next: see why files cannot be read (permissions, a failing disk); what is lost comes back from a copy, "
-               "or by ingesting again\n");
+        printf(
+            "  next: see why files cannot be read (permissions, a failing disk); what is lost comes back from a copy, "
+            "or by ingesting again\n");
     if (w->undecodable)
-        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest with "
+        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest "
+               "with "
                "--check decode, which rejects them\n");
     if (w->extra)
         printf("  next: move the files away that the manifest does not list\n");
@@ -194,8 +202,10 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
         damaged++;
         hit += r->shards[i].hit;
     }
-    const char *verdict = w.mend || w.reindex ? "damaged" : w.refused ? "cannot be read whole"
-                        : w.undecodable ? "not sound" : "damaged";
+    const char *verdict = w.mend || w.reindex ? "damaged"
+                          : w.refused         ? "cannot be read whole"
+                          : w.undecodable     ? "not sound"
+                                              : "damaged";
     printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
         printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),

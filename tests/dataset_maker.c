@@ -41,11 +41,12 @@ static void write_index(const char *dir, const mr_shard *shard)
 static void write_mdb(const char *dir, const made *samples, mr_shard *shard)
 {
     char *path = support_path("%s/%s.mdb", dir, shard->name);
-    unlink(path);           /* of a dataset made here before */
+    unlink(path); /* of a dataset made here before */
     lmdb_file *f = lmdb_create(path, 0, 0);
     for (uint64_t i = 0; i < shard->samples; i++) {
         const made *m = &samples[shard->first + i];
-        char *same = m->shares ? support_path(",\"image_of\":%llu", (unsigned long long)m->image_of) : support_path("%s", "");
+        char *same =
+            m->shares ? support_path(",\"image_of\":%llu", (unsigned long long)m->image_of) : support_path("%s", "");
         char *meta = support_path("{\"source\":\"%s\"%s%s}", m->source, same, m->more ? m->more : "");
         if (!m->shares) {
             lmdb_put(f, true, shard->first + i, m->image.bytes, m->image.len);

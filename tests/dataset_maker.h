@@ -7,9 +7,9 @@
 #include "support_image.h"
 
 typedef struct made {
-    const char *source;             /* path text */
-    picture image;                  /* of sample image_of if it shares */
-    const char *more;               /* further members of the meta: ",\"label\":3"; NULL: none */
+    const char *source; /* path text */
+    picture image;      /* of sample image_of if it shares */
+    const char *more;   /* further members of the meta: ",\"label\":3"; NULL: none */
     bool shares;
     uint64_t image_of;
 } made;
@@ -17,7 +17,7 @@ typedef struct made {
 typedef struct made_split {
     const char *name;
     const made *samples;
-    size_t count, per_shard;        /* an image_of must stay within its shard */
+    size_t count, per_shard; /* an image_of must stay within its shard */
 } made_split;
 
 /* DIR/NAME-NNNNN.mdb and .idx for every split, and the manifest with three classes. */

@@ -155,7 +155,7 @@ static void run_sums(const run *r)
             MUST(mr_exchange_finish(x, &sum, &err) == MR_OK);
             check(r, sum, update);
             hash[kind] = XXH64(sum, r->count * sizeof *sum, hash[kind]);
-            check_numbers(r, x, update + 100);          /* a begin without an update */
+            check_numbers(r, x, update + 100); /* a begin without an update */
         }
         MUST(mr_exchange_seconds(x) > 0);
         mr_exchange_free(x);
@@ -214,7 +214,7 @@ static int lacks(const run *r, unsigned who)
     for (unsigned round = 0; round < 2; round++) {
         bool short_of = round == 0, poor = short_of && r->rank == who;
         mr_error err = {0};
-        mr_buf all = {.failed = poor}, told = {.failed = poor}, one = {0};      /* failed: takes nothing */
+        mr_buf all = {.failed = poor}, told = {.failed = poor}, one = {0}; /* failed: takes nothing */
         mr_buf_add(&one, &r->rank, sizeof r->rank);
         if (r->rank == 0)
             mr_buf_add_text(&told, "from rank 0");

@@ -29,9 +29,10 @@ static bool ask(request *q)
 {
     mr_resize_job *j = &q->job;
     return scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
-                 " %" SCNu32 " %" SCNu32 " %u %u %u %4095[^\n]", &q->region.left, &q->region.top, &q->region.width,
-                 &q->region.height, &j->out_width, &j->out_height, &j->crop_left, &j->crop_top, &j->crop_width,
-                 &j->crop_height, &q->flip, &q->bicubic, &q->turn, q->path) == 14;
+                 " %" SCNu32 " %" SCNu32 " %u %u %u %4095[^\n]",
+                 &q->region.left, &q->region.top, &q->region.width, &q->region.height, &j->out_width, &j->out_height,
+                 &j->crop_left, &j->crop_top, &j->crop_width, &j->crop_height, &q->flip, &q->bicubic, &q->turn,
+                 q->path) == 14;
 }
 
 static uint8_t *slurp(const char *path, size_t *len)

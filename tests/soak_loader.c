@@ -1,7 +1,8 @@
 /* soak_loader.c - opens and closes a dataset's loaders many times, half of them in the midst of an epoch.
  * Invariant: once warm, neither resident memory nor descriptors nor threads grow with the number of loaders opened.
  *
- *      soak_loader DATASET LOADERS      prints "RSS_KB DESCRIPTORS THREADS" of the second quarter's end and of the end */
+ *      soak_loader DATASET LOADERS      prints "RSS_KB DESCRIPTORS THREADS" of the second quarter's end and of the end
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,12 @@ static mr_status walk(const char *path, unsigned round, mr_error *err)
     if (status != MR_OK)
         return status;
     mr_loader_options options = {
-        .split = "train", .global_batch = 4, .world = 1, .threads = round % 4, .seed = round, .epochs = 1,
+        .split = "train",
+        .global_batch = 4,
+        .world = 1,
+        .threads = round % 4,
+        .seed = round,
+        .epochs = 1,
         .deliver = round % 3 ? MR_DELIVER_F32_NCHW : MR_DELIVER_ENCODED,
         .transform = {.kind = MR_TRANSFORM_TRAIN, .size = 32},
     };

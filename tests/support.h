@@ -30,9 +30,9 @@ int support_tmpdir_tear_down(void **state);
 char *support_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 size_t support_occurrences(const char *text, const char *word);
 
-void support_write(const char *path, const void *bytes, size_t len);    /* makes missing parents */
+void support_write(const char *path, const void *bytes, size_t len); /* makes missing parents */
 void support_write_text(const char *path, const char *text);
-uint8_t *support_read(const char *path, size_t *len);   /* heap, with a NUL behind; len may be NULL */
+uint8_t *support_read(const char *path, size_t *len); /* heap, with a NUL behind; len may be NULL */
 bool support_exists(const char *path);
 uint64_t support_size(const char *path);
 void support_assert_same_file(const char *a, const char *b);
@@ -46,34 +46,34 @@ uint64_t support_dataset_hash(const char *dataset);
 
 /* ---- commands ------------------------------------------------------------------------------------------------- */
 
-typedef struct support_limits {     /* 0: the default */
-    unsigned seconds;               /* then the whole process group is killed; HANG_SECONDS, for tests of all else */
-    uint64_t memory;                /* address space in bytes, none; not in force under sanitizers */
-    uint64_t file_size;             /* RLIMIT_FSIZE, none; SIGXFSZ is ignored, so that writes fail with EFBIG */
-    const char *directory;          /* to run in, NULL: this one */
-    const void *input;              /* on standard input, NULL: /dev/null */
+typedef struct support_limits { /* 0: the default */
+    unsigned seconds;           /* then the whole process group is killed; HANG_SECONDS, for tests of all else */
+    uint64_t memory;            /* address space in bytes, none; not in force under sanitizers */
+    uint64_t file_size;         /* RLIMIT_FSIZE, none; SIGXFSZ is ignored, so that writes fail with EFBIG */
+    const char *directory;      /* to run in, NULL: this one */
+    const void *input;          /* on standard input, NULL: /dev/null */
     size_t input_len;
 } support_limits;
 
 typedef struct support_result {
-    int status;                     /* exit status, -1: ended by a signal */
-    int signal;                     /* that signal, else 0 */
-    bool timed_out;                 /* it hung */
-    uint64_t peak_memory;           /* resident, bytes */
-    double cpu;                     /* seconds of all its threads, the system's work for them included */
-    char *out, *err;                /* heap, with a NUL behind */
+    int status;           /* exit status, -1: ended by a signal */
+    int signal;           /* that signal, else 0 */
+    bool timed_out;       /* it hung */
+    uint64_t peak_memory; /* resident, bytes */
+    double cpu;           /* seconds of all its threads, the system's work for them included */
+    char *out, *err;      /* heap, with a NUL behind */
     size_t out_len, err_len;
 } support_result;
 
-support_result support_run(const char *const *argv, const support_limits *limits);      /* argv ends with NULL */
-/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/hub-venv, or the first of the
- * path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped with a
- * message; any other failure fails it with what the script said.  The caller frees the result. */
+support_result support_run(const char *const *argv, const support_limits *limits); /* argv ends with NULL */
+/* tests/SCRIPT with these arguments (NULL behind) by the Python of MILLRACE_PYTHON, of scripts/hub-venv, or the first
+ * of the path: the first in which it does not exit with 77, "I miss a module".  If there is none, the test is skipped
+ * with a message; any other failure fails it with what the script said.  The caller frees the result. */
 support_result support_python(const char *script, const char *const *args, const support_limits *limits);
 /* For those who hold memory: false, with the message, where the other would skip. */
 bool support_python_ran(const char *script, const char *const *args, const support_limits *limits);
-/* The same under mpirun with this many ranks, output of rank 0 and complaints of OpenMPI together; skips the test with a
- * message where mpirun is not installed. */
+/* The same under mpirun with this many ranks, output of rank 0 and complaints of OpenMPI together; skips the test with
+ * a message where mpirun is not installed. */
 support_result support_mpirun(unsigned ranks, const char *const *argv);
 support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits);
 /* The millrace under test (MILLRACE_BIN) with these arguments: support_millrace("verify", dir, (char *)NULL). */
@@ -87,7 +87,7 @@ void support_expect(int status, const char *arg, ...) __attribute__((sentinel));
 /* Runs millrace with these arguments (NULL behind) in `directory`, expects this exit status and exactly these words on
  * standard output and error; NULL: any. */
 void support_says(const char *directory, int status, const char *out, const char *err, const char *const *args);
-#define SAYS(directory, status, out, err, ...) \
+#define SAYS(directory, status, out, err, ...)                                                                         \
     support_says(directory, status, out, err, (const char *const[]){__VA_ARGS__, NULL})
 /* Checks the exit status of a result that is kept. */
 void support_assert_status(const support_result *r, int status);
@@ -99,11 +99,11 @@ void support_watch(const char *what);
 void support_cannot(const char *what, const char *why);
 
 const char *support_millrace_path(void);
-bool support_sanitized(void);       /* whether this build, and so the program, is */
+bool support_sanitized(void); /* whether this build, and so the program, is */
 
 /* Fails unless it ended by itself, by no signal, within 256 MiB (under a sanitizer more) and some twenty times the CPU
- * time that the program takes to draw 50 pictures on this machine in this run, and, if it failed, said why: status 1 to 3
- * and a line "millrace: ...", or a result that tells. */
+ * time that the program takes to draw 50 pictures on this machine in this run, and, if it failed, said why: status 1 to
+ * 3 and a line "millrace: ...", or a result that tells. */
 void support_assert_cheap(const support_result *r);
 /* The same of a failure, with these words in what was said; frees the result. */
 void support_expect_refusal(support_result r, const char *words);

@@ -22,11 +22,12 @@ mr_picture alike_photo(uint64_t seed, uint32_t width, uint32_t height)
     mr_picture p = blank(width, height);
     mr_random r;
     mr_random_seed(&r, seed);
-    for (int i = 0; i < PATCHES; i++) {         /* large ones first, small ones over them */
+    for (int i = 0; i < PATCHES; i++) { /* large ones first, small ones over them */
         double size = (i ? 0.04 : 2) + 0.3 * (1 - (double)i / PATCHES) * mr_random_unit(&r);
         double slim = mr_random_real(&r, 0.4, 1);
         double cx = mr_random_unit(&r), cy = mr_random_unit(&r), angle = mr_random_real(&r, 0, 3.14159);
-        const double colour[3] = {mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220)};
+        const double colour[3] = {mr_random_real(&r, 20, 220), mr_random_real(&r, 20, 220),
+                                  mr_random_real(&r, 20, 220)};
         bool round = mr_random_below(&r, 2);
         double low_y = (cy - 1.5 * size) * height, high_y = (cy + 1.5 * size) * height;
         double low_x = (cx - 1.5 * size) * width, high_x = (cx + 1.5 * size) * width;

@@ -7,13 +7,13 @@
 #include "sample/sample.h"
 #include "support_image.h"
 
-typedef struct alike_edit {         /* all zero: as it is */
-    unsigned quarters;              /* turns by 90 degrees */
+typedef struct alike_edit { /* all zero: as it is */
+    unsigned quarters;      /* turns by 90 degrees */
     bool mirror, invert;
-    double degrees, zoom, shear;    /* zoom: the share of each side that is cropped away */
-    double gain, offset;            /* of brightness; gain 0: 1 */
-    unsigned cut;                   /* black squares, an eighth of a side each */
-    unsigned noise;                 /* grey levels */
+    double degrees, zoom, shear; /* zoom: the share of each side that is cropped away */
+    double gain, offset;         /* of brightness; gain 0: 1 */
+    unsigned cut;                /* black squares, an eighth of a side each */
+    unsigned noise;              /* grey levels */
 } alike_edit;
 
 enum alike_codec { ALIKE_JPEG, ALIKE_ROUGH_JPEG, ALIKE_PNG, ALIKE_WEBP };

@@ -14,7 +14,8 @@ static struct archive *begin(const char *path, const char *kind)
     if (strncmp(kind, "zip", 3) == 0) {
         archive_write_set_format_zip(a);
         assert_int_equal(archive_write_set_options(a, strcmp(kind, "zip") == 0 ? "zip:compression=store"
-                                                                                : "zip:compression=deflate"), ARCHIVE_OK);
+                                                                               : "zip:compression=deflate"),
+                         ARCHIVE_OK);
     } else if (strncmp(kind, "7z", 2) == 0) {
         archive_write_set_format_7zip(a);
         if (strcmp(kind, "7z-store") == 0)
@@ -45,7 +46,10 @@ static void put(struct archive *a, const char *kind, const support_entry *s)
     archive_entry_set_pathname(e, s->path);
     archive_entry_set_mtime(e, 0, 0);
     archive_entry_set_perm(e, 0644);
-    archive_entry_set_filetype(e, s->device ? s->device : s->link ? AE_IFLNK : s->bytes || s->hard_link ? AE_IFREG : AE_IFDIR);
+    archive_entry_set_filetype(e, s->device                  ? s->device
+                                  : s->link                  ? AE_IFLNK
+                                  : s->bytes || s->hard_link ? AE_IFREG
+                                                             : AE_IFDIR);
     archive_entry_set_rdevmajor(e, s->device ? 1 : 0);
     archive_entry_set_rdevminor(e, s->device ? 3 : 0);
     if (s->link)

@@ -8,11 +8,11 @@
 
 typedef struct support_entry {
     const char *path;
-    const void *bytes;              /* NULL: a folder, unless something below is set */
+    const void *bytes; /* NULL: a folder, unless something below is set */
     size_t len;
-    const char *link;               /* target of a symbolic link */
-    const char *hard_link;          /* target of a hard link */
-    mode_t device;                  /* S_IFCHR, S_IFBLK (both 1:3), S_IFIFO; a zip and a 7z have no such entries */
+    const char *link;      /* target of a symbolic link */
+    const char *hard_link; /* target of a hard link */
+    mode_t device;         /* S_IFCHR, S_IFBLK (both 1:3), S_IFIFO; a zip and a 7z have no such entries */
 } support_entry;
 
 /* kind: "tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst" (without a checksum), "zip" (stored), "zip-deflate",

@@ -19,9 +19,14 @@ static float *draw_values(const mr_params *p, uint64_t seed, uint64_t stream)
 static mr_checkpoint begin(const char *model, uint64_t update, mr_optimizer_kind optimizer)
 {
     mr_error err;
-    mr_checkpoint c = {.optimizer = optimizer, .slots = optimizer == MR_SGD ? 1 : 2, .update = update,
-                       .cursor = {update / 100, update % 100 * 8}, .seed = UINT64_MAX - update, .accuracy = 1.0 / 3,
-                       .best_accuracy = -1, .evaluation_due = update % 2};
+    mr_checkpoint c = {.optimizer = optimizer,
+                       .slots = optimizer == MR_SGD ? 1 : 2,
+                       .update = update,
+                       .cursor = {update / 100, update % 100 * 8},
+                       .seed = UINT64_MAX - update,
+                       .accuracy = 1.0 / 3,
+                       .best_accuracy = -1,
+                       .evaluation_due = update % 2};
     if (mr_model_find(model, &c.model, &err) != MR_OK)
         fail_msg("%s", err.text);
     return c;
@@ -74,7 +79,7 @@ mr_checkpoint make_pair_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
     c.model.frozen = MR_FROZEN_TEXT;
     fill(&c);
     mr_buf_printf(&c.tokenizer, "{\"of update\": %d}\n", (int)update);
-    mr_buf_add(&c.tokenizer, "\0\xFF", 2);      /* only bytes, to a checkpoint */
+    mr_buf_add(&c.tokenizer, "\0\xFF", 2); /* only bytes, to a checkpoint */
     assert_false(c.tokenizer.failed);
     return c;
 }

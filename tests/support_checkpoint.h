@@ -12,8 +12,8 @@ mr_checkpoint make_pair_checkpoint(uint64_t update, mr_optimizer_kind optimizer)
 /* Equal to the bit; `with_state`: the optimizer's buffers too. */
 void assert_same_checkpoint(const mr_checkpoint *a, const mr_checkpoint *b, bool with_state);
 
-void write_checkpoint(const mr_checkpoint *c, const char *output, unsigned keep);       /* expects success */
-mr_checkpoint read_checkpoint(const char *path);                                        /* expects success */
+void write_checkpoint(const mr_checkpoint *c, const char *output, unsigned keep); /* expects success */
+mr_checkpoint read_checkpoint(const char *path);                                  /* expects success */
 /* Makes step UPDATE of sgd and writes it. */
 void put_step(const char *output, uint64_t update, unsigned keep, double best_accuracy, uint64_t best_update);
 

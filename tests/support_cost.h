@@ -1,6 +1,6 @@
 /* support_cost.h - bounds on what work costs, as ratios to other work of the same run.
- * Invariant: a slower or busier machine makes both sides of a ratio larger, and a bound that is missed is measured again
- * before it fails a test: no machine fails for its speed. */
+ * Invariant: a slower or busier machine makes both sides of a ratio larger, and a bound that is missed is measured
+ * again before it fails a test: no machine fails for its speed. */
 #ifndef MR_SUPPORT_COST_H
 #define MR_SUPPORT_COST_H
 
@@ -9,8 +9,8 @@
 /* CPU seconds that this process has used, all its threads together. */
 double support_cpu(void);
 
-/* As support_assert_cheap() of support.h, but a command that measures, or does a lot whatever it is given, may also cost
- * some times what the same costs where nothing is odd. */
+/* As support_assert_cheap() of support.h, but a command that measures, or does a lot whatever it is given, may also
+ * cost some times what the same costs where nothing is odd. */
 void support_assert_cheap_like(const support_result *r, const support_result *like);
 
 /* Does work of size n; the CPU seconds that it took. */

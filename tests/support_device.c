@@ -146,7 +146,8 @@ mr_dropout support_dropout(support_trial *t, size_t samples)
         return (mr_dropout){.rate = 0};
     uint64_t *keys = support_room(t, samples * sizeof *keys);
     mr_random_bytes(&t->r, keys, samples * sizeof *keys);
-    return (mr_dropout){.rate = 0.3F, .site = (uint32_t)mr_random_below(&t->r, 99),
+    return (mr_dropout){.rate = 0.3F,
+                        .site = (uint32_t)mr_random_below(&t->r, 99),
                         .keys = support_give_bytes(t, keys, samples * sizeof *keys)};
 }
 

@@ -16,10 +16,10 @@ typedef struct support_trial {
     const mr_device_card *card;
     mr_random r;
     uint64_t digest;
-    const char *loops;              /* for messages */
+    const char *loops; /* for messages */
     unsigned threads, round;
-    size_t slopes;                  /* elements whose slopes are looked at; 64, an op may want fewer in its round */
-    void **host, **device;          /* all freed when the trial ends */
+    size_t slopes;         /* elements whose slopes are looked at; 64, an op may want fewer in its round */
+    void **host, **device; /* all freed when the trial ends */
     size_t hosts, devices, host_room, device_room;
 } support_trial;
 
@@ -27,13 +27,13 @@ typedef struct support_trial {
  * there are skipped with a message. */
 void support_on_devices(void (*op)(support_trial *t));
 
-size_t support_size_of(support_trial *t, size_t most);                              /* 1 .. most, often small or odd */
-void *support_room(support_trial *t, size_t bytes);                                 /* host, zeroed */
-double *support_doubles(support_trial *t, size_t count);                            /* zeros */
+size_t support_size_of(support_trial *t, size_t most);   /* 1 .. most, often small or odd */
+void *support_room(support_trial *t, size_t bytes);      /* host, zeroed */
+double *support_doubles(support_trial *t, size_t count); /* zeros */
 double *support_draw(support_trial *t, size_t count, double low, double high);
-void *support_give(support_trial *t, const double *x, size_t count);                 /* as float32 on the device */
+void *support_give(support_trial *t, const double *x, size_t count); /* as float32 on the device */
 void *support_give_bytes(support_trial *t, const void *bytes, size_t size);
-void *support_blank(support_trial *t, size_t count);                                /* floats that are no numbers */
+void *support_blank(support_trial *t, size_t count); /* floats that are no numbers */
 double *support_take(support_trial *t, const void *x, size_t count);
 void support_take_bytes(support_trial *t, void *to, const void *from, size_t size);
 

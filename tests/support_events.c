@@ -56,10 +56,10 @@ static void read_value(span s, support_scalar *out)
     bool tag = false, value = false;
     while (s.at < s.end) {
         uint64_t key = varint(&s);
-        if (key == 0x0A) {                          /* 1: tag, bytes */
+        if (key == 0x0A) { /* 1: tag, bytes */
             text_of(bytes_of(&s), out->tag, sizeof out->tag);
             tag = true;
-        } else if (key == 0x15) {                   /* 2: simple_value, 32 bits */
+        } else if (key == 0x15) { /* 2: simple_value, 32 bits */
             uint32_t bits = (uint32_t)fixed(&s, 4);
             memcpy(&out->value, &bits, sizeof bits);
             value = true;
@@ -74,20 +74,20 @@ static void read_event(span s, support_event *e)
 {
     while (s.at < s.end) {
         uint64_t key = varint(&s), bits;
-        if (key == 0x09) {                          /* 1: wall_time, 64 bits */
+        if (key == 0x09) { /* 1: wall_time, 64 bits */
             bits = fixed(&s, 8);
             memcpy(&e->wall_time, &bits, sizeof bits);
-        } else if (key == 0x10) {                   /* 2: step, varint */
+        } else if (key == 0x10) { /* 2: step, varint */
             e->step = varint(&s);
-        } else if (key == 0x1A) {                   /* 3: file_version, bytes */
+        } else if (key == 0x1A) { /* 3: file_version, bytes */
             text_of(bytes_of(&s), e->version, sizeof e->version);
-        } else if (key == 0x2A) {                   /* 5: summary, a message of values */
+        } else if (key == 0x2A) { /* 5: summary, a message of values */
             for (span sum = bytes_of(&s); sum.at < sum.end;) {
                 assert_int_equal(varint(&sum), 0x0A);
                 assert_true(e->count < sizeof e->scalars / sizeof e->scalars[0]);
                 read_value(bytes_of(&sum), &e->scalars[e->count++]);
             }
-        } else if (key == 0x3A) {                   /* 7: session_log, with status START */
+        } else if (key == 0x3A) { /* 7: session_log, with status START */
             span log = bytes_of(&s);
             e->starts = log.end - log.at == 2 && log.at[0] == 0x08 && log.at[1] == 1;
             assert_true(e->starts);
@@ -147,7 +147,7 @@ support_event *support_events_in(const char *dir, size_t *count)
     char *list = support_list(dir), *end = strchr(list, '\n');
     bool whole;
     assert_non_null(end);
-    assert_string_equal(end, "\n");                 /* one file */
+    assert_string_equal(end, "\n"); /* one file */
     *end = '\0';
     char *path = support_path("%s/%s", dir, list);
     support_event *events = support_events_read(path, count, &whole);

@@ -14,8 +14,8 @@ typedef struct support_scalar {
 typedef struct support_event {
     double wall_time;
     uint64_t step;
-    char version[32];               /* of the file, in the first event */
-    bool starts;                    /* says that the run starts with `step` */
+    char version[32]; /* of the file, in the first event */
+    bool starts;      /* says that the run starts with `step` */
     support_scalar scalars[8];
     size_t count;
 } support_event;

@@ -47,8 +47,10 @@ support_result faulty_run(const faulty *f, const char *words)
     char *program = f->libraries ? support_path("%s", support_millrace_path()) : beside_millrace("millrace_faults");
     char *preload = f->libraries ? beside_millrace("millrace_faults.so") : NULL, *copy = support_path("%s", words);
     char *set[] = {
-        support_path("TMPDIR=%s", tmp), support_path("MILLRACE_FAULT_REPORT=%s", report),
-        support_path("MILLRACE_FAULT=%s", f->fault), support_path("MILLRACE_FAULT_LOG=%s", f->log),
+        support_path("TMPDIR=%s", tmp),
+        support_path("MILLRACE_FAULT_REPORT=%s", report),
+        support_path("MILLRACE_FAULT=%s", f->fault),
+        support_path("MILLRACE_FAULT_LOG=%s", f->log),
         support_path("LD_PRELOAD=%s", preload),
     };
     const bool wanted[] = {true, true, f->fault != NULL, f->log != NULL, f->libraries};
@@ -58,7 +60,7 @@ support_result faulty_run(const faulty *f, const char *words)
     const char *const killer[] = {"timeout", "-s", "KILL", delay};
     for (size_t i = 0; i < 4 && f->delay > 0; i++)
         argv[n++] = killer[i];
-    argv[n++] = "env";              /* the last before the program: only that is preloaded */
+    argv[n++] = "env"; /* the last before the program: only that is preloaded */
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         if (wanted[i])
             argv[n++] = set[i];

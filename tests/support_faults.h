@@ -7,12 +7,12 @@
 #include "support.h"
 
 typedef struct faulty {
-    const char *directory;          /* to run in; beside it DIRECTORY.tmp, .mpi and .report are made */
-    const char *fault;              /* MILLRACE_FAULT, NULL: none */
-    const char *log;                /* MILLRACE_FAULT_LOG, NULL: none */
-    bool libraries;                 /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
-    unsigned ranks;                 /* under mpirun, 0: alone */
-    double delay;                   /* SIGKILL (to every rank) after so many seconds, 0: none */
+    const char *directory; /* to run in; beside it DIRECTORY.tmp, .mpi and .report are made */
+    const char *fault;     /* MILLRACE_FAULT, NULL: none */
+    const char *log;       /* MILLRACE_FAULT_LOG, NULL: none */
+    bool libraries;        /* the calls of the libraries too: LD_PRELOAD, not for sanitized builds */
+    unsigned ranks;        /* under mpirun, 0: alone */
+    double delay;          /* SIGKILL (to every rank) after so many seconds, 0: none */
 } faulty;
 
 /* Runs millrace with these words (split at blanks). */

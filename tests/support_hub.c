@@ -21,7 +21,7 @@ void support_hub_file(const char *dir, const char *name, const char *schema, con
     mr_buf text = {0};
     size_t n = 0;
     assert_true(names && entries && pictures);
-    for (const char *at = schema; *at; at++) {      /* the format is the test's own text, not a literal */
+    for (const char *at = schema; *at; at++) { /* the format is the test's own text, not a literal */
         if (strncmp(at, "%zu", 3) == 0)
             mr_buf_printf(&text, "%zu", count);
         else
@@ -45,7 +45,7 @@ void support_hub_file(const char *dir, const char *name, const char *schema, con
         entries[n++] = entry(&names[3 * i + 3], pictures[i].bytes, pictures[i].len);
     }
     char *path = support_path("%s/%s", dir, name);
-    support_write_text(path, "");       /* its folders */
+    support_write_text(path, ""); /* its folders */
     support_archive(path, "tar", entries, n);
     for (size_t i = 0; i < 3 * count + 1; i++)
         mr_buf_free(&names[i]);

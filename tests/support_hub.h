@@ -9,9 +9,9 @@
 #include "support.h"
 
 typedef struct support_row {
-    const char *json;               /* NULL: the entry is not written */
-    unsigned width;                 /* of its image, a PNG that differs with it; 0: none */
-    const char *path;               /* of an image elsewhere, in ROW.path */
+    const char *json; /* NULL: the entry is not written */
+    unsigned width;   /* of its image, a PNG that differs with it; 0: none */
+    const char *path; /* of an image elsewhere, in ROW.path */
 } support_row;
 
 /* Makes DIR/NAME of these rows and this schema ("%zu" in it is their number). */
@@ -25,11 +25,12 @@ void support_hub_rows(const char *dir, const char *name, size_t count, unsigned 
 
 /* ---- a hub folder of the test's own ---------------------------------------------------------------------------- */
 
-extern char *hub_dir, *hub_source, *hub_target;     /* between these two, whose reader is cat */
+extern char *hub_dir, *hub_source, *hub_target; /* between these two, whose reader is cat */
 int hub_set_up(void **state);
 int hub_tear_down(void **state);
 
-/* Ingests hub_source into hub_target, expects this exit status, these words on either stream, and no partial dataset. */
+/* Ingests hub_source into hub_target, expects this exit status, these words on either stream, and no partial dataset.
+ */
 void hub_ingest(int status, const char *words, const char *option, const char *value);
 /* Removes both. */
 void hub_start_again(void);

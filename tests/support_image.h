@@ -14,8 +14,8 @@ typedef struct picture {
 typedef struct jpeg_kind {
     unsigned width, height, components;
     bool progressive, arithmetic;
-    unsigned restart;               /* blocks between restart markers */
-    const picture *exif;            /* an APP1 body */
+    unsigned restart;    /* blocks between restart markers */
+    const picture *exif; /* an APP1 body */
 } jpeg_kind;
 
 picture make_jpeg(jpeg_kind kind);
@@ -27,12 +27,12 @@ picture make_webp_extended(unsigned width, unsigned height, unsigned frames, con
 picture make_exif(bool big, unsigned type, uint32_t count, uint32_t value);
 
 picture picture_copy(const uint8_t *bytes, size_t len);
-picture picture_splice(picture p, size_t at, const void *bytes, size_t len);    /* a copy with bytes put in */
+picture picture_splice(picture p, size_t at, const void *bytes, size_t len); /* a copy with bytes put in */
 void picture_free(picture *p);
 
-size_t jpeg_marker(picture p, uint8_t marker);              /* where FF marker stands first, before any scan */
-size_t png_chunk(picture p, const char *tag);               /* where the chunk's length stands */
+size_t jpeg_marker(picture p, uint8_t marker); /* where FF marker stands first, before any scan */
+size_t png_chunk(picture p, const char *tag);  /* where the chunk's length stands */
 picture png_with(picture p, const char *before, const char *tag, const void *body, size_t len);
-void png_mend(picture p);                                   /* sets every CRC right */
+void png_mend(picture p); /* sets every CRC right */
 
 #endif

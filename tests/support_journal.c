@@ -32,8 +32,14 @@ mr_journal *support_journal_open(const mr_journal_options *o)
 
 mr_journal_update support_journal_update(uint64_t k)
 {
-    mr_journal_update u = {.update = k, .loss = 1.0 / (double)k, .lr = 0.06 / (double)k, .grad_norm = 2 + (double)k,
-                           .samples = 64, .seconds = 0.5, .wait = 0.1, .exchange = 0.05};
+    mr_journal_update u = {.update = k,
+                           .loss = 1.0 / (double)k,
+                           .lr = 0.06 / (double)k,
+                           .grad_norm = 2 + (double)k,
+                           .samples = 64,
+                           .seconds = 0.5,
+                           .wait = 0.1,
+                           .exchange = 0.05};
     return u;
 }
 

@@ -7,8 +7,8 @@
 #include "support.h"
 
 typedef struct support_journal {
-    char *dir, *log, *events, *results;     /* the folder, and paths in it whose parents are not there yet */
-    char *said;                     /* on the stream; of what is closed */
+    char *dir, *log, *events, *results; /* the folder, and paths in it whose parents are not there yet */
+    char *said;                         /* on the stream; of what is closed */
     size_t said_len;
 } support_journal;
 
@@ -20,7 +20,7 @@ mr_journal *support_journal_open(const mr_journal_options *o);
  * ranks. */
 mr_journal_update support_journal_update(uint64_t k);
 void support_journal_updates(mr_journal *j, uint64_t from, uint64_t to);
-void support_journal_evaluate(mr_journal *j, uint64_t update, double loss, double accuracy);  /* 123 samples, 2.5 s */
+void support_journal_evaluate(mr_journal *j, uint64_t update, double loss, double accuracy); /* 123 samples, 2.5 s */
 /* Finishes and frees; end NULL: never evaluated, shares not known. */
 void support_journal_finish(mr_journal *j, const mr_journal_end *end);
 

@@ -13,7 +13,7 @@ enum { DC_SYMBOLS = 16, AC_SYMBOLS = 256, DC_RANGE = 30000 };
 
 typedef struct codes {
     uint8_t counts[16], symbols[256];
-    unsigned code[256], length[256];            /* by symbol */
+    unsigned code[256], length[256]; /* by symbol */
 } codes;
 
 typedef struct writing {
@@ -21,7 +21,7 @@ typedef struct writing {
     const jpeg_coded *k;
     mr_buf out;
     codes dc, ac;
-    uint32_t bits;                              /* the last `count` are not written yet */
+    uint32_t bits; /* the last `count` are not written yet */
     unsigned count;
 } writing;
 
@@ -210,18 +210,31 @@ picture jpeg_coded_make(mr_random *r, const jpeg_coded *k)
 /* ---- any of them ------------------------------------------------------------------------------------------------- */
 
 const jpeg_sampling jpeg_samplings[JPEG_SAMPLINGS] = {
-    {"4:4:4", 3, 1, 1}, {"4:2:2", 3, 2, 1}, {"4:2:0", 3, 2, 2}, {"4:4:0", 3, 1, 2}, {"gray", 1, 1, 1},
-    {"gray 1x2", 1, 1, 2}, {"gray 2x2", 1, 2, 2},
+    {"4:4:4", 3, 1, 1}, {"4:2:2", 3, 2, 1},    {"4:2:0", 3, 2, 2},    {"4:4:0", 3, 1, 2},
+    {"gray", 1, 1, 1},  {"gray 1x2", 1, 1, 2}, {"gray 2x2", 1, 2, 2},
 };
 
 picture jpeg_draw(mr_random *r, unsigned i)
 {
     const jpeg_sampling *s = &jpeg_samplings[i % JPEG_SAMPLINGS];
-    jpeg_make k = {.width = 5 + (unsigned)mr_random_below(r, 60), .height = 1 + (unsigned)mr_random_below(r, 90),
-                   .components = s->components, .h = {s->h, 1, 1}, .v = {s->v, 1, 1}, .quality = 95,
+    jpeg_make k = {.width = 5 + (unsigned)mr_random_below(r, 60),
+                   .height = 1 + (unsigned)mr_random_below(r, 90),
+                   .components = s->components,
+                   .h = {s->h, 1, 1},
+                   .v = {s->v, 1, 1},
+                   .quality = 95,
                    .restart = i % 2 ? 0 : 1 + (unsigned)mr_random_below(r, 9)};
-    jpeg_coded c = {.width = k.width, .height = k.height, .components = k.components, .h = s->h, .v = s->v,
-                    .restart = k.restart, .ladder = 1 + i % 8, .dc_bits = 8, .ac_bits = 8, .density = 80, .quant = 4};
+    jpeg_coded c = {.width = k.width,
+                    .height = k.height,
+                    .components = k.components,
+                    .h = s->h,
+                    .v = s->v,
+                    .restart = k.restart,
+                    .ladder = 1 + i % 8,
+                    .dc_bits = 8,
+                    .ac_bits = 8,
+                    .density = 80,
+                    .quant = 4};
     if (c.components == 1)
         c.h = c.v = 1;
     return i % 3 ? pixels_jpeg_make(r, &k) : jpeg_coded_make(r, &c);
@@ -232,11 +245,20 @@ void jpeg_damage(mr_random *r, picture *p)
     for (uint64_t n = 1 + mr_random_below(r, 3); n && p->len > 4; n--) {
         size_t at = p->len - 1 - mr_random_below(r, mr_random_below(r, 2) ? p->len : p->len / 3 + 1);
         switch (mr_random_below(r, 5)) {
-        case 0: p->len = at; break;
-        case 1: p->bytes[at] = (uint8_t)mr_random_u64(r); break;
-        case 2: p->bytes[at] = 0xff; break;
-        case 3: memmove(p->bytes + at, p->bytes + at + 1, p->len - at - 1), p->len--; break;
-        default: p->bytes[at] ^= (uint8_t)(1 << mr_random_below(r, 8));
+        case 0:
+            p->len = at;
+            break;
+        case 1:
+            p->bytes[at] = (uint8_t)mr_random_u64(r);
+            break;
+        case 2:
+            p->bytes[at] = 0xff;
+            break;
+        case 3:
+            memmove(p->bytes + at, p->bytes + at + 1, p->len - at - 1), p->len--;
+            break;
+        default:
+            p->bytes[at] ^= (uint8_t)(1 << mr_random_below(r, 8));
         }
     }
 }

@@ -13,7 +13,17 @@ enum {
     ALL = HUFFMAN | ODD_ARITHMETIC,
     YCC = ODD_BASELINE | ODD_RESTARTS | ODD_SCANS | ODD_PROGRESSIVE | ODD_PROGRESSIVE_RESTARTS,
 };
-enum { SOF2 = 0xc2, DHT = 0xc4, RST0 = 0xd0, EOI = 0xd9, SOS = 0xda, DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP14 = 0xee };
+enum {
+    SOF2 = 0xc2,
+    DHT = 0xc4,
+    RST0 = 0xd0,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DQT = 0xdb,
+    DRI = 0xdd,
+    APP0 = 0xe0,
+    APP14 = 0xee
+};
 
 #define B(text) sizeof(text) - 1, text
 #define ADOBE(transform)                                                                                               \

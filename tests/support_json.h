@@ -10,10 +10,10 @@
 /* ---- one COCO file -------------------------------------------------------------------------------------------- */
 
 typedef struct support_coco {
-    char *dir;                      /* holds it as a.json */
+    char *dir; /* holds it as a.json */
     mr_notes notes;
     mr_source *source;
-    mr_coco_file *file;             /* if status is MR_OK */
+    mr_coco_file *file; /* if status is MR_OK */
     mr_status status;
     mr_error err;
 } support_coco;
@@ -31,7 +31,7 @@ typedef struct support_plan {
     mr_tree tree;
     mr_bid bid;
     mr_plan plan;
-    mr_status status;               /* of plan() */
+    mr_status status; /* of plan() */
     mr_error err;
 } support_plan;
 

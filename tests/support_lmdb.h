@@ -11,13 +11,13 @@ typedef struct lmdb_file {
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi image, meta;
-    uint64_t batch, pending;        /* a commit whenever so many bytes are pending; 0: one transaction */
+    uint64_t batch, pending; /* a commit whenever so many bytes are pending; 0: one transaction */
     char *path;
 } lmdb_file;
 
 /* A new file with the databases "image" and "meta", opened with these flags (0, MDB_REVERSEKEY ...). */
 lmdb_file *lmdb_create(const char *path, uint64_t batch, unsigned flags);
-void lmdb_put(lmdb_file *f, bool image, uint64_t sample, const void *bytes, size_t len);    /* MDB_APPEND */
+void lmdb_put(lmdb_file *f, bool image, uint64_t sample, const void *bytes, size_t len); /* MDB_APPEND */
 void lmdb_put_key(lmdb_file *f, bool image, const void *key, size_t key_len, const void *bytes, size_t len);
 void lmdb_finish(lmdb_file *f);
 

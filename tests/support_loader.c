@@ -17,11 +17,15 @@ static picture draw(mr_random *r, size_t i)
     unsigned width = 8 + (unsigned)mr_random_below(r, 63), height = 8 + (unsigned)mr_random_below(r, 63);
     picture exif = make_exif(i % 2, 3, 1, 1 + (uint32_t)(i % 8)), p;
     switch (i % 5) {
-    case 0: p = make_png(width, height, 2, 8, i % 2); break;
-    case 1: p = make_webp(width, height, i % 2, false); break;
+    case 0:
+        p = make_png(width, height, 2, 8, i % 2);
+        break;
+    case 1:
+        p = make_webp(width, height, i % 2, false);
+        break;
     default:
-        p = make_jpeg((jpeg_kind){.width = width, .height = height, .components = i % 3 ? 3 : 1,
-                                  .progressive = i % 7 == 0, .exif = &exif});
+        p = make_jpeg((jpeg_kind){
+            .width = width, .height = height, .components = i % 3 ? 3 : 1, .progressive = i % 7 == 0, .exif = &exif});
     }
     picture_free(&exif);
     return p;
@@ -48,12 +52,13 @@ static bool listed(const int *list, int n)
 
 void make_pictures(const char *dir, size_t count, size_t per_shard, const int *broken)
 {
-    static const char *const classes[3] = {"ant", "bee", "cat"};        /* as dataset_make() names them */
+    static const char *const classes[3] = {"ant", "bee", "cat"}; /* as dataset_make() names them */
     made *samples = mr_alloc(count, sizeof *samples);
     mr_random r = support_random();
     assert_non_null(samples);
     for (size_t i = 0; i < count; i++) {
-        samples[i] = (made){.source = support_path("pictures/%zu", i), .image = draw(&r, i),
+        samples[i] = (made){.source = support_path("pictures/%zu", i),
+                            .image = draw(&r, i),
                             .more = support_path(",\"label\":%zu,\"class\":\"%s\"", i % 3, classes[i % 3])};
         if (listed(broken, (int)i))
             break_pixels(&samples[i].image);
@@ -146,8 +151,9 @@ void expect_no_loader(const mr_dataset *ds, const mr_loader_options *o, mr_statu
 
 static uint64_t facts_hash(const mr_sample_facts *f)
 {
-    uint64_t numbers[] = {f->sample, f->width, f->height, f->codec, f->orientation, f->components, f->bits, f->flags,
-                          f->length, f->left, f->top, f->crop_width, f->crop_height, f->flip, (uint32_t)f->label};
+    uint64_t numbers[] = {f->sample,     f->width,      f->height,      f->codec,  f->orientation,
+                          f->components, f->bits,       f->flags,       f->length, f->left,
+                          f->top,        f->crop_width, f->crop_height, f->flip,   (uint32_t)f->label};
     return mr_hash64(numbers, sizeof numbers);
 }
 
@@ -164,8 +170,13 @@ static void see(seen_list *s, const mr_batch *b, const mr_loader_options *o)
         if (o->with_meta && f->meta)
             assert_int_equal(strlen(f->meta), f->meta_len);
         s->items[s->count++] = (seen){
-            .epoch = b->epoch, .step = b->step, .sample = f->sample, .facts = facts_hash(f), .weight = f->weight,
-            .label = f->label, .meta = f->meta ? mr_hash64(f->meta, f->meta_len) : 0,
+            .epoch = b->epoch,
+            .step = b->step,
+            .sample = f->sample,
+            .facts = facts_hash(f),
+            .weight = f->weight,
+            .label = f->label,
+            .meta = f->meta ? mr_hash64(f->meta, f->meta_len) : 0,
             .bytes = each ? mr_hash64(data + i * each, each) : mr_hash64(data + f->offset, f->length),
         };
     }
@@ -228,7 +239,13 @@ void assert_same_seen(const seen_list *a, size_t from, const seen_list *b)
 mr_loader_options usual_options(mr_delivery deliver, mr_tail tail)
 {
     return (mr_loader_options){
-        .split = "train", .global_batch = 8, .seed = 5, .tail = tail, .deliver = deliver, .epochs = 2, .with_meta = 1,
+        .split = "train",
+        .global_batch = 8,
+        .seed = 5,
+        .tail = tail,
+        .deliver = deliver,
+        .epochs = 2,
+        .with_meta = 1,
         .transform = {.size = 24, .flip = 0.5f, .apply_orientation = tail == MR_TAIL_PAD},
     };
 }

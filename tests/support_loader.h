@@ -8,9 +8,9 @@
 #include "millrace.h"
 #include "support_image.h"
 
-typedef struct seen {               /* one sample of one batch */
+typedef struct seen { /* one sample of one batch */
     uint64_t epoch, step, sample;
-    uint64_t facts, bytes, meta;    /* hashes; of facts without what depends on the others of a rank's slab */
+    uint64_t facts, bytes, meta; /* hashes; of facts without what depends on the others of a rank's slab */
     float weight;
     int32_t label;
 } seen;
@@ -19,9 +19,9 @@ typedef struct seen_list {
     seen *items;
     size_t count, room;
     uint64_t batches, replaced;
-    mr_status status;               /* MR_END, or the failure that came first */
+    mr_status status; /* MR_END, or the failure that came first */
     mr_error error;
-    mr_cursor cursor;               /* after the last batch */
+    mr_cursor cursor; /* after the last batch */
 } seen_list;
 
 /* A dataset of "train": `count` pictures of 8 to 70 pixels a side in shards of `per_shard`: JPEG, PNG and WebP, gray
@@ -30,7 +30,7 @@ typedef struct seen_list {
 void make_pictures(const char *dir, size_t count, size_t per_shard, const int *broken);
 
 mr_dataset *open_dataset_at(const char *dir);
-mr_loader *open_loader(const mr_dataset *ds, const mr_loader_options *o);       /* expects success */
+mr_loader *open_loader(const mr_dataset *ds, const mr_loader_options *o); /* expects success */
 void expect_no_loader(const mr_dataset *ds, const mr_loader_options *o, mr_status status, const char *words);
 
 /* One loader, to its end or `batches` of them (0: all). */
@@ -55,8 +55,8 @@ mr_loader_options usual_options(mr_delivery deliver, mr_tail tail);
 
 /* An allocator's memory: .ctx of {account_take, account_give_back}. */
 typedef struct account {
-    _Atomic size_t bytes, peak, calls, refuse_after;    /* refuse_after: calls that are served */
-    size_t shift;                   /* from alignment */
+    _Atomic size_t bytes, peak, calls, refuse_after; /* refuse_after: calls that are served */
+    size_t shift;                                    /* from alignment */
 } account;
 void *account_take(void *ctx, size_t bytes);
 void account_give_back(void *ctx, void *memory, size_t bytes);

@@ -82,8 +82,12 @@ double support_model_forward(support_model *s, const support_input *in)
     card->upload(d, s->keys, keys, in->count * sizeof *s->keys);
     if (in->weights)
         card->upload(d, s->weights, in->weights, in->count * sizeof *s->weights);
-    const mr_model_input input = {.count = in->count, .training = in->training, .images = s->images,
-                                  .labels = s->labels, .weights = in->weights ? s->weights : NULL, .keys = s->keys};
+    const mr_model_input input = {.count = in->count,
+                                  .training = in->training,
+                                  .images = s->images,
+                                  .labels = s->labels,
+                                  .weights = in->weights ? s->weights : NULL,
+                                  .keys = s->keys};
     s->count = in->count;
     s->config.card->forward(s->model, s->values, &input, &s->out);
     card->download(d, losses, s->out.losses, in->count * sizeof *losses);

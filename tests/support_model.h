@@ -13,19 +13,19 @@ typedef struct support_model {
     mr_device *device;
     mr_model *model;
     size_t batch;
-    float *values, *gradients;      /* on the device, [params.total] */
-    float *host;                    /* values on the host; support_model_put() sends them */
-    float *images, *weights;        /* on the device, room for the batch */
+    float *values, *gradients; /* on the device, [params.total] */
+    float *host;               /* values on the host; support_model_put() sends them */
+    float *images, *weights;   /* on the device, room for the batch */
     int32_t *labels;
     uint64_t *keys;
-    mr_model_output out;            /* of the last pass */
+    mr_model_output out; /* of the last pass */
     size_t count;
 } support_model;
 
-mr_device *support_device(unsigned threads);        /* mr_device_close() */
+mr_device *support_device(unsigned threads); /* mr_device_close() */
 
 support_model *support_model_open(const mr_model_config *config, size_t batch, bool training, unsigned threads);
-void support_model_close(support_model *s);         /* NULL is fine */
+void support_model_close(support_model *s); /* NULL is fine */
 void support_model_put(support_model *s);
 
 /* Host memory; weights NULL: all 1; keys NULL: 0, 1, 2, ... */
@@ -42,13 +42,13 @@ typedef struct support_input {
 double support_model_forward(support_model *s, const support_input *in);
 /* Of the pass just done, added to what was there. */
 void support_model_back(support_model *s, mr_gradients_ready ready, void *ctx);
-void support_model_zero(support_model *s);          /* the gradients */
+void support_model_zero(support_model *s); /* the gradients */
 
 /* From the device, on the heap. */
 float *support_model_gradients(const support_model *s);
 float *support_model_values(const support_model *s);
 float *support_model_logits(const support_model *s);
-float *support_model_look(const support_model *s, const char *name, size_t *count);    /* NULL: not kept */
+float *support_model_look(const support_model *s, const char *name, size_t *count); /* NULL: not kept */
 
 /* open() takes no batch of 0, none that no memory holds, no type that the device cannot compute, no parameters but its
  * own: those of `other` are of another shape. */

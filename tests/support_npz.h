@@ -12,7 +12,7 @@ typedef struct support_npz support_npz;
 char *support_parity(const char *sub);
 
 support_npz *support_npz_open(const char *path);
-void support_npz_close(support_npz *z);         /* NULL is fine */
+void support_npz_close(support_npz *z); /* NULL is fine */
 /* An array of this type; shape gets its sides, missing ones 1. The elements are lent, 16-byte aligned. */
 const void *support_npz_get(const support_npz *z, const char *name, mr_npz_type type, uint64_t shape[MR_NPZ_DIMS]);
 /* Array i in the file's order; NULL: there are no more. */

@@ -7,7 +7,7 @@
 
 #include "bridgetower/parts.h"
 
-enum { PAD = 1 };                   /* the row of positions that padding has */
+enum { PAD = 1 }; /* the row of positions that padding has */
 
 static void *on_device(support_pairs *s, size_t count, size_t size)
 {
@@ -98,10 +98,17 @@ double support_pairs_forward(support_pairs *s, const support_pairs_input *in)
     put(s, m->keys, keys, in->count * sizeof *keys);
     put(s, s->groups, in->groups, in->count * sizeof *s->groups);
     put_texts(s, in);
-    const mr_model_input input = {.count = in->count, .training = in->training, .images = m->images,
-                                  .weights = in->weights ? m->weights : NULL, .keys = m->keys, .tokens = s->tokens,
-                                  .places = s->places, .seen = s->seen, .length = in->length,
-                                  .groups = in->groups ? s->groups : NULL, .peers = in->peers};
+    const mr_model_input input = {.count = in->count,
+                                  .training = in->training,
+                                  .images = m->images,
+                                  .weights = in->weights ? m->weights : NULL,
+                                  .keys = m->keys,
+                                  .tokens = s->tokens,
+                                  .places = s->places,
+                                  .seen = s->seen,
+                                  .length = in->length,
+                                  .groups = in->groups ? s->groups : NULL,
+                                  .peers = in->peers};
     m->count = in->count;
     m->config.card->forward(m->model, m->values, &input, &m->out);
     free(keys);
@@ -118,10 +125,23 @@ float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in)
 
 mr_model_config support_pairs_small(void)
 {
-    return (mr_model_config){.card = &mr_model_bridgetower, .name = "bridgetower", .image = 12, .patch = 4,
-                             .hidden = 64, .layers = 3, .heads = 4, .mlp = 24, .dropout = 0.1, .cross_layers = 2,
-                             .vocab = 19, .positions = 12, .embed = 10, .text = 7, .attention_dropout = 0.1,
-                             .norm_eps = 1e-5, .logit_scale = 1};
+    return (mr_model_config){.card = &mr_model_bridgetower,
+                             .name = "bridgetower",
+                             .image = 12,
+                             .patch = 4,
+                             .hidden = 64,
+                             .layers = 3,
+                             .heads = 4,
+                             .mlp = 24,
+                             .dropout = 0.1,
+                             .cross_layers = 2,
+                             .vocab = 19,
+                             .positions = 12,
+                             .embed = 10,
+                             .text = 7,
+                             .attention_dropout = 0.1,
+                             .norm_eps = 1e-5,
+                             .logit_scale = 1};
 }
 
 float *support_pairs_embeddings(const support_pairs *s, int which)
@@ -136,7 +156,7 @@ float *support_pairs_embeddings(const support_pairs *s, int which)
 
 /* ---- drawn ----------------------------------------------------------------------------------------------------- */
 
-static float normal(mr_random *r)       /* near enough */
+static float normal(mr_random *r) /* near enough */
 {
     double sum = -6;
     for (int i = 0; i < 12; i++)
@@ -198,17 +218,36 @@ void support_pairs_batch_free(support_pairs_batch *b)
 
 support_pairs_input support_pairs_of(const support_pairs_batch *b, size_t first, size_t count)
 {
-    return (support_pairs_input){.count = count, .length = b->length, .stride = b->text, .training = true,
-                                 .images = b->images + first * b->pixels, .tokens = b->tokens + first * b->text,
-                                 .seen = b->seen + first * b->text, .weights = b->weights + first,
-                                 .keys = b->keys + first, .groups = b->groups + first};
+    return (support_pairs_input){.count = count,
+                                 .length = b->length,
+                                 .stride = b->text,
+                                 .training = true,
+                                 .images = b->images + first * b->pixels,
+                                 .tokens = b->tokens + first * b->text,
+                                 .seen = b->seen + first * b->text,
+                                 .weights = b->weights + first,
+                                 .keys = b->keys + first,
+                                 .groups = b->groups + first};
 }
 
 mr_model_config support_pairs_shape(void)
 {
-    return (mr_model_config){.name = "bridgetower", .image = 16, .patch = 8, .hidden = 64, .layers = 3, .heads = 4,
-                             .mlp = 48, .dropout = 0.1, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 20,
-                             .text = 22, .attention_dropout = 0.1, .norm_eps = 1e-5, .logit_scale = 2.6592};
+    return (mr_model_config){.name = "bridgetower",
+                             .image = 16,
+                             .patch = 8,
+                             .hidden = 64,
+                             .layers = 3,
+                             .heads = 4,
+                             .mlp = 48,
+                             .dropout = 0.1,
+                             .cross_layers = 2,
+                             .vocab = 97,
+                             .positions = 24,
+                             .embed = 20,
+                             .text = 22,
+                             .attention_dropout = 0.1,
+                             .norm_eps = 1e-5,
+                             .logit_scale = 2.6592};
 }
 
 mr_params support_pairs_params(const mr_model_config *c)

@@ -7,12 +7,12 @@
 
 typedef struct support_pairs {
     support_model *model;
-    int32_t *tokens, *places, *groups;  /* on the device, room for the batch */
+    int32_t *tokens, *places, *groups; /* on the device, room for the batch */
     uint8_t *seen;
 } support_pairs;
 
 support_pairs *support_pairs_open(const mr_model_config *config, size_t batch, bool training, unsigned threads);
-void support_pairs_close(support_pairs *s);     /* NULL is fine */
+void support_pairs_close(support_pairs *s); /* NULL is fine */
 
 /* Host memory; weights, groups, peers NULL: none; keys NULL: 0, 1, 2, ...  Text i is at tokens + i * stride. */
 typedef struct support_pairs_input {
@@ -31,7 +31,7 @@ typedef struct support_pairs_input {
 mr_model_config support_pairs_small(void);
 /* The sum of losses, in double. */
 double support_pairs_forward(support_pairs *s, const support_pairs_input *in);
-float *support_pairs_embeddings(const support_pairs *s, int which);     /* on the heap: 0 text, 1 picture, 2 both */
+float *support_pairs_embeddings(const support_pairs *s, int which); /* on the heap: 0 text, 1 picture, 2 both */
 
 /* Of one pass there and back, on the heap. */
 float *support_pairs_gradients(support_pairs *s, const support_pairs_input *in);
@@ -46,8 +46,8 @@ typedef struct support_pairs_batch {
     uint8_t *seen;
     float weights[SUPPORT_PAIRS];
     uint64_t keys[SUPPORT_PAIRS];
-    int32_t groups[SUPPORT_PAIRS];      /* the last two are of one group */
-    size_t pixels, text, length;        /* length: up to which some text goes */
+    int32_t groups[SUPPORT_PAIRS]; /* the last two are of one group */
+    size_t pixels, text, length;   /* length: up to which some text goes */
 } support_pairs_batch;
 support_pairs_batch support_pairs_draw(const mr_model_config *config, size_t spare);
 void support_pairs_batch_free(support_pairs_batch *b);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void parity_note(parity_table *t, const char *kind, double error, double tolerance, const char *model, const char *where)
+void parity_note(parity_table *t, const char *kind, double error, double tolerance, const char *model,
+                 const char *where)
 {
     size_t i = 0;
     while (i < t->count && strcmp(t->rows[i].kind, kind) != 0)

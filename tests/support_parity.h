@@ -1,5 +1,6 @@
 /* support_parity.h - the fixtures of the parity folder, and how far from them a result may be.
- * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not there. */
+ * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not there.
+ */
 #ifndef MR_SUPPORT_PARITY_H
 #define MR_SUPPORT_PARITY_H
 
@@ -18,11 +19,12 @@ typedef struct parity_table {
     size_t count;
 } parity_table;
 
-void parity_note(parity_table *t, const char *kind, double error, double tolerance, const char *model, const char *where);
-void parity_print(const parity_table *t);       /* with MILLRACE_VERBOSE */
+void parity_note(parity_table *t, const char *kind, double error, double tolerance, const char *model,
+                 const char *where);
+void parity_print(const parity_table *t); /* with MILLRACE_VERBOSE */
 
 double parity_largest(const float *a, size_t count);
-double parity_difference(const float *a, const float *b, size_t count);     /* the largest; NaN counts as infinite */
+double parity_difference(const float *a, const float *b, size_t count); /* the largest; NaN counts as infinite */
 
 /* The path of NAME_WHAT, on the heap. */
 char *parity_part(const char *name, const char *what);
@@ -31,8 +33,8 @@ json_t *parity_facts(const char *name);
 /* A member, or with at >= 0 its element. */
 double parity_number(const json_t *object, const char *key, int at);
 
-/* Hands each fixture PREFIX*.json to `check` by its name, in order, then prints the table; skips the test where there is
- * none. */
+/* Hands each fixture PREFIX*.json to `check` by its name, in order, then prints the table; skips the test where there
+ * is none. */
 void parity_each(const char *prefix, void (*check)(const char *name, parity_table *t));
 
 #endif

@@ -111,7 +111,7 @@ const uint8_t *pixels_decoded(mr_pixels_scratch *s, picture p, const mr_image_fa
 mr_region pixels_region(mr_random *r, uint32_t width, uint32_t height)
 {
     mr_region g;
-    uint32_t most_w = mr_random_below(r, 3) ? width : width < 9 ? width : 9;    /* small ones often */
+    uint32_t most_w = mr_random_below(r, 3) ? width : width < 9 ? width : 9; /* small ones often */
     uint32_t most_h = mr_random_below(r, 3) ? height : height < 9 ? height : 9;
     g.width = 1 + (uint32_t)mr_random_below(r, most_w);
     g.height = 1 + (uint32_t)mr_random_below(r, most_h);

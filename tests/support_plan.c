@@ -79,8 +79,7 @@ static void add_sample(planned *p, const mr_sample *s)
         mr_buf_add_text(&p->text, "-");
     mr_buf_add_text(&p->text, " ");
     size_t before = p->text.len;
-    if (p->choice.layout->meta &&
-        p->choice.layout->meta(&p->choice.tree, &p->plan, s, &p->text, &p->err) != MR_OK)
+    if (p->choice.layout->meta && p->choice.layout->meta(&p->choice.tree, &p->plan, s, &p->text, &p->err) != MR_OK)
         fail_msg("%s", p->err.text);
     if (p->text.len == before)
         mr_buf_add_text(&p->text, "-");
@@ -140,7 +139,8 @@ void support_assert_plan(const char *source, const mr_layout_options *o, const c
     free(text);
 }
 
-/* ---- a folder of the test's own ----------------------------------------------------------------------------------- */
+/* ---- a folder of the test's own -----------------------------------------------------------------------------------
+ */
 
 char *plan_dir;
 

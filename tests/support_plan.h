@@ -24,16 +24,17 @@ void support_touch(const char *dir, const char *const *names);
 /* Compares the outcome with a text, and frees it. */
 void support_assert_plan(const char *source, const mr_layout_options *o, const char *expected);
 
-/* ---- a folder of the test's own ----------------------------------------------------------------------------------- */
+/* ---- a folder of the test's own -----------------------------------------------------------------------------------
+ */
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-extern char *plan_dir;                      /* between these two, which are cmocka's set-up and tear-down */
+extern char *plan_dir; /* between these two, which are cmocka's set-up and tear-down */
 int plan_set_up(void **state);
 int plan_tear_down(void **state);
 
 void plan_file(const char *name, const char *text);
-void plan_is(const mr_layout_options *o, const char *expected);        /* the whole outcome */
+void plan_is(const mr_layout_options *o, const char *expected); /* the whole outcome */
 /* For outcomes that are long: words of it. */
 void plan_says(const mr_layout_options *o, const char *forced, const char *words);
 

@@ -13,7 +13,7 @@
 
 enum { NOBODY = -1, EVERYBODY = -2 };
 
-typedef struct place {              /* a name */
+typedef struct place { /* a name */
     int dir, object;
     const char *name;
 } place;
@@ -25,7 +25,7 @@ typedef struct places {
 
 typedef struct op {
     log_kind kind;
-    int object, dir, other_dir, other;      /* other: what an exchange swaps it with */
+    int object, dir, other_dir, other; /* other: what an exchange swaps it with */
     const char *name, *other_name;
     const uint8_t *bytes;
     uint64_t at;
@@ -33,7 +33,7 @@ typedef struct op {
 } op;
 
 typedef struct thing {
-    uint64_t inode;                 /* 0: removed */
+    uint64_t inode; /* 0: removed */
     bool folder;
 } thing;
 
@@ -138,9 +138,15 @@ static int new_object(power *p, uint64_t inode, bool folder)
 /* False: outside of the root, or of no consequence. */
 static bool resolve(power *p, places *now, const log_record *r, const char *text, op *o)
 {
-    *o = (op){.kind = (log_kind)r->kind, .object = NOBODY, .dir = by_inode(p, r->dir),
-              .other_dir = by_inode(p, r->other_dir), .other = NOBODY, .at = r->at, .len = r->len,
-              .bytes = (const uint8_t *)text, .name = text};
+    *o = (op){.kind = (log_kind)r->kind,
+              .object = NOBODY,
+              .dir = by_inode(p, r->dir),
+              .other_dir = by_inode(p, r->other_dir),
+              .other = NOBODY,
+              .at = r->at,
+              .len = r->len,
+              .bytes = (const uint8_t *)text,
+              .name = text};
     if (o->kind == LOG_ACK)
         return true;
     if (o->kind == LOG_SYNC && !r->file)
@@ -242,8 +248,8 @@ static bool is_safe(const power *p, size_t i, size_t moment)
     const op *o = &p->ops[i];
     if (!is_of_names(o))
         return synced(p, o->object, i, moment);
-    return synced(p, o->dir, i, moment) && (o->other_dir == NOBODY || o->other_dir == o->dir ||
-                                            synced(p, o->other_dir, i, moment));
+    return synced(p, o->dir, i, moment) &&
+           (o->other_dir == NOBODY || o->other_dir == o->dir || synced(p, o->other_dir, i, moment));
 }
 
 typedef struct content {
@@ -287,7 +293,7 @@ static void put_tree(const power *p, const places *all, const content *contents,
     }
 }
 
-typedef enum luck { NONE, ORDERED, ANY, ALL } luck;     /* of what is not safe */
+typedef enum luck { NONE, ORDERED, ANY, ALL } luck; /* of what is not safe */
 
 static size_t last_sync(const power *p, size_t moment)
 {
@@ -320,8 +326,8 @@ void power_image(const power *p, size_t moment, mr_random *chance, const char *o
         else if (o->kind == LOG_SIZE && lives)
             resize(&contents[o->object], o->at);
         else if (o->kind == LOG_WRITE && lives)
-            write_part(&contents[o->object], o, torn && mr_random_below(chance, 4) == 0
-                                                    ? mr_random_below(chance, o->len) : o->len, o->len);
+            write_part(&contents[o->object], o,
+                       torn && mr_random_below(chance, 4) == 0 ? mr_random_below(chance, o->len) : o->len, o->len);
         else if (o->kind == LOG_WRITE && mr_random_below(chance, 4) == 0)
             write_part(&contents[o->object], o, 0, o->len);
     }
@@ -354,8 +360,8 @@ static const char *unsettled(const power *p, const places *now, int object, cons
     if (!settled(p, object, end))
         return name;
     for (size_t i = 0; i < now->count; i++) {
-        const char *found = now->items[i].dir != object
-                                ? NULL : unsettled(p, now, now->items[i].object, now->items[i].name, end);
+        const char *found =
+            now->items[i].dir != object ? NULL : unsettled(p, now, now->items[i].object, now->items[i].name, end);
         if (found)
             return found;
     }

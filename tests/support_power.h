@@ -4,9 +4,9 @@
  *                                                     ^ moment: a.tmp is there or not; if it is, its bytes are whole
  *
  * The model: bytes are safe once their file was synced, a name once its folder was (a rename between two folders:
- * both).  What is not yet safe survives in a random subset, a write also in part or as zeros; names survive in the order
- * of a journal or, in other images, in any order at all.  LMDB without WRITEMAP writes by calls, which are seen.  Not
- * seen: stores through a writable map, io_uring, what stdio writes, and a disk that lies about a sync. */
+ * both).  What is not yet safe survives in a random subset, a write also in part or as zeros; names survive in the
+ * order of a journal or, in other images, in any order at all.  LMDB without WRITEMAP writes by calls, which are seen.
+ * Not seen: stores through a writable map, io_uring, what stdio writes, and a disk that lies about a sync. */
 #ifndef MR_SUPPORT_POWER_H
 #define MR_SUPPORT_POWER_H
 
@@ -21,7 +21,7 @@ void power_free(power *p);
 /* Writes "exit 0 was seen" behind the log. */
 void power_acknowledge(const char *log);
 
-size_t power_moments(const power *p);                   /* a moment m is before the m-th record */
+size_t power_moments(const power *p); /* a moment m is before the m-th record */
 unsigned power_acknowledged(const power *p, size_t moment);
 
 /* The folder as a loss at this moment may leave it, in the new folder `out`. */

@@ -10,7 +10,7 @@ enum { SUPPORT_MOST_SETS = 8 };
 
 typedef struct support_resizers {
     mr_resizer *of[SUPPORT_MOST_SETS];
-    const mr_resize_kernels *set[SUPPORT_MOST_SETS];    /* best first */
+    const mr_resize_kernels *set[SUPPORT_MOST_SETS]; /* best first */
     size_t count;
 } support_resizers;
 

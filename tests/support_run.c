@@ -172,7 +172,7 @@ support_result support_run(const char *const *argv, const support_limits *limits
     void (*old)(int) = signal(SIGPIPE, SIG_IGN);
     bool ended = converse(p, &l, deadline, &out, &err) && reap(pid, deadline, &status, &usage);
     signal(SIGPIPE, old);
-    kill(-pid, SIGKILL);        /* its children too, whether it has ended or not */
+    kill(-pid, SIGKILL); /* its children too, whether it has ended or not */
     if (!ended)
         wait4(pid, &status, 0, &usage);
     for (int i = IN; i <= ERR; i++)
@@ -184,7 +184,10 @@ support_result support_run(const char *const *argv, const support_limits *limits
         .peak_memory = (uint64_t)usage.ru_maxrss * 1024,
         .cpu = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6,
-        .out = out.data, .err = err.data, .out_len = out.len, .err_len = err.len,
+        .out = out.data,
+        .err = err.data,
+        .out_len = out.len,
+        .err_len = err.len,
     };
 }
 
@@ -285,8 +288,9 @@ support_result support_mpirun(unsigned ranks, const char *const *argv)
 support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits)
 {
     /* OpenMPI keeps memory until the process ends and takes locks its own way: no matter for our sanitizers. */
-    const char *full[96] = {"env", "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0", "mpirun",
-                            "--allow-run-as-root", "--oversubscribe", "-n"};
+    const char *full[96] = {"env",    "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=report_bugs=0",
+                            "mpirun", "--allow-run-as-root",         "--oversubscribe",
+                            "-n"};
     char count[16];
     size_t n = 7;
     if (system("command -v mpirun >/dev/null 2>&1") != 0) {

@@ -22,11 +22,11 @@ static bool shares(uint64_t seed, uint64_t first, uint64_t n)
 /* A picture of a kind of its own, made longer by a chunk that readers skip: 100 bytes to three pages. */
 static picture draw_image(mr_random *r)
 {
-    uint8_t filler[3 * 4096] = {0};             /* not static: samples are drawn on several threads */
+    uint8_t filler[3 * 4096] = {0}; /* not static: samples are drawn on several threads */
     unsigned width = 1 + (unsigned)mr_random_below(r, 9), height = 1 + (unsigned)mr_random_below(r, 9);
     if (mr_random_below(r, 3) == 0)
-        return make_jpeg((jpeg_kind){.width = width, .height = height, .components = 3,
-                                     .progressive = mr_random_below(r, 2)});
+        return make_jpeg(
+            (jpeg_kind){.width = width, .height = height, .components = 3, .progressive = mr_random_below(r, 2)});
     picture plain = make_png(width, height, mr_random_below(r, 2) ? 2 : 0, 8, false);
     mr_random_bytes(r, filler, 16);
     picture out = png_with(plain, "IDAT", "prVt", filler, mr_random_below(r, 1 + mr_random_below(r, sizeof filler)));
@@ -120,8 +120,12 @@ void draw_dataset(const char *dir)
     mr_class classes[7] = {{0}};
     for (size_t i = 0; i < MR_COUNT(classes); i++)
         classes[i].name = names[i];
-    mr_manifest m = {.layout = layout, .variant = variant, .class_count = MR_COUNT(classes), .classes = classes,
-                     .split_count = 2, .splits = splits};
+    mr_manifest m = {.layout = layout,
+                     .variant = variant,
+                     .class_count = MR_COUNT(classes),
+                     .classes = classes,
+                     .split_count = 2,
+                     .splits = splits};
     mr_buf text = {0};
     mr_error err;
     char *path = support_path("%s/manifest.json", dir);

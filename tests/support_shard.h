@@ -8,8 +8,8 @@
 
 typedef struct drawn {
     picture image;
-    char *meta;                     /* heap, with a NUL behind */
-    bool shares;                    /* the image is stored under an earlier sample of the shard */
+    char *meta;  /* heap, with a NUL behind */
+    bool shares; /* the image is stored under an earlier sample of the shard */
     uint64_t image_of;
 } drawn;
 

@@ -11,8 +11,7 @@
  * nothing of its verdict. */
 static json_t *state_of(const char *dir, bool *due)
 {
-    static const char *const own[] = {"keep"}, *const verdict[] = {"accuracy", "best_accuracy",
-                                                                                     "best_update"};
+    static const char *const own[] = {"keep"}, *const verdict[] = {"accuracy", "best_accuracy", "best_update"};
     char *path = support_path("%s/state.json", dir);
     json_t *doc = json_load_file(path, 0, NULL), *options = json_object_get(json_object_get(doc, "facts"), "options");
     free(path);

@@ -46,17 +46,21 @@ void train_path_free(char **path)
     free(*path);
 }
 
-/* ---- runs --------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---------------------------------------------------------------------------------------------------------
+ */
 
 static const char *const labels[] = {
-    "train", "data", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "2", "--heads",
-    "2", "--mlp", "32", "--threads", "1", "--lr", "0.05", NULL,
+    "train",   "data", "--model", "vit", "--image-size", "24", "--patch", "8",    "--hidden", "16", "--layers", "2",
+    "--heads", "2",    "--mlp",   "32",  "--threads",    "1",  "--lr",    "0.05", NULL,
 };
 
 static const char *const pairs[] = {
-    "train", "data", "--model", "bridgetower", "--tokenizer", "tok.json", "--image-size", "32", "--patch", "16",
-    "--hidden", "64", "--layers", "2", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", "16",
-    "--max-text", "16", "--dropout", "0", "--lr", "0.001", "--batch", "8", "--eval-every", "0", "--threads", "1", NULL,
+    "train",          "data", "--model",   "bridgetower", "--tokenizer", "tok.json",
+    "--image-size",   "32",   "--patch",   "16",          "--hidden",    "64",
+    "--layers",       "2",    "--heads",   "1",           "--mlp",       "64",
+    "--cross-layers", "1",    "--embed",   "16",          "--max-text",  "16",
+    "--dropout",      "0",    "--lr",      "0.001",       "--batch",     "8",
+    "--eval-every",   "0",    "--threads", "1",           NULL,
 };
 
 static support_result run(const char *dir, unsigned ranks, const char *const *usual, const char *arg, va_list rest)
@@ -113,7 +117,8 @@ support_result train_command(int status, const char *dir, unsigned ranks, const 
     return r;
 }
 
-/* ---- what they left ----------------------------------------------------------------------------------------------- */
+/* ---- what they left -----------------------------------------------------------------------------------------------
+ */
 
 json_t *train_log(const char *path, const char *member)
 {

@@ -1,6 +1,6 @@
 /* support_train.h - small training runs through the program, and what they left.
- * Invariant: every run uses one tiny drawn dataset and a tiny model, so that a run takes a second.  Of an option that is
- * given again the last one counts, so that a test can change any of them. */
+ * Invariant: every run uses one tiny drawn dataset and a tiny model, so that a run takes a second.  Of an option that
+ * is given again the last one counts, so that a test can change any of them. */
 #ifndef MR_SUPPORT_TRAIN_H
 #define MR_SUPPORT_TRAIN_H
 
@@ -27,8 +27,9 @@ void train_pairs_expect(int status, const char *dir, unsigned ranks, const char 
 /* `millrace ARG ...` in DIR, under mpirun if ranks > 0, that has to end with this status; the caller frees. */
 support_result train_command(int status, const char *dir, unsigned ranks, const char *arg, ...)
     __attribute__((sentinel));
-/* "DIR/NAME" for the rest of a block.  Runs of a test program write into one folder, `dir`; each has names of its own. */
-#define TRAIN_PATH(variable, dir, name) \
+/* "DIR/NAME" for the rest of a block.  Runs of a test program write into one folder, `dir`; each has names of its own.
+ */
+#define TRAIN_PATH(variable, dir, name)                                                                                \
     char *variable __attribute__((cleanup(train_path_free))) = support_path("%s/%s", (const char *)(dir), name)
 #define IN(variable, name) TRAIN_PATH(variable, dir, name)
 void train_path_free(char **path);

@@ -125,7 +125,8 @@ static void test_copies_of_any_size(void **state)
     mr_picture_free(&other);
 }
 
-/* ---- little to see ------------------------------------------------------------------------------------------------ */
+/* ---- little to see ------------------------------------------------------------------------------------------------
+ */
 
 static void test_a_single_tone_is_like_nothing(void **state)
 {
@@ -186,14 +187,15 @@ static void test_pictures_with_little_detail(void **state)
     mr_picture_free(&fall);
 }
 
-/* ---- every kind of file ------------------------------------------------------------------------------------------- */
+/* ---- every kind of file -------------------------------------------------------------------------------------------
+ */
 
 /* An interlaced PNG shrinks to what the same pixels in rows shrink to. */
 static void test_every_kind_of_png(void **state)
 {
     (void)state;
-    static const uint8_t kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1}, {3, 2}, {3, 4},
-                                       {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+    static const uint8_t kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+                                       {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
     static const unsigned sizes[][2] = {{1, 1}, {3, 2}, {70, 9}, {9, 70}, {150, 131}};
     for (size_t i = 0; i < MR_COUNT(kinds); i++)
         for (size_t k = 0; k < MR_COUNT(sizes); k++) {
@@ -207,8 +209,9 @@ static void test_every_kind_of_jpeg_and_webp(void **state)
 {
     (void)state;
     static const jpeg_kind kinds[] = {
-        {150, 131, 1, false, false, 0, NULL}, {150, 131, 3, false, false, 2, NULL}, {150, 131, 4, false, false, 0, NULL},
-        {700, 900, 3, true, false, 0, NULL},  {1, 1, 3, false, false, 0, NULL},     {1, 900, 1, true, false, 0, NULL},
+        {150, 131, 1, false, false, 0, NULL}, {150, 131, 3, false, false, 2, NULL},
+        {150, 131, 4, false, false, 0, NULL}, {700, 900, 3, true, false, 0, NULL},
+        {1, 1, 3, false, false, 0, NULL},     {1, 900, 1, true, false, 0, NULL},
     };
     for (size_t i = 0; i < MR_COUNT(kinds); i++)
         look_at(make_jpeg(kinds[i]));
@@ -309,7 +312,8 @@ static void test_files_that_cannot_be_decoded(void **state)
     mr_picture_free(&photo);
 }
 
-/* ---- real pictures ------------------------------------------------------------------------------------------------ */
+/* ---- real pictures ------------------------------------------------------------------------------------------------
+ */
 
 static mr_alike look_at_sample(const char *folder, const char *name)
 {

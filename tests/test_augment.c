@@ -51,12 +51,12 @@ static void boxes_are_even(void **state)
         together += (areas[i] - 0.29) * ratios[i] / (0.42 / sqrt(12)) / (2 * range / sqrt(12));
         together += (lefts[i] - 0.5) * (tops[i] - 0.5) * 12;
     }
-    assert_true(fabs(together) / sqrt(2.0 * DRAWS) < 4);            /* independent of one another */
+    assert_true(fabs(together) / sqrt(2.0 * DRAWS) < 4); /* independent of one another */
     assert_true(unevenness(areas, DRAWS, 0.08, 0.5) < 1.95);
     assert_true(unevenness(ratios, DRAWS, -range, range) < 1.95);
     assert_true(unevenness(lefts, DRAWS, 0, 1) < 1.95);
     assert_true(unevenness(tops, DRAWS, 0, 1) < 1.95);
-    assert_true(unevenness(sides, DRAWS, sqrt(0.08), sqrt(0.5)) > 10);      /* even sides would be seen */
+    assert_true(unevenness(sides, DRAWS, sqrt(0.08), sqrt(0.5)) > 10); /* even sides would be seen */
     free(areas);
     free(ratios);
     free(sides);
@@ -160,8 +160,10 @@ static void views_are_inside(void **state)
     static const uint32_t sides[] = {1, 2, 3, 5, 64, 65535, UINT32_MAX};
     mr_random r = support_random();
     for (uint64_t n = 0; n < 30000; n++) {
-        mr_transform t = {.kind = (mr_transform_kind)(n % 3), .size = (uint32_t)mr_random_below(&r, 300),
-                          .resize = (uint32_t)mr_random_below(&r, 400), .flip = 0.5f};
+        mr_transform t = {.kind = (mr_transform_kind)(n % 3),
+                          .size = (uint32_t)mr_random_below(&r, 300),
+                          .resize = (uint32_t)mr_random_below(&r, 400),
+                          .flip = 0.5f};
         t.scale_min = (float)mr_random_unit(&r);
         t.scale_max = n % 5 ? 1 : t.scale_min;
         check_view(&t, n, (uint32_t)mr_random_between(&r, 1, 1u << mr_random_below(&r, 17)),
@@ -174,9 +176,11 @@ static void views_are_inside(void **state)
 static void sides_beyond_counting(void **state)
 {
     (void)state;
-    static const uint32_t cases[][4] = {        /* resize, longest side that fits, what it becomes, the next */
-        {1, UINT32_MAX - 1, UINT32_MAX - 1, UINT32_MAX}, {2, INT32_MAX, UINT32_MAX - 1, UINT32_MAX},
-        {256, (1 << 24) - 1, UINT32_MAX - 255, UINT32_MAX}, {16384, (1 << 18) - 1, UINT32_MAX - 16383, UINT32_MAX}};
+    static const uint32_t cases[][4] = {/* resize, longest side that fits, what it becomes, the next */
+                                        {1, UINT32_MAX - 1, UINT32_MAX - 1, UINT32_MAX},
+                                        {2, INT32_MAX, UINT32_MAX - 1, UINT32_MAX},
+                                        {256, (1 << 24) - 1, UINT32_MAX - 255, UINT32_MAX},
+                                        {16384, (1 << 18) - 1, UINT32_MAX - 16383, UINT32_MAX}};
     for (size_t i = 0; i < MR_COUNT(cases); i++)
         for (uint32_t more = 0; more < 2; more++) {
             const uint32_t *c = cases[i], side = c[1] + more;
@@ -207,11 +211,13 @@ static void senseless_numbers_give_a_box(void **state)
 static void falls_back_to_the_middle(void **state)
 {
     (void)state;
-    static const uint32_t cases[][6] = {        /* picture, then left, top, width, height */
-        {1, 1, 0, 0, 1, 1}, {1, 2, 0, 0, 1, 1}, {1, 1000, 0, 499, 1, 1}, {1000, 1, 499, 0, 1, 1},
-        {7, 100, 0, 45, 7, 9}, {101, 6, 46, 0, 8, 6}, {2, 65535, 0, 32766, 2, 3}, {65535, 2, 32766, 0, 3, 2},
-        {3, 4, 0, 0, 3, 4}, {4, 3, 0, 0, 4, 3}, {40, 30, 0, 0, 40, 30}, {41, 30, 0, 0, 40, 30},
-        {30, 41, 0, 0, 30, 40}, {9, 13, 0, 0, 9, 12}, {65535, 65535, 0, 0, 65535, 65535},
+    static const uint32_t cases[][6] = {
+        /* picture, then left, top, width, height */
+        {1, 1, 0, 0, 1, 1},         {1, 2, 0, 0, 1, 1},         {1, 1000, 0, 499, 1, 1},
+        {1000, 1, 499, 0, 1, 1},    {7, 100, 0, 45, 7, 9},      {101, 6, 46, 0, 8, 6},
+        {2, 65535, 0, 32766, 2, 3}, {65535, 2, 32766, 0, 3, 2}, {3, 4, 0, 0, 3, 4},
+        {4, 3, 0, 0, 4, 3},         {40, 30, 0, 0, 40, 30},     {41, 30, 0, 0, 40, 30},
+        {30, 41, 0, 0, 30, 40},     {9, 13, 0, 0, 9, 12},       {65535, 65535, 0, 0, 65535, 65535},
     };
     /* Four times the area fits nowhere, so all ten tries are refused. */
     mr_transform t = {.scale_min = 4, .scale_max = 4};
@@ -234,18 +240,30 @@ static void falls_back_to_the_middle(void **state)
 static void center_is_torchvisions(void **state)
 {
     (void)state;
-    static const uint32_t cases[][8] = {        /* picture, resize, size, then resized to, cropped at */
-        {500, 375, 256, 224, 341, 256, 58, 16}, {375, 500, 256, 224, 256, 341, 16, 58},
-        {256, 256, 256, 224, 256, 256, 16, 16}, {640, 480, 256, 224, 341, 256, 58, 16},
-        {640, 481, 256, 224, 340, 256, 58, 16}, {1, 1, 256, 224, 256, 256, 16, 16},
-        {3, 2, 256, 224, 384, 256, 80, 16}, {2, 3, 257, 224, 257, 385, 16, 80},
-        {333, 500, 256, 224, 256, 384, 16, 80}, {501, 334, 257, 224, 385, 257, 80, 16},
-        {1000, 1, 232, 224, 232000, 232, 115888, 4}, {1, 1000, 232, 224, 232, 232000, 4, 115888},
-        {224, 225, 224, 224, 224, 225, 0, 0}, {224, 226, 224, 224, 224, 226, 0, 1},
-        {224, 227, 224, 224, 224, 227, 0, 2}, {224, 229, 224, 224, 224, 229, 0, 2},
-        {224, 231, 224, 224, 224, 231, 0, 4}, {3000, 4000, 438, 384, 438, 584, 27, 100},
-        {65535, 65535, 256, 224, 256, 256, 16, 16}, {65535, 2, 256, 223, 8388480, 256, 4194128, 16},
-        {17, 19, 35, 30, 35, 39, 2, 4}, {17, 20, 35, 32, 35, 41, 2, 4},
+    static const uint32_t cases[][8] = {
+        /* picture, resize, size, then resized to, cropped at */
+        {500, 375, 256, 224, 341, 256, 58, 16},
+        {375, 500, 256, 224, 256, 341, 16, 58},
+        {256, 256, 256, 224, 256, 256, 16, 16},
+        {640, 480, 256, 224, 341, 256, 58, 16},
+        {640, 481, 256, 224, 340, 256, 58, 16},
+        {1, 1, 256, 224, 256, 256, 16, 16},
+        {3, 2, 256, 224, 384, 256, 80, 16},
+        {2, 3, 257, 224, 257, 385, 16, 80},
+        {333, 500, 256, 224, 256, 384, 16, 80},
+        {501, 334, 257, 224, 385, 257, 80, 16},
+        {1000, 1, 232, 224, 232000, 232, 115888, 4},
+        {1, 1000, 232, 224, 232, 232000, 4, 115888},
+        {224, 225, 224, 224, 224, 225, 0, 0},
+        {224, 226, 224, 224, 224, 226, 0, 1},
+        {224, 227, 224, 224, 224, 227, 0, 2},
+        {224, 229, 224, 224, 224, 229, 0, 2},
+        {224, 231, 224, 224, 224, 231, 0, 4},
+        {3000, 4000, 438, 384, 438, 584, 27, 100},
+        {65535, 65535, 256, 224, 256, 256, 16, 16},
+        {65535, 2, 256, 223, 8388480, 256, 4194128, 16},
+        {17, 19, 35, 30, 35, 39, 2, 4},
+        {17, 20, 35, 32, 35, 41, 2, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const uint32_t *c = cases[i];
@@ -330,12 +348,17 @@ static void defaults_are_themselves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_are_even),           cmocka_unit_test(refused_tries_are_tried_again),
-        cmocka_unit_test(mirrors_as_often_as_asked), cmocka_unit_test(views_are_inside),
+        cmocka_unit_test(boxes_are_even),
+        cmocka_unit_test(refused_tries_are_tried_again),
+        cmocka_unit_test(mirrors_as_often_as_asked),
+        cmocka_unit_test(views_are_inside),
         cmocka_unit_test(sides_beyond_counting),
-        cmocka_unit_test(senseless_numbers_give_a_box), cmocka_unit_test(falls_back_to_the_middle),
-        cmocka_unit_test(center_is_torchvisions),   cmocka_unit_test(square_keeps_no_ratio),
-        cmocka_unit_test(depends_on_its_key_alone), cmocka_unit_test(stays_as_published),
+        cmocka_unit_test(senseless_numbers_give_a_box),
+        cmocka_unit_test(falls_back_to_the_middle),
+        cmocka_unit_test(center_is_torchvisions),
+        cmocka_unit_test(square_keeps_no_ratio),
+        cmocka_unit_test(depends_on_its_key_alone),
+        cmocka_unit_test(stays_as_published),
         cmocka_unit_test(defaults_are_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,13 @@
 /* test_bench_budget.c - how the seconds of a benchmark are shared out, on a clock that this test keeps.
- * Invariant tested: whatever pictures cost, the steps of a benchmark end within two seconds of what was asked, unless the few
- * pictures that nothing can be measured without take longer. */
+ * Invariant tested: whatever pictures cost, the steps of a benchmark end within two seconds of what was asked, unless
+ * the few pictures that nothing can be measured without take longer. */
 #include "base/buf.h"
 #include "bench/bench_budget.h"
 #include "support.h"
 
-typedef struct machine {            /* wall seconds of one image, when all threads work */
+typedef struct machine { /* wall seconds of one image, when all threads work */
     double open, read, product, limit, steps;
-    unsigned threads;               /* images that a probe takes at once */
+    unsigned threads; /* images that a probe takes at once */
 } machine;
 
 typedef struct outcome {
@@ -26,7 +26,7 @@ static outcome run(const machine *m, double seconds, uint64_t most, double off)
         now += probe.steps + probe.limit;
     outcome o = {.batch = mr_bench_batch(&b, now, most, &probe)};
     double images = (double)o.batch, turn = images * (m->read + m->product + m->limit + m->steps);
-    now += (MR_BENCH_PREFETCH + 1) * images * m->product + turn;        /* first batches, then the warm turn */
+    now += (MR_BENCH_PREFETCH + 1) * images * m->product + turn; /* first batches, then the warm turn */
     double longest = m->product > m->limit ? m->product : m->limit;
     o.batches = mr_bench_batches(&b, now, turn, images * longest);
     for (double last = turn * (double)o.batches; mr_bench_another(&b, now, last); o.turns++)
@@ -50,8 +50,9 @@ static void ends_in_time(void **state)
                     double least = m.threads * (m.steps + m.limit) / off + 4 * one + 3.6 * one;
                     double most = seconds[i] + 2 > least + 0.1 ? seconds[i] + 2 : least + 0.1;
                     if (o.end > most || o.batch < 1 || o.batch > 64 || o.batches < 1)
-                        fail_msg("%g s, %g ms, %u threads, off %g: ends after %g s, batch %u, %u turns of %u", seconds[i], ms,
-                                 threads, off, o.end, (unsigned)o.batch, (unsigned)o.turns, (unsigned)o.batches);
+                        fail_msg("%g s, %g ms, %u threads, off %g: ends after %g s, batch %u, %u turns of %u",
+                                 seconds[i], ms, threads, off, o.end, (unsigned)o.batch, (unsigned)o.turns,
+                                 (unsigned)o.batches);
                 }
 }
 
@@ -76,7 +77,7 @@ static void odd_clocks(void **state)
     const mr_bench_probe none = {0, 0, 0}, slow = {1, 100, 100};
     assert_int_equal(mr_bench_batch(&b, 0, 64, &none), 64);
     assert_int_equal(mr_bench_batch(&b, 0, 64, &slow), 1);
-    assert_int_equal(mr_bench_batch(&b, 5, 64, &slow), 1);      /* the time is up already */
+    assert_int_equal(mr_bench_batch(&b, 5, 64, &slow), 1); /* the time is up already */
     assert_int_equal(mr_bench_batches(&b, 0, 0, 0), MR_BENCH_MOST_BATCHES);
     assert_int_equal(mr_bench_batches(&b, 9, 1, 1), 1);
     assert_false(mr_bench_another(&b, 9, 0));
@@ -87,7 +88,9 @@ static void odd_clocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_in_time), cmocka_unit_test(small_pictures_lose_nothing), cmocka_unit_test(odd_clocks),
+        cmocka_unit_test(ends_in_time),
+        cmocka_unit_test(small_pictures_lose_nothing),
+        cmocka_unit_test(odd_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,12 +32,12 @@ static double largest(const float *a, uint64_t count)
     return most;
 }
 
-static bool is_key_bias(const mr_param *p)     /* shifts all scores alike: its gradient is rounding alone */
+static bool is_key_bias(const mr_param *p) /* shifts all scores alike: its gradient is rounding alone */
 {
     return strstr(p->name, ".self.key.bias") != NULL;
 }
 
-static bool cancels_out(const mr_param *p)      /* and so does the scale's, which is one sum of all scores */
+static bool cancels_out(const mr_param *p) /* and so does the scale's, which is one sum of all scores */
 {
     return is_key_bias(p) || p->dims == 0;
 }
@@ -70,8 +70,7 @@ static void assert_embeddings_near(const support_pairs *a, const support_pairs *
 
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
-static double loss_at(support_pairs *s, const support_pairs_input *in, const float *base, const float *way,
-                      double step)
+static double loss_at(support_pairs *s, const support_pairs_input *in, const float *base, const float *way, double step)
 {
     for (uint64_t i = 0; i < s->model->params.total; i++)
         s->model->host[i] = (float)((double)base[i] + step * (double)way[i]);
@@ -210,7 +209,7 @@ static void batches_may_be_short(void **state)
     support_pairs_input in = support_pairs_of(&batch, 0, BATCH);
     (void)state;
     forward_back(whole, &in);
-    forward_back(part, &in);            /* leaves its numbers behind the rows of what follows */
+    forward_back(part, &in); /* leaves its numbers behind the rows of what follows */
     in.count = 2;
     forward_back(part, &in);
     forward_back(exact, &in);
@@ -246,12 +245,12 @@ static void evaluation_drops_nothing(void **state)
     (void)state;
     in.training = false;
     support_pairs_forward(s[0], &in);
-    support_pairs_forward(s[1], &training);         /* not planned for it: an evaluation all the same */
+    support_pairs_forward(s[1], &training); /* not planned for it: an evaluation all the same */
     support_pairs_forward(s[2], &training);
     support_pairs_forward(s[3], &in);
     for (size_t i = 1; i < MR_COUNT(s); i++)
         assert_embeddings_near(s[0], s[i], BATCH, 0);
-    support_model_back(s[0]->model, NULL, NULL);    /* nothing to go back on */
+    support_model_back(s[0]->model, NULL, NULL); /* nothing to go back on */
     float *g = support_model_gradients(s[0]->model);
     assert_true(largest(g, s[0]->model->params.total) == 0);
     float *kept = support_pairs_embeddings(s[0], 2);
@@ -277,7 +276,7 @@ static void same_bits_for_any_threads(void **state)
     for (unsigned i = 0; i < 3; i++) {
         support_pairs *s = support_pairs_model(&c, BATCH, true, i ? 3 : 1);
         forward_back(s, &in);
-        if (i == 2)                     /* the second pass of a model is like its first */
+        if (i == 2) /* the second pass of a model is like its first */
             forward_back(s, &in);
         g[i] = support_model_gradients(s->model);
         total = s->model->params.total;

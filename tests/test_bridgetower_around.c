@@ -111,7 +111,7 @@ typedef struct member {
 static void sum_of_threads(mr_peers *p)
 {
     meeting *m = p->ctx;
-    for (unsigned turn = 0; turn < p->world; turn++) {      /* one after the other, always in the same order */
+    for (unsigned turn = 0; turn < p->world; turn++) { /* one after the other, always in the same order */
         pthread_barrier_wait(&m->all_here);
         for (size_t i = 0; turn == p->rank && i < m->count; i++)
             m->sum[i] = (turn ? m->sum[i] : 0) + p->all[i];
@@ -144,9 +144,15 @@ static void ranks_are_one_batch(void **state)
     assert_true(meet.sum && !pthread_barrier_init(&meet.all_here, NULL, 2) &&
                 !pthread_barrier_init(&meet.all_added, NULL, 2));
     for (unsigned i = 0; i < 2; i++) {
-        members[i] = (member){.pairs = support_pairs_model(&c, 3, true, 1), .in = &parts[i],
-                              .peers = {.rank = i, .world = 2, .samples = 3, .room = room, .sum = sum_of_threads,
-                                        .ctx = &meet, .all = mr_alloc(2 * room, sizeof(float))}};
+        members[i] = (member){.pairs = support_pairs_model(&c, 3, true, 1),
+                              .in = &parts[i],
+                              .peers = {.rank = i,
+                                        .world = 2,
+                                        .samples = 3,
+                                        .room = room,
+                                        .sum = sum_of_threads,
+                                        .ctx = &meet,
+                                        .all = mr_alloc(2 * room, sizeof(float))}};
         parts[i].peers = &members[i].peers;
         assert_non_null(members[i].peers.all);
         assert_int_equal(pthread_create(&threads[i], NULL, run_member, &members[i]), 0);

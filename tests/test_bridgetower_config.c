@@ -36,9 +36,22 @@ static const char SPARSE[] =
 
 static mr_model_config small(void)
 {
-    return (mr_model_config){.name = "bridgetower", .image = 32, .patch = 8, .hidden = 128, .layers = 3, .heads = 4,
-                             .mlp = 48, .dropout = 0.25, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 20,
-                             .text = 22, .attention_dropout = 0.05, .norm_eps = 1e-5, .logit_scale = 2.6592};
+    return (mr_model_config){.name = "bridgetower",
+                             .image = 32,
+                             .patch = 8,
+                             .hidden = 128,
+                             .layers = 3,
+                             .heads = 4,
+                             .mlp = 48,
+                             .dropout = 0.25,
+                             .cross_layers = 2,
+                             .vocab = 97,
+                             .positions = 24,
+                             .embed = 20,
+                             .text = 22,
+                             .attention_dropout = 0.05,
+                             .norm_eps = 1e-5,
+                             .logit_scale = 2.6592};
 }
 
 static void assert_same(const mr_model_config *a, const mr_model_config *b)
@@ -92,10 +105,22 @@ static void fills_in_what_is_usual(void **state)
     const char *texts[] = {"{\"contrastive_hidden_size\":300,\"logit_scale_init_value\":3}",
                            "{\"contrastive_hidden_size\":300,\"logit_scale_init_value\":3.0,\"text_config\":null,"
                            "\"vision_config\":null,\"anything\":[[{}]]}"};
-    const mr_model_config want = {.name = "bridgetower", .image = 288, .patch = 16, .hidden = 768, .layers = 12,
-                                  .heads = 12, .mlp = 3072, .dropout = 0.1, .cross_layers = 6, .vocab = 50265,
-                                  .positions = 514, .embed = 300, .text = 128, .attention_dropout = 0.1,
-                                  .norm_eps = 1e-5, .logit_scale = 3};
+    const mr_model_config want = {.name = "bridgetower",
+                                  .image = 288,
+                                  .patch = 16,
+                                  .hidden = 768,
+                                  .layers = 12,
+                                  .heads = 12,
+                                  .mlp = 3072,
+                                  .dropout = 0.1,
+                                  .cross_layers = 6,
+                                  .vocab = 50265,
+                                  .positions = 514,
+                                  .embed = 300,
+                                  .text = 128,
+                                  .attention_dropout = 0.1,
+                                  .norm_eps = 1e-5,
+                                  .logit_scale = 3};
     for (size_t i = 0; i < MR_COUNT(texts); i++) {
         mr_model_config c = configured(*state, texts[i]);
         assert_same(&c, &want);
@@ -114,9 +139,20 @@ static void takes_the_fixture(void **state)
     char *text = json_dumps(json_object_get(facts, "hf_config"), 0);
     assert_non_null(text);
     mr_model_config c = configured(*state, text);
-    const mr_model_config want = {.name = "bridgetower", .image = 32, .patch = 8, .hidden = 64, .layers = 2, .heads = 4,
-                                  .mlp = 48, .cross_layers = 2, .vocab = 97, .positions = 24, .embed = 24, .text = 22,
-                                  .norm_eps = 1e-5, .logit_scale = 2.6592};
+    const mr_model_config want = {.name = "bridgetower",
+                                  .image = 32,
+                                  .patch = 8,
+                                  .hidden = 64,
+                                  .layers = 2,
+                                  .heads = 4,
+                                  .mlp = 48,
+                                  .cross_layers = 2,
+                                  .vocab = 97,
+                                  .positions = 24,
+                                  .embed = 24,
+                                  .text = 22,
+                                  .norm_eps = 1e-5,
+                                  .logit_scale = 2.6592};
     assert_same(&c, &want);
     free(text);
     json_decref(facts);
@@ -147,7 +183,7 @@ static void describes_what_it_takes(void **state)
     mr_model_config c = mr_bt_presets[0], s = small();
     mr_random r = support_random();
     comes_back(*state, &c);
-    c.classes = 7, c.compute = MR_BF16, c.frozen = MR_FROZEN_TEXT, c.every_token = true;    /* not the file's */
+    c.classes = 7, c.compute = MR_BF16, c.frozen = MR_FROZEN_TEXT, c.every_token = true; /* not the file's */
     comes_back(*state, &c);
     comes_back(*state, &s);
     s.dropout = 0.123456789012;
@@ -299,9 +335,14 @@ static void passes_over_what_does_not_matter(void **state)
     static const struct {
         const char *section, *key, *value;
     } members[] = {
-        {NULL, "num_attention_heads", "3"},   {NULL, "drop_rate", "0.9"},       {NULL, "architectures", "null"},
-        {NULL, "tie_word_embeddings", "true"}, {NULL, "initializer_factor", "7"}, {NULL, "model_type", NULL},
-        {"vision_config", "stop_gradient", "true"}, {"text_config", "use_cache", "false"},
+        {NULL, "num_attention_heads", "3"},
+        {NULL, "drop_rate", "0.9"},
+        {NULL, "architectures", "null"},
+        {NULL, "tie_word_embeddings", "true"},
+        {NULL, "initializer_factor", "7"},
+        {NULL, "model_type", NULL},
+        {"vision_config", "stop_gradient", "true"},
+        {"text_config", "use_cache", "false"},
     };
     const mr_model_config want = small();
     for (size_t i = 0; i < MR_COUNT(members); i++) {
@@ -315,11 +356,20 @@ static void passes_over_what_does_not_matter(void **state)
 static void refuses_odd_documents(void **state)
 {
     char *deep = malloc(4001), *lists = malloc((1 << 20) + 2), *dir = support_path("%s/folder", (char *)*state);
-    const char *texts[] = {"", "[]", "7", "\"x\"", "null", "{", "{}", "{\"a\":1,\"a\":2}", "{\"hidden_size\":NaN}",
+    const char *texts[] = {"",
+                           "[]",
+                           "7",
+                           "\"x\"",
+                           "null",
+                           "{",
+                           "{}",
+                           "{\"a\":1,\"a\":2}",
+                           "{\"hidden_size\":NaN}",
                            deep,
                            "{\"contrastive_hidden_size\":9,\"logit_scale_init_value\":1e999}",
                            "{\"contrastive_hidden_size\":99999999999999999999,\"logit_scale_init_value\":1}",
-                           "{\"contrastive_hidden_size\":9,\"logit_scale_init_value\":1}{}", "\xEF\xBB\xBF{}",
+                           "{\"contrastive_hidden_size\":9,\"logit_scale_init_value\":1}{}",
+                           "\xEF\xBB\xBF{}",
                            "{\"model_type\":\"\xFF\"}"};
     mr_model_config c = small();
     mr_error err;
@@ -338,7 +388,7 @@ static void refuses_odd_documents(void **state)
     assert_non_null(strstr(err.text, "limit"));
     assert_int_equal(configure(*state, lists, 1 << 20, &c, &err), MR_OK);
     support_write_text(dir, "");
-    assert_int_equal(mr_bt_configure(*state, &c, &err), MR_BAD_DATA);       /* a folder */
+    assert_int_equal(mr_bt_configure(*state, &c, &err), MR_BAD_DATA); /* a folder */
     free(dir);
     dir = support_path("%s/none", (char *)*state);
     assert_int_equal(mr_bt_configure(dir, &c, &err), MR_SYSTEM);
@@ -351,7 +401,7 @@ static void refuses_odd_documents(void **state)
 static void survives_damage(void **state)
 {
     mr_random r = support_random();
-    size_t len = sizeof HUB - 2;            /* without the newline */
+    size_t len = sizeof HUB - 2; /* without the newline */
     mr_error err;
     for (size_t i = 0; i < len; i++) {
         mr_model_config c = {0};
@@ -371,10 +421,14 @@ static void survives_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(takes_the_hubs),          IN_TMPDIR(fills_in_what_is_usual),
-        IN_TMPDIR(takes_the_fixture),       IN_TMPDIR(describes_what_it_takes),
-        IN_TMPDIR(describes_for_transformers), IN_TMPDIR(refuses_by_name),
-        IN_TMPDIR(passes_over_what_does_not_matter), IN_TMPDIR(refuses_odd_documents),
+        IN_TMPDIR(takes_the_hubs),
+        IN_TMPDIR(fills_in_what_is_usual),
+        IN_TMPDIR(takes_the_fixture),
+        IN_TMPDIR(describes_what_it_takes),
+        IN_TMPDIR(describes_for_transformers),
+        IN_TMPDIR(refuses_by_name),
+        IN_TMPDIR(passes_over_what_does_not_matter),
+        IN_TMPDIR(refuses_odd_documents),
         IN_TMPDIR(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

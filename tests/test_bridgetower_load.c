@@ -10,13 +10,13 @@
 #include "support_npz.h"
 
 #define PLACES "bridgetower.vision_model.visual.embeddings.position_embedding.weight"
-#define QUERY "bridgetower.cross_modal_text_layers.0.crossattention.self.query.weight"
-#define NORM "bridgetower.cross_modal_image_link_tower.0.LayerNorm.weight"
+#define QUERY  "bridgetower.cross_modal_text_layers.0.crossattention.self.query.weight"
+#define NORM   "bridgetower.cross_modal_image_link_tower.0.LayerNorm.weight"
 
 typedef struct folder {
-    char *dir, *path;               /* of the file */
+    char *dir, *path; /* of the file */
     mr_model_config config;
-    mr_params params;               /* of `config` */
+    mr_params params; /* of `config` */
     float *values;
     mr_buf said;
     mr_error err;
@@ -25,9 +25,20 @@ typedef struct folder {
 static folder folder_open(void)
 {
     folder f = {.dir = support_tmpdir(),
-                .config = {.name = "bridgetower", .image = 16, .patch = 8, .hidden = 64, .layers = 2, .heads = 4,
-                           .mlp = 8, .cross_layers = 2, .vocab = 10, .positions = 8, .embed = 4, .text = 6,
-                           .norm_eps = 1e-5, .logit_scale = 2.6592}};
+                .config = {.name = "bridgetower",
+                           .image = 16,
+                           .patch = 8,
+                           .hidden = 64,
+                           .layers = 2,
+                           .heads = 4,
+                           .mlp = 8,
+                           .cross_layers = 2,
+                           .vocab = 10,
+                           .positions = 8,
+                           .embed = 4,
+                           .text = 6,
+                           .norm_eps = 1e-5,
+                           .logit_scale = 2.6592}};
     f.path = support_path("%s/model.safetensors", f.dir);
     assert_int_equal(mr_bt_params(&f.config, &f.params, &f.err), MR_OK);
     f.values = mr_alloc(f.params.total, sizeof *f.values);
@@ -61,14 +72,14 @@ static mr_status load(folder *f)
 
 /* How the file differs from a good one. */
 typedef struct change {
-    const char *drop[3];            /* beginnings of names that are missing */
+    const char *drop[3]; /* beginnings of names that are missing */
     const char *rename, *to;
-    const char *reshape, *widen;    /* its first side is one longer, its last */
-    const char *shape;              /* of PLACES, in the place of its own; as many bytes as that takes, rows of 64 */
-    const char *integers;           /* a name of type I64 */
-    const char *odd;                /* a name whose element 1 is `value` */
+    const char *reshape, *widen; /* its first side is one longer, its last */
+    const char *shape;           /* of PLACES, in the place of its own; as many bytes as that takes, rows of 64 */
+    const char *integers;        /* a name of type I64 */
+    const char *odd;             /* a name whose element 1 is `value` */
     float value;
-    const char *extra[6];           /* more names, [2] of I64 each */
+    const char *extra[6]; /* more names, [2] of I64 each */
 } change;
 
 static float value_of(size_t param, uint64_t k)
@@ -164,7 +175,7 @@ static void assert_taken(const folder *f)
     for (size_t i = 0; i < f->params.count; i++) {
         const mr_param *p = &f->params.items[i];
         for (; end < p->offset; end++)
-            assert_true(f->values[end] == 0);       /* gaps */
+            assert_true(f->values[end] == 0); /* gaps */
         for (uint64_t k = 0; k < p->count; k++)
             assert_true(f->values[p->offset + k] == value_of(i, k));
         end = p->offset + p->count;
@@ -242,7 +253,7 @@ static void says_what_is_left_out(void **state)
                         "4 tensors left out that this model does not have: 'itm_score.fc.weight', 'mlm_score.bias', "
                         "'mlm_score.decoder.weight', ...\n");
     make(&f, &escape);
-    mr_status status = load(&f);        /* such a name may be refused as well */
+    mr_status status = load(&f); /* such a name may be refused as well */
     assert_true(status == MR_OK || status == MR_BAD_DATA);
     assert_null(strchr(mr_buf_text(&f.said), '\033'));
     folder_close(&f);
@@ -347,7 +358,7 @@ static void survives_damage(void **state)
     mr_random r = support_random();
     size_t len;
     (void)state;
-    assert_int_equal(load(&f), MR_SYSTEM);          /* there is no file */
+    assert_int_equal(load(&f), MR_SYSTEM); /* there is no file */
     make(&f, &plain);
     uint8_t *good = support_read(f.path, &len);
     uint64_t header = 8 + good[0] + 256U * good[1] + 65536U * good[2];
@@ -373,9 +384,8 @@ static void survives_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_all),         cmocka_unit_test(takes_shards),
-        cmocka_unit_test(says_what_is_left_out), cmocka_unit_test(takes_the_fixture),
-        cmocka_unit_test(refuses_by_name),   cmocka_unit_test(survives_damage),
+        cmocka_unit_test(takes_all),         cmocka_unit_test(takes_shards),    cmocka_unit_test(says_what_is_left_out),
+        cmocka_unit_test(takes_the_fixture), cmocka_unit_test(refuses_by_name), cmocka_unit_test(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,13 +65,13 @@ static void names_are_the_hubs(void **state)
     free(path);
 }
 
-/* The parameters of each part in their order, "weight [a, b]" without the part's own name; support_pairs_shape() has H 64, M 48. */
-#define NORM(name) name ".weight [64]", name ".bias [64]"
+/* The parameters of each part in their order, "weight [a, b]" without the part's own name; support_pairs_shape() has H
+ * 64, M 48. */
+#define NORM(name)           name ".weight [64]", name ".bias [64]"
 #define DENSE(name, out, in) name ".weight [" out ", " in "]", name ".bias [" out "]"
-#define ATTENTION(name)                                                                                            \
-    DENSE(name ".self.query", "64", "64"), DENSE(name ".self.key", "64", "64"),                                    \
-        DENSE(name ".self.value", "64", "64"), DENSE(name ".output.dense", "64", "64"),                            \
-        NORM(name ".output.LayerNorm")
+#define ATTENTION(name)                                                                                                \
+    DENSE(name ".self.query", "64", "64"), DENSE(name ".self.key", "64", "64"), DENSE(name ".self.value", "64", "64"), \
+        DENSE(name ".output.dense", "64", "64"), NORM(name ".output.LayerNorm")
 #define FEED DENSE("intermediate.dense", "48", "64"), DENSE("output.dense", "64", "48"), NORM("output.LayerNorm")
 
 static const char *const words[] = {"word_embeddings.weight [97, 64]", "position_embeddings.weight [24, 64]",
@@ -80,9 +80,9 @@ static const char *const text_layer[] = {ATTENTION("attention"), FEED, NULL};
 static const char *const cross_layer[] = {ATTENTION("attention"), ATTENTION("crossattention"), FEED, NULL};
 static const char *const pixels[] = {"class_embedding [64]", "patch_embedding.weight [64, 3, 8, 8]",
                                      "position_embedding.weight [5, 64]", NULL};
-static const char *const block[] = {NORM("ln_1"), "attn.in_proj_weight [192, 64]", "attn.in_proj_bias [192]",
-                                    DENSE("attn.out_proj", "64", "64"), NORM("ln_2"), DENSE("mlp.c_fc", "256", "64"),
-                                    DENSE("mlp.c_proj", "64", "256"), NULL};
+static const char *const block[] = {
+    NORM("ln_1"), "attn.in_proj_weight [192, 64]", "attn.in_proj_bias [192]",        DENSE("attn.out_proj", "64", "64"),
+    NORM("ln_2"), DENSE("mlp.c_fc", "256", "64"),  DENSE("mlp.c_proj", "64", "256"), NULL};
 static const char *const pre[] = {NORM("ln_pre"), NULL}, *const post[] = {NORM("ln_post"), NULL};
 static const char *const link_tower[] = {NORM("LayerNorm"), NULL};
 static const char *const bridge[] = {DENSE("text_transform", "64", "64"), DENSE("image_transform", "64", "64"), NULL};
@@ -102,14 +102,28 @@ static const struct part {
     const char *prefix;
     const char *const *rows;
 } parts[] = {
-    {T "embeddings.", words}, {T "encoder.layer.0.", text_layer}, {T "encoder.layer.1.", text_layer},
-    {V "embeddings.", pixels}, {V, pre}, {V "transformer.resblocks.0.", block}, {V "transformer.resblocks.1.", block},
-    {V, post}, {X, bridge}, {"bridgetower.", types}, {X, norms},
-    {X "text_layers.0.", cross_layer}, {X "image_layers.0.", cross_layer},
-    {T "encoder.layer.2.", text_layer}, {V "transformer.resblocks.2.", block},
-    {X "text_link_tower.0.", link_tower}, {X "image_link_tower.0.", link_tower},
-    {X "text_layers.1.", cross_layer}, {X "image_layers.1.", cross_layer},
-    {X, poolers}, {"itc_", heads}, {"", scale},
+    {T "embeddings.", words},
+    {T "encoder.layer.0.", text_layer},
+    {T "encoder.layer.1.", text_layer},
+    {V "embeddings.", pixels},
+    {V, pre},
+    {V "transformer.resblocks.0.", block},
+    {V "transformer.resblocks.1.", block},
+    {V, post},
+    {X, bridge},
+    {"bridgetower.", types},
+    {X, norms},
+    {X "text_layers.0.", cross_layer},
+    {X "image_layers.0.", cross_layer},
+    {T "encoder.layer.2.", text_layer},
+    {V "transformer.resblocks.2.", block},
+    {X "text_link_tower.0.", link_tower},
+    {X "image_link_tower.0.", link_tower},
+    {X "text_layers.1.", cross_layer},
+    {X "image_layers.1.", cross_layer},
+    {X, poolers},
+    {"itc_", heads},
+    {"", scale},
 };
 
 static void parameters_stand_in_order(void **state)
@@ -271,8 +285,10 @@ static void decay_spares_biases_and_norms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_is_the_hubs),         cmocka_unit_test(names_are_the_hubs),
-        cmocka_unit_test(parameters_stand_in_order), cmocka_unit_test(layout_leads_to_them),
+        cmocka_unit_test(large_is_the_hubs),
+        cmocka_unit_test(names_are_the_hubs),
+        cmocka_unit_test(parameters_stand_in_order),
+        cmocka_unit_test(layout_leads_to_them),
         cmocka_unit_test(decay_spares_biases_and_norms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

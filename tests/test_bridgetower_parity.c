@@ -13,15 +13,15 @@
 /* ---- fixtures -------------------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
-    char name[64];                  /* "bt_a" */
+    char name[64]; /* "bt_a" */
     json_t *facts;
-    char *weights;                  /* path */
+    char *weights; /* path */
     mr_safetensors *grad, *after;
     support_npz *io;
     mr_model_config config;
     size_t batch;
-    const float *images;            /* [3, batch, 3, image, image] */
-    int32_t *tokens;                /* [3, batch, text] */
+    const float *images; /* [3, batch, 3, image, image] */
+    int32_t *tokens;     /* [3, batch, text] */
     uint8_t *seen;
     parity_table *table;
 } fixture;
@@ -43,10 +43,17 @@ static void read_config(fixture *f)
     const struct {
         const char *key;
         uint32_t *to;
-    } sizes[] = {{"hidden", &f->config.hidden}, {"heads", &f->config.heads}, {"mlp", &f->config.mlp},
-                 {"layers", &f->config.layers}, {"cross_layers", &f->config.cross_layers},
-                 {"patch", &f->config.patch},   {"image", &f->config.image}, {"vocab", &f->config.vocab},
-                 {"tokens", &f->config.text},   {"max_pos", &f->config.positions}, {"embed", &f->config.embed}};
+    } sizes[] = {{"hidden", &f->config.hidden},
+                 {"heads", &f->config.heads},
+                 {"mlp", &f->config.mlp},
+                 {"layers", &f->config.layers},
+                 {"cross_layers", &f->config.cross_layers},
+                 {"patch", &f->config.patch},
+                 {"image", &f->config.image},
+                 {"vocab", &f->config.vocab},
+                 {"tokens", &f->config.text},
+                 {"max_pos", &f->config.positions},
+                 {"embed", &f->config.embed}};
     mr_error err;
     if (mr_model_find("bridgetower", &f->config, &err))
         fail_msg("%s", err.text);
@@ -135,8 +142,11 @@ static support_pairs *model_of(const fixture *f, bool every_token)
 static double step_of(const fixture *f, support_pairs *s, int step)
 {
     size_t pixels = f->batch * 3 * f->config.image * f->config.image, words = f->batch * f->config.text;
-    const support_pairs_input in = {.count = f->batch, .training = true, .length = f->config.text,
-                                    .stride = f->config.text, .images = f->images + (size_t)step * pixels,
+    const support_pairs_input in = {.count = f->batch,
+                                    .training = true,
+                                    .length = f->config.text,
+                                    .stride = f->config.text,
+                                    .images = f->images + (size_t)step * pixels,
                                     .tokens = f->tokens + (size_t)step * words,
                                     .seen = f->seen + (size_t)step * words};
     support_model_zero(s->model);
@@ -162,7 +172,8 @@ static double difference_but_keys(const mr_param *p, const float *a, const float
     uint64_t first, count;
     double most = parity_largest(b, p->count), off;
     if (has_key_bias(p, &first, &count))
-        off = fmax(parity_difference(a, b, first), parity_difference(a + first + count, b + first + count, p->count - first - count));
+        off = fmax(parity_difference(a, b, first),
+                   parity_difference(a + first + count, b + first + count, p->count - first - count));
     else
         off = parity_difference(a, b, p->count);
     return relative ? off / most : off;
@@ -185,8 +196,9 @@ static void check_hidden(const fixture *f, const support_pairs *s)
         if (!got)
             fail_msg("%s: no activation %s", f->name, a->name);
         assert_int_equal(count, a->count);
-        parity_note(f->table, "hidden states", parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count),
-             3e-5, f->name, a->name);
+        parity_note(f->table, "hidden states",
+                    parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count), 3e-5, f->name,
+                    a->name);
         free(got);
         seen++;
     }
@@ -216,7 +228,7 @@ static void check_similarities(const fixture *f, float *const e[3])
             for (size_t c = 0; c < f->config.embed; c++)
                 sum += (double)a[c] * (double)b[c];
             parity_note(f->table, "similarities", fabs(sum * exp((double)log_scale) - (double)want[i]), 5e-5, f->name,
-                 kinds[k].name);
+                        kinds[k].name);
         }
     }
     mr_safetensors_free(weights);
@@ -246,8 +258,8 @@ static void check_key_bias(const fixture *f, const mr_param *p, const float *g, 
 {
     uint64_t first, count;
     if (has_key_bias(p, &first, &count))
-        parity_note(f->table, "gradient of key biases", parity_largest(g + first, count), fmax(1e-5 * parity_largest(query, queries), 1e-6),
-             f->name, p->name);
+        parity_note(f->table, "gradient of key biases", parity_largest(g + first, count),
+                    fmax(1e-5 * parity_largest(query, queries), 1e-6), f->name, p->name);
 }
 
 static void check_gradients(const fixture *f, const support_pairs *s)
@@ -265,8 +277,8 @@ static void check_gradients(const fixture *f, const support_pairs *s)
         uint64_t first, count;
         if (!has_key_bias(p, &first, &count) || count < p->count)
             parity_note(f->table, "gradients, of the largest", difference_but_keys(p, g + p->offset, want, true), 3e-5,
-                 f->name, p->name);
-        if (count < p->count)       /* queries' biases stand in front of it, else two parameters before */
+                        f->name, p->name);
+        if (count < p->count) /* queries' biases stand in front of it, else two parameters before */
             check_key_bias(f, p, g + p->offset, want, first);
         else if (i >= 2)
             check_key_bias(f, p, g + p->offset, g + p[-2].offset, p[-2].count);
@@ -293,9 +305,12 @@ static void check_pass(const fixture *f, bool every_token)
 static void open_optimizer(const fixture *f, const support_pairs *s, mr_optimizer *out)
 {
     const json_t *facts = json_object_get(f->facts, "optimizer");
-    const mr_optimizer_options o = {.kind = MR_ADAMW, .lr = {.base = 1, .decay = MR_DECAY_NONE},
-                                    .beta1 = parity_number(facts, "betas", 0), .beta2 = parity_number(facts, "betas", 1),
-                                    .eps = parity_number(facts, "eps", -1), .clip = parity_number(facts, "max_grad_norm", -1),
+    const mr_optimizer_options o = {.kind = MR_ADAMW,
+                                    .lr = {.base = 1, .decay = MR_DECAY_NONE},
+                                    .beta1 = parity_number(facts, "betas", 0),
+                                    .beta2 = parity_number(facts, "betas", 1),
+                                    .eps = parity_number(facts, "eps", -1),
+                                    .clip = parity_number(facts, "max_grad_norm", -1),
                                     .weight_decay = parity_number(facts, "weight_decay", -1)};
     mr_error err;
     if (mr_optimizer_open(&o, &s->model->params, s->model->device, out, &err))
@@ -313,10 +328,11 @@ static void three_steps(const fixture *f, support_pairs *s)
         mr_update_facts update;
         mr_error err;
         snprintf(where, sizeof where, "step %d", step + 1);
-        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, "loss", step)), 5e-6, f->name, where);
+        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, "loss", step)), 5e-6, f->name,
+                    where);
         optimizer.options.lr.base = parity_number(facts, "lr", step);
-        if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->model->gradients,
-                                s->model->values, &update, &err))
+        if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->model->gradients, s->model->values,
+                                &update, &err))
             fail_msg("%s", err.text);
         double norm = parity_number(f->facts, "grad_norm", step);
         parity_note(f->table, "gradient norm, relative", fabs(update.grad_norm - norm) / norm, 5e-6, f->name, where);
@@ -337,8 +353,8 @@ static void check_adamw(const fixture *f)
         float *want = tensor_of(f->after, p);
         uint64_t first, count;
         bool keys = has_key_bias(p, &first, &count);
-        parity_note(f->table, "after 3 AdamW steps, all", difference_but_keys(p, values + p->offset, want, false), 2 * rates,
-             f->name, p->name);
+        parity_note(f->table, "after 3 AdamW steps, all", difference_but_keys(p, values + p->offset, want, false),
+                    2 * rates, f->name, p->name);
         for (uint64_t k = 0; k < p->count; k++) {
             if (keys && k >= first && k < first + count)
                 continue;

@@ -90,7 +90,7 @@ static void frozen_towers_do_not_learn(void **state)
     for (size_t kind = 0; kind < 2 * MR_COUNT(kinds); kind++) {
         c.frozen = kinds[kind / 2];
         c.every_token = kind & 1;
-        c.attention_dropout = 0;        /* its chance is another where only first tokens ask */
+        c.attention_dropout = 0; /* its chance is another where only first tokens ask */
         support_pairs *s = support_pairs_model(&c, BATCH, true, 2);
         float *g = support_pairs_gradients(s, &in);
         for (size_t i = 0; i < s->model->params.count; i++) {
@@ -141,7 +141,7 @@ typedef struct watch {
     support_pairs *pairs;
     uint64_t last;
     size_t calls;
-    float *seen;                    /* the gradients as each call found them, from `from` on */
+    float *seen; /* the gradients as each call found them, from `from` on */
 } watch;
 
 static void on_ready(void *ctx, uint64_t from)
@@ -195,8 +195,10 @@ static void expect_look(const support_pairs *s, const char *name, size_t want)
 
 static void looks_at_what_is_kept(void **state)
 {
-    static const char *const none[] = {"text_4", "image_4", "cross_text_2", "text_", "text_0x", "text_-1", "cross_", "",
-                                       "cross_image_99999999999999999999", "other_embeds"};
+    static const char *const none[] = {"text_4",      "image_4", "cross_text_2",
+                                       "text_",       "text_0x", "text_-1",
+                                       "cross_",      "",        "cross_image_99999999999999999999",
+                                       "other_embeds"};
     mr_model_config c = support_pairs_small(), every = c;
     every.every_token = true;
     support_pairs *s = support_pairs_model(&c, BATCH, true, 2), *lean = support_pairs_model(&c, BATCH, false, 2);

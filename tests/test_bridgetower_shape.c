@@ -14,15 +14,31 @@ static void check_names_the_option(void **state)
     struct {
         mr_model_config c;
         const char *word;
-    } bad[] = {{good, "--image-size 0"}, {good, "--patch 0"}, {good, "--hidden 0"}, {good, "--layers 129"},
-               {good, "--cross-layers 4: give a number from 1 to 3"}, {good, "--heads 0"}, {good, "--mlp 0"},
-               {good, "--embed 0"}, {good, "vocab_size 3"}, {good, "max_position_embeddings 3"},
-               {good, "--max-text 23: give a number from 2 to 22"}, {good, "--max-text 1"},
-               {good, "--image-size 27 is no multiple of --patch 8; the nearest is 24"}, {good, "--image-size 7"},
-               {good, "--hidden 100 is no multiple of 64"}, {good, "nearest is 64"},
-               {good, "--heads 3 do not share --hidden 64 evenly; the nearest is 2"}, {good, "nearest is 64"},
-               {good, "--dropout 1"}, {good, "attention_dropout"}, {good, "norm_eps"}, {good, "logit_scale"},
-               {good, "--cross-layers 0"}, {good, "norm_eps"}, {good, "max_position_embeddings 1"}};
+    } bad[] = {{good, "--image-size 0"},
+               {good, "--patch 0"},
+               {good, "--hidden 0"},
+               {good, "--layers 129"},
+               {good, "--cross-layers 4: give a number from 1 to 3"},
+               {good, "--heads 0"},
+               {good, "--mlp 0"},
+               {good, "--embed 0"},
+               {good, "vocab_size 3"},
+               {good, "max_position_embeddings 3"},
+               {good, "--max-text 23: give a number from 2 to 22"},
+               {good, "--max-text 1"},
+               {good, "--image-size 27 is no multiple of --patch 8; the nearest is 24"},
+               {good, "--image-size 7"},
+               {good, "--hidden 100 is no multiple of 64"},
+               {good, "nearest is 64"},
+               {good, "--heads 3 do not share --hidden 64 evenly; the nearest is 2"},
+               {good, "nearest is 64"},
+               {good, "--dropout 1"},
+               {good, "attention_dropout"},
+               {good, "norm_eps"},
+               {good, "logit_scale"},
+               {good, "--cross-layers 0"},
+               {good, "norm_eps"},
+               {good, "max_position_embeddings 1"}};
     mr_error err;
     (void)state;
     bad[0].c.image = 0, bad[1].c.patch = 0, bad[2].c.hidden = 0, bad[3].c.layers = 129, bad[4].c.cross_layers = 4;
@@ -56,7 +72,7 @@ static void extremes_are_bearable(void **state)
     p = support_pairs_params(&c);
     mr_params_release(&p);
     c.hidden = 1 << 20, c.heads = 1, c.mlp = 1 << 20, c.vocab = 1 << 24, c.layers = 128;
-    mr_status status = mr_bt_params(&c, &p, &err);      /* 2^59 elements, if the machine can name so many */
+    mr_status status = mr_bt_params(&c, &p, &err); /* 2^59 elements, if the machine can name so many */
     assert_true(status == MR_OK || status == MR_MISUSE);
     mr_params_release(&p);
 }

@@ -30,7 +30,7 @@ static char *all(const char *column, const char *text, size_t len)
         mr_buf_add_text(&out, i ? "|" : "");
         status = mr_captions_get(column, meta, len, i, &out, &err);
     }
-    if (status == MR_OK) {          /* none is left */
+    if (status == MR_OK) { /* none is left */
         mr_buf none = {0};
         assert_int_equal(mr_captions_get(column, meta, len, count, &none, &err), MR_BAD_SAMPLE);
         assert_int_equal(none.len, 0);
@@ -66,8 +66,9 @@ static void test_forms(void **state)
     static const trial trials[] = {
         {"image_description", "{\"columns\":{\"image_description\":\"A dog in a bar.\"}}", "A dog in a bar."},
         {"text", "{\"columns\":{\"a\":[1,{\"text\":\"no\"}],\"text\":[\"b\",\"\",null,\"c\"],\"n\":-1e9}}", "b|c"},
-        {"captions", "{\"captions\":[{\"id\":3,\"caption\":\"two dogs\"},{\"caption\":\"\"},"
-                     "{\"caption\":\"a, \\\"b\\\"\"}]}",
+        {"captions",
+         "{\"captions\":[{\"id\":3,\"caption\":\"two dogs\"},{\"caption\":\"\"},"
+         "{\"caption\":\"a, \\\"b\\\"\"}]}",
          "two dogs|a, \"b\""},
         {"caption", "{\"captions\":[\"a daisy\"]}", "a daisy"},
         {"caption", "{\"captions\":[\"list\"],\"columns\":{\"caption\":\"column\"}}", "column"},
@@ -94,7 +95,8 @@ static void test_forms(void **state)
         /* halves of pairs */
         {"t", "{\"columns\":{\"t\":\"\\ud83d\"}}", "\xEF\xBF\xBD"},
         {"t", "{\"columns\":{\"t\":\"\\ud83dx\\ude00\\ud83d\\ud83d\\ude00\\ud83d\\u0041\"}}",
-         "\xEF\xBF\xBDx\xEF\xBF\xBD\xEF\xBF\xBD\xF0\x9F\x98\x80\xEF\xBF\xBD" "A"},
+         "\xEF\xBF\xBDx\xEF\xBF\xBD\xEF\xBF\xBD\xF0\x9F\x98\x80\xEF\xBF\xBD"
+         "A"},
     };
     run(trials, MR_COUNT(trials));
 }
@@ -103,13 +105,46 @@ static void test_refusals(void **state)
 {
     (void)state;
     static const char *const trials[] = {
-        "", " ", "1", "null", "\"a\"", "[]", "[{}]", "{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":1", "{\"a\":1,",
-        "{\"a\":1,}", "{,}", "{\"a\"}", "{\"a\":}", "{\"a\" 1}", "{\"a\":1 \"b\":2}", "{a:1}", "{\"a\":[}", "{\"a\":[",
-        "{\"a\":\"\\\"}", "{}{}", "{} x", "{\"columns\":{\"t\":1", "{\"columns\":{\"t\":\"a\"},\"columns\":{}}",
-        "{\"captions\":[],\"captions\":[]}", "{\"columns\":{\"t\":\"a\",\"\\u0074\":\"b\"}}", "{\"columns\":{\"t\"}}",
-        "{\"columns\":{\"t\":[\"a\" \"b\"]}}", "{\"columns\":{\"t\":[\"a\",]}}", "{\"columns\":{\"t\":[,\"a\"]}}",
-        "{\"columns\":{\"t\":\"\\x\"}}", "{\"columns\":{\"t\":\"\\u12\"}}", "{\"columns\":{\"t\":\"\\u12g4\"}}",
-        "{\"columns\":{\"t\":\"\xff\"}}", "{\"columns\":{\"t\":\"\xC3\"}}", "{\"columns\":{\"t\":\"\xED\xA0\x80\"}}",
+        "",
+        " ",
+        "1",
+        "null",
+        "\"a\"",
+        "[]",
+        "[{}]",
+        "{",
+        "{\"",
+        "{\"a",
+        "{\"a\"",
+        "{\"a\":",
+        "{\"a\":1",
+        "{\"a\":1,",
+        "{\"a\":1,}",
+        "{,}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\" 1}",
+        "{\"a\":1 \"b\":2}",
+        "{a:1}",
+        "{\"a\":[}",
+        "{\"a\":[",
+        "{\"a\":\"\\\"}",
+        "{}{}",
+        "{} x",
+        "{\"columns\":{\"t\":1",
+        "{\"columns\":{\"t\":\"a\"},\"columns\":{}}",
+        "{\"captions\":[],\"captions\":[]}",
+        "{\"columns\":{\"t\":\"a\",\"\\u0074\":\"b\"}}",
+        "{\"columns\":{\"t\"}}",
+        "{\"columns\":{\"t\":[\"a\" \"b\"]}}",
+        "{\"columns\":{\"t\":[\"a\",]}}",
+        "{\"columns\":{\"t\":[,\"a\"]}}",
+        "{\"columns\":{\"t\":\"\\x\"}}",
+        "{\"columns\":{\"t\":\"\\u12\"}}",
+        "{\"columns\":{\"t\":\"\\u12g4\"}}",
+        "{\"columns\":{\"t\":\"\xff\"}}",
+        "{\"columns\":{\"t\":\"\xC3\"}}",
+        "{\"columns\":{\"t\":\"\xED\xA0\x80\"}}",
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
         char *got = all("t", trials[i], strlen(trials[i]));
@@ -128,7 +163,7 @@ static void test_messages(void **state)
     mr_error err;
     assert_int_equal(mr_captions_get("txt", meta, sizeof meta - 1, 0, &out, &err), MR_BAD_SAMPLE);
     assert_string_equal(err.text, "meta: no caption in column \"txt\"; there is text in title, a\\x0Ab, captions "
-                        "(see --text-column)");
+                                  "(see --text-column)");
     assert_int_equal(mr_captions_get("title", meta, sizeof meta - 1, 1, &out, &err), MR_BAD_SAMPLE);
     assert_string_equal(err.text, "meta: column \"title\" has 1 caption, so there is none of number 1");
     assert_int_equal(mr_captions_get("t", "{}", 2, 0, &out, &err), MR_BAD_SAMPLE);
@@ -217,8 +252,8 @@ static const char *const keys[] = {"columns", "captions", "caption", "t", "\xC3\
 
 static json_t *random_value(mr_random *r, int depth)
 {
-    static const char *const texts[] = {"", "a dog", "\xC3\xA4\"\\", "\xF0\x9F\x98\x80\n",
-                                        "{\"captions\":[\"x\"]}", "]"};
+    static const char *const texts[] = {"", "a dog", "\xC3\xA4\"\\", "\xF0\x9F\x98\x80\n", "{\"captions\":[\"x\"]}",
+                                        "]"};
     uint64_t kind = mr_random_below(r, depth > 3 ? 4 : 7);
     json_t *v = kind == 0   ? json_null()
                 : kind == 1 ? json_integer(5)

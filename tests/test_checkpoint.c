@@ -55,10 +55,10 @@ static void test_round_trip(void **state)
         assert_int_equal(bytes, seen);
         mr_checkpoint_release(&light);
         mr_checkpoint_release(&back);
-        back = read_checkpoint(want);           /* by its own name */
+        back = read_checkpoint(want); /* by its own name */
         assert_same_checkpoint(&c, &back, true);
         mr_checkpoint_release(&back);
-        mr_checkpoint_release(&back);           /* contents twice is fine */
+        mr_checkpoint_release(&back); /* contents twice is fine */
         mr_checkpoint_release(&c);
         free(found);
         free(want);
@@ -113,7 +113,7 @@ static void test_pair_model(void **state)
     uint8_t *text = support_read(tokenizer, &len);
     assert_int_equal(len, c.tokenizer.len);
     assert_memory_equal(text, c.tokenizer.data, len);
-    mr_buf_free(&c.tokenizer);                  /* and one without */
+    mr_buf_free(&c.tokenizer); /* and one without */
     write_checkpoint(&c, out, 0);
     expect_names(dir, "config.json model.safetensors optimizer.npz state.json ");
     light = read_checkpoint(dir);
@@ -159,7 +159,7 @@ static void test_which_one(void **state)
     char *stray = support_path("%s/run/step-1", (char *)*state), *found = NULL;
     mr_checkpoint c;
     mr_error err;
-    assert_int_equal(mr_checkpoint_read(out, false, true, &c, NULL, &err), MR_MISUSE);     /* no such folder */
+    assert_int_equal(mr_checkpoint_read(out, false, true, &c, NULL, &err), MR_MISUSE); /* no such folder */
     assert_int_equal(mkdir(out, 0755), 0);
     assert_int_equal(mr_checkpoint_read(out, false, true, &c, NULL, &err), MR_MISUSE);
     assert_non_null(strstr(err.text, "holds no checkpoint"));
@@ -168,7 +168,7 @@ static void test_which_one(void **state)
     assert_non_null(strstr(err.text, "evaluated"));
     put_step(out, 200, 0, 0.5, 200);
     put_step(out, 300, 0, 0.5, 200);
-    put_step(out, 123456789, 0, 0.5, 200);      /* more digits, and not last in the order of names */
+    put_step(out, 123456789, 0, 0.5, 200); /* more digits, and not last in the order of names */
     support_write_text(stray, "a file, and no name of ours");
     for (int best = 0; best < 2; best++) {
         if (mr_checkpoint_read(out, best, true, &c, &found, &err) != MR_OK)
@@ -208,15 +208,15 @@ static void test_keep(void **state)
     put_step(out, 100, 2, 0.5, 100);
     put_step(out, 200, 2, 0.5, 100);
     put_step(out, 300, 2, 0.5, 100);
-    expect_names(out, "step-00000100 step-00000200 step-00000300 ");       /* 100 is the best */
+    expect_names(out, "step-00000100 step-00000200 step-00000300 "); /* 100 is the best */
     put_step(out, 400, 2, 0.5, 100);
     expect_names(out, "step-00000100 step-00000300 step-00000400 ");
-    put_step(out, 500, 2, 0.7, 500);            /* a new best one: the old may go */
+    put_step(out, 500, 2, 0.7, 500); /* a new best one: the old may go */
     expect_names(out, "step-00000400 step-00000500 ");
     put_step(out, 600, 1, 0.7, 500);
     expect_names(out, "step-00000500 step-00000600 ");
     put_step(out, 700, 0, 0.7, 500);
-    put_step(out, 550, 1, 0.7, 500);            /* gone back: what lies ahead is not of this run, and stays */
+    put_step(out, 550, 1, 0.7, 500); /* gone back: what lies ahead is not of this run, and stays */
     expect_names(out, "step-00000500 step-00000550 step-00000600 step-00000700 ");
     /* Killed behind its last checkpoint, before what is older went: the run that finds nothing to do removes it. */
     const mr_checkpoint last = {.update = 700, .best_accuracy = 0.7, .best_update = 500};
@@ -257,7 +257,7 @@ static void test_judge(void **state)
     char *step = support_path("%s/step-00000301", out);
     expect_names(step, "optimizer.npz state.json weights.npz ");
 
-    c.update = 302;                             /* there is none of it to be judged */
+    c.update = 302; /* there is none of it to be judged */
     assert_int_equal(mr_checkpoint_judge(&c, out, 1, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "step-00000302"));
     mr_checkpoint_release(&back);
@@ -334,18 +334,18 @@ static void test_sweep(void **state)
     pid_t living = living_process(out, &end);
     make_left(out, "00000200.tmp", dead);
     make_left(out, "00000400.tmp", zombie);
-    make_left(out, "00000300.tmp", (long)getpid());     /* of an earlier process of this number */
+    make_left(out, "00000300.tmp", (long)getpid()); /* of an earlier process of this number */
     make_left(out, "00000100.gone", dead);
-    make_left(out, "00000100.old", dead);       /* the new one is in its place */
+    make_left(out, "00000100.old", dead); /* the new one is in its place */
     make_left(out, "00000200.tmp", living);
-    make_left(out, "00000200.other", dead);     /* nothing of ours */
+    make_left(out, "00000200.other", dead); /* nothing of ours */
     make_left(out, "200.tmp", dead);
     char *other = support_path("%s/results.json", out);
     support_write_text(other, "{}");
     put_step(out, 110, 0, -1, 0);
     char *want = support_path(".step-00000009.tmp-%ld .step-00000200.other-%ld .step-00000200.tmp-%ld "
-                              ".step-200.tmp-%ld results.json step-00000100 step-00000110 ", (long)living, (long)dead,
-                              (long)living, (long)dead);
+                              ".step-200.tmp-%ld results.json step-00000100 step-00000110 ",
+                              (long)living, (long)dead, (long)living, (long)dead);
     expect_names(out, want);
     close(end);
     waitpid(living, NULL, 0);
@@ -353,7 +353,8 @@ static void test_sweep(void **state)
     put_step(out, 120, 0, -1, 0);
     free(want);
     want = support_path(".step-00000200.other-%ld .step-200.tmp-%ld results.json step-00000100 step-00000110 "
-                        "step-00000120 ", (long)dead, (long)dead);
+                        "step-00000120 ",
+                        (long)dead, (long)dead);
     expect_names(out, want);
     free(want);
     free(other);
@@ -369,7 +370,7 @@ static void test_aside(void **state)
     put_step(out, 100, 0, -1, 0);
     assert_int_equal(rename(name, aside), 0);
     mr_checkpoint c = read_checkpoint(out);
-    assert_int_equal(c.update, 100);            /* found where it stands */
+    assert_int_equal(c.update, 100); /* found where it stands */
     mr_checkpoint_release(&c);
     put_step(out, 110, 0, -1, 0);
     expect_names(out, "step-00000090 step-00000100 step-00000110 ");
@@ -494,18 +495,41 @@ static void test_misuse(void **state)
         mr_checkpoint c = i < 11 ? make_checkpoint(100, MR_SGD) : make_pair_checkpoint(100, MR_SGD);
         mr_checkpoint bad = c;
         switch (i) {
-        case 0: bad.slots = 2; break;
-        case 1: bad.accuracy = 1.5; break;
-        case 2: bad.best_accuracy = -0.5; break;
-        case 3: bad.update = UINT64_MAX; break;
-        case 4: bad.best_update = 101; break;
-        case 5: bad.values = NULL; break;
-        case 6: bad.state[0] = NULL; break;
-        case 7: bad.model.name[0] = '\xFF'; break;
-        case 8: bad.model.logit_scale = NAN; break;
-        case 9: bad.model.frozen = 4; break;
-        case 10: bad.tokenizer.len = (64 << 20) + 1; break;
-        default: bad.model.vocab = 0;           /* cannot be described */
+        case 0:
+            bad.slots = 2;
+            break;
+        case 1:
+            bad.accuracy = 1.5;
+            break;
+        case 2:
+            bad.best_accuracy = -0.5;
+            break;
+        case 3:
+            bad.update = UINT64_MAX;
+            break;
+        case 4:
+            bad.best_update = 101;
+            break;
+        case 5:
+            bad.values = NULL;
+            break;
+        case 6:
+            bad.state[0] = NULL;
+            break;
+        case 7:
+            bad.model.name[0] = '\xFF';
+            break;
+        case 8:
+            bad.model.logit_scale = NAN;
+            break;
+        case 9:
+            bad.model.frozen = 4;
+            break;
+        case 10:
+            bad.tokenizer.len = (64 << 20) + 1;
+            break;
+        default:
+            bad.model.vocab = 0; /* cannot be described */
         }
         assert_int_equal(mr_checkpoint_write(&bad, out, 0, NULL, &err), MR_MISUSE);
         assert_int_equal(err.status, MR_MISUSE);

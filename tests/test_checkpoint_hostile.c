@@ -32,7 +32,7 @@ static void refused(const char *dir, const char *a, const char *b)
     mr_status status = mr_checkpoint_read(dir, false, true, &c, &found, &err);
     if (status != MR_BAD_DATA || err.status != MR_BAD_DATA || !strstr(err.text, a) || !strstr(err.text, b))
         fail_msg("%s, %s: status %d: %s", a, b, status, err.text);
-    assert_non_null(found);             /* which one it is, for the way around it */
+    assert_non_null(found); /* which one it is, for the way around it */
     free(found);
     assert_null(c.values);
 }
@@ -137,7 +137,7 @@ static void try_edits(const char *out, const edit *edits, size_t count)
         refused(out, edits[i].file, edits[i].why);
         mr_buf_free(&bad);
     }
-    mr_buf same = edited(text, len, "\"update\"", "\"update\"");     /* the edit alone is no fault */
+    mr_buf same = edited(text, len, "\"update\"", "\"update\""); /* the edit alone is no fault */
     support_write(path, same.data, same.len);
     mr_checkpoint c = read_checkpoint(out);
     mr_checkpoint_release(&c);
@@ -189,10 +189,14 @@ static void test_edited_state(void **state)
         {"{\n", "[\n", "state.json", "line"},
         {"\"frozen\": 0", "\"frozen\": 4", "state.json", "\"frozen\""},
         {"\"norm_eps\": 0.0", "\"norm_eps\": 0", "state.json", "\"norm_eps\""},
-        {"\"files\": {", "\"files\": {\"tokenizer.json\": {\"bytes\": 67108865, \"xxh3_128\": "
-         "\"00000000000000000000000000000000\"}, ", "state.json", "more than 64 MiB"},
-        {"\"files\": {", "\"files\": {\"tokenizer.json\": {\"bytes\": 7, \"xxh3_128\": "
-         "\"00000000000000000000000000000000\"}, ", "tokenizer.json", "missing"},
+        {"\"files\": {",
+         "\"files\": {\"tokenizer.json\": {\"bytes\": 67108865, \"xxh3_128\": "
+         "\"00000000000000000000000000000000\"}, ",
+         "state.json", "more than 64 MiB"},
+        {"\"files\": {",
+         "\"files\": {\"tokenizer.json\": {\"bytes\": 7, \"xxh3_128\": "
+         "\"00000000000000000000000000000000\"}, ",
+         "tokenizer.json", "missing"},
     };
     put_step(*state, 10, 0, -1, 0);
     try_edits(*state, edits, MR_COUNT(edits));
@@ -218,7 +222,7 @@ static void test_edited_pair_state(void **state)
 /* As a millrace before pairs wrote it: without the members that came with them. */
 static void test_older_state(void **state)
 {
-    static const char *const later[] = {"cross_layers", "vocab", "positions", "embed", "text", "frozen",
+    static const char *const later[] = {"cross_layers",      "vocab",    "positions",  "embed", "text", "frozen",
                                         "attention_dropout", "norm_eps", "logit_scale"};
     char *path = support_path("%s/step-00000010/state.json", (char *)*state);
     put_step(*state, 10, 0, -1, 0);
@@ -303,7 +307,7 @@ static void test_other_tensors(void **state)
         tensors[count - 1 - i] = (mr_tensor_source){.name = p->name, .dims = p->dims, .values = c.values + p->offset};
         memcpy(tensors[count - 1 - i].shape, p->shape, p->dims * sizeof *p->shape);
     }
-    write_tensors(*state, tensors, count);      /* the order means nothing */
+    write_tensors(*state, tensors, count); /* the order means nothing */
     mr_checkpoint back = read_checkpoint(*state);
     assert_same_checkpoint(&c, &back, true);
     mr_checkpoint_release(&back);
@@ -345,8 +349,14 @@ static void test_empty_step(void **state)
 
 static void test_names(void **state)
 {
-    static const char *const bad[] = {"step-0000001", "step-000000001", "step-", "step-0000000x", "step-+0000001",
-                                      "step-00000001 ", "step-99999999999999999999", "steps-00000001",
+    static const char *const bad[] = {"step-0000001",
+                                      "step-000000001",
+                                      "step-",
+                                      "step-0000000x",
+                                      "step-+0000001",
+                                      "step-00000001 ",
+                                      "step-99999999999999999999",
+                                      "steps-00000001",
                                       ".step-00000001"};
     uint64_t update;
     char name[MR_STEP_NAME];
@@ -364,14 +374,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_damage),
-        IN_TMPDIR(test_without_optimizer),
-        IN_TMPDIR(test_edited_state),
-        IN_TMPDIR(test_edited_pair_state),
-        IN_TMPDIR(test_older_state),
-        IN_TMPDIR(test_other_tensors),
-        IN_TMPDIR(test_empty_step),
-        cmocka_unit_test(test_names),
+        IN_TMPDIR(test_damage),       IN_TMPDIR(test_without_optimizer),
+        IN_TMPDIR(test_edited_state), IN_TMPDIR(test_edited_pair_state),
+        IN_TMPDIR(test_older_state),  IN_TMPDIR(test_other_tensors),
+        IN_TMPDIR(test_empty_step),   cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("checkpoint_hostile", tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@
 #include "support_checkpoint.h"
 #include "support_train.h"
 
-/* ---- readers of a run that goes on -------------------------------------------------------------------------------- */
+/* ---- readers of a run that goes on --------------------------------------------------------------------------------
+ */
 
 /* The only checkpoint, with a state.json that takes longer to read than it takes to remove the files beside it. */
 static mr_status replace(const char *out, uint64_t update)
@@ -33,7 +34,7 @@ static mr_status replace(const char *out, uint64_t update)
 
 static void a_run_that_goes_on_is_read(void **state)
 {
-    enum { REPLACED = 20, MOST = 1000 };        /* the writer ends by itself, whatever becomes of this one */
+    enum { REPLACED = 20, MOST = 1000 }; /* the writer ends by itself, whatever becomes of this one */
     char *out = support_path("%s/run", (char *)*state);
     uint64_t last = 0;
     assert_int_equal(replace(out, 1), MR_OK);
@@ -46,7 +47,7 @@ static void a_run_that_goes_on_is_read(void **state)
     for (int i = 0; last <= REPLACED; i++) {
         mr_checkpoint c;
         mr_error err;
-        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);       /* it goes on */
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it goes on */
         if (mr_checkpoint_read(out, i % 2, true, &c, NULL, &err) != MR_OK) {
             kill(pid, SIGKILL);
             fail_msg("read %d, %s: %s", i, i % 2 ? "the best" : "the newest", err.text);
@@ -62,7 +63,8 @@ static void a_run_that_goes_on_is_read(void **state)
     free(out);
 }
 
-/* ---- a second run -------------------------------------------------------------------------------------------------- */
+/* ---- a second run --------------------------------------------------------------------------------------------------
+ */
 
 static void expect_claimed(const char *out, bool anew, const char *words)
 {
@@ -198,8 +200,8 @@ static void a_run_ends_with_its_folder(void **state)
         unsigned ranks;
         const char *what;
         bool replaced;
-    } cases[] = {{0, "mv run moved; mkdir run", true}, {0, "mv run moved", false},
-                 {2, "mv run moved; mkdir run", true}};
+    } cases[] = {
+        {0, "mv run moved; mkdir run", true}, {0, "mv run moved", false}, {2, "mv run moved; mkdir run", true}};
     const char *dir = *state;
     IN(out, "run");
     IN(moved, "moved");
@@ -224,12 +226,9 @@ static void a_run_ends_with_its_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(a_run_that_goes_on_is_read),
-        IN_TMPDIR(a_claim_is_of_one),
-        IN_TMPDIR(two_runs_are_kept_apart),
-        IN_TMPDIR(ranks_are_kept_out_together),
-        IN_TMPDIR(what_took_its_place_stays),
-        IN_TMPDIR(a_run_ends_with_its_folder),
+        IN_TMPDIR(a_run_that_goes_on_is_read), IN_TMPDIR(a_claim_is_of_one),
+        IN_TMPDIR(two_runs_are_kept_apart),    IN_TMPDIR(ranks_are_kept_out_together),
+        IN_TMPDIR(what_took_its_place_stays),  IN_TMPDIR(a_run_ends_with_its_folder),
     };
     return cmocka_run_group_tests_name("checkpoint_shared", tests, NULL, NULL);
 }

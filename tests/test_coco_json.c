@@ -81,7 +81,7 @@ static void test_chunk_borders(void **state)
     (void)state;
     enum { CHUNK = 256 << 10 };
     char *text = malloc(CHUNK + sizeof whole);
-    size_t inside_e = (size_t)(strchr(whole, '\xC3') - whole) + 1;       /* the border cuts a character in two */
+    size_t inside_e = (size_t)(strchr(whole, '\xC3') - whole) + 1; /* the border cuts a character in two */
     for (size_t n = 0; n <= sizeof whole / 7 + 1; n++) {
         size_t over = n ? (n - 1) * 7 : inside_e;
         memset(text, ' ', CHUNK);
@@ -129,7 +129,7 @@ static void test_nul_in_name(void **state)
 }
 
 #define IMAGES(x) "{\"images\":[" x "]}"
-#define ONE "{\"id\":1,\"file_name\":\"a\"}"
+#define ONE       "{\"id\":1,\"file_name\":\"a\"}"
 
 static void test_refusals(void **state)
 {
@@ -355,11 +355,11 @@ static void test_real_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_file), cmocka_unit_test(test_chunk_borders),
+        cmocka_unit_test(test_whole_file),      cmocka_unit_test(test_chunk_borders),
         cmocka_unit_test(test_byte_order_mark), cmocka_unit_test(test_only_images),
-        cmocka_unit_test(test_nul_in_name), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_depth), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_changed_file), cmocka_unit_test(test_many_annotations),
+        cmocka_unit_test(test_nul_in_name),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_depth),           cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_changed_file),    cmocka_unit_test(test_many_annotations),
         cmocka_unit_test(test_real_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,14 +55,16 @@ static void test_options(void **state)
     SAYS(dir, 2, "", "millrace show: '-1' is no sample number; they count from 0\n" TRY("show"), "show", "ds", "train",
          "--", "-1");
     SAYS(dir, 2, "", "millrace verify: unknown option -qx\n" TRY("verify"), "verify", "-qx", "ds");
-    SAYS(dir, 2, "", "millrace verify: unknown option --junti; did you mean --junit?\n" TRY("verify"), "verify",
-         "ds", "--junti=x");
+    SAYS(dir, 2, "", "millrace verify: unknown option --junti; did you mean --junit?\n" TRY("verify"), "verify", "ds",
+         "--junti=x");
     SAYS(dir, 2, "", "millrace verify: --junit needs a value: --junit FILE\n" TRY("verify"), "verify", "ds", "--junit");
     SAYS(dir, 2, "", "millrace verify: -j needs a value: -j N\n" TRY("verify"), "verify", "ds", "-qj");
     SAYS(dir, 2, "", "millrace verify: --json takes no value\n" TRY("verify"), "verify", "ds", "--json=yes");
     SAYS(dir, 2, "", "millrace verify: --j could be --json or --junit\n" TRY("verify"), "verify", "ds", "--j");
-    SAYS(dir, 2, "", "millrace: there is no command 'verfiy'; did you mean 'millrace verify'?\n"
-                     "Try 'millrace --help'.\n", "help", "verfiy");
+    SAYS(dir, 2, "",
+         "millrace: there is no command 'verfiy'; did you mean 'millrace verify'?\n"
+         "Try 'millrace --help'.\n",
+         "help", "verfiy");
     /* A value may look like an option, and a beginning that only one option has is enough. */
     SAYS(dir, 2, "", "millrace verify: --jobs --json: expected a number from 1 to 1024\n" TRY("verify"), "verify", "ds",
          "--jobs", "--json");
@@ -82,8 +84,9 @@ static bool is_wrapped(const char *text)
 static void test_help(void **state)
 {
     const char *dir = *state;
-    static const char *const commands[] = {"ingest", "verify", "inspect", "show", "export", "reindex", "seek", "plan",
-                                           "replay", "bench", "train", "eval", "predict", "tokenizer", "sample"};
+    static const char *const commands[] = {"ingest",  "verify", "inspect", "show",      "export",
+                                           "reindex", "seek",   "plan",    "replay",    "bench",
+                                           "train",   "eval",   "predict", "tokenizer", "sample"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         support_result r = RUN(dir, commands[i], "--help");
         support_assert_status(&r, 0);
@@ -101,8 +104,10 @@ static void test_help(void **state)
     assert_holds(r.out, "\n  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt "
                         "--batch 8 --output run\n");
     support_result_free(&r);
-    SAYS(dir, 0, "Usage: millrace seek [-q?] [-j N] [--drop] [--every=N] [--force] [--json]\n"
-                 "            [--threads=N] [--jobs=N] [--quiet] [--help] [--usage] DST\n", "", "seek", "--usage");
+    SAYS(dir, 0,
+         "Usage: millrace seek [-q?] [-j N] [--drop] [--every=N] [--force] [--json]\n"
+         "            [--threads=N] [--jobs=N] [--quiet] [--help] [--usage] DST\n",
+         "", "seek", "--usage");
 }
 
 /* ---- what is told of work done ---------------------------------------------------------------------------------- */
@@ -118,7 +123,8 @@ static void test_sums_of_splits(void **state)
     static const char *const words[] = {"samples", "images", "bytes", "shards"};
     const char *split;
     assert_int_equal(json_object_size(json_object_get(made, "splits")), 2);
-    json_object_foreach(json_object_get(made, "splits"), split, sums) {
+    json_object_foreach(json_object_get(made, "splits"), split, sums)
+    {
         const json_t *same = json_object_get(json_object_get(found, "splits"), split);
         for (size_t i = 0; i < MR_COUNT(words); i++) {
             const json_t *number = json_object_get(sums, words[i]);
@@ -147,8 +153,10 @@ static void test_bench(void **state)
 
 static void test_layouts_to_draw(void **state)
 {
-    SAYS(*state, 2, "", "millrace sample: --layout hub: there is no such layout to draw. There are imagenette, "
-                        "roboflow, coco and newyorker\n" TRY("sample"), "sample", "new", "--layout", "hub");
+    SAYS(*state, 2, "",
+         "millrace sample: --layout hub: there is no such layout to draw. There are imagenette, "
+         "roboflow, coco and newyorker\n" TRY("sample"),
+         "sample", "new", "--layout", "hub");
 }
 
 /* ---- places ----------------------------------------------------------------------------------------------------- */
@@ -180,8 +188,9 @@ static void test_places_without_a_name(void **state)
     SAYS(dir, 2, "", nothing, "export", "ds", "", "--to", "tar", "--force");
     static const char *const options[] = {"output", "log", "pretrained"};
     for (size_t i = 0; i < MR_COUNT(options); i++) {
-        char *words = support_path("millrace train: --%s: the value is empty; leave the option out for its default\n"
-                                   TRY("train"), options[i]);
+        char *words = support_path(
+            "millrace train: --%s: the value is empty; leave the option out for its default\n" TRY("train"),
+            options[i]);
         char *option = support_path("--%s", options[i]);
         SAYS(dir, 2, "", words, "train", "ds", "--model", "vit", option, "");
         free(option);
@@ -198,7 +207,8 @@ static void test_what_is_read_is_not_written_over(void **state)
     char *ds = support_path("%s/ds", dir), *source = support_path("%s/drawn", dir), *said;
     uint64_t before = support_tree_hash(ds), drawn = support_tree_hash(source);
     SAYS(dir, 0, "", "", "export", "ds", "drawn.tar", "-q");
-    char *tar = support_path("%s/drawn.tar", dir), *twin = support_path("%s/twin", dir), *new = support_path("%s/to_new", dir);
+    char *tar = support_path("%s/drawn.tar", dir), *twin = support_path("%s/twin", dir),
+         *new = support_path("%s/to_new", dir);
     char *weights = support_path("%s/weights", dir);
     assert_int_equal(link(tar, twin), 0);
     assert_int_equal(symlink("ds/new", new), 0);
@@ -241,12 +251,18 @@ static void test_reports_in_what_is_made(void **state)
 {
     const char *dir = *state;
     static const char *const tries[][2] = {
-        {"ds/r.json", "ds"}, {"new", "new"}, {"new/manifest.json", "new/"}, {"new/report.json", "./new"},
-        {"new.partial/report.json", "new//"}, {"new.partial", "new"},
+        {"ds/r.json", "ds"},
+        {"new", "new"},
+        {"new/manifest.json", "new/"},
+        {"new/report.json", "./new"},
+        {"new.partial/report.json", "new//"},
+        {"new.partial", "new"},
     };
     for (size_t i = 0; i < MR_COUNT(tries); i++) {
-        char *said = support_path("millrace: --report %s: is, or lies in, the dataset (%s), which has a report of its own; "
-                                  "name another file\n", tries[i][0], tries[i][1]);
+        char *said =
+            support_path("millrace: --report %s: is, or lies in, the dataset (%s), which has a report of its own; "
+                         "name another file\n",
+                         tries[i][0], tries[i][1]);
         SAYS(dir, 2, "", said, "ingest", "drawn", tries[i][1], "--force", "--report", tries[i][0]);
         free(said);
     }
@@ -273,7 +289,8 @@ static void test_places_inside_the_dataset(void **state)
     static const char *const places[] = {"ds/out", "ds/a/b", "./ds/../ds/out.tar"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char *said = support_path("millrace: %s: lies in the dataset ds, where nothing else belongs; export to another "
-                                  "place\n", places[i]);
+                                  "place\n",
+                                  places[i]);
         SAYS(dir, 2, "", said, "export", "ds", places[i]);
         SAYS(dir, 2, "", said, "export", "ds", places[i], "--force");
         free(said);
@@ -364,11 +381,18 @@ static void test_another_dataset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_options),    TEST(test_help),           TEST(test_places_that_are_not_there),
-        TEST(test_places_without_a_name), TEST(test_what_is_read_is_not_written_over),
+        TEST(test_options),
+        TEST(test_help),
+        TEST(test_places_that_are_not_there),
+        TEST(test_places_without_a_name),
+        TEST(test_what_is_read_is_not_written_over),
         TEST(test_reports_in_what_is_made),
-        TEST(test_places_inside_the_dataset), TEST(test_lost_files), TEST(test_another_dataset), TEST(test_bench),
-        TEST(test_sums_of_splits), TEST(test_layouts_to_draw),
+        TEST(test_places_inside_the_dataset),
+        TEST(test_lost_files),
+        TEST(test_another_dataset),
+        TEST(test_bench),
+        TEST(test_sums_of_splits),
+        TEST(test_layouts_to_draw),
     };
     return cmocka_run_group_tests_name("commands", tests, NULL, NULL);
 }

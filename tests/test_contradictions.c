@@ -293,13 +293,13 @@ static double cost_of_shards(size_t count, void *ctx)
         list[i] = &all[i];
     }
     all[7].idx = all[8].idx;
-    memset(all[7].idx.sha256, 1, 32);           /* equal by XXH3-128 alone */
+    memset(all[7].idx.sha256, 1, 32); /* equal by XXH3-128 alone */
     double start = support_cpu();
     assert_int_equal(mr_verify_find_begin(list, count, &find, &err), MR_OK);
     mr_verify_options o = {.level = MR_VERIFY_FULL};
     for (size_t i = 0; i < count; i++) {
-        const mr_verify_job job = {.find = &find, .options = &o, .shard = &all[i]}, next = {
-            .find = &find, .options = &o, .shard = &all[(i + 1) % count]};
+        const mr_verify_job job = {.find = &find, .options = &o, .shard = &all[i]},
+                            next = {.find = &find, .options = &o, .shard = &all[(i + 1) % count]};
         mr_digest none = all[i].mdb;
         none.sha256[31] ^= 1;
         assert_true(mr_verify_find_name(&find, all[i].name, strlen(all[i].name)));
@@ -332,9 +332,8 @@ static void test_many_shards(void **out)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_labels_beyond_the_classes), TEST(test_metas_beyond_the_classes),
-                                       TEST(test_false_counts), TEST(test_classes_that_cannot_be_told_apart),
-                                       TEST(test_eval_with_classes_of_one_name),
-                                       TEST(test_many_shards)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_labels_beyond_the_classes),         TEST(test_metas_beyond_the_classes),      TEST(test_false_counts),
+        TEST(test_classes_that_cannot_be_told_apart), TEST(test_eval_with_classes_of_one_name), TEST(test_many_shards)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

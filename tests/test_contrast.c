@@ -17,10 +17,10 @@
 /* ---- in double ------------------------------------------------------------------------------------------------ */
 
 typedef struct contrast_case {
-    size_t count, embed;            /* of all ranks */
+    size_t count, embed; /* of all ranks */
     double *x[3], log_scale, *weights, *losses;
-    double *y[3], *logits;          /* room for [count, embed], [count] */
-    int32_t *groups;                /* weights, groups: may be NULL */
+    double *y[3], *logits; /* room for [count, embed], [count] */
+    int32_t *groups;       /* weights, groups: may be NULL */
 } contrast_case;
 
 static double weight_of(const contrast_case *c, size_t i)
@@ -94,11 +94,11 @@ static contrast_case draw_case(support_trial *t, size_t count, size_t embed)
     return c;
 }
 
-typedef struct run {                /* of one rank, or of one that holds all rows */
+typedef struct run { /* of one rank, or of one that holds all rows */
     mr_contrast_input in;
     mr_contrast_output out;
     size_t first;
-    double start;                   /* of d_log_scale */
+    double start; /* of d_log_scale */
 } run;
 
 static run draw_run(support_trial *t, const contrast_case *c, size_t first, size_t count, bool training)
@@ -172,7 +172,7 @@ static void alone(support_trial *t)
     size_t batch = 2 + support_size_of(t, 11), embed = 1 + support_size_of(t, 20);
     mr_contrast *head = open_head(t, batch, embed, 1, true);
     t->slopes = 16;
-    for (int i = 0; i < 3; i++) {           /* the last, shorter ones after a full one; the last of all is evaluation */
+    for (int i = 0; i < 3; i++) { /* the last, shorter ones after a full one; the last of all is evaluation */
         contrast_case c = draw_case(t, i ? support_size_of(t, batch) : batch, embed);
         run r = draw_run(t, &c, 0, c.count, i < 2);
         mr_contrast_run(head, &r.in, &r.out);
@@ -194,7 +194,7 @@ static void losses_and_gradients_of_one_rank(void **state)
 typedef struct fake {
     mr_peers peers;
     unsigned pass, calls;
-    float *known[2];                /* by the rows, by the gradients */
+    float *known[2]; /* by the rows, by the gradients */
 } fake;
 
 static void fake_sum(mr_peers *p)

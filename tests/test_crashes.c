@@ -21,22 +21,23 @@ typedef enum product { WHOLE, PARTS, MODEL } product;
 
 typedef struct scene {
     const char *name, *prepare, *command, *again;
-    const char *target;             /* the file or folder that it writes */
+    const char *target; /* the file or folder that it writes */
     unsigned ranks;
-    product kind;                   /* of the target; PARTS: each file of it is lost or whole; MODEL: checkpoints */
+    product kind; /* of the target; PARTS: each file of it is lost or whole; MODEL: checkpoints */
 } scene;
 
-#define CUT " --quiet --jobs 2 --shard-size 20KiB"
-#define FORCE "ingest ../source out --force" CUT
+#define CUT     " --quiet --jobs 2 --shard-size 20KiB"
+#define FORCE   "ingest ../source out --force" CUT
 #define ARCHIVE "ingest ../source.tar.gz out" CUT
-#define EXPORT "export ../data out --quiet"
-#define TAR "export ../data out.tar --to tar --quiet"
-#define IMAGE "show ../data train 0 --image out.jpg"
-#define WORDS "tokenizer ../pairs --text-column image_description --size 300 --quiet --output "
-#define EMBED "predict ../pairs ../words --threads 1 --embeddings out.npz"
-#define TRAIN "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --log log --output out"
-#define VIT " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --steps 4"
-#define PAIRS "train ../pairs --model bridgetower --tokenizer ../tok.json --image-size 32 --patch 16 --hidden 64 " \
+#define EXPORT  "export ../data out --quiet"
+#define TAR     "export ../data out.tar --to tar --quiet"
+#define IMAGE   "show ../data train 0 --image out.jpg"
+#define WORDS   "tokenizer ../pairs --text-column image_description --size 300 --quiet --output "
+#define EMBED   "predict ../pairs ../words --threads 1 --embeddings out.npz"
+#define TRAIN   "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --log log --output out"
+#define VIT     " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --steps 4"
+#define PAIRS                                                                                                          \
+    "train ../pairs --model bridgetower --tokenizer ../tok.json --image-size 32 --patch 16 --hidden 64 "               \
     "--layers 2 --heads 1 --mlp 64 --cross-layers 1 --embed 16 --max-text 16 --batch 8 --steps 1 --quiet --output out"
 
 static const scene scenes[] = {
@@ -90,7 +91,8 @@ static char *shared_memory(void)
 static bool is_held(const char *name)
 {
     char *command = support_path("grep -qsF '/dev/shm/%s' /proc/[0-9]*/maps || "
-                                 "ls -l /proc/[0-9]*/fd 2>/dev/null | grep -qF '/dev/shm/%s'", name, name);
+                                 "ls -l /proc/[0-9]*/fd 2>/dev/null | grep -qF '/dev/shm/%s'",
+                                 name, name);
     bool held = system(command) == 0;
     free(command);
     return held;
@@ -128,8 +130,8 @@ static int set_up(void **state)
         "$m ingest source whole" CUT "; $m ingest source data --quiet; $m ingest elder older --quiet; "
         "$m sample cartoons --layout newyorker --simple --images 10 --size 32 --quiet; "
         "$m ingest cartoons pairs --quiet; mkdir run; cd run; $m " WORDS "../tok.json; "
-        "$m " TRAIN VIT " --stop-after 1; mv out ../model; $m " PAIRS
-        "; mv out ../words", support_millrace_path());
+        "$m " TRAIN VIT " --stop-after 1; mv out ../model; $m " PAIRS "; mv out ../words",
+        support_millrace_path());
     support_shell(t.base, made);
     free(made);
     return 0;
@@ -235,7 +237,7 @@ static void kill_once(const scene *s, unsigned long i, const unsigned long calls
         fail_msg("%s %s: exit %d, signal %d: %s", s->name, when, r.status, r.signal, r.err);
     t.killed += killed;
     support_result_free(&r);
-    while (waitpid(-1, NULL, 0) > 0)        /* children of what was killed are ours: a zombie's number still is one */
+    while (waitpid(-1, NULL, 0) > 0) /* children of what was killed are ours: a zombie's number still is one */
         ;
 }
 
@@ -244,8 +246,8 @@ static void run_whole(const scene *s)
 {
     support_shell(t.base, "rm -rf steps");
     fresh(s);
-    support_result r = faulty_run(&(faulty){.directory = t.run, .ranks = s->ranks},
-                                  TRAIN VIT " --keep 0 --output ../steps");
+    support_result r =
+        faulty_run(&(faulty){.directory = t.run, .ranks = s->ranks}, TRAIN VIT " --keep 0 --output ../steps");
     support_assert_status(&r, 0);
     support_result_free(&r);
 }
@@ -258,8 +260,8 @@ static void try_scene(const scene *s)
     fresh(s);
     uint64_t before = target_is(s, "before");
     double start = now();
-    support_result r = faulty_run(&(faulty){.directory = t.run, .libraries = !faulty_sanitized(), .ranks = s->ranks},
-                                  s->command);
+    support_result r =
+        faulty_run(&(faulty){.directory = t.run, .libraries = !faulty_sanitized(), .ranks = s->ranks}, s->command);
     double seconds = now() - start;
     support_assert_status(&r, 0);
     support_result_free(&r);

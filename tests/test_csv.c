@@ -10,7 +10,7 @@ static mr_status parse(const char *bytes, size_t len, mr_csv *csv, mr_error *err
     mr_buf text = {0};
     mr_buf_add(&text, bytes, len);
     mr_status status = mr_csv_parse(&text, "t.csv", csv, err);
-    assert_null(text.data);                         /* taken over, whatever the outcome */
+    assert_null(text.data); /* taken over, whatever the outcome */
     return status;
 }
 
@@ -107,7 +107,7 @@ static void columns_are_found_by_name(void **state)
     assert_int_equal(mr_csv_column(&csv, "b"), 1);
     assert_int_equal(mr_csv_column(&csv, "B"), -1);
     mr_csv_free(&csv);
-    mr_csv_free(&csv);                              /* twice is harmless */
+    mr_csv_free(&csv); /* twice is harmless */
 }
 
 /* Writes a random cell as one of the forms that stand for it. */
@@ -184,10 +184,14 @@ static void any_bytes_end_well(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_ends_make_no_difference), cmocka_unit_test(blanks_around_cells_go),
-        cmocka_unit_test(quotes_are_undone),            cmocka_unit_test(what_is_no_table_is_named),
-        cmocka_unit_test(columns_are_limited),          cmocka_unit_test(columns_are_found_by_name),
-        cmocka_unit_test(any_table_survives),           cmocka_unit_test(any_bytes_end_well),
+        cmocka_unit_test(line_ends_make_no_difference),
+        cmocka_unit_test(blanks_around_cells_go),
+        cmocka_unit_test(quotes_are_undone),
+        cmocka_unit_test(what_is_no_table_is_named),
+        cmocka_unit_test(columns_are_limited),
+        cmocka_unit_test(columns_are_found_by_name),
+        cmocka_unit_test(any_table_survives),
+        cmocka_unit_test(any_bytes_end_well),
     };
     return cmocka_run_group_tests_name("csv", tests, NULL, NULL);
 }

@@ -19,10 +19,10 @@ typedef struct reader {
     unsigned rank;
     mr_on_bad on_bad;
     _Atomic uint64_t batches;
-    _Atomic bool *go_on;                                   /* the last epochs are read when the damage is done */
-    const uint64_t *images, *metas;                        /* hashes, as ingested */
+    _Atomic bool *go_on;            /* the last epochs are read when the damage is done */
+    const uint64_t *images, *metas; /* hashes, as ingested */
     uint64_t wrong, stray;
-    uint64_t replaced, masked[SAMPLES], good[SAMPLES];     /* in the last epoch */
+    uint64_t replaced, masked[SAMPLES], good[SAMPLES]; /* in the last epoch */
     mr_status status;
     mr_error error;
 } reader;

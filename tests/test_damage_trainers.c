@@ -12,7 +12,7 @@
 /* ---- two ranks and the damage beside them ------------------------------------------------------------------------ */
 
 typedef struct training {
-    const char *shard, *another;    /* what is damaged, and what may take its place */
+    const char *shard, *another; /* what is damaged, and what may take its place */
     const char *eval_every, *max_bad, *on_bad;
     char *dir, epochs[16];
     support_result result;
@@ -124,8 +124,8 @@ static void test_trainers(void **state)
     (void)state;
     need_mpirun();
     for (damage kind = 0; kind < KINDS; kind++) {
-        training t = {.shard = "train-00001", .another = "train-00000", .eval_every = "0", .max_bad = "0",
-                      .on_bad = "replace"};
+        training t = {
+            .shard = "train-00001", .another = "train-00000", .eval_every = "0", .max_bad = "0", .on_bad = "replace"};
         run_training(&t, kind);
         if (kind == REMOVED || kind == REPLACED)
             assert_course_untouched(&t);
@@ -139,9 +139,15 @@ static void test_trainers_pass_over(void **state)
 {
     (void)state;
     need_mpirun();
-    static const struct { damage kind; const char *on_bad; } cases[] = {{CUT, "mask"}, {SCRIBBLED, "replace"}};
+    static const struct {
+        damage kind;
+        const char *on_bad;
+    } cases[] = {{CUT, "mask"}, {SCRIBBLED, "replace"}};
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
-        training t = {.shard = "train-00001", .another = "train-00000", .eval_every = "0", .max_bad = "100000",
+        training t = {.shard = "train-00001",
+                      .another = "train-00000",
+                      .eval_every = "0",
+                      .max_bad = "100000",
                       .on_bad = cases[i].on_bad};
         run_training(&t, cases[i].kind);
         support_assert_status(&t.result, 0);
@@ -154,8 +160,8 @@ static void test_evaluations(void **state)
 {
     (void)state;
     need_mpirun();
-    training t = {.shard = "val-00000", .another = "train-00000", .eval_every = "3", .max_bad = "0",
-                  .on_bad = "replace"};
+    training t = {
+        .shard = "val-00000", .another = "train-00000", .eval_every = "3", .max_bad = "0", .on_bad = "replace"};
     run_training(&t, SCRIBBLED);
     assert_names_a_hit(&t, 0);
     training_free(&t);
@@ -168,8 +174,15 @@ static uint64_t bad_met(const mr_dataset *ds, unsigned rank, const training *t, 
 {
     /* A crop that does not touch what is hit is whole: as the trainer, so the same crops. */
     mr_loader_options o = {
-        .split = "train", .global_batch = 8, .rank = rank, .world = 2, .seed = 42, .tail = MR_TAIL_PARTIAL,
-        .on_bad = MR_ON_BAD_MASK, .epochs = strtoul(t->epochs, NULL, 10), .deliver = MR_DELIVER_F32_NCHW,
+        .split = "train",
+        .global_batch = 8,
+        .rank = rank,
+        .world = 2,
+        .seed = 42,
+        .tail = MR_TAIL_PARTIAL,
+        .on_bad = MR_ON_BAD_MASK,
+        .epochs = strtoul(t->epochs, NULL, 10),
+        .deliver = MR_DELIVER_F32_NCHW,
         .transform = {.kind = MR_TRANSFORM_TRAIN, .size = 24, .scale_min = 0.05f, .scale_max = 1},
     };
     mr_loader *loader = open_loader(ds, &o);
@@ -195,8 +208,8 @@ static void test_trainers_count(void **state)
 {
     (void)state;
     need_mpirun();
-    training t = {.shard = "train-00001", .another = "train-00000", .eval_every = "0", .dir = make_shards(),
-                  .epochs = "8"};
+    training t = {
+        .shard = "train-00001", .another = "train-00000", .eval_every = "0", .dir = make_shards(), .epochs = "8"};
     TRAIN_PATH(data, t.dir, "data");
     damage_do(OVERWRITTEN, data, t.shard, t.another, t.hit);
     mr_dataset *ds = open_dataset_at(data);

@@ -154,7 +154,7 @@ static void test_read_meta(void **state)
                     v.codec == whole.codec && v.orientation == whole.orientation && v.bits == whole.bits &&
                     v.components == whole.components && v.flags == whole.flags);
     }
-    assert_true(v.storage_len < whole.storage_len);         /* there was never room for an image */
+    assert_true(v.storage_len < whole.storage_len); /* there was never room for an image */
     assert_int_equal(mr_dataset_read_meta(ds, "test", 0, &v, &err), MR_MISUSE);
     assert_int_equal(mr_dataset_read_meta(ds, "train", 70, &v, &err), MR_MISUSE);
 
@@ -168,7 +168,7 @@ static void test_read_meta(void **state)
     assert_int_equal(mr_dataset_read_meta(ds, "train", 5, &v, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "sample 5: its meta differs"));
     assert_true(v.meta == NULL && v.meta_len == 0);
-    hurt_byte(dir, "train-00000.idx", MR_INDEX_HEADER + 7 * MR_INDEX_ROW + 23, 0x40);    /* where the meta is */
+    hurt_byte(dir, "train-00000.idx", MR_INDEX_HEADER + 7 * MR_INDEX_ROW + 23, 0x40); /* where the meta is */
     assert_int_equal(mr_dataset_read_meta(ds, "train", 7, &v, &err), MR_BAD_SAMPLE);
     assert_int_equal(mr_dataset_read_meta(ds, "train", 8, &v, &err), MR_OK);
     mr_sample_view_free(&v);
@@ -195,7 +195,7 @@ static void test_damaged_rows(void **state)
         mr_status status = mr_dataset_read(ds, "train", n, &v, &err);
         assert_true(status == MR_OK || status == MR_BAD_SAMPLE);
         if (trial % MR_INDEX_ROW < 40)
-            assert_int_equal(status, MR_BAD_SAMPLE);    /* places, lengths and hashes */
+            assert_int_equal(status, MR_BAD_SAMPLE); /* places, lengths and hashes */
         refused += status != MR_OK;
         hurt_byte(dir, "train-00000.idx", at, (uint8_t)(256 - value));
         mr_sample_view_free(&v);
@@ -229,7 +229,7 @@ static void test_damaged_files(void **state)
 
     assert_int_equal(truncate(mdb, size - 1), 0);
     expect_open_bad(dir, "train-00001.mdb");
-    assert_int_equal(mr_dataset_read(ds, "train", 40, &v, &err), MR_BAD_DATA);      /* opened while it was whole */
+    assert_int_equal(mr_dataset_read(ds, "train", 40, &v, &err), MR_BAD_DATA); /* opened while it was whole */
     expect_train(ds, 39, &v);
     assert_int_equal(truncate(mdb, size + 4096), 0);
     expect_open_bad(dir, "train-00001.mdb");
@@ -276,8 +276,7 @@ static void *read_all(void *ctx)
     r->good = true;
     for (uint64_t i = 0; i < 210; i++) {
         uint64_t n = (r->start + i * 11) % 70;
-        if (mr_dataset_read(r->ds, "train", n, &v, NULL) != MR_OK ||
-            !is_sample(&v, n < 40 ? 1 : 2, n < 40 ? 0 : 40, n))
+        if (mr_dataset_read(r->ds, "train", n, &v, NULL) != MR_OK || !is_sample(&v, n < 40 ? 1 : 2, n < 40 ? 0 : 40, n))
             r->good = false;
     }
     mr_sample_view_free(&v);
@@ -290,14 +289,15 @@ static void test_replaced(void **state)
 {
     (void)state;
     char *dir = support_tmpdir(), *ours = support_path("%s/ds", dir), *aside = support_path("%s/old", dir);
-    char *idx = support_path("%s/val-00000.idx", aside), *words = support_path("%s: was replaced, moved or removed", ours);
+    char *idx = support_path("%s/val-00000.idx", aside),
+         *words = support_path("%s: was replaced, moved or removed", ours);
     mr_sample_view v = {0};
     mr_error err;
     assert_int_equal(mkdir(ours, 0777), 0);
     draw_dataset(ours);
     mr_dataset *ds = open_dataset(ours);
     assert_int_equal(rename(ours, aside), 0);
-    assert_int_equal(mr_dataset_read(ds, "val", 0, &v, &err), MR_OK);       /* moved, and all of it is there */
+    assert_int_equal(mr_dataset_read(ds, "val", 0, &v, &err), MR_OK); /* moved, and all of it is there */
     assert_int_equal(mkdir(ours, 0777), 0);
     draw_dataset(ours);
     assert_int_equal(unlink(idx), 0);
@@ -335,10 +335,14 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),         cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_damaged_rows),
-        cmocka_unit_test(test_damaged_files),   cmocka_unit_test(test_read_meta),
-        cmocka_unit_test(test_replaced),        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_damaged_rows),
+        cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_read_meta),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void one_gemm(support_trial *t, size_t m, size_t n, size_t k, unsigned ki
             c[i * ldc + j] = sum;
         }
     }
-    support_near(t, "gemm", got, c, c_count, 2e-6);     /* the margins too: they are as they were */
+    support_near(t, "gemm", got, c, c_count, 2e-6); /* the margins too: they are as they were */
 }
 
 static void gemm(support_trial *t)
@@ -106,8 +106,13 @@ static void many_threads_at_once(void **state)
 static void empty(support_trial *t)
 {
     double none[6] = {0}, bias[3] = {1, 2, 3}, want[6] = {1, 2, 3, 1, 2, 3}, bad[6] = {7, 7, 7, 7, 7, 7};
-    mr_gemm g = {.m = 2, .n = 3, .k = 0, .a = support_give(t, none, 1), .b = support_give(t, none, 1),
-                 .c = support_give(t, bad, 6), .bias = support_give(t, bias, 3)};
+    mr_gemm g = {.m = 2,
+                 .n = 3,
+                 .k = 0,
+                 .a = support_give(t, none, 1),
+                 .b = support_give(t, none, 1),
+                 .c = support_give(t, bad, 6),
+                 .bias = support_give(t, bias, 3)};
     t->card->gemm(t->d, &g);
     support_near(t, "gemm of nothing", support_take(t, g.c, 6), want, 6, 0);
     g.bias = NULL;
@@ -171,7 +176,7 @@ static void wrong_squares(support_trial *t)
     for (size_t i = 0; i < count; i++)
         x[i] = bad[3];
     double got = t->card->sum_squares(t->d, count, support_give(t, x, count)), huge = (double)(float)bad[3];
-    double want = huge * huge * (double)count;      /* beyond float32, not beyond double */
+    double want = huge * huge * (double)count; /* beyond float32, not beyond double */
     support_near(t, "sum_squares", &got, &want, 1, 1e-12);
 }
 
@@ -192,13 +197,23 @@ typedef struct tensors {
 static tensors draw_tensors(support_trial *t)
 {
     size_t n = t->round == 0 ? 100003 : support_size_of(t, 3000);
-    tensors x = {.count = n, .w = support_draw(t, n, -1, 1), .g = support_draw(t, n, -5, 5),
-                 .m = support_draw(t, n, -1, 1), .v = support_draw(t, n, 0, 1)};
-    x.u = (mr_update){.count = n, .w = support_give(t, x.w, n), .g = support_give(t, x.g, n),
-                      .m = support_give(t, x.m, n), .v = support_give(t, x.v, n),
+    tensors x = {.count = n,
+                 .w = support_draw(t, n, -1, 1),
+                 .g = support_draw(t, n, -5, 5),
+                 .m = support_draw(t, n, -1, 1),
+                 .v = support_draw(t, n, 0, 1)};
+    x.u = (mr_update){.count = n,
+                      .w = support_give(t, x.w, n),
+                      .g = support_give(t, x.g, n),
+                      .m = support_give(t, x.m, n),
+                      .v = support_give(t, x.v, n),
                       .g_scale = mr_random_real(&t->r, 0.01, 2),
-                      .lr = mr_random_real(&t->r, 0, 0.1), .decay = t->round % 2 ? 0.02 : 0,
-                      .momentum = t->round % 3 ? 0.9 : 0, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+                      .lr = mr_random_real(&t->r, 0, 0.1),
+                      .decay = t->round % 2 ? 0.02 : 0,
+                      .momentum = t->round % 3 ? 0.9 : 0,
+                      .beta1 = 0.9,
+                      .beta2 = 0.999,
+                      .eps = 1e-8};
     uint64_t k = 1 + mr_random_below(&t->r, 100);
     x.u.correction1 = 1 - pow(x.u.beta1, (double)k);
     x.u.correction2 = 1 - pow(x.u.beta2, (double)k);
@@ -242,9 +257,18 @@ static void tiny_updates(support_trial *t)
     double *g = support_doubles(t, n), *zero = support_doubles(t, n), *w = support_draw(t, n, -1, 1);
     for (size_t i = 0; i < n; i++)
         g[i] = (i & 1 ? -1 : 1) * sizes[i / 2 % 8];
-    mr_update u = {.count = n, .w = support_give(t, w, n), .g = support_give(t, g, n), .m = support_give(t, zero, n),
-                   .v = support_give(t, zero, n), .g_scale = 1, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                   .correction1 = 0.1, .correction2 = 0.001};
+    mr_update u = {.count = n,
+                   .w = support_give(t, w, n),
+                   .g = support_give(t, g, n),
+                   .m = support_give(t, zero, n),
+                   .v = support_give(t, zero, n),
+                   .g_scale = 1,
+                   .lr = 1e-3,
+                   .beta1 = 0.9,
+                   .beta2 = 0.999,
+                   .eps = 1e-8,
+                   .correction1 = 0.1,
+                   .correction2 = 0.001};
     t->card->adamw(t->d, &u);
     double *got = support_take(t, u.w, n);
     for (size_t i = 0; i < n; i++)
@@ -270,7 +294,7 @@ static void memory(support_trial *t)
         assert_int_equal((uintptr_t)p % 64, 0);
         uint8_t *bytes = support_room(t, sizes[i]), *back = support_room(t, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
-        assert_memory_equal(back, bytes, sizes[i]);     /* zeros */
+        assert_memory_equal(back, bytes, sizes[i]); /* zeros */
         mr_random_bytes(&t->r, bytes, sizes[i]);
         t->card->upload(t->d, p, bytes, sizes[i]);
         support_take_bytes(t, back, p, sizes[i]);
@@ -280,7 +304,7 @@ static void memory(support_trial *t)
         support_take_bytes(t, back, p, sizes[i]);
         assert_memory_equal(back, bytes, sizes[i]);
         if (i % 2)
-            t->card->free(t->d, p);                     /* the others go with the device */
+            t->card->free(t->d, p); /* the others go with the device */
     }
     t->card->free(t->d, NULL);
     void *p = NULL;

@@ -9,7 +9,7 @@
 /* ---- attention ------------------------------------------------------------------------------------------------ */
 
 typedef struct attention_case {
-    mr_attention a;                 /* shapes, strides and scale; the pointers are the device's */
+    mr_attention a; /* shapes, strides and scale; the pointers are the device's */
     double *q, *k, *v, *d_out, *out, *factor;
     size_t q_count, k_count, v_count, out_count;
     uint8_t *seen;
@@ -63,8 +63,8 @@ static void draw_shape(support_trial *t, attention_case *c)
     a->queries = support_size_of(t, 12);
     a->keys = support_size_of(t, 20);
     if (t->round == 4)
-        *a = (mr_attention){.batch = 1, .heads = 2, .head_dim = 5, .queries = 600, .keys = 7};  /* in blocks */
-    if (t->round == 5) {                            /* in pieces */
+        *a = (mr_attention){.batch = 1, .heads = 2, .head_dim = 5, .queries = 600, .keys = 7}; /* in blocks */
+    if (t->round == 5) {                                                                       /* in pieces */
         *a = (mr_attention){.batch = 1, .heads = 1, .head_dim = 16, .queries = 250, .keys = 270};
         t->slopes = 4;
     }
@@ -102,8 +102,8 @@ static void draw_factors(support_trial *t, attention_case *c)
     uint64_t *keys = support_room(t, a->batch * sizeof *keys);
     mr_random_bytes(&t->r, keys, a->batch * sizeof *keys);
     if (t->round % 3 == 0 || t->round == 4)
-        a->dropout = (mr_dropout){.rate = 0.25F, .site = 3,
-                                  .keys = support_give_bytes(t, keys, a->batch * sizeof *keys)};
+        a->dropout =
+            (mr_dropout){.rate = 0.25F, .site = 3, .keys = support_give_bytes(t, keys, a->batch * sizeof *keys)};
     c->factor = support_mask(t, &a->dropout, rows, a->keys, a->heads * a->queries);
 }
 
@@ -147,10 +147,12 @@ static void attention(support_trial *t)
     draw_factors(t, &c);
     reserve_saved(t, a);
     mr_attention given = *a;
-    if (t->round % 2 == 0)          /* dense, said with zeros */
+    if (t->round % 2 == 0) /* dense, said with zeros */
         given.q_stride = given.k_stride = given.v_stride = given.out_stride = 0;
-    mr_attention_back back = {.forward = &given, .d_out = support_give(t, c.d_out, c.out_count),
-                              .d_q = support_blank(t, c.q_count), .d_k = support_blank(t, c.k_count),
+    mr_attention_back back = {.forward = &given,
+                              .d_out = support_give(t, c.d_out, c.out_count),
+                              .d_q = support_blank(t, c.q_count),
+                              .d_k = support_blank(t, c.k_count),
                               .d_v = support_blank(t, c.v_count)};
     t->card->attention(t->d, &given);
     t->card->attention_back(t->d, &back);
@@ -178,11 +180,21 @@ static void far_apart(support_trial *t)
 {
     double q[] = {300, -300}, k[] = {1, -1, 0.5}, v[] = {5, 7, 9}, want[] = {5, 7}, ones[] = {1, 1};
     const double zero[3] = {0};
-    mr_attention a = {.batch = 1, .heads = 1, .head_dim = 1, .queries = 2, .keys = 3, .scale = 1,
-                      .q = support_give(t, q, 2), .k = support_give(t, k, 3), .v = support_give(t, v, 3),
+    mr_attention a = {.batch = 1,
+                      .heads = 1,
+                      .head_dim = 1,
+                      .queries = 2,
+                      .keys = 3,
+                      .scale = 1,
+                      .q = support_give(t, q, 2),
+                      .k = support_give(t, k, 3),
+                      .v = support_give(t, v, 3),
                       .out = support_blank(t, 2)};
-    mr_attention_back back = {.forward = &a, .d_out = support_give(t, ones, 2), .d_q = support_blank(t, 2),
-                              .d_k = support_blank(t, 3), .d_v = support_blank(t, 3)};
+    mr_attention_back back = {.forward = &a,
+                              .d_out = support_give(t, ones, 2),
+                              .d_q = support_blank(t, 2),
+                              .d_k = support_blank(t, 3),
+                              .d_v = support_blank(t, 3)};
     double d_v[] = {1, 1, 0};
     reserve_saved(t, &a);
     t->card->attention(t->d, &a);
@@ -230,9 +242,9 @@ static void chance(support_trial *t)
     const size_t rows = 64, width = 1024, n = rows * width;
     const double rate = (double)rates[t->round], count = (double)n;
     uint64_t base = mr_random_u64(&t->r);
-    uint64_t keys[4] = {base, base + 1, base + (UINT64_C(1) << 32), 0};     /* neighbours */
+    uint64_t keys[4] = {base, base + 1, base + (UINT64_C(1) << 32), 0}; /* neighbours */
     double *m = mask_of(t, keys, 4, rows, width, 7, rates[t->round]);
-    double *other = mask_of(t, keys, 4, rows, width, 8, rates[t->round]);   /* another place of the model */
+    double *other = mask_of(t, keys, 4, rows, width, 8, rates[t->round]); /* another place of the model */
     for (size_t i = 0; i < 4 * n; i++)
         assert_true(m[i] == 0 || fabs(m[i] * (1 - rate) - 1) < 1e-6);
     for (size_t b = 0; b < 4; b++) {
@@ -267,7 +279,7 @@ static void same_mask(support_trial *t)
     t->card->drop(t->d, MR_F32, 5 * rows, width, rows, &d, in_place, in_place);
     double *dropped = support_take(t, in_place, 5 * n);
     for (size_t i = 0; i < 5 * n; i++)
-        assert_true(dropped[i] == x[i] * m[i]);         /* twice a number, or 0 */
+        assert_true(dropped[i] == x[i] * m[i]); /* twice a number, or 0 */
     assert_memory_equal(k, m + 4 * n, n * sizeof *m);
     assert_memory_equal(k + n, m + n, n * sizeof *m);
     assert_memory_equal(k + 2 * n, m + n, n * sizeof *m);

@@ -16,9 +16,14 @@ static void tokens(support_trial *t)
     size_t x_count = b * (rows - 1) * width, y_count = b * rows * width, places = rows * width;
     double *x = support_draw(t, x_count, -1, 1), *first = support_draw(t, width, -1, 1);
     double *position = support_draw(t, places, -1, 1), *d_y = support_draw(t, y_count, -1, 1);
-    mr_tokens k = {.batch = b, .rows = rows, .width = width, .x = support_give(t, x, x_count),
-                   .first = support_give(t, first, width), .position = support_give(t, position, places),
-                   .y = support_blank(t, y_count), .dropout = support_dropout(t, b)};
+    mr_tokens k = {.batch = b,
+                   .rows = rows,
+                   .width = width,
+                   .x = support_give(t, x, x_count),
+                   .first = support_give(t, first, width),
+                   .position = support_give(t, position, places),
+                   .y = support_blank(t, y_count),
+                   .dropout = support_dropout(t, b)};
     double *factor = support_mask(t, &k.dropout, b * rows, width, rows), *y = support_doubles(t, y_count);
     double *d_x = support_doubles(t, x_count), *d_first = support_draw(t, width, -1, 1);
     double *d_position = support_draw(t, places, -1, 1);
@@ -51,12 +56,16 @@ static void tokens_and_their_way_back(void **state)
 static void patches(support_trial *t)
 {
     size_t batch = support_size_of(t, 4), patch = support_size_of(t, 9), side = patch * support_size_of(t, 5);
-    side += (size_t)mr_random_below(&t->r, patch);      /* what is left over is not seen */
+    side += (size_t)mr_random_below(&t->r, patch); /* what is left over is not seen */
     size_t grid = side / patch, width = patch * patch * 3, count = batch * grid * grid * width;
     double *image = support_draw(t, batch * 3 * side * side, -1, 1), *want = support_doubles(t, count);
     for (int first = 0; first < 2; first++) {
-        mr_patches p = {.batch = batch, .side = side, .patch = patch, .channel_first = first,
-                        .images = support_give(t, image, batch * 3 * side * side), .rows = support_blank(t, count)};
+        mr_patches p = {.batch = batch,
+                        .side = side,
+                        .patch = patch,
+                        .channel_first = first,
+                        .images = support_give(t, image, batch * 3 * side * side),
+                        .rows = support_blank(t, count)};
         t->card->patches(t->d, &p);
         for (size_t i = 0; i < count; i++) {
             size_t in = i % width, at = i / width, b = at / (grid * grid), gy = at / grid % grid, gx = at % grid;
@@ -79,8 +88,12 @@ static void rows_of_a_table(support_trial *t)
     size_t n = support_size_of(t, 300), width = support_size_of(t, 200), from = width + mr_random_below(&t->r, 9);
     size_t to = width + mr_random_below(&t->r, 9), from_count = (n - 1) * from + width, to_count = (n - 1) * to + width;
     double *x = support_draw(t, from_count, -1, 1), *y = support_draw(t, to_count, -1, 1);
-    mr_rows r = {.rows = n, .width = width, .from_stride = from == width ? 0 : from, .to_stride = to == width ? 0 : to,
-                 .from = support_give(t, x, from_count), .to = support_give(t, y, to_count),
+    mr_rows r = {.rows = n,
+                 .width = width,
+                 .from_stride = from == width ? 0 : from,
+                 .to_stride = to == width ? 0 : to,
+                 .from = support_give(t, x, from_count),
+                 .to = support_give(t, y, to_count),
                  .accumulate = t->round % 2};
     t->card->rows(t->d, &r);
     for (size_t i = 0; i < n * width; i++) {
@@ -127,7 +140,7 @@ static void cross_entropy(support_trial *t)
 {
     loss_case c = {.rows = support_size_of(t, 30), .classes = t->round == 0 ? 1001 : support_size_of(t, 20)};
     size_t n = c.rows * c.classes;
-    double top = t->round == 1 ? 90 : 3;        /* e^90 is no float32 */
+    double top = t->round == 1 ? 90 : 3; /* e^90 is no float32 */
     c.logits = support_draw(t, n, -3, top);
     c.weights = support_draw(t, c.rows, 0, 2);
     c.losses = support_doubles(t, c.rows);
@@ -135,25 +148,29 @@ static void cross_entropy(support_trial *t)
     c.best = support_room(t, c.rows * sizeof *c.best);
     int32_t *best = support_room(t, c.rows * sizeof *best);
     for (size_t r = 0; r < c.rows; r++) {
-        c.labels[r] = (int32_t)mr_random_below(&t->r, c.classes + 1);   /* one beyond the last now and then */
+        c.labels[r] = (int32_t)mr_random_below(&t->r, c.classes + 1); /* one beyond the last now and then */
         if (r % 9 == 8)
             c.labels[r] = -1;
-        if (c.classes > 4 && r % 3 == 0)        /* of two equal ones the first is the best */
+        if (c.classes > 4 && r % 3 == 0) /* of two equal ones the first is the best */
             c.logits[r * c.classes + 2] = c.logits[r * c.classes + 4] = top;
         if (t->round % 2)
             c.weights[r] = r % 4 ? 1 : 0;
     }
-    mr_cross_entropy k = {.rows = c.rows, .classes = c.classes, .logits = support_give(t, c.logits, n),
+    mr_cross_entropy k = {.rows = c.rows,
+                          .classes = c.classes,
+                          .logits = support_give(t, c.logits, n),
                           .labels = support_give_bytes(t, c.labels, c.rows * sizeof *c.labels),
-                          .weights = support_give(t, c.weights, c.rows), .losses = support_blank(t, c.rows),
-                          .d_logits = support_blank(t, n), .best = support_blank(t, c.rows)};
+                          .weights = support_give(t, c.weights, c.rows),
+                          .losses = support_blank(t, c.rows),
+                          .d_logits = support_blank(t, n),
+                          .best = support_blank(t, c.rows)};
     t->card->cross_entropy(t->d, &k);
     all_losses(&c);
     support_near(t, "losses", support_take(t, k.losses, c.rows), c.losses, c.rows, 1e-6);
     support_take_bytes(t, best, k.best, c.rows * sizeof *best);
     assert_memory_equal(best, c.best, c.rows * sizeof *best);
     support_slopes(t, "d_logits", support_take(t, k.d_logits, n), c.logits, n, all_losses, &c, 1e-5);
-    k.d_logits = NULL;                          /* evaluation: nothing but losses, and all count */
+    k.d_logits = NULL; /* evaluation: nothing but losses, and all count */
     k.best = NULL;
     k.weights = NULL;
     t->card->cross_entropy(t->d, &k);
@@ -173,8 +190,11 @@ static void no_number(support_trial *t)
 {
     double logits[6] = {1, NAN, 2, 1, 2, 3};
     int32_t labels[2] = {0, 1};
-    mr_cross_entropy k = {.rows = 2, .classes = 3, .logits = support_give(t, logits, 6),
-                          .labels = support_give_bytes(t, labels, sizeof labels), .losses = support_blank(t, 2)};
+    mr_cross_entropy k = {.rows = 2,
+                          .classes = 3,
+                          .logits = support_give(t, logits, 6),
+                          .labels = support_give_bytes(t, labels, sizeof labels),
+                          .losses = support_blank(t, 2)};
     t->card->cross_entropy(t->d, &k);
     double *got = support_take(t, k.losses, 2);
     assert_true(isnan(got[0]) && isfinite(got[1]));
@@ -189,10 +209,8 @@ static void a_loss_that_is_no_number_stays_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_and_their_way_back),
-        cmocka_unit_test(patches_are_the_pixels),
-        cmocka_unit_test(rows_go_where_they_should),
-        cmocka_unit_test(cross_entropy_and_its_way_back),
+        cmocka_unit_test(tokens_and_their_way_back),          cmocka_unit_test(patches_are_the_pixels),
+        cmocka_unit_test(rows_go_where_they_should),          cmocka_unit_test(cross_entropy_and_its_way_back),
         cmocka_unit_test(a_loss_that_is_no_number_stays_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

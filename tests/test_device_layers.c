@@ -21,7 +21,7 @@ typedef struct norm_case {
     size_t rows, width;
     double *x, *residual, *factor, *gain, *bias, *total, *y, *mean, *rstd, *d_y;
     double eps;
-    bool add;                       /* the residual */
+    bool add; /* the residual */
 } norm_case;
 
 static void norm_in_double(norm_case *c)
@@ -52,8 +52,10 @@ static double norm_loss(void *ctx)
 
 static norm_case draw_norm(support_trial *t, size_t sample_rows, size_t samples)
 {
-    norm_case c = {.rows = sample_rows * samples, .width = t->round == 0 ? 203 : 7 + support_size_of(t, 90),
-                   .eps = 1e-6, .add = t->round % 3 != 1};
+    norm_case c = {.rows = sample_rows * samples,
+                   .width = t->round == 0 ? 203 : 7 + support_size_of(t, 90),
+                   .eps = 1e-6,
+                   .add = t->round % 3 != 1};
     size_t n = c.rows * c.width;
     c.x = support_draw(t, n, -2, 3);
     c.residual = support_draw(t, n, -1, 1);
@@ -78,7 +80,7 @@ static void norm_forward(support_trial *t, norm_case *c, mr_norm *n)
     n->rstd = support_blank(t, c->rows);
     n->gain = support_give(t, c->gain, c->width);
     n->bias = support_give(t, c->bias, c->width);
-    if (n->dropout.rate == 0 && !c->add) {      /* then the total is x itself */
+    if (n->dropout.rate == 0 && !c->add) { /* then the total is x itself */
         n->total = NULL;
         t->card->norm(t->d, n);
         n->total = (void *)(uintptr_t)n->x;
@@ -96,7 +98,10 @@ static void norm(support_trial *t)
     size_t samples = support_size_of(t, 5), sample_rows = t->round == 0 ? 71 : support_size_of(t, 9);
     norm_case c = draw_norm(t, sample_rows, samples);
     size_t count = c.rows * c.width;
-    mr_norm n = {.rows = c.rows, .width = c.width, .sample_rows = sample_rows, .eps = (float)c.eps,
+    mr_norm n = {.rows = c.rows,
+                 .width = c.width,
+                 .sample_rows = sample_rows,
+                 .eps = (float)c.eps,
                  .dropout = support_dropout(t, samples)};
     c.eps = (double)n.eps;
     c.factor = support_mask(t, &n.dropout, c.rows, c.width, sample_rows);
@@ -104,8 +109,14 @@ static void norm(support_trial *t)
     norm_forward(t, &c, &n);
     double *d_gain = support_draw(t, c.width, -1, 1), *d_bias = support_draw(t, c.width, -1, 1);
     double *around = support_draw(t, count, -1, 1);
-    mr_norm_back b = {.rows = c.rows, .width = c.width, .d_y = support_give(t, c.d_y, count), .total = n.total,
-                      .gain = n.gain, .mean = n.mean, .rstd = n.rstd, .d_gain = support_give(t, d_gain, c.width),
+    mr_norm_back b = {.rows = c.rows,
+                      .width = c.width,
+                      .d_y = support_give(t, c.d_y, count),
+                      .total = n.total,
+                      .gain = n.gain,
+                      .mean = n.mean,
+                      .rstd = n.rstd,
+                      .d_gain = support_give(t, d_gain, c.width),
                       .d_bias = support_give(t, d_bias, c.width)};
     bool goes_around = t->round % 3 != 0;
     b.d_residual = goes_around ? support_give(t, around, count) : NULL;
@@ -119,7 +130,7 @@ static void norm(support_trial *t)
         got_gain[i] -= d_gain[i];
         got_bias[i] -= d_bias[i];
     }
-    c.add = true;                   /* differences need a term that reaches the total unmasked; 0 where there is none */
+    c.add = true; /* differences need a term that reaches the total unmasked; 0 where there is none */
     if (!n.residual)
         memset(c.residual, 0, count * sizeof *c.residual);
     support_slopes(t, "norm d_total", d_total, c.residual, count, norm_loss, &c, 2e-5);
@@ -138,8 +149,12 @@ static void plain_sum(support_trial *t)
 {
     size_t rows = support_size_of(t, 9), width = support_size_of(t, 40), count = rows * width;
     double *x = support_draw(t, count, -1, 1), *r = support_draw(t, count, -1, 1), *same = support_doubles(t, count);
-    mr_norm n = {.rows = rows, .width = width, .sample_rows = rows, .x = support_give(t, x, count),
-                 .residual = support_give(t, r, count), .total = support_blank(t, count)};
+    mr_norm n = {.rows = rows,
+                 .width = width,
+                 .sample_rows = rows,
+                 .x = support_give(t, x, count),
+                 .residual = support_give(t, r, count),
+                 .total = support_blank(t, count)};
     t->card->norm(t->d, &n);
     for (size_t i = 0; i < count; i++) {
         x[i] += r[i];
@@ -147,9 +162,15 @@ static void plain_sum(support_trial *t)
     }
     support_near(t, "sum only", support_take(t, n.total, count), x, count, 1e-7);
     double *bias = support_draw(t, width, -1, 1), *want = support_doubles(t, count);
-    n = (mr_norm){.rows = rows, .width = width, .x = support_give(t, same, count), .y = support_blank(t, count),
-                  .gain = support_give(t, bias, width), .bias = support_give(t, bias, width),
-                  .mean = support_blank(t, rows), .rstd = support_blank(t, rows), .eps = 1e-6F};
+    n = (mr_norm){.rows = rows,
+                  .width = width,
+                  .x = support_give(t, same, count),
+                  .y = support_blank(t, count),
+                  .gain = support_give(t, bias, width),
+                  .bias = support_give(t, bias, width),
+                  .mean = support_blank(t, rows),
+                  .rstd = support_blank(t, rows),
+                  .eps = 1e-6F};
     t->card->norm(t->d, &n);
     for (size_t i = 0; i < count; i++)
         want[i] = bias[i % width];
@@ -178,9 +199,14 @@ static void activation(support_trial *t)
     const double step = 1e-4;
     for (mr_activation kind = MR_GELU; kind <= MR_TANH; kind++) {
         double *x = support_draw(t, n, -6, 6), *d_y = support_draw(t, n, -1, 1), *y = support_doubles(t, n);
-        x[0] = t->round % 2 ? -300 : 300;       /* far out it is 0, x or 1, and no number has to be feared */
-        mr_activate a = {.kind = kind, .rows = rows, .width = width, .sample_rows = sample_rows,
-                         .x = support_give(t, x, n), .y = support_blank(t, n), .dropout = support_dropout(t, samples)};
+        x[0] = t->round % 2 ? -300 : 300; /* far out it is 0, x or 1, and no number has to be feared */
+        mr_activate a = {.kind = kind,
+                         .rows = rows,
+                         .width = width,
+                         .sample_rows = sample_rows,
+                         .x = support_give(t, x, n),
+                         .y = support_blank(t, n),
+                         .dropout = support_dropout(t, samples)};
         double *factor = support_mask(t, &a.dropout, rows, width, sample_rows), *slope = support_doubles(t, n);
         for (size_t i = 0; i < n; i++) {
             y[i] = activated(kind, x[i]) * factor[i];

@@ -22,7 +22,8 @@ static lookup_case draw_lookup(support_trial *t)
     bool large = t->round < 2;
     lookup_case c = {.rows = large ? 400 + support_size_of(t, 50) : support_size_of(t, 40),
                      .width = large ? 280 + support_size_of(t, 50) : support_size_of(t, 40),
-                     .entries = t->round % 2 ? 1000 : support_size_of(t, 9), .skip = -1};
+                     .entries = t->round % 2 ? 1000 : support_size_of(t, 9),
+                     .skip = -1};
     c.ids = support_room(t, c.rows * sizeof *c.ids);
     for (size_t i = 0; i < c.rows; i++)
         c.ids[i] = (int32_t)mr_random_below(&t->r, mr_random_below(&t->r, 2) ? 1 + c.entries / 2 : c.entries);
@@ -38,9 +39,13 @@ static lookup_case draw_lookup(support_trial *t)
 static void look_up(support_trial *t, const lookup_case *c, bool by_ids)
 {
     size_t count = c->rows * c->width, table_count = c->entries * c->width;
-    mr_lookup l = {.rows = c->rows, .width = c->width, .entries = c->entries, .skip = c->skip,
+    mr_lookup l = {.rows = c->rows,
+                   .width = c->width,
+                   .entries = c->entries,
+                   .skip = c->skip,
                    .ids = by_ids ? support_give_bytes(t, c->ids, c->rows * sizeof *c->ids) : NULL,
-                   .table = support_give(t, c->table, table_count), .accumulate = t->round % 2,
+                   .table = support_give(t, c->table, table_count),
+                   .accumulate = t->round % 2,
                    .y = t->round % 2 ? support_give(t, c->y, count) : support_blank(t, count)};
     mr_lookup back = l;
     back.y = NULL;
@@ -61,7 +66,7 @@ static void look_up(support_trial *t, const lookup_case *c, bool by_ids)
     support_near(t, "lookup", support_take(t, l.y, count), y, count, l.accumulate ? 1e-7 : 0);
     support_near(t, "lookup d_table", got, d_table, table_count, 1e-6);
     for (size_t i = 0; i < c->entries; i++)
-        if (!met[i])                            /* to the bit */
+        if (!met[i]) /* to the bit */
             assert_memory_equal(got + i * c->width, c->d_table + i * c->width, c->width * sizeof *got);
 }
 
@@ -107,22 +112,27 @@ static double unit_loss(void *ctx)
 
 static void unit(support_trial *t)
 {
-    unit_case c = {.rows = t->round == 0 ? 150 : support_size_of(t, 20), .width = 3 + support_size_of(t, 300),
+    unit_case c = {.rows = t->round == 0 ? 150 : support_size_of(t, 20),
+                   .width = 3 + support_size_of(t, 300),
                    .eps = t->round % 2 ? 0.75 : 1e-12};
     size_t n = c.rows * c.width;
     c.x = support_draw(t, n, -1, 1);
     c.d_y = support_draw(t, n, -1, 1);
     c.y = support_doubles(t, n);
     c.lengths = support_doubles(t, c.rows);
-    for (size_t r = 0; r < c.rows; r++) {       /* lengths on both sides of a large eps, and away from it */
+    for (size_t r = 0; r < c.rows; r++) { /* lengths on both sides of a large eps, and away from it */
         double size = r % 3 ? 4 : t->round % 2 ? 0.4 / (double)c.width : 0.1;
         for (size_t i = 0; i < c.width; i++)
             c.x[r * c.width + i] = (double)(float)(size * (i ? c.x[r * c.width + i] : 1));
         if (t->round % 2 && r % 6 == 0)
             memset(c.x + r * c.width, 0, c.width * sizeof *c.x);
     }
-    mr_unit u = {.rows = c.rows, .width = c.width, .eps = (float)c.eps, .x = support_give(t, c.x, n),
-                 .y = support_blank(t, n), .lengths = support_blank(t, c.rows)};
+    mr_unit u = {.rows = c.rows,
+                 .width = c.width,
+                 .eps = (float)c.eps,
+                 .x = support_give(t, c.x, n),
+                 .y = support_blank(t, n),
+                 .lengths = support_blank(t, c.rows)};
     t->card->unit(t->d, &u);
     u.x = NULL;
     u.d_y = support_give(t, c.d_y, n);
@@ -145,8 +155,14 @@ static void odd_lengths(support_trial *t)
 {
     double x[6] = {0, 0, 0, 3e30, 0, -4e30}, d_y[6] = {1, -2, 0.5, 0, 1, 0};
     const double y[6] = {0, 0, 0, 0.6, 0, -0.8}, lengths[2] = {1e-12, 5e30};
-    mr_unit u = {.rows = 2, .width = 3, .eps = 1e-12F, .x = support_give(t, x, 6), .y = support_blank(t, 6),
-                 .lengths = support_blank(t, 2), .d_y = support_give(t, d_y, 6), .d_x = support_blank(t, 6)};
+    mr_unit u = {.rows = 2,
+                 .width = 3,
+                 .eps = 1e-12F,
+                 .x = support_give(t, x, 6),
+                 .y = support_blank(t, 6),
+                 .lengths = support_blank(t, 2),
+                 .d_y = support_give(t, d_y, 6),
+                 .d_x = support_blank(t, 6)};
     t->card->unit(t->d, &u);
     t->card->unit_back(t->d, &u);
     support_near(t, "unit of odd lengths", support_take(t, u.y, 6), y, 6, 3e-7);
@@ -193,9 +209,12 @@ static void scale(support_trial *t)
     c.y = support_doubles(t, c.count);
     c.d_x = support_doubles(t, c.count);
     double start = 0.5;
-    mr_scale s = {.count = c.count, .log_scale = support_give(t, &c.log_scale, 1),
-                  .x = support_give(t, c.x, c.count), .y = support_blank(t, c.count),
-                  .d_y = support_give(t, c.d_y, c.count), .d_log_scale = support_give(t, &start, 1)};
+    mr_scale s = {.count = c.count,
+                  .log_scale = support_give(t, &c.log_scale, 1),
+                  .x = support_give(t, c.x, c.count),
+                  .y = support_blank(t, c.count),
+                  .d_y = support_give(t, c.d_y, c.count),
+                  .d_log_scale = support_give(t, &start, 1)};
     s.d_x = t->round % 2 ? support_blank(t, c.count) : (void *)(uintptr_t)s.d_y;
     t->card->scale(t->d, &s);
     s.x = NULL;
@@ -255,7 +274,8 @@ static double all_losses(void *ctx)
 
 static loss_case draw_loss(support_trial *t)
 {
-    loss_case c = {.rows = support_size_of(t, 30), .classes = t->round == 0 ? 777 : support_size_of(t, 20),
+    loss_case c = {.rows = support_size_of(t, 30),
+                   .classes = t->round == 0 ? 777 : support_size_of(t, 20),
                    .share = t->round % 2 ? (double)(1.0F / 3) : 1};
     c.logits = support_draw(t, c.rows * c.classes, -3, 3);
     c.weights = support_draw(t, c.rows, 0, 2);
@@ -274,7 +294,7 @@ static loss_case draw_loss(support_trial *t)
         c.labels[r] = r % 9 == 8 ? -1 : (int32_t)mr_random_below(&t->r, c.classes);
         if (c.columns && c.labels[r] >= 0 && c.columns[c.labels[r]] == 0)
             c.weights[r] = 0;
-        if (r % 3 == 1)                         /* the largest, and often not looked at */
+        if (r % 3 == 1) /* the largest, and often not looked at */
             c.logits[r * c.classes] = 40;
     }
     return c;
@@ -286,11 +306,16 @@ static void losses_among(support_trial *t)
     size_t n = c.rows * c.classes;
     double *before = support_draw(t, c.rows, -1, 1);
     int32_t *best = support_room(t, c.rows * sizeof *best);
-    mr_cross_entropy k = {.rows = c.rows, .classes = c.classes, .logits = support_give(t, c.logits, n),
+    mr_cross_entropy k = {.rows = c.rows,
+                          .classes = c.classes,
+                          .logits = support_give(t, c.logits, n),
                           .labels = support_give_bytes(t, c.labels, c.rows * sizeof *c.labels),
-                          .weights = support_give(t, c.weights, c.rows), .losses = support_give(t, before, c.rows),
-                          .d_logits = support_blank(t, n), .best = support_blank(t, c.rows),
-                          .share = t->round % 2 ? 1.0F / 3 : 0, .add_losses = true,
+                          .weights = support_give(t, c.weights, c.rows),
+                          .losses = support_give(t, before, c.rows),
+                          .d_logits = support_blank(t, n),
+                          .best = support_blank(t, c.rows),
+                          .share = t->round % 2 ? 1.0F / 3 : 0,
+                          .add_losses = true,
                           .columns = c.columns ? support_give(t, c.columns, c.classes) : NULL,
                           .groups = c.groups ? support_give_bytes(t, c.groups, c.classes * sizeof *c.groups) : NULL};
     t->card->cross_entropy(t->d, &k);
@@ -321,8 +346,11 @@ static void nothing_left_out(support_trial *t)
     uint8_t plain[ROWS * CLASSES * sizeof(float)], same[sizeof plain];
     for (size_t i = 0; i < CLASSES; i++)
         columns[i] = 1;
-    mr_cross_entropy k = {.rows = ROWS, .classes = CLASSES, .logits = support_give(t, logits, ROWS * CLASSES),
-                          .labels = support_give_bytes(t, labels, sizeof labels), .losses = support_blank(t, ROWS),
+    mr_cross_entropy k = {.rows = ROWS,
+                          .classes = CLASSES,
+                          .logits = support_give(t, logits, ROWS * CLASSES),
+                          .labels = support_give_bytes(t, labels, sizeof labels),
+                          .losses = support_blank(t, ROWS),
                           .d_logits = support_blank(t, ROWS * CLASSES)};
     mr_cross_entropy all = k;
     all.losses = support_blank(t, ROWS);
@@ -354,12 +382,9 @@ static void what_is_not_asked_for_changes_no_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_a_table_and_their_way_back),
-        cmocka_unit_test(unit_vectors_and_their_way_back),
-        cmocka_unit_test(odd_lengths_have_unit_vectors_too),
-        cmocka_unit_test(a_learned_scale_and_its_way_back),
-        cmocka_unit_test(losses_among_some_columns),
-        cmocka_unit_test(what_is_not_asked_for_changes_no_bit),
+        cmocka_unit_test(rows_of_a_table_and_their_way_back), cmocka_unit_test(unit_vectors_and_their_way_back),
+        cmocka_unit_test(odd_lengths_have_unit_vectors_too),  cmocka_unit_test(a_learned_scale_and_its_way_back),
+        cmocka_unit_test(losses_among_some_columns),          cmocka_unit_test(what_is_not_asked_for_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

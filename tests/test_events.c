@@ -105,7 +105,7 @@ static void test_names(void **state)
         assert_true(strncmp(path, tmp, strlen(tmp)) == 0);
         assert_true(strncmp(path + strlen(tmp), "/events.out.tfevents.", 21) == 0);
         long long second = strtoll(path + strlen(tmp) + 21, NULL, 10);
-        assert_true(second > 1500000000 && second > last);      /* the first is told from the others by it */
+        assert_true(second > 1500000000 && second > last); /* the first is told from the others by it */
         last = second;
         assert_non_null(strstr(path, pid));
         for (int k = 0; k < i; k++)
@@ -196,7 +196,7 @@ static void test_link(void **state)
     char *list = support_list(other);
     assert_string_equal(list, "");
     free(list);
-    assert_int_equal(symlink(other, link), 0);      /* a link above is the user's own way of naming the place */
+    assert_int_equal(symlink(other, link), 0); /* a link above is the user's own way of naming the place */
     assert_int_equal(mr_events_open(inside, &e, &err), MR_OK);
     assert_int_equal(mr_events_close(e, &err), MR_OK);
     list = support_list(other);

@@ -11,7 +11,7 @@
 #include "exchange/exchange.h"
 #include "support.h"
 
-static char *shared;                /* where OpenMPI has what all ranks map; in /dev/shm other programs come and go, too */
+static char *shared; /* where OpenMPI has what all ranks map; in /dev/shm other programs come and go, too */
 
 static int set_up(void **state)
 {
@@ -92,8 +92,8 @@ static void test_counts_that_do_not_divide(void **state)
 {
     (void)state;
     uint64_t n[MOST_CASES];
-    const char *const cases[] = {"0:0:64", "1:2:64", "5:0:64", "16:2:64", "17:0:64", "127:2:64", "100003:0:40000",
-                                 "30011:2:20000", NULL};
+    const char *const cases[] = {"0:0:64",   "1:2:64",         "5:0:64",        "16:2:64", "17:0:64",
+                                 "127:2:64", "100003:0:40000", "30011:2:20000", NULL};
     sums(3, cases, n);
 }
 
@@ -102,8 +102,8 @@ static void test_four_ranks_with_and_without_a_window(void **state)
 {
     (void)state;
     uint64_t n[MOST_CASES];
-    const char *const cases[] = {"50021:0:30000", "50021:0:70000", "50021:1:30000", "50021:1:30000",
-                                 "50021:0:30000:apart", "50021:2:5000", "50021:3:20000", NULL};
+    const char *const cases[] = {"50021:0:30000",       "50021:0:70000", "50021:1:30000", "50021:1:30000",
+                                 "50021:0:30000:apart", "50021:2:5000",  "50021:3:20000", NULL};
     sums(4, cases, n);
     assert_true(n[0] == n[1] && n[2] == n[3] && n[2] == n[4]);
     assert_true(n[0] != n[2]);
@@ -149,9 +149,9 @@ static bool left_behind(void)
 typedef struct failure {
     const char *when;
     unsigned ranks, who, ranks_a_host;
-    int status;                 /* -1: any but 0 */
-    const char *words;          /* ours, said once */
-    const char *or_words;       /* mpirun may have ended all before us, with these words; NULL: it may not */
+    int status;           /* -1: any but 0 */
+    const char *words;    /* ours, said once */
+    const char *or_words; /* mpirun may have ended all before us, with these words; NULL: it may not */
 } failure;
 
 static void fail_and_end(const failure *f)

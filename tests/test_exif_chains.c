@@ -15,9 +15,9 @@ static void put_be(uint8_t *p, uint32_t value, int bytes)
 }
 
 typedef struct exif_chain {
-    unsigned directories;           /* 1: all of its entries and its end lead to itself; 2: each leads to the other */
-    unsigned entries;               /* of each */
-    unsigned oriented;              /* which one has orientation 6, in its last entry: 0 or 1 */
+    unsigned directories; /* 1: all of its entries and its end lead to itself; 2: each leads to the other */
+    unsigned entries;     /* of each */
+    unsigned oriented;    /* which one has orientation 6, in its last entry: 0 or 1 */
     unsigned verdict;
 } exif_chain;
 

@@ -97,7 +97,7 @@ static void test_folder(void **out)
     int entries = 0;
     assert_int_equal(fscanf(pipe, "%d", &entries), 1);
     pclose(pipe);
-    assert_int_equal(entries, 2);                   /* ds and out: nothing temporary is left */
+    assert_int_equal(entries, 2); /* ds and out: nothing temporary is left */
     free(names);
     free(beside);
 }
@@ -123,7 +123,7 @@ static void test_out_in_use(void **out)
     support_expect(2, "export", s->ds, s->out, (char *)NULL);
     assert_true(support_exists(mine));
     support_expect(2, "export", s->ds, s->ds, "--force", (char *)NULL);
-    support_expect(2, "export", s->ds, s->dir, "--force", (char *)NULL);          /* holds the dataset */
+    support_expect(2, "export", s->ds, s->dir, "--force", (char *)NULL); /* holds the dataset */
     support_expect(0, "verify", "-q", s->ds, (char *)NULL);
     support_expect(0, "export", s->ds, s->out, "--force", "-q", (char *)NULL);
     assert_false(support_exists(mine));
@@ -140,8 +140,9 @@ static void test_out_in_use(void **out)
 static void test_hostile_paths(void **out)
 {
     const state *s = *out;
-    static const char *const bad[] = {"../x.png", "/tmp/x.png", "a/../../x.png", "a/./x.png", "a//x.png", "..", "a/",
-                                      "", "a/..", "a\\\\x00b.png", "\\\\x2E\\\\x2E/x.png", "a\\\\q.png", "./x.png"};
+    static const char *const bad[] = {
+        "../x.png", "/tmp/x.png",    "a/../../x.png",        "a/./x.png",  "a//x.png", "..", "a/", "",
+        "a/..",     "a\\\\x00b.png", "\\\\x2E\\\\x2E/x.png", "a\\\\q.png", "./x.png"};
     for (size_t i = 0; i < MR_COUNT(bad); i++) {
         make_two(s, "ok.png", bad[i], true);
         mr_export_result r = {0};
@@ -160,12 +161,12 @@ static void test_conflicts(void **out)
     const state *s = *out;
     make_two(s, "a.png", "a.png", true);
     support_expect(0, "export", s->ds, s->out, "-q", (char *)NULL);
-    make_two(s, "a.png", "a.png", false);           /* one name, two pictures */
+    make_two(s, "a.png", "a.png", false); /* one name, two pictures */
     support_expect(1, "export", s->ds, s->out, "--force", (char *)NULL);
-    make_two(s, "a.png", "a.png/b.png", false);     /* a file that is a folder */
+    make_two(s, "a.png", "a.png/b.png", false); /* a file that is a folder */
     support_expect(1, "export", s->ds, s->out, "--force", (char *)NULL);
     char *names = support_list(s->out);
-    assert_string_equal(names, "a.png\n");          /* the first export stays */
+    assert_string_equal(names, "a.png\n"); /* the first export stays */
     free(names);
 }
 
@@ -276,8 +277,8 @@ static void test_left_behind(void **out)
 {
     const state *s = *out;
     make(s);
-    static const char *const names[] = {".millrace-export-1", ".millrace-export-2", ".millrace-export-", ".export-3",
-                                        ".millrace-export-4x", "s.millrace-export-5"};
+    static const char *const names[] = {".millrace-export-1", ".millrace-export-2",  ".millrace-export-",
+                                        ".export-3",          ".millrace-export-4x", "s.millrace-export-5"};
     static const bool stays[MR_COUNT(names)] = {false, true, true, true, true, true};
     char *tar = support_path("%s/x.tar", s->dir), *folder_of[MR_COUNT(names)], *left;
     for (size_t i = 0; i < MR_COUNT(names); i++) {
@@ -342,8 +343,8 @@ static void test_swept_at_once(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_folder), TEST(test_one_split), TEST(test_out_in_use), TEST(test_hostile_paths), TEST(test_conflicts),
-        TEST(test_damage), TEST(test_tar),       TEST(test_write_fails),
+        TEST(test_folder),      TEST(test_one_split),     TEST(test_out_in_use), TEST(test_hostile_paths),
+        TEST(test_conflicts),   TEST(test_damage),        TEST(test_tar),        TEST(test_write_fails),
         TEST(test_left_behind), TEST(test_swept_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,17 +17,18 @@
 
 typedef struct scene {
     const char *name;
-    const char *prepare;            /* shell, in the empty run folder */
+    const char *prepare; /* shell, in the empty run folder */
     const char *command;
-    const char *force;              /* what the rerun needs in addition if the target is there already */
-    const char *target;             /* the file or folder that it writes, NULL: none */
-    bool model;                     /* the target holds checkpoints */
+    const char *force;  /* what the rerun needs in addition if the target is there already */
+    const char *target; /* the file or folder that it writes, NULL: none */
+    bool model;         /* the target holds checkpoints */
 } scene;
 
-#define CUT " --quiet --jobs 2 --shard-size 20KiB"
-#define VIT " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --batch 8"
+#define CUT   " --quiet --jobs 2 --shard-size 20KiB"
+#define VIT   " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --batch 8"
 #define TRAIN " --threads 2 --eval-every 1 --quiet --output out"
-#define PAIRS " --model bridgetower --tokenizer ../tok.json --image-size 32 --patch 16 --hidden 64 --layers 2" \
+#define PAIRS                                                                                                          \
+    " --model bridgetower --tokenizer ../tok.json --image-size 32 --patch 16 --hidden 64 --layers 2"                   \
     " --heads 1 --mlp 64 --cross-layers 1 --embed 16 --max-text 16 --dropout 0 --batch 8"
 #define WORDS " --text-column image_description --size 300 --quiet"
 
@@ -58,7 +59,7 @@ static const scene scenes[] = {
 };
 
 typedef struct fault_kind {
-    const char *class, *how, *cause;        /* cause: one of these words, split by '|', is in the message */
+    const char *class, *how, *cause; /* cause: one of these words, split by '|', is in the message */
     bool lasting;
 } fault_kind;
 
@@ -97,16 +98,18 @@ static int set_up(void **state)
     t.chance = support_random();
     t.base = support_tmpdir();
     t.run = support_path("%s/run", t.base);
-    char *millrace = support_path("%s", support_millrace_path()), *made = support_path(
-        "set -e; m=%s; $m sample source --layout imagenette --images 12 --size 32:40 --quiet; "
-        "$m sample elder --layout imagenette --images 11 --seed 2 --size 32:40 --quiet; "
-        "$m ingest source data --quiet --shard-size 20KiB; $m ingest elder older --quiet; "
-        "$m sample coco --layout coco --images 10 --size 32 --quiet; "
-        "$m sample cartoons --layout newyorker --simple --images 10 --size 32 --quiet; "
-        "$m ingest cartoons pairs --quiet; $m tokenizer pairs --output tok.json" WORDS "; "
-        "mkdir run; cd run; $m train ../data --steps 2 --stop-after 1" VIT TRAIN "; mv out ../model; "
-        "$m train ../pairs --steps 1" PAIRS TRAIN "; mv out ../words; cd ..; rmdir run; tar -czf source.tar.gz source",
-        millrace);
+    char *millrace = support_path("%s", support_millrace_path()),
+         *made =
+             support_path("set -e; m=%s; $m sample source --layout imagenette --images 12 --size 32:40 --quiet; "
+                          "$m sample elder --layout imagenette --images 11 --seed 2 --size 32:40 --quiet; "
+                          "$m ingest source data --quiet --shard-size 20KiB; $m ingest elder older --quiet; "
+                          "$m sample coco --layout coco --images 10 --size 32 --quiet; "
+                          "$m sample cartoons --layout newyorker --simple --images 10 --size 32 --quiet; "
+                          "$m ingest cartoons pairs --quiet; $m tokenizer pairs --output tok.json" WORDS "; "
+                          "mkdir run; cd run; $m train ../data --steps 2 --stop-after 1" VIT TRAIN "; mv out ../model; "
+                          "$m train ../pairs --steps 1" PAIRS TRAIN
+                          "; mv out ../words; cd ..; rmdir run; tar -czf source.tar.gz source",
+                          millrace);
     support_shell(t.base, made);
     char *hub = support_path("%s/hub", t.base), *reader = support_path("%s/reader", t.base);
     support_hub_rows(hub, "data/train-00000-of-00001.parquet", 6, 2, 8);
@@ -133,9 +136,9 @@ static int tear_down(void **state)
 /* ---- one try ---------------------------------------------------------------------------------------------------- */
 
 typedef struct expected {
-    char *list;                     /* names in the run folder */
-    char *out;                      /* standard output, without times */
-    uint64_t before, after;         /* of the target: its hash, or the newest update; 0: absent */
+    char *list;             /* names in the run folder */
+    char *out;              /* standard output, without times */
+    uint64_t before, after; /* of the target: its hash, or the newest update; 0: absent */
 } expected;
 
 static void fresh(const scene *s)
@@ -246,7 +249,7 @@ static void run_again(const scene *s, const char *fault, bool libraries, const e
     uint64_t is = target_is(s, &wrong);
     char *command = support_path("%s%s", s->command, is ? s->force : "");
     if (s->model && is == e->after && !s->prepare)
-        command[0] = '\0';          /* a finished run; another one goes to another place */
+        command[0] = '\0'; /* a finished run; another one goes to another place */
     support_result r = {0};
     if (*command)
         r = faulty_run(&(faulty){.directory = t.run}, command);

@@ -74,7 +74,11 @@ static pairs pairs_open(int without)
     make_pairs(p.dir, without);
     p.ds = open_dataset_at(p.dir);
     p.tokenizer = tokenizer_of(p.ds);
-    p.o = (mr_loader_options){.split = "train", .global_batch = 8, .seed = 5, .epochs = 2, .tail = MR_TAIL_PARTIAL,
+    p.o = (mr_loader_options){.split = "train",
+                              .global_batch = 8,
+                              .seed = 5,
+                              .epochs = 2,
+                              .tail = MR_TAIL_PARTIAL,
                               .transform = {.kind = MR_TRANSFORM_SQUARE, .size = SIZE}};
     p.text = (mr_feed_text){.tokenizer = p.tokenizer, .column = "words", .most = 40, .groups = true};
     return p;
@@ -90,17 +94,17 @@ static void pairs_close(pairs *p)
 
 /* ---- what a feed gave -------------------------------------------------------------------------------------------- */
 
-typedef struct pair {               /* of one item */
+typedef struct pair { /* of one item */
     uint64_t epoch, item, sample, key, hash;
     int32_t ids[64], group;
-    float weight;                   /* no gaps: pairs are compared bytewise */
+    float weight; /* no gaps: pairs are compared bytewise */
     size_t count;
 } pair;
 
 typedef struct taken {
     pair *items;
     size_t count, room;
-    size_t pads;                    /* spelled out by texts */
+    size_t pads; /* spelled out by texts */
     mr_status status;
     mr_error error;
 } taken;
@@ -129,8 +133,13 @@ static void take_batch(taken *t, const pairs *p, const mr_feed *f, const mr_mode
     assert_memory_equal(images, f->batch->data, n * 3 * SIZE * SIZE * sizeof *images);
     for (size_t i = 0; i < n; i++) {
         const mr_sample_facts *s = &f->batch->samples[i];
-        pair q = {.epoch = f->batch->epoch, .item = s->item, .sample = s->sample, .key = keys[i], .hash = s->hash,
-                  .weight = weights[i], .group = groups ? groups[i] : -1};
+        pair q = {.epoch = f->batch->epoch,
+                  .item = s->item,
+                  .sample = s->sample,
+                  .key = keys[i],
+                  .hash = s->hash,
+                  .weight = weights[i],
+                  .group = groups ? groups[i] : -1};
         int32_t place = pad;
         for (size_t k = 0; k < length; k++) {
             size_t at = i * length + k;
@@ -202,7 +211,8 @@ static size_t caption_of(const pairs *p, const pair *q)
         mr_buf_clear(&text);
         assert_int_equal(mr_captions_get("words", v.meta, v.meta_len, k, &text, NULL), MR_OK);
         assert_int_equal(mr_tokenizer_encode(p->tokenizer, scratch, mr_buf_text(&text), text.len, p->text.most, ids,
-                                             &ids_count, NULL), MR_OK);
+                                             &ids_count, NULL),
+                         MR_OK);
         if (ids_count == q->count && memcmp(ids, q->ids, ids_count * sizeof *ids) == 0)
             found = k;
     }

@@ -162,7 +162,7 @@ static uint64_t unseeded(uint64_t pair)
     return mr_hash64(&pair, sizeof pair);
 }
 
-static uint64_t by_golden_ratio(uint64_t pair)      /* Knuth, TAOCP 3, section 6.4 */
+static uint64_t by_golden_ratio(uint64_t pair) /* Knuth, TAOCP 3, section 6.4 */
 {
     pair *= 0x9E3779B97F4A7C15u;
     return pair ^ pair >> 32;

@@ -7,7 +7,7 @@
 #include "support.h"
 
 typedef struct named {
-    const char *name, *split;       /* NULL: none */
+    const char *name, *split; /* NULL: none */
     bool like;
 } named;
 
@@ -15,21 +15,62 @@ static void usual_names_stand_for_splits(void **state)
 {
     (void)state;
     static const named names[] = {
-        {"train", "train", true}, {"Train", "train", true}, {"TRAIN", "train", true}, {"training", "train", true},
-        {"train_set", "train", true}, {"train-set", "train", true}, {"train set", "train", true},
-        {"trainset", "train", true}, {"TrainSet", "train", true}, {"TrainingSet", "train", true},
-        {"training_data", "train", true}, {"data_train", "train", true}, {"seg_train", "train", true},
-        {"trainImages", "train", true}, {"imgtrain", "train", true}, {"_train", "train", true}, {"train.", "train", true},
-        {"val", "val", true}, {"valid", "val", true}, {"Validation", "val", true}, {"validation_set", "val", true},
-        {"dev", "val", true}, {"devset", "val", true}, {"eval", "val", true}, {"evaluation", "val", true},
-        {"test", "test", true}, {"Testing", "test", true}, {"test_data", "test", true}, {"testset", "test", true},
-        {"holdout", "test", true}, {"hold_out", "test", true}, {"Hold-Out", "test", true}, {"heldout_images", "test", true},
-        {"train2017", NULL, true}, {"train_clean", NULL, true}, {"test-dev", NULL, true}, {"trainval", NULL, true},
-        {"train_masks", NULL, true}, {"my_test", NULL, true}, {"train1", NULL, true}, {"val_2", NULL, true},
-        {"trains", NULL, false}, {"value", NULL, false}, {"device", NULL, false}, {"contest", NULL, false},
-        {"medieval", NULL, false}, {"latest", NULL, false}, {"images", NULL, false}, {"dataset", NULL, false},
-        {"", NULL, false}, {"_", NULL, false}, {"2017", NULL, false}, {"cat", NULL, false}, {"tra\xC3\xADn", NULL, false},
-        {"\xFFtrain", NULL, false}, {"a_b_c_d_e_f_g_h_train", NULL, false},
+        {"train", "train", true},
+        {"Train", "train", true},
+        {"TRAIN", "train", true},
+        {"training", "train", true},
+        {"train_set", "train", true},
+        {"train-set", "train", true},
+        {"train set", "train", true},
+        {"trainset", "train", true},
+        {"TrainSet", "train", true},
+        {"TrainingSet", "train", true},
+        {"training_data", "train", true},
+        {"data_train", "train", true},
+        {"seg_train", "train", true},
+        {"trainImages", "train", true},
+        {"imgtrain", "train", true},
+        {"_train", "train", true},
+        {"train.", "train", true},
+        {"val", "val", true},
+        {"valid", "val", true},
+        {"Validation", "val", true},
+        {"validation_set", "val", true},
+        {"dev", "val", true},
+        {"devset", "val", true},
+        {"eval", "val", true},
+        {"evaluation", "val", true},
+        {"test", "test", true},
+        {"Testing", "test", true},
+        {"test_data", "test", true},
+        {"testset", "test", true},
+        {"holdout", "test", true},
+        {"hold_out", "test", true},
+        {"Hold-Out", "test", true},
+        {"heldout_images", "test", true},
+        {"train2017", NULL, true},
+        {"train_clean", NULL, true},
+        {"test-dev", NULL, true},
+        {"trainval", NULL, true},
+        {"train_masks", NULL, true},
+        {"my_test", NULL, true},
+        {"train1", NULL, true},
+        {"val_2", NULL, true},
+        {"trains", NULL, false},
+        {"value", NULL, false},
+        {"device", NULL, false},
+        {"contest", NULL, false},
+        {"medieval", NULL, false},
+        {"latest", NULL, false},
+        {"images", NULL, false},
+        {"dataset", NULL, false},
+        {"", NULL, false},
+        {"_", NULL, false},
+        {"2017", NULL, false},
+        {"cat", NULL, false},
+        {"tra\xC3\xADn", NULL, false},
+        {"\xFFtrain", NULL, false},
+        {"a_b_c_d_e_f_g_h_train", NULL, false},
         {"traintraintraintraintraintrain", NULL, false},
     };
     for (size_t i = 0; i < MR_COUNT(names); i++) {
@@ -45,10 +86,12 @@ static void usual_names_stand_for_splits(void **state)
 static void containers_are_no_classes(void **state)
 {
     (void)state;
-    static const char *const sure[] = {"images", "Images", "IMAGES", "imgs", "JPEGImages", "jpeg_images", "masks", "labels",
-                                       "annotations", "SegmentationClass", "ground_truth", "GroundTruth"};
+    static const char *const sure[] = {"images",       "Images",     "IMAGES", "imgs",        "JPEGImages",
+                                       "jpeg_images",  "masks",      "labels", "annotations", "SegmentationClass",
+                                       "ground_truth", "GroundTruth"};
     static const char *const perhaps[] = {"mask", "photos", "Drawings", "depth", "label"};
-    static const char *const none[] = {"cat", "no_mask", "image_of_a_cat", "n01440764", "all", "other", "train", "", "imagesque"};
+    static const char *const none[] = {"cat",   "no_mask", "image_of_a_cat", "n01440764", "all", "other",
+                                       "train", "",        "imagesque"};
     for (size_t i = 0; i < MR_COUNT(sure); i++)
         assert_int_equal(mr_folder_container(sure[i], strlen(sure[i])), MR_CONTAINER_SURE);
     for (size_t i = 0; i < MR_COUNT(perhaps); i++)
@@ -65,7 +108,7 @@ static void any_bytes_are_a_name(void **state)
     mr_random rnd = support_random();
     for (int i = 0; i < 20000; i++) {
         size_t len = mr_random_below(&rnd, 40);
-        char *name = malloc(len ? len : 1);         /* of its exact size, for a sanitizer */
+        char *name = malloc(len ? len : 1); /* of its exact size, for a sanitizer */
         for (size_t k = 0; k < len; k++)
             name[k] = letters[mr_random_below(&rnd, sizeof letters - 1)];
         const char *split = mr_split_word(name, len);

@@ -46,8 +46,8 @@ static void ingest_archive(const char *path)
 {
     dir = support_tmpdir();
     char *target = support_path("%s/dataset", dir), *report = support_path("%s/report.json", dir);
-    const char *argv[] = {support_millrace_path(), "ingest", path, target, "--layout", "imagenette", "--report", report,
-                          NULL};
+    const char *argv[] = {
+        support_millrace_path(), "ingest", path, target, "--layout", "imagenette", "--report", report, NULL};
     support_result r = support_run(argv, NULL);
     if (r.signal || r.timed_out || r.status > 1)
         fail_msg("%s: status %d, signal %d%s: %s", path, r.status, r.signal, r.timed_out ? ", hung" : "", r.err);
@@ -80,7 +80,8 @@ static bool names(const json_t *doc, const char *key, const char *base)
 {
     size_t i;
     json_t *item;
-    json_array_foreach(json_object_get(doc, key), i, item) {
+    json_array_foreach(json_object_get(doc, key), i, item)
+    {
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *slash = strrchr(file, '/');
         if (strcmp(slash ? slash + 1 : file, base) == 0)
@@ -105,8 +106,8 @@ static void test_every_image(void **state)
         free(path);
         free(bytes);
     }
-    const char *argv[] = {support_millrace_path(), "ingest", source, target, "--check", "decode", "--max-rejects", "100%",
-                          "--json", "--jobs", "2", NULL};
+    const char *argv[] = {support_millrace_path(), "ingest", source,   target,   "--check", "decode",
+                          "--max-rejects",         "100%",   "--json", "--jobs", "2",       NULL};
     support_result r = support_run(argv, NULL);
     support_assert_status(&r, 0);
     assert_true(r.peak_memory < (uint64_t)1 << 30);

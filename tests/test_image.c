@@ -42,14 +42,35 @@ static void expect(picture p, unsigned width, unsigned height, unsigned codec, u
 
 static void tells_codecs_by_content(void **state)
 {
-    static const struct { const char *bytes; size_t len; const char *what; } rows[] = {
-        {"", 0, "an empty file"}, {"GIF89a..", 8, "GIF"}, {"II*\0....", 8, "TIFF"}, {"BM......", 8, "BMP"},
-        {"\n<!DOCTYPE html>", 16, "HTML"}, {"<?xml version", 13, "XML"},
-        {"\xef\xbb\xbf <svg>", 9, "SVG"}, {"{\"a\":1}", 7, "JSON"}, {"P6\n1 1", 6, "PNM"},
-        {"\0\0\0\x18" "ftypavif", 12, "AVIF"}, {"\0\0\0\x18" "ftypheic", 12, "HEIC"}, {"PK\3\4", 4, "ZIP"},
-        {"\r\n\xff\xd8\xff\xe0", 6, "JPEG with other bytes in front"}, {"\xff\xd8", 2, "unknown content"},
-        {"RIFF....WAVE", 12, "unknown content"}, {"RIFF....WEB", 11, "unknown content"}, {"P", 1, "unknown content"},
-        {"\xff\xd8\xff", 3, "JPEG"}, {"\x89PNG\r\n\x1a\n", 8, "PNG"}, {"RIFF....WEBP", 12, "WebP"},
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *what;
+    } rows[] = {
+        {"", 0, "an empty file"},
+        {"GIF89a..", 8, "GIF"},
+        {"II*\0....", 8, "TIFF"},
+        {"BM......", 8, "BMP"},
+        {"\n<!DOCTYPE html>", 16, "HTML"},
+        {"<?xml version", 13, "XML"},
+        {"\xef\xbb\xbf <svg>", 9, "SVG"},
+        {"{\"a\":1}", 7, "JSON"},
+        {"P6\n1 1", 6, "PNM"},
+        {"\0\0\0\x18"
+         "ftypavif",
+         12, "AVIF"},
+        {"\0\0\0\x18"
+         "ftypheic",
+         12, "HEIC"},
+        {"PK\3\4", 4, "ZIP"},
+        {"\r\n\xff\xd8\xff\xe0", 6, "JPEG with other bytes in front"},
+        {"\xff\xd8", 2, "unknown content"},
+        {"RIFF....WAVE", 12, "unknown content"},
+        {"RIFF....WEB", 11, "unknown content"},
+        {"P", 1, "unknown content"},
+        {"\xff\xd8\xff", 3, "JPEG"},
+        {"\x89PNG\r\n\x1a\n", 8, "PNG"},
+        {"RIFF....WEBP", 12, "WebP"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(rows); i++) {
@@ -120,7 +141,7 @@ static void reads_png_extras(void **state)
     expect(png_with(plain, "IDAT", "acTL", two_frames, 8), 9, 5, MR_CODEC_PNG, 1, 8, 1, MR_FLAG_ANIMATED);
     expect(png_with(plain, "IDAT", "acTL", one_frame, 8), 9, 5, MR_CODEC_PNG, 1, 8, 1, 0);
     p = png_with(plain, "IDAT", "tRNS", gray, 2);
-    p.bytes[png_chunk(p, "tRNS") + 10] ^= 1;            /* its CRC: readers skip it, so it says nothing */
+    p.bytes[png_chunk(p, "tRNS") + 10] ^= 1; /* its CRC: readers skip it, so it says nothing */
     expect(p, 9, 5, MR_CODEC_PNG, 1, 8, 1, 0);
     expect(picture_splice(plain, plain.len, "padding", 7), 9, 5, MR_CODEC_PNG, 1, 8, 1, 0);
     picture_free(&plain);
@@ -181,7 +202,7 @@ static void exif_blocks_of_any_shape(void **state)
     static const uint32_t offsets[] = {0, 4, 7, 9, 37, 38, 39, 40, 1000, 0x7fffffff, 0xfffffffe, 0xffffffff};
     (void)state;
     for (int big = 0; big < 2; big++) {
-        assert_int_equal(orientation_of(make_exif(big, 4, 1, 6)), 6);       /* LONG and BYTE: seen in the wild */
+        assert_int_equal(orientation_of(make_exif(big, 4, 1, 6)), 6); /* LONG and BYTE: seen in the wild */
         assert_int_equal(orientation_of(make_exif(big, 1, 1, 8)), 8);
         assert_int_equal(orientation_of(make_exif(big, 3, 1, 0)), 1);
         assert_int_equal(orientation_of(make_exif(big, 3, 1, 9)), 1);
@@ -190,7 +211,7 @@ static void exif_blocks_of_any_shape(void **state)
         assert_int_equal(orientation_of(make_exif(big, 3, 0, 6)), 1);
         assert_int_equal(orientation_of(make_exif(big, 2, 1, 6)), 1);
         picture whole = make_exif(big, 3, 1, 6);
-        for (size_t len = 0; len <= whole.len; len++)       /* whole entries count, the link behind them does not */
+        for (size_t len = 0; len <= whole.len; len++) /* whole entries count, the link behind them does not */
             assert_int_equal(orientation_of(picture_copy(whole.bytes, len)), len >= 6 + 10 + 24 ? 6 : 1);
         for (size_t i = 0; i < MR_COUNT(offsets); i++) {
             picture p = picture_copy(whole.bytes, whole.len);
@@ -217,7 +238,7 @@ static void exif_directory_with_too_many_entries(void **state)
     }
 }
 
-static picture jpeg_patched(unsigned offset, const void *bytes, size_t len)     /* in the frame header */
+static picture jpeg_patched(unsigned offset, const void *bytes, size_t len) /* in the frame header */
 {
     picture p = make_jpeg((jpeg_kind){16, 16, 3, .restart = 0});
     memcpy(p.bytes + jpeg_marker(p, 0xc0) + offset, bytes, len);
@@ -276,11 +297,11 @@ static void decoding_sees_more_than_examining(void **state)
         picture_free(&bad[i]);
     }
     expect(picture_splice(p, p.len, "what cameras leave behind \xff\xd8\xff", 29), 64, 64, MR_CODEC_JPEG, 3, 8, 1, 0);
-    expect(picture_splice(p, p.len - 2, "\xff\xff\xff", 3), 64, 64, MR_CODEC_JPEG, 3, 8, 1, 0);      /* fill bytes */
+    expect(picture_splice(p, p.len - 2, "\xff\xff\xff", 3), 64, 64, MR_CODEC_JPEG, 3, 8, 1, 0); /* fill bytes */
     picture_free(&p);
 }
 
-static picture png_patched(unsigned offset, const void *bytes, size_t len)      /* in the header's body */
+static picture png_patched(unsigned offset, const void *bytes, size_t len) /* in the header's body */
 {
     picture p = make_png(9, 5, 3, 8, false);
     memcpy(p.bytes + 16 + offset, bytes, len);
@@ -338,7 +359,7 @@ static void refuses_webps_with_a_reason(void **state)
     refuse(webp_patched(false, true, 20, "\x2e", 1), "damaged header");
     refuse(webp_patched(true, false, 24, "\xff\xff\xff\xff\xff\xff", 6), "16777216 x 16777216 pixels");
     refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 reaches out");
-    picture p = webp_patched(true, false, 58, "\x12\0\0", 3);     /* libwebp goes by the picture inside */
+    picture p = webp_patched(true, false, 58, "\x12\0\0", 3); /* libwebp goes by the picture inside */
     mr_image_limits chunks = {.max_segments = 3};
     mr_image_facts f;
     mr_error err;
@@ -370,7 +391,7 @@ static void keeps_the_limits(void **state)
     assert_non_null(strstr(err.text, "more than 2 chunks"));
     picture_free(&png);
 
-    many = picture_copy(p.bytes, p.len);                    /* scans without end: all of them again and again */
+    many = picture_copy(p.bytes, p.len); /* scans without end: all of them again and again */
     for (int i = 0; i < 40; i++) {
         picture longer = picture_splice(many, p.len - 2, p.bytes + sos, rest);
         picture_free(&many);

@@ -11,7 +11,7 @@ static mr_status examine_and_decode(const uint8_t *bytes, size_t len)
     const mr_image_limits limits = {.max_pixels = 1 << 18};
     mr_image_facts f = {0};
     mr_error err;
-    picture p = picture_copy(bytes, len);                   /* of exactly this length */
+    picture p = picture_copy(bytes, len); /* of exactly this length */
     mr_status s = mr_image_examine(p.bytes, p.len, &limits, &f, &err);
     mr_status d = mr_image_decode(p.bytes, p.len, &limits, &err);
     if ((s != MR_OK && s != MR_BAD_SAMPLE) || (d != MR_OK && d != MR_BAD_SAMPLE))
@@ -36,7 +36,7 @@ static void survive(picture p, bool is_png)
         for (uint64_t k = mr_random_between(&r, 1, 3); k; k--)
             q.bytes[mr_random_below(&r, q.len)] ^= (uint8_t)mr_random_between(&r, 1, 255);
         if (is_png && i & 1)
-            png_mend(q);                                    /* lets damage pass the CRCs */
+            png_mend(q); /* lets damage pass the CRCs */
         examine_and_decode(q.bytes, q.len);
         picture_free(&q);
     }
@@ -76,7 +76,7 @@ static void survives_damaged_webps(void **state)
 /* ---- the collection of real and hostile images, against what Pillow said of each ------------------------------- */
 
 typedef struct listed {
-    char *path, *orientation;      /* of INVENTORY.tsv: "share/images/...", "exif6" */
+    char *path, *orientation; /* of INVENTORY.tsv: "share/images/...", "exif6" */
     char format_name[16];
     unsigned width, height;
     bool loads, unreadable, ours;
@@ -107,7 +107,7 @@ static bool check_row(const char *dir, const listed *row)
     char *path = support_path("%s/%s", dir, inside);
     size_t len;
     uint8_t *bytes = support_read(path, &len);
-    picture p = picture_copy(bytes, len);                   /* without the NUL behind */
+    picture p = picture_copy(bytes, len); /* without the NUL behind */
     mr_image_facts f;
     mr_error err = {0}, decode_err = {0};
     mr_status s = mr_image_examine(p.bytes, p.len, NULL, &f, &err);

@@ -24,19 +24,19 @@ static void columns_go_into_the_meta(void **state)
              "train/a/1.jpg,b,b,True\r\n"
              "train/a/03.jpg,a,a,False\r\n"
              "train/b/2.jpg,b,\xFF,False");
-    plan_is(NULL, HEAD
-            "train train/a/1.jpg a - - ,\"columns\":{\"noisy_labels_0\":\"a\",\"noisy_labels_25\":\"b\\\"\\\\\","
-            "\"is_valid\":\"False\"}\n"
-            "train train/b/2.jpg b - - ,\"columns\":{\"noisy_labels_0\":\"b\",\"noisy_labels_25\":\"\\\\xFF\","
-            "\"is_valid\":\"False\"}\n"
-            "val val/a/3.jpg a - - -\n"
-            "val val/b/4.jpg b - - ,\"columns\":{\"noisy_labels_0\":\"b\",\"noisy_labels_25\":\"a\","
-            "\"is_valid\":\"True\"}\n"
-            "note collisions train/a/1.jpg: row 6 of noisy_imagenette.csv names it again: row 3 counts\n"
-            "note notes noisy_imagenette.csv: 1 of 4 images have no row\n"
-            "note missing noisy_imagenette.csv: 4 of 8 rows name files that are not here: train/a/0.jpg, "
-            "train/a/01.jpg, train/a/02.jpg ...\n"
-            "unused other.csv\n");
+    plan_is(NULL,
+            HEAD "train train/a/1.jpg a - - ,\"columns\":{\"noisy_labels_0\":\"a\",\"noisy_labels_25\":\"b\\\"\\\\\","
+                 "\"is_valid\":\"False\"}\n"
+                 "train train/b/2.jpg b - - ,\"columns\":{\"noisy_labels_0\":\"b\",\"noisy_labels_25\":\"\\\\xFF\","
+                 "\"is_valid\":\"False\"}\n"
+                 "val val/a/3.jpg a - - -\n"
+                 "val val/b/4.jpg b - - ,\"columns\":{\"noisy_labels_0\":\"b\",\"noisy_labels_25\":\"a\","
+                 "\"is_valid\":\"True\"}\n"
+                 "note collisions train/a/1.jpg: row 6 of noisy_imagenette.csv names it again: row 3 counts\n"
+                 "note notes noisy_imagenette.csv: 1 of 4 images have no row\n"
+                 "note missing noisy_imagenette.csv: 4 of 8 rows name files that are not here: train/a/0.jpg, "
+                 "train/a/01.jpg, train/a/02.jpg ...\n"
+                 "unused other.csv\n");
 }
 
 static void a_column_can_be_the_label(void **state)
@@ -54,9 +54,10 @@ static void a_column_can_be_the_label(void **state)
             "plan -4: --label-column noisy: noisy_imagenette.csv has no such column of labels; it has: "
             "noisy_labels_25\n");
     plan_says(&(mr_layout_options){.label_column = "path"}, NULL, "plan -4: --label-column path: ");
-    plan_is(&(mr_layout_options){.label_column = "is_valid"},
-            "plan -4: --label-column is_valid: no cell of this column in noisy_imagenette.csv is a class of the dataset, "
-            "one is \"False\"\n");
+    plan_is(
+        &(mr_layout_options){.label_column = "is_valid"},
+        "plan -4: --label-column is_valid: no cell of this column in noisy_imagenette.csv is a class of the dataset, "
+        "one is \"False\"\n");
 }
 
 /* A part of the data: class c has no folder left, and one image has no label in the column. */

@@ -31,14 +31,25 @@ static void test_golden_bytes(void **state)
 {
     (void)state;
     static const uint8_t expected[MR_INDEX_ROW] = {
-        0x08, 7, 6, 5, 4, 3, 2, 1,    0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-        0x28, 0, 0, 0, 0, 0, 0, 0,    0x38, 0, 0, 0, 0, 0, 0, 0x31,
-        0x44, 0x43, 0x42, 0x41,       0x54, 0, 0, 0,    0x20, 3, 0, 0,    0x58, 2, 0, 0,
-        0xFF, 0xFF, 0xFF, 0xFF,       1, 6, 3, 8,       0x0A, 0, 0, 0,    0x63, 0, 0, 0};
-    mr_row row = {.image_offset = 0x0102030405060708, .image_hash = 0x1112131415161718, .meta_offset = 0x28,
-                  .meta_hash = 0x3100000000000038, .image_len = 0x41424344, .meta_len = 0x54, .width = 800,
-                  .height = 600, .label = -1, .codec = MR_CODEC_JPEG, .orientation = 6, .components = 3, .bits = 8,
-                  .flags = MR_FLAG_MULTI_LABEL | MR_FLAG_PROGRESSIVE, .holder = 99};
+        0x08, 7,    6,    5,    4,    3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
+        0x28, 0,    0,    0,    0,    0, 0, 0, 0x38, 0,    0,    0,    0,    0,    0,    0x31,
+        0x44, 0x43, 0x42, 0x41, 0x54, 0, 0, 0, 0x20, 3,    0,    0,    0x58, 2,    0,    0,
+        0xFF, 0xFF, 0xFF, 0xFF, 1,    6, 3, 8, 0x0A, 0,    0,    0,    0x63, 0,    0,    0};
+    mr_row row = {.image_offset = 0x0102030405060708,
+                  .image_hash = 0x1112131415161718,
+                  .meta_offset = 0x28,
+                  .meta_hash = 0x3100000000000038,
+                  .image_len = 0x41424344,
+                  .meta_len = 0x54,
+                  .width = 800,
+                  .height = 600,
+                  .label = -1,
+                  .codec = MR_CODEC_JPEG,
+                  .orientation = 6,
+                  .components = 3,
+                  .bits = 8,
+                  .flags = MR_FLAG_MULTI_LABEL | MR_FLAG_PROGRESSIVE,
+                  .holder = 99};
     uint8_t bytes[MR_INDEX_ROW], key[MR_LMDB_KEY];
     mr_row_pack(&row, bytes);
     assert_memory_equal(bytes, expected, sizeof bytes);
@@ -63,7 +74,7 @@ static void test_header_is_judged(void **state)
     for (int i = 0; i < MR_INDEX_HEADER; i++) {
         memcpy(bytes, good, sizeof bytes);
         bytes[i] ^= 0x40;
-        bool free_value = (i >= 16 && i < 24) || (i >= 32 && i < 40);   /* the manifest judges these */
+        bool free_value = (i >= 16 && i < 24) || (i >= 32 && i < 40); /* the manifest judges these */
         assert_int_equal(mr_index_header_unpack(bytes, 192, "t", &out, &err), free_value ? MR_OK : MR_BAD_DATA);
     }
     for (uint64_t size = 0; size < 300; size++)
@@ -229,10 +240,10 @@ static void expect_build(const char *images, const char *const *metas, size_t me
     support_tmpdir_remove(dir);
 }
 
-#define EXPECT_BUILD(images, samples, words, ...)                                                         \
-    do {                                                                                                  \
-        const char *const metas_[] = {__VA_ARGS__};                                                       \
-        expect_build(images, metas_, MR_COUNT(metas_), samples, words);                                   \
+#define EXPECT_BUILD(images, samples, words, ...)                                                                      \
+    do {                                                                                                               \
+        const char *const metas_[] = {__VA_ARGS__};                                                                    \
+        expect_build(images, metas_, MR_COUNT(metas_), samples, words);                                                \
     } while (0)
 
 static void test_wrong_shards(void **state)
@@ -277,21 +288,30 @@ static void test_rows_are_judged(void **state)
 {
     (void)state;
     const mr_shard shard = {.name = "a-00000", .first = 3, .samples = 3, .mdb = {.bytes = 8192}};
-    const mr_row good = {.image_offset = 4112, .image_hash = 7, .meta_offset = 8000, .image_len = 100, .meta_len = 192,
-                         .width = 1, .height = 1, .label = -1, .codec = 3, .orientation = 8, .components = 4,
+    const mr_row good = {.image_offset = 4112,
+                         .image_hash = 7,
+                         .meta_offset = 8000,
+                         .image_len = 100,
+                         .meta_len = 192,
+                         .width = 1,
+                         .height = 1,
+                         .label = -1,
+                         .codec = 3,
+                         .orientation = 8,
+                         .components = 4,
                          .bits = 16};
     mr_row rows[3];
     mr_error err;
-#define TRY(expected, change)                                                                             \
-    do {                                                                                                  \
-        for (uint32_t i_ = 0; i_ < 3; i_++) {                                                             \
-            rows[i_] = good;                                                                              \
-            rows[i_].holder = i_;                                                                         \
-        }                                                                                                 \
-        change;                                                                                           \
-        assert_int_equal(parse(rows, 3, &shard, &err), expected);                                         \
-        if ((expected) != MR_OK)                                                                          \
-            assert_non_null(strstr(err.text, "a-00000.idx: sample 5"));                                   \
+#define TRY(expected, change)                                                                                          \
+    do {                                                                                                               \
+        for (uint32_t i_ = 0; i_ < 3; i_++) {                                                                          \
+            rows[i_] = good;                                                                                           \
+            rows[i_].holder = i_;                                                                                      \
+        }                                                                                                              \
+        change;                                                                                                        \
+        assert_int_equal(parse(rows, 3, &shard, &err), expected);                                                      \
+        if ((expected) != MR_OK)                                                                                       \
+            assert_non_null(strstr(err.text, "a-00000.idx: sample 5"));                                                \
     } while (0)
     TRY(MR_OK, (void)0);
     TRY(MR_OK, rows[2].flags = MR_FLAG_SAME_BYTES; rows[2].holder = 0);

@@ -76,8 +76,8 @@ static void test_smallest_drawn_datasets(void **state)
     static const char *const variants[] = {"folder", "multi-class", "coco", "clip"};
     for (size_t i = 0; i < 4; i++) {
         char *source = support_path("%s/small-%zu", dir, i), *target = support_path("%s/small-%zu.mr", dir, i);
-        support_expect(0, "sample", source, "--layout", "roboflow", "--variant", variants[i], "--images", "10", "--quiet",
-                       (char *)NULL);
+        support_expect(0, "sample", source, "--layout", "roboflow", "--variant", variants[i], "--images", "10",
+                       "--quiet", (char *)NULL);
         support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
         free(source);
         free(target);
@@ -124,7 +124,8 @@ static void test_ranks_share_the_work(void **state)
 static void test_target_is_left_alone(void **state)
 {
     (void)state;
-    char *source = draw("imagenette", "30"), *target = support_path("%s/there", dir), *file = support_path("%s/x", target);
+    char *source = draw("imagenette", "30"), *target = support_path("%s/there", dir),
+         *file = support_path("%s/x", target);
     support_write_text(file, "mine");
     support_expect(2, "ingest", source, target, (char *)NULL);
     support_expect(2, "ingest", source, target, "--force", (char *)NULL);
@@ -132,7 +133,7 @@ static void test_target_is_left_alone(void **state)
     assert_string_equal(list, "x\n");
     free(list);
     unlink(file);
-    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);       /* an empty folder is fine */
+    support_expect(0, "ingest", source, target, "--quiet", (char *)NULL); /* an empty folder is fine */
     support_expect(2, "ingest", source, target, (char *)NULL);
     uint64_t before = support_tree_hash(target);
     char *bad = support_path("%s/empty", dir);
@@ -171,7 +172,7 @@ static void test_killed_anywhere_then_resumed(void **state)
 {
     (void)state;
     mr_random random = support_random();
-    unsigned killed = 0, within = 120;          /* ms: shorter, once that was too late */
+    unsigned killed = 0, within = 120; /* ms: shorter, once that was too late */
     char *source = draw("imagenette", "300"), *whole = support_path("%s/whole", dir);
     support_expect(0, "ingest", source, whole, "--shard-size", "1MiB", "--quiet", (char *)NULL);
     uint64_t expected = support_dataset_hash(whole);
@@ -183,7 +184,7 @@ static void test_killed_anywhere_then_resumed(void **state)
                 break;
             }
             killed++;
-            if (support_exists(target))         /* killed between the last rename and the end: whole, as seen below */
+            if (support_exists(target)) /* killed between the last rename and the end: whole, as seen below */
                 break;
         }
         if (!support_exists(target))
@@ -333,12 +334,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_same_bytes_from_everywhere),   TEST(test_standard_input),
+        TEST(test_same_bytes_from_everywhere),
+        TEST(test_standard_input),
         TEST(test_smallest_drawn_datasets),
-        TEST(test_ranks_share_the_work),         TEST(test_target_is_left_alone),
-        TEST(test_killed_anywhere_then_resumed), TEST(test_rejects_and_leaks),
-        TEST(test_dry_run_writes_nothing),       TEST(test_shuffle_is_the_seeds_alone),
-        TEST(test_wrong_use_names_the_way_out),  TEST(test_unknown_source_says_what_was_seen),
+        TEST(test_ranks_share_the_work),
+        TEST(test_target_is_left_alone),
+        TEST(test_killed_anywhere_then_resumed),
+        TEST(test_rejects_and_leaks),
+        TEST(test_dry_run_writes_nothing),
+        TEST(test_shuffle_is_the_seeds_alone),
+        TEST(test_wrong_use_names_the_way_out),
+        TEST(test_unknown_source_says_what_was_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

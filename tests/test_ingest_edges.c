@@ -1,5 +1,5 @@
-/* test_ingest_edges.c - ingest where it could do harm or fall silent: other people's files in its way, a target inside its
- * source, little memory, misspelt options, what the report says and where. */
+/* test_ingest_edges.c - ingest where it could do harm or fall silent: other people's files in its way, a target inside
+ * its source, little memory, misspelt options, what the report says and where. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,9 +52,8 @@ static bool listed(const json_t *doc, const char *kind, const char *file)
 {
     size_t i;
     json_t *note;
-    json_array_foreach(json_object_get(doc, kind), i, note)
-        if (strcmp(json_string_value(json_object_get(note, "file")), file) == 0)
-            return true;
+    json_array_foreach(json_object_get(doc, kind), i,
+                       note) if (strcmp(json_string_value(json_object_get(note, "file")), file) == 0) return true;
     return false;
 }
 
@@ -82,7 +81,7 @@ static void test_files_of_others_are_left_alone(void **state)
     char *path = support_path("%s/app.js", target);
     assert_int_equal(unlink(path), 0);
     free(path);
-    put_text("", "out/", "train-00000.mdb-lock");           /* as py-lmdb leaves them */
+    put_text("", "out/", "train-00000.mdb-lock"); /* as py-lmdb leaves them */
     support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
     support_expect(0, "verify", target, "--quiet", (char *)NULL);
     free(target);
@@ -119,9 +118,11 @@ static void test_a_target_inside_the_source(void **state)
         free(said);
     }
     assert_true(support_tree_hash(source) == before);
-    says(0, NULL, "ingest", "source", "source-2", "--quiet");       /* beside it, though the name begins alike */
-    says(2, "millrace: source-2: is a millrace dataset already; `millrace inspect` says what is in it, `millrace "
-            "export` gives its files back\n", "ingest", "source-2", "out");
+    says(0, NULL, "ingest", "source", "source-2", "--quiet"); /* beside it, though the name begins alike */
+    says(2,
+         "millrace: source-2: is a millrace dataset already; `millrace inspect` says what is in it, `millrace "
+         "export` gives its files back\n",
+         "ingest", "source-2", "out");
     free(link);
 }
 
@@ -131,11 +132,14 @@ static void test_a_look_without_a_target(void **state)
     (void)state;
     says(0, NULL, "ingest", "source", "--dry-run");
     says(0, NULL, "ingest", "source", "out", "--dry-run");
-    says(2, "millrace ingest: DST is missing, for example: millrace ingest source dataset\n"
-            "Try 'millrace ingest --help'.\n", "ingest", "source");
-    says(2, "millrace ingest: --layout imagnette: there is no such layout; did you mean imagenette? There are "
-            "imagenette, roboflow, coco, newyorker and hub\nTry 'millrace ingest --help'.\n", "ingest", "source", "out",
-         "--layout", "imagnette");
+    says(2,
+         "millrace ingest: DST is missing, for example: millrace ingest source dataset\n"
+         "Try 'millrace ingest --help'.\n",
+         "ingest", "source");
+    says(2,
+         "millrace ingest: --layout imagnette: there is no such layout; did you mean imagenette? There are "
+         "imagenette, roboflow, coco, newyorker and hub\nTry 'millrace ingest --help'.\n",
+         "ingest", "source", "out", "--layout", "imagnette");
     char *list = support_list(dir);
     assert_null(strstr(list, "out"));
     free(list);
@@ -178,8 +182,8 @@ static void test_small_shards_and_little_memory(void **state)
     free(path);
     support_expect(0, "ingest", source, one, "--shard-size", "1GiB", "--quiet", (char *)NULL);
     support_limits limits = {.memory = (uint64_t)1 << 30};
-    const char *argv[] = {support_millrace_path(), "ingest", source, two, "--shard-size", "1GiB", "--jobs", "2",
-                          "--quiet", NULL};
+    const char *argv[] = {
+        support_millrace_path(), "ingest", source, two, "--shard-size", "1GiB", "--jobs", "2", "--quiet", NULL};
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 0);
     support_result_free(&r);
@@ -198,7 +202,8 @@ static void test_the_report_names_paths_of_the_layout(void **state)
     put_text("junk", "source/imagenette2-160/", "notes.md");
     put_text("junk", "source/", "outside.md");
     support_archive_tree(archive, "zip", source, false);
-    support_result r = support_millrace("ingest", archive, target, "--max-rejects", "0", "--report", report, (char *)NULL);
+    support_result r =
+        support_millrace("ingest", archive, target, "--max-rejects", "0", "--report", report, (char *)NULL);
     support_assert_status(&r, 1);
     assert_non_null(strstr(r.err, "train/n01440764/bad.JPEG"));
     support_result_free(&r);
@@ -221,7 +226,8 @@ static void test_rejects_are_a_share_of_all(void **state)
     char *path = support_path("%s/imagenette2-160/train/n01440764/big.JPEG", source);
     support_write(path, big, 4 << 20);
     support_expect(1, "ingest", source, target, "--max-file", "2MiB", "--max-rejects", "0.82%", (char *)NULL);
-    support_expect(0, "ingest", source, target, "--max-file", "2MiB", "--max-rejects", "0.83%", "--quiet", (char *)NULL);
+    support_expect(0, "ingest", source, target, "--max-file", "2MiB", "--max-rejects", "0.83%", "--quiet",
+                   (char *)NULL);
     free(path);
     free(big);
     free(target);
@@ -304,12 +310,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_files_of_others_are_left_alone), TEST(test_a_failure_leaves_no_folders),
-        TEST(test_a_target_inside_the_source),     TEST(test_small_shards_and_little_memory),
-        TEST(test_the_report_names_paths_of_the_layout), TEST(test_rejects_are_a_share_of_all),
+        TEST(test_files_of_others_are_left_alone),
+        TEST(test_a_failure_leaves_no_folders),
+        TEST(test_a_target_inside_the_source),
+        TEST(test_small_shards_and_little_memory),
+        TEST(test_the_report_names_paths_of_the_layout),
+        TEST(test_rejects_are_a_share_of_all),
         TEST(test_options_that_miss_say_so),
-        TEST(test_zip_and_7z_on_standard_input),   TEST(test_large_nothings_cost_little),
-        TEST(test_a_look_without_a_target),        TEST(test_interrupted),
+        TEST(test_zip_and_7z_on_standard_input),
+        TEST(test_large_nothings_cost_little),
+        TEST(test_a_look_without_a_target),
+        TEST(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

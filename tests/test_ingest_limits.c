@@ -89,7 +89,7 @@ static mr_status check(size_t shards, size_t classes, const char *class, mr_erro
     for (size_t i = 0; i < in.plan.split_count; i++)
         snprintf(in.plan.splits[i].name, sizeof in.plan.splits[i].name, "s%zu", i);
     for (size_t i = 0; i < classes; i++)
-        in.plan.classes[i] = (mr_class){.name = (char *)(uintptr_t)class, .has_id = true, .id = (int64_t)i};
+        in.plan.classes[i] = (mr_class){.name = (char *)(uintptr_t) class, .has_id = true, .id = (int64_t)i};
     for (size_t i = 0; i < shards; i++) {
         in.cuts[i] = (mr_cut){.split = (uint32_t)(i % 4), .count = 1, .images = 1, .image_bytes = 1};
         snprintf(in.cuts[i].name, sizeof in.cuts[i].name, "s%zu-%05zu", i % 4, i / 4);
@@ -166,8 +166,10 @@ static void test_split_maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_more_shards_than_readers_take), IN_TMPDIR(test_a_manifest_that_nobody_could_read),
-        IN_TMPDIR(test_what_is_written_can_be_read), IN_TMPDIR(test_split_maps),
+        IN_TMPDIR(test_more_shards_than_readers_take),
+        IN_TMPDIR(test_a_manifest_that_nobody_could_read),
+        IN_TMPDIR(test_what_is_written_can_be_read),
+        IN_TMPDIR(test_split_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

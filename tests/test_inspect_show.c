@@ -12,10 +12,11 @@ typedef struct state {
     picture p[2];
 } state;
 
-#define MORE MORE_WITH("\xc2\x9b\x7f")
-#define SHOWN MORE_WITH("\\u009b\\u007f")           /* as no terminal obeys it */
-#define MORE_WITH(controls) ",\"label\":2,\"columns\":{\"big\":123456789012345678901234567890,\"x\":1.50,\"e\":[],\"o\":{}," \
-             "\"list\":[1, 2,3e400],\"text\":\"a\\\"b\\\\ " controls "\"}"
+#define MORE  MORE_WITH("\xc2\x9b\x7f")
+#define SHOWN MORE_WITH("\\u009b\\u007f") /* as no terminal obeys it */
+#define MORE_WITH(controls)                                                                                            \
+    ",\"label\":2,\"columns\":{\"big\":123456789012345678901234567890,\"x\":1.50,\"e\":[],\"o\":{},"                   \
+    "\"list\":[1, 2,3e400],\"text\":\"a\\\"b\\\\ " controls "\"}"
 
 static int set_up(void **out)
 {
@@ -126,7 +127,7 @@ static void test_show_json(void **out)
     assert_int_equal(number(doc, "width"), 20);
     assert_int_equal(number(doc, "components"), 1);
     assert_int_equal(number(doc, "bytes"), s->p[1].len);
-    assert_int_equal(json_array_size(json_object_get(doc, "flags")), 2);       /* same-bytes, progressive */
+    assert_int_equal(json_array_size(json_object_get(doc, "flags")), 2); /* same-bytes, progressive */
     json_decref(doc);
 }
 
@@ -219,8 +220,12 @@ static void test_show_damage(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_inspect_json), TEST(test_inspect_words), TEST(test_show_json),
-        TEST(test_show_words),   TEST(test_show_image),    TEST(test_show_damage),
+        TEST(test_inspect_json),
+        TEST(test_inspect_words),
+        TEST(test_show_json),
+        TEST(test_show_words),
+        TEST(test_show_image),
+        TEST(test_show_damage),
         TEST(test_show_image_beside_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,8 +29,8 @@ static void test_lines(void **state)
     (void)state;
     support_journal p = support_journal_begin();
     mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .steps = 7, .logging_steps = 3};
-    mr_journal_end end = {.dataset = "d", .read_share = 0.25, .decode_share = 0.75, .best_accuracy = 0.875,
-                          .best_update = 3};
+    mr_journal_end end = {
+        .dataset = "d", .read_share = 0.25, .decode_share = 0.75, .best_accuracy = 0.875, .best_update = 3};
     mr_journal *j = support_journal_open(&o);
     support_journal_updates(j, 1, 3);
     support_journal_evaluate(j, 3, 2.302585, 0.875);
@@ -48,9 +48,11 @@ static void test_lines(void **state)
     expect_line(&at, "Training (7 / 7 Steps) (loss=0.14286 images/sec=128.00000) ETA 0 ms lr=0.008571");
     assert_string_equal(expect_line(&at, "Best Accuracy: \t0.875000 (step 3)"), "");
     assert_string_equal(expect_line(&at, "Throughput: 128.0 samples/sec, 2.00 steps/sec: 7 steps in 3.5 s, data wait "
-                                         "included"), "");
+                                         "included"),
+                        "");
     assert_string_equal(expect_line(&at, "Bottleneck: compute, 70.0 % of the time (reading 5.0 %, decoding 15.0 %, "
-                                         "exchange 10.0 %)"), "");
+                                         "exchange 10.0 %)"),
+                        "");
     assert_string_equal(at, "");
     support_journal_end(&p);
 }
@@ -84,7 +86,7 @@ static void test_lines_every_ten_by_default(void **state)
     mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .steps = 100, .warmup_steps = 1};
     mr_journal *j = support_journal_open(&o);
     support_journal_updates(j, 1, 25);
-    mr_journal_free(j);             /* a run that failed: nothing more to say */
+    mr_journal_free(j); /* a run that failed: nothing more to say */
     fclose(o.stream);
     char *at = p.said;
     expect_line(&at, "Training (10 / 100 Steps) (loss=0.10000 images/sec=128.00000) ETA 45 s");
@@ -116,18 +118,18 @@ static void test_terminal(void **state)
     mr_journal_options o = {.stream = fdopen(slave, "w"), .steps = 100, .logging_steps = 50};
     setenv("TERM", "xterm", 1);
     mr_journal *j = support_journal_open(&o);
-    support_journal_updates(j, 48, 49);          /* the first is drawn, the second is too soon after it */
+    support_journal_updates(j, 48, 49); /* the first is drawn, the second is too soon after it */
     support_journal_updates(j, 50, 51);
     mr_journal_free(j);
     char *seen = from_terminal(master), *lasting = strstr(seen, "\r\033[KTraining (50 / 100 Steps) (loss=0.02000 ");
     static const char first[] = "\r\033[KTraining (48 / 100 Steps) (loss=0.02083 images/sec=128.00000";
     assert_true(strncmp(seen, first, strlen("\r\033[K") + 59) == 0);
     assert_non_null(lasting);
-    assert_non_null(strstr(lasting, " max="));                          /* lasting lines are not cut */
-    assert_true(lasting == seen + strlen("\r\033[K") + 59);           /* one column is left to the cursor */
+    assert_non_null(strstr(lasting, " max="));              /* lasting lines are not cut */
+    assert_true(lasting == seen + strlen("\r\033[K") + 59); /* one column is left to the cursor */
     assert_null(strstr(seen, "(49 /"));
     assert_non_null(strstr(lasting, "\n\r\033[KTraining (51 / 100"));
-    assert_string_equal(seen + strlen(seen) - 4, "\r\033[K");       /* nothing half-drawn is left behind */
+    assert_string_equal(seen + strlen(seen) - 4, "\r\033[K"); /* nothing half-drawn is left behind */
     free(seen);
     fclose(o.stream);
     close(master);
@@ -141,7 +143,7 @@ static void test_closed_stream(void **state)
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
-    void (*old)(int) = signal(SIGPIPE, SIG_IGN);        /* as millrace.c does */
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* as millrace.c does */
     mr_journal_options o = {.stream = fdopen(ends[1], "w"), .log = p.log, .steps = 3, .logging_steps = 1};
     mr_journal *j = support_journal_open(&o);
     support_journal_updates(j, 1, 3);
@@ -170,12 +172,11 @@ static void test_log(void **state)
     support_journal_finish(j, NULL);
     char *text = (char *)support_read(p.log, NULL);
     assert_string_equal(
-        text,
-        "{\"step\": 1, \"loss\": 1, \"lr\": 0.06, \"grad_norm\": 3, \"images_per_sec\": 128, \"wait_ms\": 100, "
-        "\"exchange_ms\": 50}\n"
-        "{\"step\": 2, \"loss\": null, \"lr\": 0.3333333333333333, \"grad_norm\": null, \"images_per_sec\": 0, "
-        "\"wait_ms\": 0, \"exchange_ms\": 0}\n"
-        "{\"step\": 2, \"eval_loss\": 0.1, \"eval_accuracy\": 1, \"samples\": 123, \"seconds\": 2.5}\n");
+        text, "{\"step\": 1, \"loss\": 1, \"lr\": 0.06, \"grad_norm\": 3, \"images_per_sec\": 128, \"wait_ms\": 100, "
+              "\"exchange_ms\": 50}\n"
+              "{\"step\": 2, \"loss\": null, \"lr\": 0.3333333333333333, \"grad_norm\": null, \"images_per_sec\": 0, "
+              "\"wait_ms\": 0, \"exchange_ms\": 0}\n"
+              "{\"step\": 2, \"eval_loss\": 0.1, \"eval_accuracy\": 1, \"samples\": 123, \"seconds\": 2.5}\n");
     free(text);
     support_journal_end(&p);
 }

@@ -37,8 +37,7 @@ static char *steps_in(const char *path)
 static void resume_from(const char *before, bool resume, uint64_t first, bool judges_first, const char *expected)
 {
     support_journal p = support_journal_begin();
-    mr_journal_options o = {.log = p.log, .steps = 100, .resume = resume, .first = first,
-                            .judges_first = judges_first};
+    mr_journal_options o = {.log = p.log, .steps = 100, .resume = resume, .first = first, .judges_first = judges_first};
     support_write_text(p.log, before);
     mr_journal *j = support_journal_open(&o);
     support_journal_updates(j, first + 1, first + 2);
@@ -69,7 +68,7 @@ static void test_resume(void **state)
     /* An evaluation that is made again is said again. */
     resume_from(L(1) E(1) L(2) E(2) L(3), true, 2, true, "1 e1 2 3 4");
     resume_from(L(1) E(1) L(2), true, 2, true, "1 e1 2 3 4");
-    resume_over(L(1) L(2), true, 5, "1 2 6 7");                         /* the log came later than the checkpoint */
+    resume_over(L(1) L(2), true, 5, "1 2 6 7"); /* the log came later than the checkpoint */
     resume_over("", true, 2, "3 4");
     /* Killed before its first checkpoint, and gone on with from the start. */
     resume_over(L(1) L(2) L(3), true, 0, "1 2");
@@ -108,8 +107,12 @@ static void test_shared_log(void **state)
 static void test_resume_zeros(void **state)
 {
     (void)state;
-    static const struct { const char *before, *half, *expected; size_t zeros; } cases[] = {
-        {L(1) L(2) L(3), "", "1 2 3 4", 300}, {L(1) L(2) L(3), "{\"step\": 4, \"lo", "1 2 3 4", 5000},
+    static const struct {
+        const char *before, *half, *expected;
+        size_t zeros;
+    } cases[] = {
+        {L(1) L(2) L(3), "", "1 2 3 4", 300},
+        {L(1) L(2) L(3), "{\"step\": 4, \"lo", "1 2 3 4", 5000},
         {L(1) L(2) L(3), "{\"st", "1 2 3 4", 1},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -177,13 +180,13 @@ static void test_runs_have_names(void **state)
     mr_journal_free(j);
     mine.resume = theirs.resume = true;
     mine.first = theirs.first = 2;
-    j = support_journal_open(&mine);        /* the others' lines are behind its own */
+    j = support_journal_open(&mine); /* the others' lines are behind its own */
     support_journal_updates(j, 3, 3);
     mr_journal_free(j);
     names[0] = steps_in(p.log);
     assert_string_equal(names[0], "1 2 3 4 1 2 3 4 e4 3");
     mine.first = 1;
-    assert_int_equal(rename(p.events, moved), 0);       /* a run keeps its name where it goes */
+    assert_int_equal(rename(p.events, moved), 0); /* a run keeps its name where it goes */
     mine.events = moved;
     j = support_journal_open(&mine);
     mr_journal_free(j);
@@ -241,7 +244,7 @@ static void test_resume_any_bytes(void **state)
         mr_journal_free(support_journal_open(&o));
         size_t left;
         uint8_t *now = support_read(p.log, &left);
-        size_t same = left && left > len ? left - 1 : left;     /* an end of line may have come */
+        size_t same = left && left > len ? left - 1 : left; /* an end of line may have come */
         if (same > len || memcmp(now, bytes, same) != 0 || (left && now[left - 1] != '\n'))
             fail_msg("turn %d: %zu bytes became %zu", turn, len, left);
         free(now);
@@ -273,7 +276,7 @@ static void test_full_disk(void **state)
     assert_non_null(strstr(err.text, p.log));
     assert_non_null(strstr(err.text, "cannot write"));
     mr_journal_free(j);
-    o.first = 2;                    /* the half line does not stay either */
+    o.first = 2; /* the half line does not stay either */
     j = support_journal_open(&o);
     support_journal_updates(j, 3, 4);
     mr_journal_free(j);
@@ -312,7 +315,7 @@ static void test_log_to_pipe(void **state)
     int reader = open(fifo, O_RDONLY | O_NONBLOCK);
     mr_journal_options o = {.log = fifo, .steps = 10, .resume = true, .first = 4};
     mr_journal *j = support_journal_open(&o);
-    assert_false(fcntl(j->log, F_GETFL) & O_NONBLOCK);      /* a reader that is slow loses nothing */
+    assert_false(fcntl(j->log, F_GETFL) & O_NONBLOCK); /* a reader that is slow loses nothing */
     support_journal_updates(j, 5, 5);
     ssize_t n = read(reader, line, sizeof line - 1);
     assert_true(n > 0);

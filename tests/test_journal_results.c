@@ -25,8 +25,8 @@ static void assert_near(const json_t *doc, const char *key, double expected)
 /* Runs updates 1 to 6, of which 1 and 2 are slow, and reads the results. */
 static json_t *results_of(support_journal *p, uint64_t warmup, const mr_journal_end *end)
 {
-    mr_journal_options o = {.stream = open_memstream(&p->said, &p->said_len), .results = p->results, .steps = 6,
-                            .warmup_steps = warmup};
+    mr_journal_options o = {
+        .stream = open_memstream(&p->said, &p->said_len), .results = p->results, .steps = 6, .warmup_steps = warmup};
     mr_journal *j = support_journal_open(&o);
     mr_error err;
     for (uint64_t k = 1; k <= 6; k++) {
@@ -46,7 +46,7 @@ static json_t *results_of(support_journal *p, uint64_t warmup, const mr_journal_
     assert_true(text[len - 1] == '\n');
     free(text);
     char *list = support_list(p->dir);
-    assert_string_equal(list, "results/train_results.json\n");      /* and no temp file */
+    assert_string_equal(list, "results/train_results.json\n"); /* and no temp file */
     free(list);
     return doc;
 }
@@ -55,7 +55,11 @@ static void test_results(void **state)
 {
     (void)state;
     support_journal p = support_journal_begin();
-    mr_journal_end end = {.dataset = "data/\xFF" "flowers", .read_share = 2, .decode_share = 6, .best_accuracy = 0.75,
+    mr_journal_end end = {.dataset = "data/\xFF"
+                                     "flowers",
+                          .read_share = 2,
+                          .decode_share = 6,
+                          .best_accuracy = 0.75,
                           .best_update = 6};
     json_t *doc = results_of(&p, 2, &end);
     assert_string_equal(json_string_value(json_object_get(doc, "dataset")), "data/\\xFFflowers");
@@ -66,8 +70,9 @@ static void test_results(void **state)
     assert_near(doc, "warmup_samples", 128);
     assert_near(doc, "warmup_runtime", 20);
     /* The formula, word by word, and its number. */
-    assert_near(doc, "train_samples_per_second", (number(doc, "train_samples") - number(doc, "warmup_samples")) /
-                                                     (number(doc, "train_runtime") - number(doc, "warmup_runtime")));
+    assert_near(doc, "train_samples_per_second",
+                (number(doc, "train_samples") - number(doc, "warmup_samples")) /
+                    (number(doc, "train_runtime") - number(doc, "warmup_runtime")));
     assert_near(doc, "train_samples_per_second", 202 / 2.0);
     assert_near(doc, "train_steps_per_second", 2);
     assert_near(doc, "train_loss", (1 + 1 / 2. + 1 / 3. + 1 / 4. + 1 / 5. + 1 / 6.) / 6);
@@ -135,8 +140,8 @@ static void test_bottlenecks(void **state)
         mr_journal_end end = {.read_share = known[i].read, .decode_share = known[i].decode, .best_accuracy = -1};
         mr_journal *j = support_journal_open(&o);
         mr_error err;
-        mr_journal_update u = {.update = 1, .samples = 1, .seconds = 1, .wait = known[i].wait,
-                               .exchange = known[i].exchange};
+        mr_journal_update u = {
+            .update = 1, .samples = 1, .seconds = 1, .wait = known[i].wait, .exchange = known[i].exchange};
         assert_int_equal(mr_journal_update_done(j, &u, &err), MR_OK);
         support_journal_finish(j, &end);
         fclose(o.stream);
@@ -153,8 +158,8 @@ static void test_results_without_updates(void **state)
     (void)state;
     support_journal p = support_journal_begin();
     mr_journal_end end = {.best_accuracy = 0.5, .best_update = 4};
-    mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6,
-                            .first = 6};
+    mr_journal_options o = {
+        .stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6, .first = 6};
     support_write_text(p.results, "earlier");
     support_journal_finish(support_journal_open(&o), &end);
     fclose(o.stream);
@@ -165,15 +170,16 @@ static void test_results_without_updates(void **state)
     support_journal_end(&p);
 }
 
-/* One that was killed before it said so leaves none, and a temp file: the run that finds nothing to do says what it knows. */
+/* One that was killed before it said so leaves none, and a temp file: the run that finds nothing to do says what it
+ * knows. */
 static void test_results_that_were_lost(void **state)
 {
     (void)state;
     mr_error err;
     support_journal p = support_journal_begin();
     mr_journal_end end = {.best_accuracy = 0.5, .best_update = 4};
-    mr_journal_options o = {.stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6,
-                            .first = 6};
+    mr_journal_options o = {
+        .stream = open_memstream(&p.said, &p.said_len), .results = p.results, .steps = 6, .first = 6};
     char *temp = support_path("%s.millrace.tmp", p.results);
     support_write_text(temp, "{\"half");
     for (int i = 0; i < 2; i++) {
@@ -190,7 +196,7 @@ static void test_results_that_were_lost(void **state)
         json_decref(doc);
         free(text);
         assert_false(support_exists(temp));
-        support_write_text(temp, "{\"half");          /* beside whole results it goes, too */
+        support_write_text(temp, "{\"half"); /* beside whole results it goes, too */
     }
     fclose(o.stream);
     free(temp);

@@ -7,7 +7,7 @@
 #include "support_jpeg.h"
 #include "support_pixels.h"
 
-typedef struct ways {               /* the three that must agree */
+typedef struct ways { /* the three that must agree */
     mr_pixels_scratch *own, *plain, *libjpeg;
 } ways;
 
@@ -59,9 +59,12 @@ static void pictures_of_every_size_and_sampling(void **state)
             unsigned narrowest = jpeg_samplings[i].h == 2 && jpeg_samplings[i].components == 3 ? 5 : 1;
             jpeg_make k = {.width = narrowest + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 180)),
                            .height = 1 + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 120)),
-                           .components = jpeg_samplings[i].components, .h = {jpeg_samplings[i].h, 1, 1},
-                           .v = {jpeg_samplings[i].v, 1, 1}, .quality = 1 + (unsigned)mr_random_below(&rnd, 100),
-                           .restart = n % 3 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 40), .optimized = n & 1};
+                           .components = jpeg_samplings[i].components,
+                           .h = {jpeg_samplings[i].h, 1, 1},
+                           .v = {jpeg_samplings[i].v, 1, 1},
+                           .quality = 1 + (unsigned)mr_random_below(&rnd, 100),
+                           .restart = n % 3 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 40),
+                           .optimized = n & 1};
             check(&rnd, pixels_jpeg_make(&rnd, &k), 6, jpeg_samplings[i].name);
         }
     }
@@ -82,10 +85,13 @@ static void streams_that_no_encoder_makes(void **state)
         for (unsigned n = 0; n < 90; n++) {
             jpeg_coded k = {.width = 5 + (unsigned)mr_random_below(&rnd, 70),
                             .height = 1 + (unsigned)mr_random_below(&rnd, 70),
-                            .components = jpeg_samplings[i].components, .h = jpeg_samplings[i].h,
-                            .v = jpeg_samplings[i].v, .ladder = 1 + n % 8,
+                            .components = jpeg_samplings[i].components,
+                            .h = jpeg_samplings[i].h,
+                            .v = jpeg_samplings[i].v,
+                            .ladder = 1 + n % 8,
                             .restart = n % 2 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 9),
-                            .dc_bits = n % 5 ? most : 5, .ac_bits = 1 + (unsigned)mr_random_below(&rnd, most),
+                            .dc_bits = n % 5 ? most : 5,
+                            .ac_bits = 1 + (unsigned)mr_random_below(&rnd, most),
                             .density = (unsigned)mr_random_below(&rnd, 101)};
             if (k.components == 1)
                 k.h = k.v = 1;
@@ -142,8 +148,16 @@ static void what_is_not_taken_is_left_to_libjpeg(void **state)
     check_left(pixels_jpeg_make(&rnd, &k), "fine chroma");
     k = base, k.h[0] = 2, k.v[0] = 1, k.width = 4;
     check_left(pixels_jpeg_make(&rnd, &k), "4:2:2, too narrow for fancy upsampling");
-    jpeg_coded c = {.width = 20, .height = 20, .components = 3, .h = 1, .v = 1, .ladder = 3, .dc_bits = 5, .ac_bits = 5,
-                    .density = 50, .quant = 8};
+    jpeg_coded c = {.width = 20,
+                    .height = 20,
+                    .components = 3,
+                    .h = 1,
+                    .v = 1,
+                    .ladder = 3,
+                    .dc_bits = 5,
+                    .ac_bits = 5,
+                    .density = 50,
+                    .quant = 8};
     check_left(with(jpeg_coded_make(&rnd, &c), 0xdb, adobe_rgb, sizeof adobe_rgb), "RGB by Adobe's word");
 }
 
@@ -154,8 +168,16 @@ static void segments_around_the_tables(void **state)
     static const uint8_t other[] = {0xff, 0xfe, 0, 4, 'h', 'i', 0xff, 0xed, 0, 2, 0xff, 0xe0, 0, 6, 'J', 'F', 'X', 'X'};
     uint8_t quantiser[69] = {0xff, 0xdb, 0, 67};
     mr_random rnd = support_random();
-    jpeg_coded c = {.width = 33, .height = 20, .components = 3, .h = 2, .v = 2, .ladder = 3, .dc_bits = 5, .ac_bits = 5,
-                    .density = 50, .quant = 8};
+    jpeg_coded c = {.width = 33,
+                    .height = 20,
+                    .components = 3,
+                    .h = 2,
+                    .v = 2,
+                    .ladder = 3,
+                    .dc_bits = 5,
+                    .ac_bits = 5,
+                    .density = 50,
+                    .quant = 8};
     (void)state;
     memset(quantiser + 5, 3, 64);
     check(&rnd, with(jpeg_coded_make(&rnd, &c), 0xdb, adobe_ycc, sizeof adobe_ycc), 5, "Adobe YCbCr");
@@ -222,10 +244,10 @@ static void replays_are_the_same_with_either_decoder(void **state)
     (void)state;
     support_expect(0, "sample", source, "--layout", "imagenette", "--images", "40", "--quiet", (char *)NULL);
     support_expect(0, "ingest", source, dst, "--quiet", (char *)NULL);
-    support_result own = support_millrace("replay", dst, "--global-batch", "8", "--size", "32", "--decoder", "auto",
-                                          (char *)NULL);
-    support_result libjpeg = support_millrace("replay", dst, "--global-batch", "8", "--size", "32", "--decoder",
-                                              "libjpeg", (char *)NULL);
+    support_result own =
+        support_millrace("replay", dst, "--global-batch", "8", "--size", "32", "--decoder", "auto", (char *)NULL);
+    support_result libjpeg =
+        support_millrace("replay", dst, "--global-batch", "8", "--size", "32", "--decoder", "libjpeg", (char *)NULL);
     support_assert_status(&own, 0);
     support_assert_status(&libjpeg, 0);
     assert_true(strstr(own.out, "step 2  ") != NULL);

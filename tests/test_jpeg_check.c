@@ -52,9 +52,14 @@ static void sound_pictures_are_found_so(void **state)
 /* What stands behind the scan: libjpeg-turbo reads on to the end marker. */
 static void the_end_is_looked_at(void **state)
 {
-    static const struct { const char *bytes; size_t len; } between[] = {
-        {"\0", 1}, {"abc", 3}, {"\xff", 1}, {"\xff\xff\xff", 3}, {"\xff\xd0", 2}, {"\xff\xfe\0\4hi", 6},
-        {"\xff\xd8", 2}, {"\xff\xda\0\2", 4}, {"abcdefghijklmnopqrstuvwxyz", 26}, {"\xff\0\xff\0", 4},
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } between[] = {
+        {"\0", 1},           {"abc", 3},          {"\xff", 1},
+        {"\xff\xff\xff", 3}, {"\xff\xd0", 2},     {"\xff\xfe\0\4hi", 6},
+        {"\xff\xd8", 2},     {"\xff\xda\0\2", 4}, {"abcdefghijklmnopqrstuvwxyz", 26},
+        {"\xff\0\xff\0", 4},
     };
     mr_random rnd = support_random();
     pair d = pair_open();
@@ -105,8 +110,16 @@ static void refusals_keep_their_words(void **state)
     mr_random rnd = support_random();
     mr_error err;
     (void)state;
-    jpeg_coded k = {.width = 40, .height = 40, .components = 3, .h = 2, .v = 2, .ladder = 4, .dc_bits = 6, .ac_bits = 6,
-                    .density = 60, .quant = 4};
+    jpeg_coded k = {.width = 40,
+                    .height = 40,
+                    .components = 3,
+                    .h = 2,
+                    .v = 2,
+                    .ladder = 4,
+                    .dc_bits = 6,
+                    .ac_bits = 6,
+                    .density = 60,
+                    .quant = 4};
     picture p = jpeg_coded_make(&rnd, &k);
     assert_int_equal(mr_image_decode(p.bytes, p.len, NULL, &err), MR_OK);
     memmove(p.bytes + p.len / 2, p.bytes + p.len - 2, 2);

@@ -7,7 +7,7 @@
 
 enum { WIDTH = 300, LEAD = 32, TIMES = 400 };
 
-static const mr_jpeg_kernels *set;          /* that is tested */
+static const mr_jpeg_kernels *set; /* that is tested */
 
 static void bytes_of_a_scan(void **state)
 {
@@ -22,7 +22,7 @@ static void bytes_of_a_scan(void **state)
             in[at] = 0xff;
             in[at + 1] = mr_random_below(&rnd, 20) ? 0 : 0xd3;
         }
-        uint8_t *exact = malloc(len ? len : 1);         /* so that a sanitizer sees one byte too far */
+        uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees one byte too far */
         assert_non_null(exact);
         memcpy(exact, in, len);
         mr_jpeg_unstuffed p = mr_jpeg_plain.unstuff(exact, len, a), q = set->unstuff(exact, len, b);
@@ -36,7 +36,7 @@ static void bytes_of_a_scan(void **state)
 
 typedef struct bit_writer {
     uint8_t *out;
-    size_t at, end;                 /* bits */
+    size_t at, end; /* bits */
 } bit_writer;
 
 static void put(bit_writer *w, uint32_t v, unsigned bits)
@@ -63,7 +63,7 @@ static void blocks_that_overflow(void **state)
         bit_writer w = {.out = bytes, .end = sizeof bytes * 8};
         put(&w, 0, 1);
         for (int i = 0; i < 3; i++)
-            put(&w, 0x6ed, 11);     /* an entry of the index: 17 places */
+            put(&w, 0x6ed, 11); /* an entry of the index: 17 places */
         put(&w, good ? 0xe : 0xae, good ? 4 : 11);
         _Alignas(32) int16_t blocks[2][MR_JPEG_BLOCK] = {{0}};
         const mr_jpeg_stream begin = {.end = bytes + 64, .next = bytes};
@@ -94,7 +94,7 @@ static void draw_codes(mr_random *rnd, uint8_t counts[16 + 256], size_t most, bo
         deepest = depth[i] > depth[deepest] ? i : deepest;
     }
     counts[depth[deepest] - 1]--;
-    for (size_t i = 0; i < wanted; i++)         /* short values are common in pictures, and long ones are tried, too */
+    for (size_t i = 0; i < wanted; i++) /* short values are common in pictures, and long ones are tried, too */
         counts[16 + i] = ac ? (uint8_t)(mr_random_below(rnd, 16) << 4 | mr_random_below(rnd, i % 2 ? 16 : 4))
                             : (uint8_t)mr_random_below(rnd, 12);
     if (ac)
@@ -245,7 +245,7 @@ static void inverse_dct(void **state)
         }
         for (unsigned k = 0; k < 64 * count; k++)
             assert_true(one[k / 64][k % 64] == 0 && other[k / 64][k % 64] == 0);
-        assert_memory_equal(one[count], other[count], sizeof one[count]);       /* nobody's */
+        assert_memory_equal(one[count], other[count], sizeof one[count]); /* nobody's */
     }
 }
 
@@ -277,7 +277,7 @@ static void upsampling_and_colour(void **state)
         memset(b, 7, sizeof b);
         mr_jpeg_plain.rgb(y, cb, cr, count, a);
         set->rgb(y, cb, cr, count, b);
-        assert_memory_equal(a, b, sizeof a);            /* and nothing behind */
+        assert_memory_equal(a, b, sizeof a); /* and nothing behind */
     }
 }
 
@@ -303,12 +303,9 @@ static void every_chroma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_of_a_scan),
-        cmocka_unit_test(blocks_that_overflow),
-        cmocka_unit_test(blocks_of_any_kind),
-        cmocka_unit_test(inverse_dct),
-        cmocka_unit_test(upsampling_and_colour),
-        cmocka_unit_test(every_chroma),
+        cmocka_unit_test(bytes_of_a_scan),       cmocka_unit_test(blocks_that_overflow),
+        cmocka_unit_test(blocks_of_any_kind),    cmocka_unit_test(inverse_dct),
+        cmocka_unit_test(upsampling_and_colour), cmocka_unit_test(every_chroma),
     };
     int failed = 0;
     for (const mr_jpeg_kernels *const *k = mr_jpeg_kernels_all; *k; k++) {

@@ -8,7 +8,7 @@
 #include "support_jpeg.h"
 #include "support_pixels.h"
 
-enum { WAYS = 2 };                  /* what this machine runs best, plain C */
+enum { WAYS = 2 }; /* what this machine runs best, plain C */
 
 static const unsigned spacings[] = {MR_JPEG_SEEK_ROWS, 16, 8, 4, 1};
 
@@ -48,12 +48,20 @@ static mr_buf make(const ways *w, picture p, unsigned every)
 static mr_jpeg_outcome region(mr_jpeg_decoder *d, picture p, const mr_image_facts *f, mr_region r, const uint8_t *seek,
                               size_t len, uint8_t **rgb)
 {
-    uint8_t *exact = seek ? malloc(len ? len : 1) : NULL;       /* so that a sanitizer sees one byte too far */
+    uint8_t *exact = seek ? malloc(len ? len : 1) : NULL; /* so that a sanitizer sees one byte too far */
     *rgb = pixels_take((size_t)r.width * r.height * 3);
     if (seek)
         memcpy(exact, seek, len);
-    mr_jpeg_job job = {.bytes = p.bytes, .len = p.len, .width = f->width, .height = f->height, .left = r.left,
-                       .top = r.top, .crop_width = r.width, .crop_height = r.height, .rgb = *rgb, .seek = exact,
+    mr_jpeg_job job = {.bytes = p.bytes,
+                       .len = p.len,
+                       .width = f->width,
+                       .height = f->height,
+                       .left = r.left,
+                       .top = r.top,
+                       .crop_width = r.width,
+                       .crop_height = r.height,
+                       .rgb = *rgb,
+                       .seek = exact,
                        .seek_len = len};
     mr_jpeg_outcome outcome = mr_jpeg_decode_region(d, &job);
     free(exact);
@@ -109,9 +117,12 @@ static void pictures_of_every_size_and_sampling(void **state)
             const jpeg_sampling *s = &jpeg_samplings[i];
             jpeg_make k = {.width = 5 + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 300)),
                            .height = 1 + (n < 20 ? n : (unsigned)mr_random_below(&rnd, 120)),
-                           .components = s->components, .h = {s->h, 1, 1}, .v = {s->v, 1, 1},
+                           .components = s->components,
+                           .h = {s->h, 1, 1},
+                           .v = {s->v, 1, 1},
                            .quality = 1 + (unsigned)mr_random_below(&rnd, 100),
-                           .restart = n % 3 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 40), .optimized = n & 1};
+                           .restart = n % 3 ? 0 : 1 + (unsigned)mr_random_below(&rnd, 40),
+                           .optimized = n & 1};
             made += check(&rnd, &w, pixels_jpeg_make(&rnd, &k), 4);
         }
     }
@@ -276,8 +287,16 @@ static void one_wrong_entry_is_found(void **state)
     ways w = ways_open();
     (void)state;
     for (unsigned i = 0; i < 300; i++) {
-        const jpeg_coded k = {.width = 100 + i % 28, .height = 60, .components = 3, .h = 1 + i % 2, .v = 1 + i / 2 % 2,
-                              .ladder = 1 + i % 8, .dc_bits = 8, .ac_bits = 8, .density = 60, .quant = 4};
+        const jpeg_coded k = {.width = 100 + i % 28,
+                              .height = 60,
+                              .components = 3,
+                              .h = 1 + i % 2,
+                              .v = 1 + i / 2 % 2,
+                              .ladder = 1 + i % 8,
+                              .dc_bits = 8,
+                              .ac_bits = 8,
+                              .density = 60,
+                              .quant = 4};
         picture p = jpeg_coded_make(&rnd, &k);
         mr_image_facts f = pixels_facts(p);
         mr_buf seek = make(&w, p, 4), bad = {0};
@@ -306,7 +325,7 @@ static void one_wrong_entry_is_found(void **state)
             free(rgb);
             assert_int_equal(region(w.d[way], p, &f, before, bad.data, bad.len, &rgb), MR_JPEG_LEFT);
             free(rgb);
-            if (mcu % g.wide)       /* others are not begun or ended at by a region of whole rows */
+            if (mcu % g.wide) /* others are not begun or ended at by a region of whole rows */
                 same_region(&w, p, &f, all, &bad, 4);
         }
         free(entries);

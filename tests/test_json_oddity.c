@@ -1,5 +1,6 @@
 /* test_json_oddity.c - what is taken for JSON and is none: NaN, Python's words, comments, other encodings.
- * Invariant tested: every reader of JSON names it and its place, and a text that is no such thing keeps the parser's words. */
+ * Invariant tested: every reader of JSON names it and its place, and a text that is no such thing keeps the parser's
+ * words. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +9,9 @@
 #include "support_json.h"
 
 typedef struct odd {
-    const char *value;              /* in the place of a value of an object */
-    const char *words;              /* NULL: the parser's own */
-    size_t len;                     /* 0: strlen */
+    const char *value; /* in the place of a value of an object */
+    const char *words; /* NULL: the parser's own */
+    size_t len;        /* 0: strlen */
 } odd;
 
 static const odd odds[] = {
@@ -80,7 +81,8 @@ static void documents_of_jansson(void **state)
         char *text = support_path("%s%s}", head, odds[i].value);
         size_t at = sizeof head - 1 + offset_of(&odds[i]);
         mr_json_line line = mr_json_line_of(text, at);
-        char *place = support_path("x.json: line %u, column %u: not JSON: ", (unsigned)line.line, (unsigned)line.column);
+        char *place =
+            support_path("x.json: line %u, column %u: not JSON: ", (unsigned)line.line, (unsigned)line.column);
         json_t *doc;
         mr_error err;
         assert_int_equal(mr_json_parse(text, strlen(text), "x.json", &doc, &err), MR_BAD_DATA);
@@ -143,8 +145,8 @@ static void rows_of_lines(void **state)
         if (strchr(odds[i].value, '\n'))
             continue;
         char *text = support_path("{\"contest_number\":1}\n\n%s%s}\n", head, odds[i].value);
-        char *place = support_path("m/train.jsonl: line 3: byte %zu: no JSON object: ",
-                                   sizeof head + offset_of(&odds[i]));
+        char *place =
+            support_path("m/train.jsonl: line 3: byte %zu: no JSON object: ", sizeof head + offset_of(&odds[i]));
         support_put(*state, "all_contest_images/1.jpeg", "");
         support_put(*state, "m/train.jsonl", text);
         support_plan p = support_plan_at(&mr_layout_newyorker, *state, "", NULL);
@@ -216,9 +218,9 @@ static void any_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_of_jansson), cmocka_unit_test(annotations_of_coco), cmocka_unit_test(across_chunks),
-        IN_TMPDIR(rows_of_lines), cmocka_unit_test(other_files),
-        cmocka_unit_test(any_window),
+        cmocka_unit_test(documents_of_jansson), cmocka_unit_test(annotations_of_coco),
+        cmocka_unit_test(across_chunks),        IN_TMPDIR(rows_of_lines),
+        cmocka_unit_test(other_files),          cmocka_unit_test(any_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "json/json.h"
 #include "support_json.h"
 
-#define COCO &mr_layout_coco
+#define COCO       &mr_layout_coco
 #define CATEGORIES "\"categories\":[{\"id\":90,\"name\":\"brush\"},{\"id\":1,\"name\":\"person\"}]"
 
 static void images(const char *dir, ...)
@@ -51,16 +51,18 @@ static void test_full_tree(void **state)
     assert_string_equal(p.bid.refusal, "");
     assert_string_equal(p.plan.variant_text, "instances+captions+person_keypoints");
     support_assert_samples(&p, "train train2017/a.jpg -1 0\ntrain train2017/b.jpg -1 0\ntrain train2017/c.jpg -1 4\n"
-                            "val val2017/v.jpg -1 4\n");
+                               "val val2017/v.jpg -1 4\n");
     assert_int_equal(p.plan.class_count, 3);
     assert_string_equal(p.plan.classes[0].name, "person");
     assert_string_equal(p.plan.classes[1].name, "plane");
     assert_true(p.plan.classes[2].has_id && p.plan.classes[2].id == 90);
-    support_assert_meta(&p, 0, ",\"image\":{\"id\":1,\"file_name\":\"a.jpg\",\"only\":\"here\"},\"instances\":[],"
-                               "\"captions\":[{\"image_id\":1,\"caption\":\"y\"}]");
-    support_assert_meta(&p, 1, ",\"image\":{\"id\":7,\"file_name\":\"b.jpg\",\"w\":1.50},\"instances\":["
-                               "{\"image_id\":7,\"category_id\":90,\"area\":1e2},{\"image_id\":7,\"category_id\":1}],"
-                               "\"captions\":[{\"image_id\":7,\"caption\":\"x\"}]");
+    support_assert_meta(&p, 0,
+                        ",\"image\":{\"id\":1,\"file_name\":\"a.jpg\",\"only\":\"here\"},\"instances\":[],"
+                        "\"captions\":[{\"image_id\":1,\"caption\":\"y\"}]");
+    support_assert_meta(&p, 1,
+                        ",\"image\":{\"id\":7,\"file_name\":\"b.jpg\",\"w\":1.50},\"instances\":["
+                        "{\"image_id\":7,\"category_id\":90,\"area\":1e2},{\"image_id\":7,\"category_id\":1}],"
+                        "\"captions\":[{\"image_id\":7,\"caption\":\"x\"}]");
     support_assert_meta(&p, 3, ",\"image\":{\"id\":1,\"file_name\":\"v.jpg\"},\"person_keypoints\":[]");
     assert_true(p.plan.samples[1].meta_bytes > 100 && p.plan.samples[1].meta_bytes < 250);
 
@@ -87,7 +89,7 @@ static void test_keep_unlisted(void **state)
     mr_layout_options options = {.keep_unlisted = true};
     support_plan p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "train train2017/a.jpg -1 0\ntrain train2017/b.jpg -1 0\ntrain train2017/c.jpg -1 4\n"
-                            "train train2017/d.jpg -1 4\nval val2017/sub/w.png -1 4\nval val2017/v.jpg -1 4\n");
+                               "train train2017/d.jpg -1 4\nval val2017/sub/w.png -1 4\nval val2017/v.jpg -1 4\n");
     support_assert_meta(&p, 3, "");
     assert_int_equal(support_notes(&p, MR_NOTE_UNLISTED), 3);
     support_plan_done(&p);
@@ -102,10 +104,10 @@ static void test_split_map(void **state)
     mr_layout_options options = {.maps = maps, .map_count = 2};
     support_plan p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "dev train2017/a.jpg -1 0\ndev train2017/b.jpg -1 0\ndev train2017/c.jpg -1 4\n"
-                            "test val2017/v.jpg -1 4\n");
+                               "test val2017/v.jpg -1 4\n");
     support_plan_done(&p);
 
-    maps[0] = (mr_split_map){"train", ""};              /* left out: neither parsed nor missed */
+    maps[0] = (mr_split_map){"train", ""}; /* left out: neither parsed nor missed */
     support_put(dir, "annotations/captions_train2017.json", "damaged");
     p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "test val2017/v.jpg -1 4\n");
@@ -121,7 +123,7 @@ static void test_split_map(void **state)
     images(dir, "train2017/v.jpg", END);
     p = support_plan_ok(COCO, dir, &options);
     support_assert_samples(&p, "all train2017/b.jpg -1 0\nall train2017/c.jpg -1 4\nall train2017/v.jpg -1 4\n"
-                            "all val2017/v.jpg -1 4\n");
+                               "all val2017/v.jpg -1 4\n");
     support_plan_done(&p);
     support_tmpdir_remove(dir);
 }
@@ -130,8 +132,8 @@ static void test_stored_names(void **state)
 {
     (void)state;
     static const char *const names[][2] = {
-        {"train2017", "train"}, {"val", "val"}, {"validation", "val"}, {"train_2014", "train"}, {"2017", "2017"},
-        {"default", "default"}, {"test-dev2017", "test-dev"}, {"unlabeled2017", "unlabeled"},
+        {"train2017", "train"}, {"val", "val"},         {"validation", "val"},        {"train_2014", "train"},
+        {"2017", "2017"},       {"default", "default"}, {"test-dev2017", "test-dev"}, {"unlabeled2017", "unlabeled"},
     };
     for (size_t i = 0; i < MR_COUNT(names); i++) {
         char *dir = support_tmpdir(), *path = support_path("annotations/instances_%s.json", names[i][0]);
@@ -233,7 +235,7 @@ static void test_dev_subset(void **state)
     images(dir, "test-dev2017/a.jpg", "images/x-dev/c.jpg", "images/x/d.jpg", END);
     p = support_plan_ok(COCO, dir, NULL);
     support_assert_samples(&p, "test-dev test-dev2017/a.jpg -1 4\ntest test2017/a.jpg -1 4\ntest test2017/b.jpg -1 4\n"
-                           "x-dev images/x-dev/c.jpg -1 4\n");
+                               "x-dev images/x-dev/c.jpg -1 4\n");
     assert_int_equal(support_notes(&p, MR_NOTE_INFO), 0);
     support_plan_done(&p);
     support_tmpdir_remove(dir);
@@ -285,7 +287,7 @@ static void test_bids(void **state)
     support_put(dir, "instances_.json", "{}");
     support_plan p = support_plan_at(COCO, dir, "", NULL);
     assert_int_equal(p.bid.score, 0);
-    assert_int_equal(p.status, MR_BAD_DATA);            /* as under --layout coco */
+    assert_int_equal(p.status, MR_BAD_DATA); /* as under --layout coco */
     support_plan_done(&p);
 
     support_put(dir, "instances_val2014_fakebbox100_results.json", " \n[{\"image_id\":1}]");
@@ -337,10 +339,12 @@ static void test_real_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_tree), cmocka_unit_test(test_keep_unlisted), cmocka_unit_test(test_split_map),
-        cmocka_unit_test(test_stored_names), cmocka_unit_test(test_places), cmocka_unit_test(test_unlisted_beside),
-        cmocka_unit_test(test_dev_subset), cmocka_unit_test(test_split_without_images),
-        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_bids), cmocka_unit_test(test_real_tree),
+        cmocka_unit_test(test_full_tree),      cmocka_unit_test(test_keep_unlisted),
+        cmocka_unit_test(test_split_map),      cmocka_unit_test(test_stored_names),
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_unlisted_beside),
+        cmocka_unit_test(test_dev_subset),     cmocka_unit_test(test_split_without_images),
+        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_bids),
+        cmocka_unit_test(test_real_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "support_json.h"
 
-#define COCO &mr_layout_coco
+#define COCO       &mr_layout_coco
 #define MOST_FILES 6
 
 static void put_json(const char *dir, const char *path, const char *file)
@@ -17,8 +17,8 @@ static void put_json(const char *dir, const char *path, const char *file)
 }
 
 typedef struct tree {
-    const char *json, *name;        /* the annotation file, and the file_name of its image */
-    const char *files[MOST_FILES];  /* images, the one to be taken first */
+    const char *json, *name;       /* the annotation file, and the file_name of its image */
+    const char *files[MOST_FILES]; /* images, the one to be taken first */
 } tree;
 
 static char *make(const tree *t)
@@ -43,7 +43,7 @@ static void test_precedence(void **state)
         {TRAIN, "a.jpg", {"images/a.jpg", "a.jpg", "annotations/a.jpg"}},
         {"instances_train2017.json", "a.jpg", {"images/a.jpg", "a.jpg"}},
         {"instances_train2017.json", "a.jpg", {"train2017/a.jpg", "a.jpg"}},
-        {TRAIN, "a.jpg", {"train/a.jpg", "a.jpg", "images/a.jpg"}},            /* a folder without the year */
+        {TRAIN, "a.jpg", {"train/a.jpg", "a.jpg", "images/a.jpg"}}, /* a folder without the year */
         {TRAIN, "a.jpg", {"images/train/a.jpg", "a.jpg", "images/a.jpg"}},
         {TRAIN, "a.jpg", {"train2017/a.jpg", "train/a.jpg"}},
         {TRAIN, "x/a.jpg", {"train2017/x/a.jpg", "x/a.jpg", "images/x/a.jpg"}},
@@ -52,7 +52,7 @@ static void test_precedence(void **state)
         {TRAIN, "images/a.jpg", {"images/a.jpg", "a.jpg"}},
         {TRAIN, "./a.jpg", {"train2017/a.jpg", "a.jpg"}},
         {TRAIN, "x/../a.jpg", {"images/a.jpg", "a.jpg"}},
-        {TRAIN, "val2017/a.jpg", {"val2017/a.jpg", "a.jpg"}},                   /* as the json says itself */
+        {TRAIN, "val2017/a.jpg", {"val2017/a.jpg", "a.jpg"}}, /* as the json says itself */
     };
     for (size_t i = 0; i < MR_COUNT(trees); i++) {
         char *dir = make(&trees[i]), *expected = support_path("train %s -1 4\n", trees[i].files[0]);
@@ -100,8 +100,8 @@ static void test_ambiguous_below_a_root(void **state)
     support_plan p = support_plan_at(COCO, top, "my data/", NULL);
     assert_int_equal(p.status, MR_BAD_DATA);
     assert_string_equal(p.err.text, "a.jpg of split train2017 may be my data/train2017/a.jpg or "
-                        "my data/images/train2017/a.jpg: remove one, or leave it out with --leave-out "
-                        "'my data/images/train2017'");
+                                    "my data/images/train2017/a.jpg: remove one, or leave it out with --leave-out "
+                                    "'my data/images/train2017'");
     support_plan_done(&p);
     free(dir);
 }
@@ -120,7 +120,7 @@ static void test_numbers_collide(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train2017", "none of the 1 images"));
     support_plan_done(&p);
 
-    support_put(dir, "train2017/2.jpg", "t");               /* its folder is there, and lacks the picture */
+    support_put(dir, "train2017/2.jpg", "t"); /* its folder is there, and lacks the picture */
     p = support_plan_ok(COCO, dir, NULL);
     support_assert_samples(&p, "train train/1.jpg -1 4\nval val2017/1.jpg -1 4\n");
     support_plan_done(&p);
@@ -130,8 +130,9 @@ static void test_numbers_collide(void **state)
 static void test_mixed_places_are_told(void **state)
 {
     char *dir = *state;
-    support_put(dir, TRAIN, "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"},{\"id\":2,\"file_name\":\"2.jpg\"},"
-                            "{\"id\":3,\"file_name\":\"3.jpg\"},{\"id\":4,\"file_name\":\"4.jpg\"}]}");
+    support_put(dir, TRAIN,
+                "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"},{\"id\":2,\"file_name\":\"2.jpg\"},"
+                "{\"id\":3,\"file_name\":\"3.jpg\"},{\"id\":4,\"file_name\":\"4.jpg\"}]}");
     support_put(dir, "train2017/1.jpg", "1");
     support_put(dir, "images/2.jpg", "2");
     support_put(dir, "3.jpg", "3");
@@ -140,7 +141,8 @@ static void test_mixed_places_are_told(void **state)
     support_assert_samples(&p, "train 3.jpg -1 4\ntrain 4.jpg -1 4\ntrain images/2.jpg -1 4\n"
                                "train train2017/1.jpg -1 4\n");
     assert_int_equal(support_notes(&p, MR_NOTE_INFO), 1);
-    assert_true(support_has_note(&p, MR_NOTE_INFO, "train2017", "images from several places: 1 from the folder of its "
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train2017",
+                                 "images from several places: 1 from the folder of its "
                                  "name, 1 from images/, 2 loose at the root or beside the annotations"));
     support_plan_done(&p);
 }
@@ -164,8 +166,9 @@ static void test_folder_without_year(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence), cmocka_unit_test(test_ambiguous), IN_TMPDIR(test_ambiguous_below_a_root),
-        IN_TMPDIR(test_numbers_collide), IN_TMPDIR(test_mixed_places_are_told), IN_TMPDIR(test_folder_without_year),
+        cmocka_unit_test(test_precedence),      cmocka_unit_test(test_ambiguous),
+        IN_TMPDIR(test_ambiguous_below_a_root), IN_TMPDIR(test_numbers_collide),
+        IN_TMPDIR(test_mixed_places_are_told),  IN_TMPDIR(test_folder_without_year),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

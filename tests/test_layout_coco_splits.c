@@ -11,7 +11,8 @@ static void put_json(const char *dir, const char *name, const char *file, int ca
 {
     char *path = support_path("annotations/%s", name);
     char *text = support_path("{\"images\":[{\"id\":1,\"file_name\":\"%s\"}],\"annotations\":[{\"image_id\":1,"
-                              "\"category_id\":%d}],\"categories\":[{\"id\":3,\"name\":\"cat\"}]}", file, category);
+                              "\"category_id\":%d}],\"categories\":[{\"id\":3,\"name\":\"cat\"}]}",
+                              file, category);
     support_put(dir, path, text);
     free(text);
     free(path);
@@ -32,10 +33,11 @@ static void test_two_files_of_a_kind(void **state)
     const char *dir = *state;
     put_split(dir, "train2017");
     put_json(dir, "instances_train2017.JSON", "a.jpg", 3);
-    support_plan_fails(COCO, *state, NULL, MR_BAD_DATA, "annotations/instances_train2017.JSON and annotations/"
+    support_plan_fails(COCO, *state, NULL, MR_BAD_DATA,
+                       "annotations/instances_train2017.JSON and annotations/"
                        "instances_train2017.json are both the instances of split train2017");
     static const char *const kinds[] = {"captions", "instances", "person_keypoints"};
-    for (unsigned i = 0; i < 18; i++) {         /* more of them than there are kinds */
+    for (unsigned i = 0; i < 18; i++) { /* more of them than there are kinds */
         char name[64];
         snprintf(name, sizeof name, "%s_train2017.%c%c%cn", kinds[i % 3], i / 3 & 1 ? 'J' : 'j', i / 3 & 2 ? 'S' : 's',
                  i / 3 & 4 ? 'O' : 'o');
@@ -126,8 +128,9 @@ static void test_odd_file_names(void **state)
         const char *name;
         bool found;
     } cases[] = {
-        {"./a.jpg", true}, {"x/../a.jpg", true}, {"x//b.jpg", true}, {"x/./b.jpg", true}, {"./val/x/b.jpg", true},
-        {"../val/a.jpg", false}, {"/a.jpg", false}, {"", false}, {".", false}, {"x/..", false}, {"a.jpg\\u0000", false},
+        {"./a.jpg", true},       {"x/../a.jpg", true}, {"x//b.jpg", true}, {"x/./b.jpg", true}, {"./val/x/b.jpg", true},
+        {"../val/a.jpg", false}, {"/a.jpg", false},    {"", false},        {".", false},        {"x/..", false},
+        {"a.jpg\\u0000", false},
     };
     const char *dir = *state;
     support_put(dir, "val/a.jpg", "a");
@@ -155,8 +158,9 @@ static void test_unknown_category(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_two_files_of_a_kind), IN_TMPDIR(test_years), IN_TMPDIR(test_a_year_without_pictures),
-        IN_TMPDIR(test_folds), IN_TMPDIR(test_two_names_of_val), IN_TMPDIR(test_odd_file_names),
+        IN_TMPDIR(test_two_files_of_a_kind),     IN_TMPDIR(test_years),
+        IN_TMPDIR(test_a_year_without_pictures), IN_TMPDIR(test_folds),
+        IN_TMPDIR(test_two_names_of_val),        IN_TMPDIR(test_odd_file_names),
         IN_TMPDIR(test_unknown_category),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

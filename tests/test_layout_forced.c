@@ -23,11 +23,11 @@ static void drawn_samples(void **state)
     static const char *const words[] = {MR_SKETCH_LAYOUTS(X)};
 #undef X
     for (size_t i = 0; i < MR_COUNT(words); i++) {
-        char *dir = support_path("%s/%s/deep", (char *)*state, words[i]), *above = support_path("%s/%s", (char *)*state,
-                                                                                                words[i]);
+        char *dir = support_path("%s/%s/deep", (char *)*state, words[i]),
+             *above = support_path("%s/%s", (char *)*state, words[i]);
         support_expect(0, "sample", dir, "--layout", words[i], "--images", "40", "--quiet", (char *)NULL);
         same_when_forced(dir, words[i]);
-        if (strcmp(words[i], "newyorker") != 0)         /* archives are read at the top alone */
+        if (strcmp(words[i], "newyorker") != 0) /* archives are read at the top alone */
             same_when_forced(above, words[i]);
         free(above);
         free(dir);
@@ -35,7 +35,7 @@ static void drawn_samples(void **state)
 }
 
 typedef struct tree {
-    const char *forced, *expected;  /* how the outcome begins */
+    const char *forced, *expected; /* how the outcome begins */
     const char *const *files;
 } tree;
 
@@ -57,14 +57,16 @@ static void an_export_as_class_folders(void **state)
 {
     (void)state;
     const tree trees[] = {
-        {"imagenette", "layout imagenette 49: variant image-folder, licence -, classes a b\n"
+        {"imagenette",
+         "layout imagenette 49: variant image-folder, licence -, classes a b\n"
          "train train/a/1.jpg a - - -\ntrain train/b/2.jpg b - - -\nval valid/a/3.jpg a - - -\n",
          NAMES("train/a/1.jpg", "train/b/2.jpg", "valid/a/3.jpg", "valid/b/4.jpg")},
-        {"imagenette", "layout imagenette 49: variant image-folder, licence -, classes a b\n"
+        {"imagenette",
+         "layout imagenette 49: variant image-folder, licence -, classes a b\n"
          "train train/a/1.jpg a - - -\n",
          NAMES("top/x/train/a/1.jpg", "top/x/train/b/2.jpg", "top/x/valid/a/3.jpg", "top/x/valid/b/4.jpg")},
         {"imagenette", "layout imagenette 49: variant image-folder, licence -, classes a b\ntest test/a/",
-         NAMES("test/a/1_jpg.rf.0123.jpg", "test/b/2_jpg.rf.0123.jpg")},        /* one split, and not "train" */
+         NAMES("test/a/1_jpg.rf.0123.jpg", "test/b/2_jpg.rf.0123.jpg")}, /* one split, and not "train" */
         {"imagenette", "layout imagenette 49: ",
          NAMES("README.roboflow.txt", "train/a/1.jpg", "train/b/1.jpg", "test/a/2.jpg", "test/b/2.jpg")},
         {"imagenette", "layout imagenette 49: ",
@@ -165,7 +167,9 @@ static void never_two_places_in_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(drawn_samples), cmocka_unit_test(an_export_as_class_folders), cmocka_unit_test(several_roots),
+        IN_TMPDIR(drawn_samples),
+        cmocka_unit_test(an_export_as_class_folders),
+        cmocka_unit_test(several_roots),
         cmocka_unit_test(never_two_places_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,8 +45,9 @@ static void test_names(void **state)
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         mr_hub_file f = mr_hub_file_at(cases[i].path, strlen(cases[i].path));
         if (f.config.len != strlen(cases[i].config) || memcmp(f.config.text, cases[i].config, f.config.len) != 0 ||
-            f.split.len != strlen(cases[i].split) || memcmp(f.split.len ? f.split.text : "", cases[i].split, f.split.len) ||
-            f.number != cases[i].number || f.of != cases[i].of)
+            f.split.len != strlen(cases[i].split) ||
+            memcmp(f.split.len ? f.split.text : "", cases[i].split, f.split.len) || f.number != cases[i].number ||
+            f.of != cases[i].of)
             fail_msg("%s: config '%.*s', split '%.*s', %u of %u", cases[i].path, (int)f.config.len, f.config.text,
                      (int)f.split.len, f.split.len ? f.split.text : "", f.number, f.of);
     }
@@ -60,15 +61,18 @@ static void test_splits_and_files(void **state)
     support_hub_rows(hub_source, "data/validation-00000-of-00001.parquet", 2, 3, 40);
     support_hub_rows(hub_source, ".cache/old-00000-of-00001.parquet", 2, 3, 60);
     hub_ingest(0, "3 classes: class 0, class 1, class 2", NULL, NULL);
-    hub_assert_meta("train", "4", "{\"source\":\"data/train-00000-of-00002.parquet/000000004/4.png\","
+    hub_assert_meta("train", "4",
+                    "{\"source\":\"data/train-00000-of-00002.parquet/000000004/4.png\","
                     "\"label\":1,\"class\":"
-                              "\"class 1\",\"columns\":{\"label\":1,\"text\":\"row 4\"}}");
-    hub_assert_meta("train", "5", "{\"source\":\"data/train-00001-of-00002.parquet/000000000/0.png\","
+                    "\"class 1\",\"columns\":{\"label\":1,\"text\":\"row 4\"}}");
+    hub_assert_meta("train", "5",
+                    "{\"source\":\"data/train-00001-of-00002.parquet/000000000/0.png\","
                     "\"label\":0,\"class\":"
-                              "\"class 0\",\"columns\":{\"label\":0,\"text\":\"row 0\"}}");
-    hub_assert_meta("val", "1", "{\"source\":\"data/validation-00000-of-00001.parquet/000000001/1.png\","
+                    "\"class 0\",\"columns\":{\"label\":0,\"text\":\"row 0\"}}");
+    hub_assert_meta("val", "1",
+                    "{\"source\":\"data/validation-00000-of-00001.parquet/000000001/1.png\","
                     "\"label\":1,\"class\":"
-                            "\"class 1\",\"columns\":{\"label\":1,\"text\":\"row 1\"}}");
+                    "\"class 1\",\"columns\":{\"label\":1,\"text\":\"row 1\"}}");
     support_expect(0, "verify", hub_target, "--deep", "--decode", "--quiet", (char *)NULL);
     char *spool = support_path("%s/rows-00000.spool", hub_target);
     assert_false(support_exists(spool));
@@ -104,9 +108,10 @@ static void test_configs(void **state)
     hub_ingest(2, "the source holds 3 configs; choose one with --config: one, t w\xC3\xB6, zzz", NULL, NULL);
     hub_ingest(2, "--config two is not there; choose one of: one, t w\xC3\xB6, zzz", "--config", "two");
     hub_ingest(0, "layout hub (t w\xC3\xB6)", "--config", "t w\xC3\xB6");
-    hub_assert_meta("train", "2", "{\"source\":\"t w\xC3\xB6/train-00000-of-00001.parquet/000000002/2.png\","
+    hub_assert_meta("train", "2",
+                    "{\"source\":\"t w\xC3\xB6/train-00000-of-00001.parquet/000000002/2.png\","
                     "\"label\":0,\"class\":"
-                              "\"class 0\",\"columns\":{\"label\":0,\"text\":\"row 2\"}}");
+                    "\"class 0\",\"columns\":{\"label\":0,\"text\":\"row 2\"}}");
 }
 
 /* The root's files and those of a folder "default" are one config, as its name says. */
@@ -163,12 +168,13 @@ static void test_plain_files(void **state)
     (void)state;
     support_hub_rows(hub_source, "my rows.parquet", 3, 2, 4);
     hub_ingest(0, "1 Parquet file", NULL, NULL);
-    hub_assert_meta("train", "0", "{\"source\":\"my rows.parquet/000000000/0.png\","
+    hub_assert_meta("train", "0",
+                    "{\"source\":\"my rows.parquet/000000000/0.png\","
                     "\"label\":0,\"class\":\"class 0\",\"columns\":"
-                              "{\"label\":0,\"text\":\"row 0\"}}");
+                    "{\"label\":0,\"text\":\"row 0\"}}");
     uint64_t hash = support_dataset_hash(hub_target);
     char *file = support_path("%s/my rows.parquet", hub_source), *alone = support_path("%s/alone", hub_dir);
-    support_expect(0, "ingest", file, alone, "--quiet", (char *)NULL);      /* the file itself as SRC */
+    support_expect(0, "ingest", file, alone, "--quiet", (char *)NULL); /* the file itself as SRC */
     assert_int_equal(support_dataset_hash(alone), hash);
     free(file);
     free(alone);
@@ -182,15 +188,17 @@ static void test_plain_files(void **state)
 
 static void test_rows_without_image(void **state)
 {
-    static const support_row rows[] = {
-        {.json = "{\"label\":\"A\"}", .width = 4}, {.json = "{\"label\":\"B\"}"}, {.json = "{\"label\":\"C\"}", .width = 5}};
+    static const support_row rows[] = {{.json = "{\"label\":\"A\"}", .width = 4},
+                                       {.json = "{\"label\":\"B\"}"},
+                                       {.json = "{\"label\":\"C\"}", .width = 5}};
     (void)state;
     support_hub_file(hub_source, "train.parquet", TEXTS, rows, 3);
-    support_expect(1, "ingest", hub_source, hub_target, "--quiet", (char *)NULL);       /* 1 of 3 is more than 1 % */
+    support_expect(1, "ingest", hub_source, hub_target, "--quiet", (char *)NULL); /* 1 of 3 is more than 1 % */
     hub_ingest(0, "train.parquet/000000001: the row has no image", NULL, NULL);
-    hub_assert_meta("train", "1", "{\"source\":\"train.parquet/000000002/2.png\","
+    hub_assert_meta("train", "1",
+                    "{\"source\":\"train.parquet/000000002/2.png\","
                     "\"label\":1,\"class\":\"C\",\"columns\":"
-                              "{\"label\":\"C\"}}");
+                    "{\"label\":\"C\"}}");
     hub_start_again();
     support_hub_file(hub_source, "train.parquet", TEXTS, rows + 1, 1);
     hub_ingest(1, "holds no image for layout hub", NULL, NULL);
@@ -259,25 +267,31 @@ static void test_images_by_path(void **state)
         {.json = "{\"label\":\"G\"}", .width = 9},
     };
     (void)state;
-    support_hub_rows(hub_dir, "in/rows.parquet", 2, 2, 30);     /* for its two pictures */
-    support_result r = support_run((const char *[]){"sh", "-c",
-        "cd \"$1\" && mkdir -p x hub/data/pics hub/other && tar xf in/rows.parquet -C x && "
-        "cp x/000000000/0.png 'hub/data/pics/a b.png' && cp x/000000001/1.png hub/other/\xC3\xA9.png",
-        "sh", hub_dir, NULL}, NULL);
+    support_hub_rows(hub_dir, "in/rows.parquet", 2, 2, 30); /* for its two pictures */
+    support_result r = support_run(
+        (const char *[]){"sh", "-c",
+                         "cd \"$1\" && mkdir -p x hub/data/pics hub/other && tar xf in/rows.parquet -C x && "
+                         "cp x/000000000/0.png 'hub/data/pics/a b.png' && cp x/000000001/1.png hub/other/\xC3\xA9.png",
+                         "sh", hub_dir, NULL},
+        NULL);
     support_assert_status(&r, 0);
     support_result_free(&r);
     support_hub_file(hub_source, "data/train.parquet", TEXTS, rows, MR_COUNT(rows));
     hub_ingest(0, "annotated but not there: 3", NULL, NULL);
-    hub_assert_meta("train", "0", "{\"source\":\"data/pics/a b.png\","
+    hub_assert_meta("train", "0",
+                    "{\"source\":\"data/pics/a b.png\","
                     "\"label\":0,\"class\":\"A\",\"columns\":{\"label\":\"A\"}}");
-    hub_assert_meta("train", "1", "{\"source\":\"other/\xC3\xA9.png\","
+    hub_assert_meta("train", "1",
+                    "{\"source\":\"other/\xC3\xA9.png\","
                     "\"label\":1,\"class\":\"B\",\"columns\":{\"label\":\"B\"}}");
-    hub_assert_meta("train", "2", "{\"source\":\"other/\xC3\xA9.png\","
+    hub_assert_meta("train", "2",
+                    "{\"source\":\"other/\xC3\xA9.png\","
                     "\"label\":2,\"class\":\"C\",\"image_of\":1,\"columns\":"
-                              "{\"label\":\"C\"}}");
-    hub_assert_meta("train", "3", "{\"source\":\"data/train.parquet/000000006/6.png\","
+                    "{\"label\":\"C\"}}");
+    hub_assert_meta("train", "3",
+                    "{\"source\":\"data/train.parquet/000000006/6.png\","
                     "\"label\":3,\"class\":\"G\",\"columns\":"
-                              "{\"label\":\"G\"}}");
+                    "{\"label\":\"G\"}}");
 }
 
 /* ---- jobs, ranks, archives ------------------------------------------------------------------------------------ */
@@ -298,14 +312,16 @@ static void test_same_bytes_however_it_runs(void **state)
     const char *const jobs[] = {"4", "16", "1", "3"};
     for (size_t i = 0; i < MR_COUNT(sources); i++) {
         other = support_path("%s/other%zu", hub_dir, i);
-        support_expect(0, "ingest", sources[i], other, "--shard-size", "4KiB", "--jobs", jobs[i], "--quiet", (char *)NULL);
+        support_expect(0, "ingest", sources[i], other, "--shard-size", "4KiB", "--jobs", jobs[i], "--quiet",
+                       (char *)NULL);
         assert_int_equal(support_dataset_hash(other), hash);
         free(other);
     }
     for (unsigned ranks = 2; ranks <= 3; ranks++) {
         other = support_path("%s/ranks%u", hub_dir, ranks);
-        support_result r = support_mpirun(ranks, (const char *[]){support_millrace_path(), "ingest", hub_source, other,
-                                          "--shard-size", "4KiB", "--jobs", ranks == 2 ? "2" : "1", "--quiet", NULL});
+        support_result r =
+            support_mpirun(ranks, (const char *[]){support_millrace_path(), "ingest", hub_source, other, "--shard-size",
+                                                   "4KiB", "--jobs", ranks == 2 ? "2" : "1", "--quiet", NULL});
         support_assert_status(&r, 0);
         support_result_free(&r);
         assert_int_equal(support_dataset_hash(other), hash);

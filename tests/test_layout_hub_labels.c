@@ -7,8 +7,8 @@
 #include "support_image.h"
 
 #define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
-#define TEXTS SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
-#define NUMBERS SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
+#define TEXTS         SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")
+#define NUMBERS       SCHEMA("{\"column\":\"label\",\"kind\":\"numbers\"}")
 
 /* ---- labels and texts ----------------------------------------------------------------------------------------- */
 
@@ -26,10 +26,17 @@ static void test_labels(void **state)
         {NUMBERS, {"0", "1.5", "1"}, 1, "row 1: \"label\" is no whole number"},
         {NUMBERS, {"0", "99999999999999999999", "1"}, 0, "numbers that are no labels"},
         {SCHEMA("null"), {"0", "1", "2"}, 0, "layout hub"},
-        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"), {"1", "null", "-1"}, 0, "2 classes: x, y"},
-        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"), {"1", "2", "0"}, 1,
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"),
+         {"1", "null", "-1"},
+         0,
+         "2 classes: x, y"},
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"),
+         {"1", "2", "0"},
+         1,
          "row 1: \"label\" has a number without a class name"},
-        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"x\"]}"), {"1", "0", "0"}, 1,
+        {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"x\"]}"),
+         {"1", "0", "0"},
+         1,
          "classes 0 and 1 have the same name, x"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[]}"), {"1", "0", "0"}, 1, "has none"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"other\"}"), {"1", "0", "0"}, 1, "of kind \"other\" is not known"},
@@ -42,7 +49,8 @@ static void test_labels(void **state)
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         support_row rows[3];
         for (size_t k = 0; k < 3; k++)
-            rows[k] = (support_row){.json = support_path("{\"label\":%s}", cases[i].labels[k]), .width = 4 + (unsigned)k};
+            rows[k] =
+                (support_row){.json = support_path("{\"label\":%s}", cases[i].labels[k]), .width = 4 + (unsigned)k};
         support_hub_file(hub_source, "train.parquet", cases[i].schema, rows, 3);
         hub_ingest(cases[i].status, cases[i].words, NULL, NULL);
         for (size_t k = 0; k < 3; k++)
@@ -85,7 +93,8 @@ static void test_files_that_disagree(void **state)
     (void)state;
     support_hub_rows(hub_source, "train.parquet", 3, 3, 4);
     support_hub_rows(hub_source, "test.parquet", 3, 2, 14);
-    hub_ingest(1, "its labels (label) are not those of the files before it (label), or have other class names", NULL, NULL);
+    hub_ingest(1, "its labels (label) are not those of the files before it (label), or have other class names", NULL,
+               NULL);
 }
 
 static void test_captions(void **state)
@@ -110,7 +119,7 @@ static void test_captions(void **state)
     assert_non_null(strstr(r.out, "one \\\"text\\\" \\u0000"));
     support_result_free(&r);
     hub_start_again();
-    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 4);      /* a list of lists is no text */
+    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 4); /* a list of lists is no text */
     hub_ingest(1, "train.parquet/000000003.json: column t", "--text-column", "t");
 }
 
@@ -141,12 +150,13 @@ static void test_why_rows_have_no_image(void **state)
         entries[i].path = names[i];
     support_write_text(file, "");
     support_archive(file, "tar", entries, n);
-    support_result r = support_millrace("ingest", hub_source, hub_target, "--max-rejects", "100%", "--json",
-                                        (char *)NULL);
+    support_result r =
+        support_millrace("ingest", hub_source, hub_target, "--max-rejects", "100%", "--json", (char *)NULL);
     support_assert_status(&r, 0);
     json_t *doc = json_loads(r.out, 0, NULL), *rejects = json_object_get(doc, "rejects");
     assert_int_equal(json_array_size(rejects), ROWS);
-    json_array_foreach(rejects, i, note) {
+    json_array_foreach(rejects, i, note)
+    {
         char *row = support_path("train.parquet/%09zu", i);
         const char *why = json_string_value(json_object_get(note, "reason"));
         assert_string_equal(json_string_value(json_object_get(note, "file")), row);

@@ -6,7 +6,7 @@
 #include "support_json.h"
 
 #define NEWYORKER &mr_layout_newyorker
-#define IMAGES "all_contest_images/"
+#define IMAGES    "all_contest_images/"
 
 static void put_images(const char *dir)
 {
@@ -41,15 +41,17 @@ static void test_matching(void **state)
     assert_string_equal(p.bid.refusal, "");
     assert_string_equal(p.plan.variant_text, "matching");
     support_assert_samples(&p, "train " IMAGES "2.jpg 2 0\ntrain " IMAGES "1.jpeg 0 0\ntrain " IMAGES "2.jpg -1 0\n"
-                            "val " IMAGES "1.jpeg 1 0\n");
+                               "val " IMAGES "1.jpeg 1 0\n");
     assert_int_equal(p.plan.split_count, 2);
     assert_int_equal(p.plan.class_count, 3);
     assert_string_equal(p.plan.classes[0].name, "A");
     assert_string_equal(p.plan.classes[2].name, "E");
-    support_assert_meta(&p, 0, ",\"columns\":{\"contest_number\": 2, \"label\": \"E\", \"n\": 1.50, "
-                               "\"text\": \"a } \\u00e9\"}");
-    support_assert_meta(&p, 1, ",\"columns\":{\"label\": \"A\", \"inner\": {\"contest_number\": 7, \"label\": 1}, "
-                               "\"contest_number\": 1}");
+    support_assert_meta(&p, 0,
+                        ",\"columns\":{\"contest_number\": 2, \"label\": \"E\", \"n\": 1.50, "
+                        "\"text\": \"a } \\u00e9\"}");
+    support_assert_meta(&p, 1,
+                        ",\"columns\":{\"label\": \"A\", \"inner\": {\"contest_number\": 7, \"label\": 1}, "
+                        "\"contest_number\": 1}");
     support_assert_meta(&p, 2, ",\"columns\":{\"contest_number\": 2, \"label\": null, \"n\": 3}");
     support_assert_meta(&p, 3, ",\"columns\":{\"contest_number\":1,\"label\":\"B\"}");
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 1);
@@ -217,14 +219,17 @@ static void put_config(const char *dir, const char *name, const json_t *info)
     json_t *columns = json_object_get(info, "features");
     const json_t *part, *feature;
     json_t *splits = json_object_get(info, "splits");
-    json_object_foreach(splits, split, part) {
+    json_object_foreach(splits, split, part)
+    {
         char *path = support_path("%s/%s.jsonl", name, split);
         mr_buf row = {0};
         mr_buf_add_text(&row, "{\"contest_number\":30");
-        json_object_foreach(columns, column, feature)
-            if (strcmp(column, "contest_number") != 0 && strcmp(column, "image") != 0)
-                mr_buf_printf(&row, ",\"%s\":%s", column, strcmp(column, "label") != 0 ? "[\"x\"]" :
-                              strstr(name, "explanation") ? "\"The pun is on him.\"" : "\"B\"");
+        json_object_foreach(columns, column,
+                            feature) if (strcmp(column, "contest_number") != 0 && strcmp(column, "image") != 0)
+            mr_buf_printf(&row, ",\"%s\":%s", column,
+                          strcmp(column, "label") != 0  ? "[\"x\"]"
+                          : strstr(name, "explanation") ? "\"The pun is on him.\""
+                                                        : "\"B\"");
         mr_buf_add_text(&row, "}\n");
         support_put(dir, path, mr_buf_text(&row));
         mr_buf_free(&row);
@@ -247,9 +252,9 @@ static void test_declared_configs(void **state)
     mr_error err;
     assert_int_equal(mr_json_parse(text, len, "infos", &infos, &err), MR_OK);
     put_images(dir);
+    json_object_foreach(infos, name, info) put_config(dir, name, info);
     json_object_foreach(infos, name, info)
-        put_config(dir, name, info);
-    json_object_foreach(infos, name, info) {
+    {
         mr_layout_options options = {.config = name};
         support_plan p = support_plan_ok(NEWYORKER, dir, &options);
         assert_int_equal(p.bid.score, 95);
@@ -284,8 +289,7 @@ static void test_real_zips(void **state)
         json_t *columns = json_object_get(json, "columns");
         size_t len;
         const char *path = mr_tree_path(&p.tree, p.plan.samples[i].entry, &len);
-        image = support_path(IMAGES "%lld.",
-                             (long long)json_integer_value(json_object_get(columns, "contest_number")));
+        image = support_path(IMAGES "%lld.", (long long)json_integer_value(json_object_get(columns, "contest_number")));
         assert_memory_equal(path, image, strlen(image));
         assert_string_equal(p.plan.classes[p.plan.samples[i].label].name,
                             json_string_value(json_object_get(columns, "label")));
@@ -301,9 +305,9 @@ static void test_real_zips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matching), cmocka_unit_test(test_configs), cmocka_unit_test(test_split_map),
-        cmocka_unit_test(test_bad_rows), cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_bids), cmocka_unit_test(test_declared_configs), cmocka_unit_test(test_real_zips),
+        cmocka_unit_test(test_matching),         cmocka_unit_test(test_configs),   cmocka_unit_test(test_split_map),
+        cmocka_unit_test(test_bad_rows),         cmocka_unit_test(test_long_rows), cmocka_unit_test(test_bids),
+        cmocka_unit_test(test_declared_configs), cmocka_unit_test(test_real_zips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 static void an_option_without_a_use_is_refused(void **state)
 {
     static const struct {
-        const char *name, *layouts;     /* that know it */
+        const char *name, *layouts; /* that know it */
         mr_layout_options given;
     } options[] = {
         {"--label-column", "imagenette newyorker hub", {.label_column = "x"}},
@@ -37,8 +37,8 @@ static void ingest_says_so(void **state)
     char *image = support_path("%s/train/a/1.jpg", source);
     support_write_text(image, "");
     for (size_t i = 0; i < MR_COUNT(options); i++) {
-        char *said = support_path("%.*s: the layout imagenette has no use for it", (int)strcspn(options[i], "="),
-                                  options[i]);
+        char *said =
+            support_path("%.*s: the layout imagenette has no use for it", (int)strcspn(options[i], "="), options[i]);
         support_expect_refusal(support_millrace("ingest", source, dataset, options[i], (char *)NULL), said);
         free(said);
     }
@@ -85,7 +85,7 @@ static void splits_that_become_one_are_noted(void **state)
     char *text = support_plan(plan_dir, NULL, &options);
     assert_null(strstr(text, "note"));
     free(text);
-    map.to = "val";                     /* asked for */
+    map.to = "val"; /* asked for */
     text = support_plan(plan_dir, NULL, &options);
     assert_null(strstr(text, "note"));
     free(text);

@@ -1,7 +1,6 @@
-/* test_layout_tables.c - tables that ingest can do without: an edited or damaged one ends it, and the sentence says how to
- * go on.
- * Invariant tested: the file that the sentence names for --leave-out is named as the source lists it, and without that file
- * the rest is a dataset. */
+/* test_layout_tables.c - tables that ingest can do without: an edited or damaged one ends it, and the sentence says how
+ * to go on. Invariant tested: the file that the sentence names for --leave-out is named as the source lists it, and
+ * without that file the rest is a dataset. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,14 +8,14 @@
 #include "support_plan.h"
 
 #define IMAGES(...) NAMES(__VA_ARGS__)
-#define ONE_IMAGE "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}]}"
+#define ONE_IMAGE   "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}]}"
 
 typedef struct table {
     const char *const *images;
-    const char *good[4];            /* pairs: other tables and their text */
-    const char *bad, *text;         /* the damaged one */
-    const char *told;               /* behind "--leave-out PATH" */
-    const char *without;            /* how the outcome begins when it is gone */
+    const char *good[4];    /* pairs: other tables and their text */
+    const char *bad, *text; /* the damaged one */
+    const char *told;       /* behind "--leave-out PATH" */
+    const char *without;    /* how the outcome begins when it is gone */
 } table;
 
 static void check(const table *t, const char *root)
@@ -51,31 +50,72 @@ static void the_way_out_is_told(void **state)
 {
     (void)state;
     const table tables[] = {
-        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "valid/a/1.jpg"), {NULL}, "train/_tokenization.txt", "a\nb\nc\n",
-         "ingests the images without its captions", "layout roboflow 60: variant folder"},
-        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg"), {NULL}, "train/_tokenization.txt", "a\n",
-         "ingests the images without its captions", "layout imagenette 50: variant image-folder"},
-        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "valid/a/1.jpg"), {"train/_tokenization.txt", "1\n2\n"},
-         "valid/_tokenization.txt", "1\n2\n", "ingests the images without its captions",
+        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "valid/a/1.jpg"),
+         {NULL},
+         "train/_tokenization.txt",
+         "a\nb\nc\n",
+         "ingests the images without its captions",
+         "layout roboflow 60: variant folder"},
+        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg"),
+         {NULL},
+         "train/_tokenization.txt",
+         "a\n",
+         "ingests the images without its captions",
+         "layout imagenette 50: variant image-folder"},
+        {IMAGES("train/a/1.jpg", "train/b/1.jpg", "valid/a/1.jpg"),
+         {"train/_tokenization.txt", "1\n2\n"},
+         "valid/_tokenization.txt",
+         "1\n2\n",
+         "ingests the images without its captions",
          "layout roboflow 90: variant clip"},
-        {IMAGES("train/a/1.jpg", "train/b/1.jpg"), {NULL}, "noisy_imagenette.csv", "path,noisy\nx\n",
-         "ingests with the folders as classes", "layout imagenette 50: variant image-folder"},
-        {IMAGES("train2017/1.jpg"), {"annotations/instances_train2017.json", ONE_IMAGE},
-         "annotations/captions_train2017.json", "{\"images\":[", "ingests without it",
+        {IMAGES("train/a/1.jpg", "train/b/1.jpg"),
+         {NULL},
+         "noisy_imagenette.csv",
+         "path,noisy\nx\n",
+         "ingests with the folders as classes",
+         "layout imagenette 50: variant image-folder"},
+        {IMAGES("train2017/1.jpg"),
+         {"annotations/instances_train2017.json", ONE_IMAGE},
+         "annotations/captions_train2017.json",
+         "{\"images\":[",
+         "ingests without it",
          "layout coco 90: variant instances"},
-        {IMAGES("train2017/1.jpg"), {"annotations/instances_train2017.json", ONE_IMAGE},
-         "annotations/captions_train2017.json", "{\"images\":[{\"id\":1,\"file_name\":\"2.jpg\"}]}", "ingests without it",
+        {IMAGES("train2017/1.jpg"),
+         {"annotations/instances_train2017.json", ONE_IMAGE},
+         "annotations/captions_train2017.json",
+         "{\"images\":[{\"id\":1,\"file_name\":\"2.jpg\"}]}",
+         "ingests without it",
          "layout coco 90: variant instances"},
-        {IMAGES("train2017/1.jpg"), {"annotations/instances_train2017.JSON", ONE_IMAGE},
-         "annotations/instances_train2017.json", ONE_IMAGE, "takes the other", "layout coco 90: variant instances"},
-        {IMAGES("train/1.jpg", "valid/1.jpg"), {"train/_classes.csv", "filename, a\n1.jpg, 1\n"}, "valid/_classes.csv",
-         "filename, a\n1.jpg, x\n", "ingests without the images that it lists", "layout roboflow 90: variant multi-class"},
-        {IMAGES("train/1.jpg", "valid/1.jpg"), {"train/_annotations.coco.json", ONE_IMAGE}, "valid/_annotations.coco.json",
-         "{\"images\":", "ingests without the images that it lists", "layout roboflow 90: variant coco"},
-        {IMAGES("all_contest_images/1.jpeg"), {"m/train.jsonl", "{\"contest_number\":1}\n"}, "m/val.jsonl",
-         "{\"contest_number\":1\n", "ingests without its rows", "layout newyorker 95: variant m"},
-        {IMAGES("all_contest_images/1.jpeg"), {"m/train.jsonl", "{\"contest_number\":1}\n"},
-         "all_contest_images/1.jpg", "another image", "takes the other", "layout newyorker 95: variant m"},
+        {IMAGES("train2017/1.jpg"),
+         {"annotations/instances_train2017.JSON", ONE_IMAGE},
+         "annotations/instances_train2017.json",
+         ONE_IMAGE,
+         "takes the other",
+         "layout coco 90: variant instances"},
+        {IMAGES("train/1.jpg", "valid/1.jpg"),
+         {"train/_classes.csv", "filename, a\n1.jpg, 1\n"},
+         "valid/_classes.csv",
+         "filename, a\n1.jpg, x\n",
+         "ingests without the images that it lists",
+         "layout roboflow 90: variant multi-class"},
+        {IMAGES("train/1.jpg", "valid/1.jpg"),
+         {"train/_annotations.coco.json", ONE_IMAGE},
+         "valid/_annotations.coco.json",
+         "{\"images\":",
+         "ingests without the images that it lists",
+         "layout roboflow 90: variant coco"},
+        {IMAGES("all_contest_images/1.jpeg"),
+         {"m/train.jsonl", "{\"contest_number\":1}\n"},
+         "m/val.jsonl",
+         "{\"contest_number\":1\n",
+         "ingests without its rows",
+         "layout newyorker 95: variant m"},
+        {IMAGES("all_contest_images/1.jpeg"),
+         {"m/train.jsonl", "{\"contest_number\":1}\n"},
+         "all_contest_images/1.jpg",
+         "another image",
+         "takes the other",
+         "layout newyorker 95: variant m"},
     };
     for (size_t i = 0; i < MR_COUNT(tables); i++) {
         check(&tables[i], "");
@@ -109,8 +149,12 @@ static void paths_are_quoted(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"a/b-c_1.txt", "--leave-out a/b-c_1.txt"}, {"a b", "--leave-out 'a b'"}, {"it's", "--leave-out 'it'\\''s'"},
-        {"$x", "--leave-out '$x'"}, {"a*", "--leave-out 'a*'"}, {"~", "--leave-out '~'"},
+        {"a/b-c_1.txt", "--leave-out a/b-c_1.txt"},
+        {"a b", "--leave-out 'a b'"},
+        {"it's", "--leave-out 'it'\\''s'"},
+        {"$x", "--leave-out '$x'"},
+        {"a*", "--leave-out 'a*'"},
+        {"~", "--leave-out '~'"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         mr_buf text = {0};

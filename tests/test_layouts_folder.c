@@ -11,8 +11,8 @@ static void classes_are_the_union_of_all_splits(void **state)
 {
     (void)state;
     support_touch(plan_dir, NAMES("train/b/1.jpg", "train/d/2.png", "val/a/3.webp", "val/c/readme.txt", "val/.d/5.jpg",
-                             "train/a/deep/er/6.JPEG", "train/.ipynb_checkpoints/7.jpg", "train/b/.x/8.jpg",
-                             "train/b/.hidden.jpg", "train/b/notes.txt", "LICENSE"));
+                                  "train/a/deep/er/6.JPEG", "train/.ipynb_checkpoints/7.jpg", "train/b/.x/8.jpg",
+                                  "train/b/.hidden.jpg", "train/b/notes.txt", "LICENSE"));
     plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes a b d\n"
                   "train train/a/deep/er/6.JPEG a - - -\n"
                   "train train/b/1.jpg b - - -\n"
@@ -33,7 +33,8 @@ static void classes_are_the_union_of_all_splits(void **state)
 static void classes_are_sorted_by_name_not_by_path(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/a b/2.jpg", "train/a-b/3.jpg", "train/\xFFx/4.jpg", "train/B/5.jpg"));
+    support_touch(plan_dir,
+                  NAMES("train/a/1.jpg", "train/a b/2.jpg", "train/a-b/3.jpg", "train/\xFFx/4.jpg", "train/B/5.jpg"));
     plan_is(NULL, "layout imagenette 50: variant image-folder, licence -, classes B \\xFFx a a b a-b\n"
                   "train train/B/5.jpg B - - -\n"
                   "train train/a b/2.jpg a b - - -\n"
@@ -170,10 +171,12 @@ static void splits_are_stored_under_mapped_names(void **state)
     mapped("test", "valid", "\nval test/a/3.jpg a - - -\n");
     mapped("validation", "dev", "\ndev validation/a/2.jpg a - - -\n");
     mapped("val", "dev", "\ndev validation/a/2.jpg a - - -\n");
-    mapped("tset", "val", "plan -4: --split-map tset=val: the source has no split 'tset'; it has: test, train, validation");
+    mapped("tset", "val",
+           "plan -4: --split-map tset=val: the source has no split 'tset'; it has: test, train, validation");
     mapped("test", "../x", "plan -4: --split-map test=../x: a split's name is made of");
-    mapped("test", "", "classes a\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n"
-                       "note notes test: left out by --split-map: 1 files\n");
+    mapped("test", "",
+           "classes a\ntrain train/a/1.jpg a - - -\nval validation/a/2.jpg a - - -\n"
+           "note notes test: left out by --split-map: 1 files\n");
 }
 
 static void a_split_that_is_left_out_has_no_classes(void **state)
@@ -227,7 +230,8 @@ static void real_imagenette(void **state)
         skip();
     char *text = support_plan_counts(data, NULL);
     char *expected = support_path("layout imagenette 95: variant imagenette, licence -, classes %s; train 150, val 60; "
-                                  "0 notes, 1 unused\n", classes);
+                                  "0 notes, 1 unused\n",
+                                  classes);
     assert_string_equal(text, expected);
     free(text);
     /* A quarter of the labels is wrong on purpose: some differ from the folder, none is unknown. */

@@ -9,8 +9,9 @@
 static void folder_export(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("train/daisy/a_jpg.rf.0f.jpg", "train/daisy/a_jpg.rf.Not-Hex.jpg", "valid/rose/plain.jpg",
-                             "valid/rose/.rf.00.jpg", "valid/rose/b.png.rf.1_jpg.rf.2.jpg", "README.roboflow.txt"));
+    support_touch(plan_dir,
+                  NAMES("train/daisy/a_jpg.rf.0f.jpg", "train/daisy/a_jpg.rf.Not-Hex.jpg", "valid/rose/plain.jpg",
+                        "valid/rose/.rf.00.jpg", "valid/rose/b.png.rf.1_jpg.rf.2.jpg", "README.roboflow.txt"));
     plan_file("README.dataset.txt", "# Flowers\r\nLicense: \r\nLicense: CC BY 4.0 \\ \xFF \r\nLicense: other\r\n");
     plan_is(NULL, "layout roboflow 95: variant folder, licence CC BY 4.0 \\\\ \\xFF, classes daisy rose\n"
                   "train train/daisy/a_jpg.rf.0f.jpg daisy a_jpg - -\n"
@@ -55,9 +56,10 @@ static void multi_class_export(void **state)
 {
     (void)state;
     support_touch(plan_dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/c.jpg", "train/d.jpg", "train/e.jpg",
-                             "train/f.jpg", "train/.g.jpg"));
-    plan_file("train/_classes.csv", "filename, stop, go \"x\", Unlabeled\nc.jpg, 1, 1, 0\nb.jpg, 0, 1, 0\nd.jpg, 0, 0, 0\n"
-                               "gone.jpg, 1, 0, 0\nb.jpg, 1, 0, 0\na_jpg.rf.1.jpg, 0, 0, 1\nf.jpg, 1, 0, 1");
+                                  "train/f.jpg", "train/.g.jpg"));
+    plan_file("train/_classes.csv",
+              "filename, stop, go \"x\", Unlabeled\nc.jpg, 1, 1, 0\nb.jpg, 0, 1, 0\nd.jpg, 0, 0, 0\n"
+              "gone.jpg, 1, 0, 0\nb.jpg, 1, 0, 0\na_jpg.rf.1.jpg, 0, 0, 1\nf.jpg, 1, 0, 1");
     plan_is(NULL, "layout roboflow 95: variant multi-class, licence -, classes stop go \"x\"\n"
                   "train train/a_jpg.rf.1.jpg - a_jpg M ,\"labels\":[],\"classes\":[]\n"
                   "train train/b.jpg go \"x\" - - -\n"
@@ -107,7 +109,8 @@ static void tables_that_are_none_are_named(void **state)
 {
     (void)state;
     static const char *const wrong[][2] = {
-        {"filename, a\n\n1.jpg, 2\n", "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"2\" is neither 0 nor 1\n"},
+        {"filename, a\n\n1.jpg, 2\n",
+         "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"2\" is neither 0 nor 1\n"},
         {"filename, a\n1.jpg,\n", "plan -2: train/_classes.csv: row 1 (1.jpg), column a: \"\" is neither 0 nor 1\n"},
         {"filename, a\n1.jpg\n", "plan -2: train/_classes.csv: line 2: 1 cells, where the header has 2\n"},
         {"file, a\n1.jpg, 1\n", "plan -2: train/_classes.csv: no column is named \"filename\"\n"},
@@ -181,7 +184,8 @@ static void other_exports_are_refused_by_name(void **state)
 static void what_is_read_wins(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("train/1.jpg", "train/1.xml", "data.yaml", "train/images/2.jpg", "train/labels/2.txt"));
+    support_touch(plan_dir,
+                  NAMES("train/1.jpg", "train/1.xml", "data.yaml", "train/images/2.jpg", "train/labels/2.txt"));
     plan_file("train/_classes.csv", "filename, a\n1.jpg, 1\n");
     plan_says(NULL, NULL, "layout roboflow 90: variant multi-class, licence -, classes a\ntrain train/1.jpg a - - -\n");
 }
@@ -193,10 +197,11 @@ static void real_exports(void **state)
     (void)state;
     static const char synthetic[] = "roboflow/datumaro_synthetic_all_formats/roboflow_dataset";
     static const struct {
-        const char *path, *starts;      /* a '/' in front: under `synthetic` */
+        const char *path, *starts; /* a '/' in front: under `synthetic` */
         const char *ends;
     } sets[] = {
-        {"roboflow/folder_flowers", "layout roboflow 95: variant folder, licence Public Domain, classes daisy dandelion;",
+        {"roboflow/folder_flowers",
+         "layout roboflow 95: variant folder, licence Public Domain, classes daisy dandelion;",
          "; train 200, val 364, test 182; 0 notes, 0 unused\n"},
         {"roboflow/clip_flowers", "layout roboflow 95: variant clip, licence Public Domain, classes daisy dandelion;",
          "; train 40, val 40, test 40; 0 notes, 0 unused\n"},

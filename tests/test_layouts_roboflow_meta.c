@@ -9,34 +9,37 @@
 static void coco_export(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/extra.jpg", "valid/c.jpg", "test/d.jpg"));
+    support_touch(plan_dir,
+                  NAMES("train/a_jpg.rf.1.jpg", "train/b.jpg", "train/extra.jpg", "valid/c.jpg", "test/d.jpg"));
     plan_file("train/_annotations.coco.json",
-         "{\"images\":[{\"id\":7,\"file_name\":\"b.jpg\"},{\"id\":3, \"file_name\":\"a_jpg.rf.1.jpg\"},"
-         "{\"id\":8,\"file_name\":\"gone.jpg\"},{\"id\":9,\"file_name\":\"b.jpg\"}],"
-         "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":9,\"name\":\"cat\"},{\"id\":2,\"name\":\"dog\"}],"
-         "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":9,\"area\":1.50},"
-         "{\"id\":2,\"image_id\":3,\"category_id\":2,\"area\":0},{\"id\":3,\"image_id\":8,\"category_id\":2}]}");
-    plan_file("valid/_annotations.coco.json",
-         "{\"images\":[{\"id\":3,\"file_name\":\"c.jpg\"}],"
-         "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":5,\"name\":\"cow\"},{\"id\":9,\"name\":\"cat\"}],"
-         "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77},"
-         "{\"id\":3,\"image_id\":4,\"category_id\":5}]}");
-    plan_is(NULL, "layout roboflow 95: variant coco, licence -, classes dog=2 cow=5 cat=9\n"
-                  "train train/a_jpg.rf.1.jpg - a_jpg - ,\"image\":{\"id\":3, \"file_name\":\"a_jpg.rf.1.jpg\"},"
-                  "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":9,\"area\":1.50},"
-                  "{\"id\":2,\"image_id\":3,\"category_id\":2,\"area\":0}]\n"
-                  "train train/b.jpg - - U ,\"image\":{\"id\":7,\"file_name\":\"b.jpg\"},\"annotations\":[]\n"
-                  "val valid/c.jpg - - - ,\"image\":{\"id\":3,\"file_name\":\"c.jpg\"},\"annotations\":["
-                  "{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77}]\n"
-                  "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it takes no "
-                  "label\n"
-                  "note unlisted test/d.jpg: not listed in _annotations.coco.json\n"
-                  "note missing train/gone.jpg: image 8 of train/_annotations.coco.json, with 1 annotations\n"
-                  "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the file of image 7, which "
-                  "counts\n"
-                  "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
-                  "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
-                  "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed: left out\n");
+              "{\"images\":[{\"id\":7,\"file_name\":\"b.jpg\"},{\"id\":3, \"file_name\":\"a_jpg.rf.1.jpg\"},"
+              "{\"id\":8,\"file_name\":\"gone.jpg\"},{\"id\":9,\"file_name\":\"b.jpg\"}],"
+              "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":9,\"name\":\"cat\"},{\"id\":2,\"name\":\"dog\"}],"
+              "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":9,\"area\":1.50},"
+              "{\"id\":2,\"image_id\":3,\"category_id\":2,\"area\":0},{\"id\":3,\"image_id\":8,\"category_id\":2}]}");
+    plan_file(
+        "valid/_annotations.coco.json",
+        "{\"images\":[{\"id\":3,\"file_name\":\"c.jpg\"}],"
+        "\"categories\":[{\"id\":0,\"name\":\"things\"},{\"id\":5,\"name\":\"cow\"},{\"id\":9,\"name\":\"cat\"}],"
+        "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77},"
+        "{\"id\":3,\"image_id\":4,\"category_id\":5}]}");
+    plan_is(NULL,
+            "layout roboflow 95: variant coco, licence -, classes dog=2 cow=5 cat=9\n"
+            "train train/a_jpg.rf.1.jpg - a_jpg - ,\"image\":{\"id\":3, \"file_name\":\"a_jpg.rf.1.jpg\"},"
+            "\"annotations\":[{\"id\":1,\"image_id\":3,\"category_id\":9,\"area\":1.50},"
+            "{\"id\":2,\"image_id\":3,\"category_id\":2,\"area\":0}]\n"
+            "train train/b.jpg - - U ,\"image\":{\"id\":7,\"file_name\":\"b.jpg\"},\"annotations\":[]\n"
+            "val valid/c.jpg - - - ,\"image\":{\"id\":3,\"file_name\":\"c.jpg\"},\"annotations\":["
+            "{\"id\":1,\"image_id\":3,\"category_id\":5},{\"id\":2,\"image_id\":3,\"category_id\":77}]\n"
+            "note notes train/_annotations.coco.json: category 0 (things) is used by no annotation: it takes no "
+            "label\n"
+            "note unlisted test/d.jpg: not listed in _annotations.coco.json\n"
+            "note missing train/gone.jpg: image 8 of train/_annotations.coco.json, with 1 annotations\n"
+            "note collisions train/b.jpg: image 9 of train/_annotations.coco.json has the file of image 7, which "
+            "counts\n"
+            "note unlisted train/extra.jpg: not listed in _annotations.coco.json\n"
+            "note notes valid/_annotations.coco.json: 1 annotations of a category that is not listed, such as 77\n"
+            "note notes valid/_annotations.coco.json: 1 annotations of images that are not listed: left out\n");
     plan_says(&(mr_layout_options){.keep_unlisted = true}, NULL, "test test/d.jpg - - U -\n");
 }
 
@@ -45,11 +48,11 @@ static void category_zero_counts_when_it_is_used(void **state)
     (void)state;
     support_touch(plan_dir, NAMES("train/1.jpg"));
     plan_file("train/_annotations.coco.json",
-         "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"categories\":[{\"id\":1,\"name\":\"b\"},"
-         "{\"id\":0,\"name\":\"a\"}],\"annotations\":[{\"id\":1,\"image_id\":1,\"category_id\":0}]}");
+              "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"categories\":[{\"id\":1,\"name\":\"b\"},"
+              "{\"id\":0,\"name\":\"a\"}],\"annotations\":[{\"id\":1,\"image_id\":1,\"category_id\":0}]}");
     plan_says(NULL, NULL, "classes a=0 b=1\n");
     plan_file("train/_annotations.coco.json", "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],"
-                                         "\"categories\":[{\"id\":0,\"name\":\"only\"}]}");
+                                              "\"categories\":[{\"id\":0,\"name\":\"only\"}]}");
     plan_says(NULL, NULL, "classes only=0\n");
 }
 
@@ -77,8 +80,8 @@ static void splits_must_agree_on_category_names(void **state)
 static void clip_export(void **state)
 {
     (void)state;
-    support_touch(plan_dir, NAMES("train/a b/1.jpg", "train/a/2.jpg", "train/c/3.jpg", "train/a/none.txt", "valid/c/4.jpg",
-                             "valid/b/none.txt", "test/a/5.jpg"));
+    support_touch(plan_dir, NAMES("train/a b/1.jpg", "train/a/2.jpg", "train/c/3.jpg", "train/a/none.txt",
+                                  "valid/c/4.jpg", "valid/b/none.txt", "test/a/5.jpg"));
     plan_file("train/_tokenization.txt", "an \"a\"\r\nan a b\r\n\r\na c\xC3\xA9");
     plan_file("valid/_tokenization.txt", "  only \xFF \n\n");
     plan_is(NULL, "layout roboflow 90: variant clip, licence -, classes a a b c\n"
@@ -113,11 +116,8 @@ static void captions_that_do_not_fit_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(coco_export),
-        TEST(category_zero_counts_when_it_is_used),
-        TEST(splits_must_agree_on_category_names),
-        TEST(clip_export),
-        TEST(captions_that_do_not_fit_are_refused),
+        TEST(coco_export), TEST(category_zero_counts_when_it_is_used), TEST(splits_must_agree_on_category_names),
+        TEST(clip_export), TEST(captions_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests_name("layouts_roboflow_meta", tests, NULL, NULL);
 }

@@ -106,8 +106,10 @@ static void test_one_name_and_other_pictures(void **state)
     (void)state;
     put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/daisy/a_jpg.rf.02.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
-    expect("", "valid/daisy/a_jpg.rf.02.jpg: same name, but another picture, in train and val: also "
-               "train/daisy/a_jpg.rf.01.jpg\n", 0, 0);
+    expect("",
+           "valid/daisy/a_jpg.rf.02.jpg: same name, but another picture, in train and val: also "
+           "train/daisy/a_jpg.rf.01.jpg\n",
+           0, 0);
 }
 
 static void test_one_name_and_another_label(void **state)
@@ -117,10 +119,12 @@ static void test_one_name_and_another_label(void **state)
     put("valid/rose/a_jpg.rf.02.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
     put("train/daisy/b_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     put("valid/rose/b_jpg.rf.not-hex!.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
-    expect("", "valid/rose/a_jpg.rf.02.jpg: same name, and the pictures look alike, but another label, in train and val: "
-               "also train/daisy/a_jpg.rf.01.jpg\n"
-               "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but another label and another picture, in train and val: also "
-               "train/daisy/b_jpg.rf.01.jpg\n", 0, 0);
+    expect("",
+           "valid/rose/a_jpg.rf.02.jpg: same name, and the pictures look alike, but another label, in train and val: "
+           "also train/daisy/a_jpg.rf.01.jpg\n"
+           "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but another label and another picture, in train and val: also "
+           "train/daisy/b_jpg.rf.01.jpg\n",
+           0, 0);
 }
 
 static void test_pictures_that_tell_nothing(void **state)
@@ -128,15 +132,17 @@ static void test_pictures_that_tell_nothing(void **state)
     (void)state;
     mr_picture photo = alike_photo(1, 240, 180), red = alike_tone(200, 20, 20), dark = alike_tone(190, 20, 20);
     picture whole = alike_file(&photo, ALIKE_JPEG), broken = picture_copy(whole.bytes, whole.len);
-    memset(broken.bytes + broken.len / 2, 0x55, broken.len / 2 - 2);     /* the header and the end are in order */
+    memset(broken.bytes + broken.len / 2, 0x55, broken.len / 2 - 2); /* the header and the end are in order */
     put_bytes("train/daisy/a_jpg.rf.01.jpg", whole);
     put_bytes("valid/daisy/a_jpg.rf.02.jpg", broken);
     put_bytes("train/daisy/b_jpg.rf.01.jpg", alike_file(&red, ALIKE_PNG));
     put_bytes("valid/daisy/b_jpg.rf.02.jpg", alike_file(&dark, ALIKE_JPEG));
-    expect("", "valid/daisy/a_jpg.rf.02.jpg: same name, but a picture that cannot be decoded, in train and val: also "
-               "train/daisy/a_jpg.rf.01.jpg\n"
-               "valid/daisy/b_jpg.rf.02.jpg: same name, but a picture of one tone, in train and val: also "
-               "train/daisy/b_jpg.rf.01.jpg\n", 0, 0);
+    expect("",
+           "valid/daisy/a_jpg.rf.02.jpg: same name, but a picture that cannot be decoded, in train and val: also "
+           "train/daisy/a_jpg.rf.01.jpg\n"
+           "valid/daisy/b_jpg.rf.02.jpg: same name, but a picture of one tone, in train and val: also "
+           "train/daisy/b_jpg.rf.01.jpg\n",
+           0, 0);
     mr_picture_free(&photo);
     mr_picture_free(&red);
     mr_picture_free(&dark);
@@ -149,7 +155,7 @@ static void test_copies_within_a_split_are_none(void **state)
     put("train/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
     put("train/daisy/b_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.8}, ALIKE_JPEG);
     put("valid/daisy/c_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
-    put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG);       /* no suspect: another name */
+    put("valid/daisy/d_jpg.rf.01.jpg", 1, (alike_edit){.gain = 0.9}, ALIKE_JPEG); /* no suspect: another name */
     expect("", "", 0, 0);
     support_result r = support_millrace("ingest", source, "--dry-run", (char *)NULL);
     assert_non_null(strstr(r.out, "no image rejected, no leak between splits"));
@@ -169,7 +175,8 @@ static void test_two_originals_of_one_name(void **state)
     put("valid/daisy/a_jpg.rf.05.jpg", 1, (alike_edit){.degrees = 5}, ALIKE_JPEG);
     put("test/daisy/a_jpg.rf.06.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
     expect("valid/daisy/a_jpg.rf.04.jpg: " COPY "train/daisy/a_jpg.rf.02.jpg\n"
-           "valid/daisy/a_jpg.rf.05.jpg: " COPY "train/daisy/a_jpg.rf.01.jpg\n", "", 0, 1);
+           "valid/daisy/a_jpg.rf.05.jpg: " COPY "train/daisy/a_jpg.rf.01.jpg\n",
+           "", 0, 1);
 }
 
 /* Equal bytes are said once; a copy beside them is another leak. */
@@ -183,7 +190,8 @@ static void test_equal_bytes_in_a_group(void **state)
     put("valid/daisy/b_jpg.rf.03.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     expect("valid/daisy/a_jpg.rf.02.jpg: equal bytes, in train and val: also train/daisy/a_jpg.rf.01.jpg\n"
            "valid/daisy/b_jpg.rf.03.jpg: " COPY "train/daisy/b_jpg.rf.02.jpg\n"
-           "valid/daisy/b_jpg.rf.03.jpg: equal bytes, in train and val: also train/daisy/b_jpg.rf.01.jpg\n", "", 1, 1);
+           "valid/daisy/b_jpg.rf.03.jpg: equal bytes, in train and val: also train/daisy/b_jpg.rf.01.jpg\n",
+           "", 1, 1);
 }
 
 /* A leak with the same label hides behind no copy that has another. */
@@ -211,9 +219,11 @@ static void test_too_many_of_one_name(void **state)
         free(name);
     }
     put_bytes("valid/daisy/image.rf.9999.jpg", alike_file(&again, ALIKE_JPEG));
-    expect("valid/daisy/image.rf.9999.jpg: " COPY "train/daisy/image.rf.0000.jpg\n",
-           "valid/daisy/image.rf.9999.jpg: same name (301 files have it, too many to compare all), in train and val: also "
-           "train/daisy/image.rf.0000.jpg\n", 0, 1);
+    expect(
+        "valid/daisy/image.rf.9999.jpg: " COPY "train/daisy/image.rf.0000.jpg\n",
+        "valid/daisy/image.rf.9999.jpg: same name (301 files have it, too many to compare all), in train and val: also "
+        "train/daisy/image.rf.0000.jpg\n",
+        0, 1);
     mr_picture_free(&photo);
     mr_picture_free(&again);
 }
@@ -229,8 +239,10 @@ static void test_too_many_pictures_of_one_name(void **state)
         free(name);
     }
     put("valid/daisy/image.rf.8888.jpg", 200 + PICTURES, (alike_edit){0}, ALIKE_JPEG);
-    expect("", "valid/daisy/image.rf.8888.jpg: same name (19 files have it, too many to compare all), in train and val: "
-               "also train/daisy/image.rf.0000.jpg\n", 0, 0);
+    expect("",
+           "valid/daisy/image.rf.8888.jpg: same name (19 files have it, too many to compare all), in train and val: "
+           "also train/daisy/image.rf.0000.jpg\n",
+           0, 0);
 }
 
 /* ---- labels of other exports ----------------------------------------------------------------------------------- */
@@ -248,7 +260,8 @@ static void test_several_labels(void **state)
     (void)state;
     static const char *const names[] = {"a", "b", "c"};
     for (unsigned i = 0; i < 3; i++) {
-        char *one = support_path("train/%s_jpg.rf.1.jpg", names[i]), *two = support_path("valid/%s_jpg.rf.2.jpg", names[i]);
+        char *one = support_path("train/%s_jpg.rf.1.jpg", names[i]),
+             *two = support_path("valid/%s_jpg.rf.2.jpg", names[i]);
         put(one, 1 + i, (alike_edit){0}, ALIKE_JPEG);
         put(two, 1 + i, (alike_edit){.mirror = true}, ALIKE_JPEG);
         free(one);
@@ -262,7 +275,8 @@ static void test_several_labels(void **state)
            "valid/b_jpg.rf.2.jpg: same name, and the pictures look alike, but another label, in train and val: also "
            "train/b_jpg.rf.1.jpg\n"
            "valid/c_jpg.rf.2.jpg: same name, and the pictures look alike, but another label, in train and val: also "
-           "train/c_jpg.rf.1.jpg\n", 0, 1);
+           "train/c_jpg.rf.1.jpg\n",
+           0, 1);
 }
 
 /* Boxes move with the pixels, so they are no label. */
@@ -271,10 +285,11 @@ static void test_coco_exports(void **state)
     (void)state;
     put("train/a_jpg.rf.1.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/a_jpg.rf.2.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
-    static const char json[] =
-        "{\"images\":[{\"id\":0,\"file_name\":\"a_jpg.rf.%d.jpg\",\"width\":200,\"height\":150}],\"categories\":[{\"id\":0,"
-        "\"name\":\"pen\"}],\"annotations\":[{\"id\":0,\"image_id\":0,\"category_id\":0,\"bbox\":[%d,20,30,40],\"area\":1200,"
-        "\"iscrowd\":0}]}";
+    static const char json[] = "{\"images\":[{\"id\":0,\"file_name\":\"a_jpg.rf.%d.jpg\",\"width\":200,\"height\":150}]"
+                               ",\"categories\":[{\"id\":0,"
+                               "\"name\":\"pen\"}],\"annotations\":[{\"id\":0,\"image_id\":0,\"category_id\":0,"
+                               "\"bbox\":[%d,20,30,40],\"area\":1200,"
+                               "\"iscrowd\":0}]}";
     for (int i = 1; i <= 2; i++) {
         char *text = support_path(json, i, i == 1 ? 10 : 160);
         put_text(i == 1 ? "train/_annotations.coco.json" : "valid/_annotations.coco.json", text);
@@ -290,10 +305,12 @@ static void test_files_without_a_label(void **state)
     put("train/daisy/a_jpg.rf.1.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/daisy/b_jpg.rf.1.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     put("valid/a_jpg.rf.2.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
-    support_result r = support_millrace("ingest", source, "--dry-run", "--keep-unlisted", "--fail-on-leak=alike", (char *)NULL);
+    support_result r =
+        support_millrace("ingest", source, "--dry-run", "--keep-unlisted", "--fail-on-leak=alike", (char *)NULL);
     support_assert_status(&r, 1);
     assert_non_null(strstr(r.err, "valid/a_jpg.rf.2.jpg: " COPY "train/daisy/a_jpg.rf.1.jpg\n"));
-    assert_non_null(strstr(r.err, "millrace: 1 leak between splits, and --fail-on-leak=alike is given; nothing was written\n"));
+    assert_non_null(
+        strstr(r.err, "millrace: 1 leak between splits, and --fail-on-leak=alike is given; nothing was written\n"));
     support_result_free(&r);
 }
 
@@ -303,8 +320,10 @@ static void draw_many(void)
 {
     for (unsigned i = 0; i < 12; i++)
         for (unsigned k = 0; k < 4; k++) {
-            char *name = support_path("%s/%s/p%u_jpg.rf.%u.jpg", k == 3 ? "valid" : "train", i % 3 ? "rose" : "daisy", i, k);
-            put(name, 50 + i + (i % 4 == 3 && k == 3 ? 100 : 0), (alike_edit){.mirror = k & 1, .degrees = 3 * k}, ALIKE_JPEG);
+            char *name =
+                support_path("%s/%s/p%u_jpg.rf.%u.jpg", k == 3 ? "valid" : "train", i % 3 ? "rose" : "daisy", i, k);
+            put(name, 50 + i + (i % 4 == 3 && k == 3 ? 100 : 0), (alike_edit){.mirror = k & 1, .degrees = 3 * k},
+                ALIKE_JPEG);
             free(name);
         }
 }
@@ -322,7 +341,8 @@ static void test_jobs_and_ranks_agree(void **state)
 {
     (void)state;
     draw_many();
-    char *one = support_path("%s/one", dir), *four = support_path("%s/four", dir), *ranks = support_path("%s/ranks", dir);
+    char *one = support_path("%s/one", dir), *four = support_path("%s/four", dir),
+         *ranks = support_path("%s/ranks", dir);
     support_expect(0, "ingest", source, one, "--jobs=1", "--quiet", (char *)NULL);
     support_expect(0, "ingest", source, four, "--jobs=4", "--quiet", (char *)NULL);
     char *report = report_of(one), *other = report_of(four);
@@ -362,10 +382,13 @@ static void test_words(void **state)
     (void)state;
     put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
-    SAYS(dir, 2, "", "millrace ingest: --fail-on-leak=all: use --fail-on-leak for equal bytes, or --fail-on-leak=alike\n"
-         "Try 'millrace ingest --help'.\n", "ingest", "export", "--dry-run", "--fail-on-leak=all");
+    SAYS(dir, 2, "",
+         "millrace ingest: --fail-on-leak=all: use --fail-on-leak for equal bytes, or --fail-on-leak=alike\n"
+         "Try 'millrace ingest --help'.\n",
+         "ingest", "export", "--dry-run", "--fail-on-leak=all");
     SAYS(dir, 2, "", NULL, "ingest", "export", "--dry-run", "--fail-on-leak=");
-    SAYS(dir, 1, "", "leaks between splits: 1\n"
+    SAYS(dir, 1, "",
+         "leaks between splits: 1\n"
          "  valid/daisy/a_jpg.rf.02.jpg: equal bytes, in train and val: also train/daisy/a_jpg.rf.01.jpg\n"
          "millrace: 1 leak between splits by equal bytes, and --fail-on-leak is given; nothing was written\n",
          "ingest", "export", "--dry-run", "--fail-on-leak");
@@ -379,10 +402,12 @@ static void test_real_exports(void **state)
         skip();
     free(source);
     source = folder;
-    expect("test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one picture (they look "
-           "alike), in val and test: also valid/znak1222-_jpg.rf.ca42f6d51e348b510a2741d8cd6de6d2.jpg\n",
-           "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but another label and another picture, in "
-           "val and test: also valid/images_png.rf.6d57e82f9ebe32a74b5430d347420375.jpg\n", 0, 1);
+    expect(
+        "test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one picture (they look "
+        "alike), in val and test: also valid/znak1222-_jpg.rf.ca42f6d51e348b510a2741d8cd6de6d2.jpg\n",
+        "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but another label and another picture, in "
+        "val and test: also valid/images_png.rf.6d57e82f9ebe32a74b5430d347420375.jpg\n",
+        0, 1);
 }
 
 int main(void)

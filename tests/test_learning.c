@@ -31,10 +31,39 @@ static void drawn_shapes_are_told_apart(void **state)
     support_expect(0, "sample", source, "--layout", "imagenette", "--simple", "--images", "3000", "--size", "32",
                    "--quiet", (char *)NULL);
     support_expect(0, "ingest", source, data, "--quiet", (char *)NULL);
-    const char *argv[] = {support_millrace_path(), "train", "data", "--model", "vit", "--image-size", "32", "--patch", "8",
-                          "--hidden", "64", "--layers", "2", "--heads", "4", "--mlp", "128", "--dropout", "0", "--flip",
-                          "--optimizer", "adamw", "--lr", "0.001", "--scale-min", "0.9", "--epochs", "15", "--eval-every",
-                          "0", "--output", "run", NULL};
+    const char *argv[] = {support_millrace_path(),
+                          "train",
+                          "data",
+                          "--model",
+                          "vit",
+                          "--image-size",
+                          "32",
+                          "--patch",
+                          "8",
+                          "--hidden",
+                          "64",
+                          "--layers",
+                          "2",
+                          "--heads",
+                          "4",
+                          "--mlp",
+                          "128",
+                          "--dropout",
+                          "0",
+                          "--flip",
+                          "--optimizer",
+                          "adamw",
+                          "--lr",
+                          "0.001",
+                          "--scale-min",
+                          "0.9",
+                          "--epochs",
+                          "15",
+                          "--eval-every",
+                          "0",
+                          "--output",
+                          "run",
+                          NULL};
     double best = best_accuracy(dir, argv);
     /* Chance is 0.1, and 900 pictures are judged. */
     if (best < 0.5)
@@ -54,10 +83,39 @@ static void flowers_are_told_apart(void **state)
     }
     char *dir = support_tmpdir(), *data = support_path("%s/data", dir);
     support_expect(0, "ingest", photographs, data, "--split-map", "test=val", "--quiet", (char *)NULL);
-    const char *argv[] = {support_millrace_path(), "train", "data", "--model", "vit", "--image-size", "64", "--patch", "8",
-                          "--hidden", "64", "--layers", "2", "--heads", "4", "--mlp", "128", "--flip", "--optimizer",
-                          "adamw", "--lr", "0.001", "--scale-min", "0.3", "--batch", "20", "--epochs", "10",
-                          "--eval-every", "50", "--output", "run", NULL};
+    const char *argv[] = {support_millrace_path(),
+                          "train",
+                          "data",
+                          "--model",
+                          "vit",
+                          "--image-size",
+                          "64",
+                          "--patch",
+                          "8",
+                          "--hidden",
+                          "64",
+                          "--layers",
+                          "2",
+                          "--heads",
+                          "4",
+                          "--mlp",
+                          "128",
+                          "--flip",
+                          "--optimizer",
+                          "adamw",
+                          "--lr",
+                          "0.001",
+                          "--scale-min",
+                          "0.3",
+                          "--batch",
+                          "20",
+                          "--epochs",
+                          "10",
+                          "--eval-every",
+                          "50",
+                          "--output",
+                          "run",
+                          NULL};
     double best = best_accuracy(dir, argv);
     /* Chance is 0.5 with a standard deviation of 0.021 over 546 pictures. */
     if (best < 0.62)

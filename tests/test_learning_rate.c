@@ -22,7 +22,8 @@ static void check_list(const json_t *list, const char *rates, const char *name)
     size_t i, k;
     json_t *one, *update;
     assert_true(json_array_size(list) > 0);
-    json_array_foreach (list, i, one) {
+    json_array_foreach(list, i, one)
+    {
         const char *kind = json_string_value(json_object_get(one, "kind"));
         const json_t *expected = json_object_get(one, rates);
         mr_schedule_lr s = {.base = json_number_value(json_object_get(one, "base_lr")),
@@ -30,7 +31,8 @@ static void check_list(const json_t *list, const char *rates, const char *name)
                             .steps = (uint64_t)json_integer_value(json_object_get(one, "total")),
                             .decay = kind && strcmp(kind, "cosine") == 0 ? MR_DECAY_COSINE : MR_DECAY_LINEAR};
         assert_true(json_array_size(expected) > 0);
-        json_array_foreach (json_object_get(one, "update"), k, update) {
+        json_array_foreach(json_object_get(one, "update"), k, update)
+        {
             uint64_t number = (uint64_t)json_integer_value(update);
             assert_rel(mr_lr_at(&s, number), json_number_value(json_array_get(expected, k)), 1e-12, name, number);
         }
@@ -69,7 +71,7 @@ static void test_rates_closed_form(void **state)
         assert_rel(mr_lr_at(&s, k), 0.06 * half * half, 1e-11, "cosine", k);
     }
     assert_true(mr_lr_at(&s, 110) > 0);
-    for (uint64_t k = 111; k < 400; k++)            /* does not rise again */
+    for (uint64_t k = 111; k < 400; k++) /* does not rise again */
         assert_true(mr_lr_at(&s, k) == 0);
 
     s.decay = MR_DECAY_LINEAR;

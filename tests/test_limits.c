@@ -115,10 +115,11 @@ static mr_status csv_columns(uint64_t n, mr_error *err)
 
 /* ---- manifests --------------------------------------------------------------------------------------------------- */
 
-#define HEX32 "000102030405060708090a0b0c0d0e0f"
+#define HEX32          "000102030405060708090a0b0c0d0e0f"
 #define FILE_OF(bytes) "{\"bytes\":" bytes ",\"xxh3_128\":\"" HEX32 "\",\"sha256\":\"" HEX32 HEX32 "\"}"
 #define HEAD                                                                                                           \
-    "{\"millrace\":\"dataset\",\"format\":1,\"layout\":\"coco\",\"variant\":\"instances\",\"licence\":null,\"options\":"
+    "{\"millrace\":\"dataset\",\"format\":1,\"layout\":\"coco\",\"variant\":\"instances\",\"licence\":null,"           \
+    "\"options\":"
 
 static mr_status parse(mr_buf *text, mr_error *err)
 {
@@ -145,11 +146,15 @@ static mr_status shards(uint64_t n, mr_error *err)
 {
     unsigned count = (unsigned)n;
     mr_buf b = {0};
-    mr_buf_printf(&b, HEAD "{},\"classes\":[],\"splits\":{\"train\":{\"samples\":%u,\"images\":%u,\"bytes\":%u,"
-                  "\"shards\":[", count, count, count);
+    mr_buf_printf(&b,
+                  HEAD "{},\"classes\":[],\"splits\":{\"train\":{\"samples\":%u,\"images\":%u,\"bytes\":%u,"
+                       "\"shards\":[",
+                  count, count, count);
     for (unsigned i = 0; i < count; i++)
-        mr_buf_printf(&b, "%s{\"name\":\"train-%05u\",\"first\":%u,\"samples\":1,\"images\":1,\"bytes\":1,\"mdb\":"
-                      FILE_OF("4096") ",\"idx\":" FILE_OF("128") "}", i ? "," : "", i, i);
+        mr_buf_printf(&b,
+                      "%s{\"name\":\"train-%05u\",\"first\":%u,\"samples\":1,\"images\":1,\"bytes\":1,\"mdb\":" FILE_OF(
+                          "4096") ",\"idx\":" FILE_OF("128") "}",
+                      i ? "," : "", i, i);
     mr_buf_add_text(&b, "]}}}");
     return parse(&b, err);
 }
@@ -248,9 +253,9 @@ typedef struct bound {
     const char *what;
     uint64_t most;
     mr_status (*make)(uint64_t n, mr_error *err);
-    const char *words;              /* of the refusal of one more */
-    const char *other;              /* at the limit something else is wrong, for a whole one would cost too much */
-    bool large;                     /* not for sanitizers */
+    const char *words; /* of the refusal of one more */
+    const char *other; /* at the limit something else is wrong, for a whole one would cost too much */
+    bool large;        /* not for sanitizers */
 } bound;
 
 static const bound bounds[] = {

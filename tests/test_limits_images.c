@@ -1,6 +1,6 @@
 /* test_limits_images.c - the limits of SECURITY.md that a picture meets: pixels, segments, what a chunk unpacks to.
- * Invariant tested: what is at a limit is accepted, one more is refused, and the reason names the limit; the option that
- * raises it lets it in wherever pictures are read.  (Scans, and what pixels cost: test_malice_images.c.) */
+ * Invariant tested: what is at a limit is accepted, one more is refused, and the reason names the limit; the option
+ * that raises it lets it in wherever pictures are read.  (Scans, and what pixels cost: test_malice_images.c.) */
 #include <spng.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +40,13 @@ static mr_status jpeg_segments(uint64_t n, mr_error *err)
 
 static mr_status png_chunks(uint64_t n, mr_error *err)
 {
-    enum { HAVE = 3 };              /* IHDR, IDAT, IEND */
+    enum { HAVE = 3 }; /* IHDR, IDAT, IEND */
     return examine(stuffed(make_png(8, 8, 0, 8, false), 33, "\0\0\0\0tEXt\0\0\0\0", 12, n - HAVE), err);
 }
 
 static mr_status webp_chunks(uint64_t n, mr_error *err)
 {
-    enum { HAVE = 2 };              /* VP8X, VP8 */
+    enum { HAVE = 2 }; /* VP8X, VP8 */
     picture p = make_webp_extended(8, 8, 0, NULL);
     p = stuffed(p, p.len, "JUNK\0\0\0\0", 8, n - HAVE);
     for (int i = 0; i < 4; i++)
@@ -123,7 +123,7 @@ static void test_forms_of_jpeg(void **state)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         picture p = make_jpeg(kinds[i]);
         uint64_t pixels = (uint64_t)kinds[i].width * kinds[i].height;
-        mr_image_limits limits = {.max_pixels = pixels + pixels / 8 + 1};       /* for the 18 scans of CMYK */
+        mr_image_limits limits = {.max_pixels = pixels + pixels / 8 + 1}; /* for the 18 scans of CMYK */
         mr_error err = {0};
         if (mr_image_decode(p.bytes, p.len, &limits, &err) != MR_OK)
             fail_msg("%u x %u: %s", kinds[i].width, kinds[i].height, err.text);

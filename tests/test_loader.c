@@ -57,8 +57,8 @@ static void test_encoded_is_what_was_stored(void **state)
     char *dir = support_tmpdir();
     draw_dataset(dir);
     mr_dataset *ds = open_dataset_at(dir);
-    mr_loader_options o = {.split = "train", .global_batch = 8, .threads = 2, .seed = 3, .tail = MR_TAIL_PAD,
-                           .epochs = 2, .with_meta = 1};
+    mr_loader_options o = {
+        .split = "train", .global_batch = 8, .threads = 2, .seed = 3, .tail = MR_TAIL_PAD, .epochs = 2, .with_meta = 1};
     mr_loader *l = open_loader(ds, &o);
     mr_order order;
     mr_schedule plan;
@@ -181,11 +181,11 @@ static void test_nothing_to_give(void **state)
     mr_dataset *ds = open_dataset_at(dir);
     mr_loader_options o = usual_options(MR_DELIVER_ENCODED, MR_TAIL_DROP);
     o.epochs = UINT64_MAX;
-    expect_end(ds, o);                          /* a batch of 8 of 5 samples: an epoch has no steps */
+    expect_end(ds, o); /* a batch of 8 of 5 samples: an epoch has no steps */
     o = usual_options(MR_DELIVER_ENCODED, MR_TAIL_PARTIAL);
     o.epochs = 1;
     o.start = (mr_cursor){.epoch = 7, .position = 5};
-    expect_end(ds, o);                          /* behind the last step of the only epoch */
+    expect_end(ds, o); /* behind the last step of the only epoch */
     o.start = (mr_cursor){.epoch = UINT64_MAX, .position = 0};
     o.epochs = UINT64_MAX;
     expect_end(ds, o);
@@ -207,11 +207,11 @@ static void test_misuse(void **state)
     mr_dataset *ds = open_dataset_at(dir);
     const mr_loader_options good = {.split = "train", .global_batch = 8};
     mr_loader_options o = good;
-#define EXPECT(change, words)                              \
-    do {                                                   \
-        o = good;                                          \
-        change;                                            \
-        expect_no_loader(ds, &o, MR_MISUSE, words);        \
+#define EXPECT(change, words)                                                                                          \
+    do {                                                                                                               \
+        o = good;                                                                                                      \
+        change;                                                                                                        \
+        expect_no_loader(ds, &o, MR_MISUSE, words);                                                                    \
     } while (0)
     EXPECT(o.split = NULL, "it has train");
     EXPECT(o.split = "trian", "it has train");
@@ -240,12 +240,9 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_ranks_and_threads),
-        cmocka_unit_test(test_encoded_is_what_was_stored),
-        cmocka_unit_test(test_deliveries_agree),
-        cmocka_unit_test(test_resume_anywhere),
-        cmocka_unit_test(test_nothing_to_give),
-        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_any_ranks_and_threads), cmocka_unit_test(test_encoded_is_what_was_stored),
+        cmocka_unit_test(test_deliveries_agree),      cmocka_unit_test(test_resume_anywhere),
+        cmocka_unit_test(test_nothing_to_give),       cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

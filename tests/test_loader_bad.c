@@ -15,8 +15,14 @@ enum { SAMPLES = 43, PER_SHARD = 9 };
 static mr_loader_options options(mr_on_bad on_bad)
 {
     return (mr_loader_options){
-        .split = "train", .global_batch = 8, .seed = 5, .tail = MR_TAIL_PAD, .on_bad = on_bad, .epochs = 2,
-        .with_meta = 1, .transform = {.size = 16, .flip = 0.5f},
+        .split = "train",
+        .global_batch = 8,
+        .seed = 5,
+        .tail = MR_TAIL_PAD,
+        .on_bad = on_bad,
+        .epochs = 2,
+        .with_meta = 1,
+        .transform = {.size = 16, .flip = 0.5f},
     };
 }
 
@@ -148,9 +154,9 @@ static void test_fail(void **state)
         hurt_image(dir, (uint64_t)damaged[i], PER_SHARD);
     mr_dataset *ds = open_dataset_at(dir);
     uint64_t sample, batches = first_bad(damaged, &sample);
-    char *words = support_path("train-%05llu.mdb: sample %llu (pictures/%llu): its image differs",
-                               (unsigned long long)(sample / PER_SHARD), (unsigned long long)sample,
-                               (unsigned long long)sample);
+    char *words =
+        support_path("train-%05llu.mdb: sample %llu (pictures/%llu): its image differs",
+                     (unsigned long long)(sample / PER_SHARD), (unsigned long long)sample, (unsigned long long)sample);
     for (unsigned threads = 0; threads < 5; threads++)
         for (int again = 0; again < 5; again++) {
             mr_loader_options o = options(MR_ON_BAD_FAIL);
@@ -309,7 +315,9 @@ static void test_long_pictures(void **state)
     mr_dataset *ds = open_dataset_at(dir);
     for (unsigned i = 0; i < 12; i++) {
         bool beyond = i & 1;
-        mr_loader_options o = {.split = "train", .global_batch = 3, .shuffle = MR_SHUFFLE_NONE,
+        mr_loader_options o = {.split = "train",
+                               .global_batch = 3,
+                               .shuffle = MR_SHUFFLE_NONE,
                                .transform = {.kind = MR_TRANSFORM_CENTER, .size = 16, .resize = beyond ? 16384 : 256}};
         o.deliver = i & 2 ? MR_DELIVER_F32_NCHW : MR_DELIVER_U8_NHWC;
         o.on_bad = (mr_on_bad)(i / 4);
@@ -332,9 +340,13 @@ static void test_long_pictures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_damaged_records), cmocka_unit_test(test_undecodable), cmocka_unit_test(test_fail),
-        cmocka_unit_test(test_limit),           cmocka_unit_test(test_limit_and_padding),
-        cmocka_unit_test(test_shard_cut_off),   cmocka_unit_test(test_nothing_good),
+        cmocka_unit_test(test_damaged_records),
+        cmocka_unit_test(test_undecodable),
+        cmocka_unit_test(test_fail),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_limit_and_padding),
+        cmocka_unit_test(test_shard_cut_off),
+        cmocka_unit_test(test_nothing_good),
         cmocka_unit_test(test_long_pictures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* test_loader_close.c - closing a loader.
- * Invariant tested: at any moment, from any thread, and in the middle of a picture however large, it ends the work at once:
- * only a small part of what was begun is still done. */
+ * Invariant tested: at any moment, from any thread, and in the middle of a picture however large, it ends the work at
+ * once: only a small part of what was begun is still done. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,9 @@
 
 typedef struct consumer {
     mr_loader *loader;
-    uint64_t batches;               /* taken and held: then it waits in mr_loader_next() */
+    uint64_t batches; /* taken and held: then it waits in mr_loader_next() */
     _Atomic uint64_t calls;
-    _Atomic long thread;            /* as the system numbers it */
+    _Atomic long thread; /* as the system numbers it */
     mr_status status;
 } consumer;
 
@@ -76,7 +76,7 @@ static double close_in_use(const mr_dataset *ds, const mr_loader_options *o, uin
     assert_int_equal(pthread_create(&thread, NULL, consume, &c), 0);
     while (c.calls <= batches)
         usleep(100);
-    wait_for_sleep(c.thread);       /* from counting to being inside */
+    wait_for_sleep(c.thread); /* from counting to being inside */
     usleep(wait);
     closing = true;
     double took = close_loader(c.loader);
@@ -152,7 +152,7 @@ typedef struct large {
     const char *what;
     picture image;
     mr_dataset *dataset;
-    double whole;                   /* CPU seconds of one picture */
+    double whole; /* CPU seconds of one picture */
 } large;
 
 static void make_dataset_of(const char *dir, picture image)
@@ -166,12 +166,17 @@ static void make_dataset_of(const char *dir, picture image)
 static mr_loader_options large_options(unsigned threads)
 {
     return (mr_loader_options){
-        .split = "train", .global_batch = 1, .threads = threads, .deliver = MR_DELIVER_F32_NCHW, .epochs = 1000000,
+        .split = "train",
+        .global_batch = 1,
+        .threads = threads,
+        .deliver = MR_DELIVER_F32_NCHW,
+        .epochs = 1000000,
         .transform = {.kind = MR_TRANSFORM_SQUARE, .size = 24, .apply_orientation = 1},
     };
 }
 
-/* Closes after `percent` of the work that a picture is: the CPU seconds of closing, and with 100 those of the picture. */
+/* Closes after `percent` of the work that a picture is: the CPU seconds of closing, and with 100 those of the picture.
+ */
 static double cost_of_close(size_t percent, void *ctx)
 {
     large *k = ctx;

@@ -66,8 +66,9 @@ static void check_plan(const mr_dataset *ds, const mr_loader_options *o, const l
             assert_int_equal(f->meta_len, v.meta_len);
             assert_memory_equal(f->meta, v.meta, v.meta_len);
             mr_view view = mr_view_train(&o->transform, o->seed, b->epoch, f->item, v.width, v.height);
-            assert_true(o->transform.kind != MR_TRANSFORM_TRAIN || (f->left == view.left && f->top == view.top &&
-                        f->crop_width == view.width && f->crop_height == view.height && f->flip == view.flip));
+            assert_true(o->transform.kind != MR_TRANSFORM_TRAIN ||
+                        (f->left == view.left && f->top == view.top && f->crop_width == view.width &&
+                         f->crop_height == view.height && f->flip == view.flip));
         }
         mr_batch_release(loader, b);
     }
@@ -161,7 +162,7 @@ static void test_chance_is_the_items(void **state)
     mr_dataset *ds = pictures(dir, NULL);
     list l = {.count = 16};
     for (uint64_t i = 0; i < 16; i++)
-        l.items[i] = 2;             /* a JPEG */
+        l.items[i] = 2; /* a JPEG */
     for (int kind = MR_TRANSFORM_TRAIN; kind <= MR_TRANSFORM_SQUARE; kind++) {
         mr_loader_options o = options(&l, MR_DELIVER_U8_NHWC, MR_TAIL_DROP);
         o.transform.kind = (mr_transform_kind)kind;
@@ -245,12 +246,9 @@ static void test_bad_items(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_ranks_threads_and_cursors),
-        cmocka_unit_test(test_list_of_all),
-        cmocka_unit_test(test_chance_is_the_items),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bad_items),
+        cmocka_unit_test(test_plan),        cmocka_unit_test(test_ranks_threads_and_cursors),
+        cmocka_unit_test(test_list_of_all), cmocka_unit_test(test_chance_is_the_items),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_bad_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

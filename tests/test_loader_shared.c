@@ -332,7 +332,7 @@ static void test_fork_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork),            /* first: TSan wants no threads before a fork */
+        cmocka_unit_test(test_fork), /* first: TSan wants no threads before a fork */
         cmocka_unit_test(test_fork_at_work),
         cmocka_unit_test(test_few_files),
         cmocka_unit_test(test_allocator_and_bound),

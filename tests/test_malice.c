@@ -1,5 +1,5 @@
-/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in 256 MiB,
- * and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
+/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in 256
+ * MiB, and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,8 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
-                                       &(support_limits){.directory = dir})
+#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, &(support_limits){.directory = dir})
 
 static char *archive(const char *kind, const support_entry *entries, size_t count)
 {
@@ -115,8 +114,8 @@ static void free_entries(support_entry *entries, size_t count)
 /* Names of one kind: HEAD and a number.  Each a file or, where there is a link, a link to the next. */
 typedef struct names {
     const char *head, *link;
-    bool limited;                   /* by --max-files, which lets in all but one */
-    const char *words;              /* that refuse them */
+    bool limited;      /* by --max-files, which lets in all but one */
+    const char *words; /* that refuse them */
 } names;
 
 static double cost_of_names(size_t count, void *ctx)
@@ -129,7 +128,8 @@ static double cost_of_names(size_t count, void *ctx)
                                      .len = k->link ? 0 : 1,
                                      .link = k->link ? support_path("%s%zu", k->link, i + 1) : NULL};
     char *path = archive("tar.gz", entries, count), *most = support_path("%zu", count - 1);
-    support_result r = k->limited ? RUN("ingest", path, dst, "--max-files", most) : RUN("ingest", path, dst, "--jobs", "2");
+    support_result r =
+        k->limited ? RUN("ingest", path, dst, "--max-files", most) : RUN("ingest", path, dst, "--jobs", "2");
     double cpu = support_refusal_cost(r, k->words);
     free_entries(entries, count);
     free(most);
@@ -196,8 +196,10 @@ static void zip_as(const char *path, const char *name, mode_t type)
 /* All there is under the test's folder, folders, links and devices too, and what is in the file nobody may touch. */
 static char *everything(void)
 {
-    const char *argv[] = {"sh", "-c", "find . ! -path './x.*' ! -path './in/deep/dst*' ! -path './in/deep/out*' | "
-                                      "sort; cat victim", NULL};
+    const char *argv[] = {"sh", "-c",
+                          "find . ! -path './x.*' ! -path './in/deep/dst*' ! -path './in/deep/out*' | "
+                          "sort; cat victim",
+                          NULL};
     support_result r = support_run(argv, &(support_limits){.directory = dir});
     support_assert_status(&r, 0);
     free(r.err);
@@ -233,7 +235,8 @@ static void test_nothing_outside(void **state)
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
     static const left_out specials[] = {
         {"as-null.jpg", "is marked as a device"}, {"as-disk.jpg", "is marked as a device"},
-        {"/null.jpg", "a device or FIFO"},   {"/disk.jpg", "a device or FIFO"},   {"/pipe.jpg", "a device or FIFO"},
+        {"/null.jpg", "a device or FIFO"},        {"/disk.jpg", "a device or FIFO"},
+        {"/pipe.jpg", "a device or FIFO"},
     };
     char *absolute = support_path("%s/evil-absolute.jpg", dir), *victim = support_path("%s/victim", dir),
          *folder = support_path("%s/evil-folder/", dir), *place = support_path("%s/in/deep/", dir);
@@ -275,11 +278,23 @@ static void test_nothing_outside(void **state)
             zip_as(path, "as-disk.jpg", S_IFBLK);
         }
         support_limits limits = {.directory = place};
-        const char *lost[] = {support_millrace_path(), "ingest", path, "dst", "--max-rejects", "5", "--force", "--quiet",
-                              NULL};
-        const char *in[] = {support_millrace_path(), "ingest", path, "dst", "--max-rejects", "5", "--force", "--quiet",
-                            "--leave-out", "ds/train/a/[pv][ai][sc]*.jpg", "--leave-out", "ds/train/c",
-                            k < 2 ? "--leave-out" : NULL, "ds/train/a/hard-*.jpg", NULL};
+        const char *lost[] = {
+            support_millrace_path(), "ingest", path, "dst", "--max-rejects", "5", "--force", "--quiet", NULL};
+        const char *in[] = {support_millrace_path(),
+                            "ingest",
+                            path,
+                            "dst",
+                            "--max-rejects",
+                            "5",
+                            "--force",
+                            "--quiet",
+                            "--leave-out",
+                            "ds/train/a/[pv][ai][sc]*.jpg",
+                            "--leave-out",
+                            "ds/train/c",
+                            k < 2 ? "--leave-out" : NULL,
+                            "ds/train/a/hard-*.jpg",
+                            NULL};
         const char *out[] = {support_millrace_path(), "export", "dst", "out", "--force", "--quiet", NULL};
         support_expect_refusal(support_run(lost, &limits), "is a link that is not followed, so what it leads to");
         support_result r = support_run(in, &limits);
@@ -390,7 +405,7 @@ static void test_repeated_name(void **state)
     char *path = archive("tar.gz", entries, COUNT + 1);
     support_expect_refusal(RUN("ingest", path, dst), "as a bomb's would; --max-ratio N lets more through");
     support_result r = RUN("ingest", path, dst, "--dry-run", "--max-ratio", "1000", "--quiet");
-    support_assert_status(&r, 0);   /* the limit is an option */
+    support_assert_status(&r, 0); /* the limit is an option */
     support_result_free(&r);
     for (size_t i = 0; i < COUNT; i++)
         free((char *)(uintptr_t)entries[i].path);
@@ -401,9 +416,9 @@ static void test_repeated_name(void **state)
 /* Numbered files of one content and, where `more` adds them, others that hold tables of as many names. */
 typedef struct many {
     const char *head, *tail, *content;
-    size_t (*more)(size_t size, support_entry *others, mr_buf *tables);         /* how many others */
-    const char *option, *words;     /* that refuse them */
-    bool one;                       /* numbered file; the size is that of the tables */
+    size_t (*more)(size_t size, support_entry *others, mr_buf *tables); /* how many others */
+    const char *option, *words;                                         /* that refuse them */
+    bool one; /* numbered file; the size is that of the tables */
 } many;
 
 enum { MOST_OTHERS = 3 };
@@ -415,8 +430,8 @@ static double cost_of_many(size_t size, void *ctx)
     support_entry *entries = calloc(count + MOST_OTHERS, sizeof *entries);
     mr_buf tables[MOST_OTHERS] = {{0}};
     for (size_t i = 0; i < count; i++)
-        entries[i] = (support_entry){.path = support_path("%s%zu%s", k->head, i, k->tail), .bytes = k->content,
-                                     .len = strlen(k->content)};
+        entries[i] = (support_entry){
+            .path = support_path("%s%zu%s", k->head, i, k->tail), .bytes = k->content, .len = strlen(k->content)};
     char *path = archive("tar.gz", entries, count + (k->more ? k->more(size, entries + count, tables) : 0));
     double cpu = support_refusal_cost(RUN("ingest", path, dst, "--jobs", "1", k->option), k->words);
     free_entries(entries, count);
@@ -430,7 +445,7 @@ static double cost_of_many(size_t size, void *ctx)
 static size_t add_sheets(size_t size, support_entry *others, mr_buf *tables)
 {
     static const char *const sheets[] = {"ds/train/_classes.csv", "ds/valid/_classes.csv", "ds/test/_classes.csv"},
-                      *const heads[] = {",a", ",b", ",c"};
+                             *const heads[] = {",a", ",b", ",c"};
     for (size_t i = 0; i < 3; i++) {
         mr_buf_add_text(&tables[i], "filename");
         add_numbered(&tables[i], heads[i], size);
@@ -459,20 +474,24 @@ static size_t add_image(size_t size, support_entry *others, mr_buf *tables)
     return 1;
 }
 
-/* Tens of thousands of classes, configs and annotation files, each under a name of its own, in a few hundred KB: none is
- * looked for among all others. */
+/* Tens of thousands of classes, configs and annotation files, each under a name of its own, in a few hundred KB: none
+ * is looked for among all others. */
 static void test_many_names(void **state)
 {
     (void)state;
     static const char coco[] = "{\"images\":[],\"annotations\":[],\"categories\":[]}",
                       captions[] = "ds/annotations/captions_s", dev[] = "-dev2017.json";
     const size_t part = support_sanitized() ? 4 : 1;
-    struct { size_t size; many kind; } cases[] = {
+    struct {
+        size_t size;
+        many kind;
+    } cases[] = {
         {32000, {"ds/train/", ".jpg", "x", add_sheets, "--quiet", "holds no image for layout roboflow", true}},
         {40000, {"ds/train/a/", ".jpg", "x", add_noisy, "--label-column=noisy", "images are rejected", false}},
         {50000, {"ds/c", "/train-00000-of-00001.parquet", "", NULL, "--quiet", "choose one with --config", false}},
         {20000, {captions, dev, coco, NULL, "--quiet", "without images", false}},
-        {20000, {captions, dev, coco, add_image, "--quiet", "more than the 1000 splits that a dataset may have", false}},
+        {20000,
+         {captions, dev, coco, add_image, "--quiet", "more than the 1000 splits that a dataset may have", false}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         support_assert_linear(cases[i].kind.words, cost_of_many, &cases[i].kind, cases[i].size / part);
@@ -484,7 +503,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_bombs),      TEST(test_archives_in_archives), TEST(test_many_entries),
         TEST(test_deep_names), TEST(test_nothing_outside),      TEST(test_tables),
-        TEST(test_many_names),   TEST(test_repeated_name),
+        TEST(test_many_names), TEST(test_repeated_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

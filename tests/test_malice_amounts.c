@@ -33,8 +33,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
-                                       &(support_limits){.directory = dir})
+#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, &(support_limits){.directory = dir})
 
 /* The picture with `hole` bytes that are not there behind it, or before it. */
 static void add_sparse(struct archive *a, const char *path, uint64_t hole, bool before)
@@ -47,7 +46,7 @@ static void add_sparse(struct archive *a, const char *path, uint64_t hole, bool 
     if (hole)
         archive_entry_sparse_add_entry(e, before ? (la_int64_t)hole : 0, (la_int64_t)good.len);
     assert_int_equal(archive_write_header(a, e), ARCHIVE_OK);
-    if (hole && before)             /* the writer passes over what is in no block */
+    if (hole && before) /* the writer passes over what is in no block */
         for (uint64_t left = hole; left;) {
             static const char zeros[1 << 16];
             size_t n = left < sizeof zeros ? (size_t)left : sizeof zeros;
@@ -82,7 +81,7 @@ static void test_holes(void **state)
         support_expect_refusal(RUN("ingest", path, dst), "unpacks to more than 100 times its size");
         free(path);
     }
-    char *small = sparse_tar("small.tar.gz", 1 << 20, false);           /* an honest one is a picture with zeros behind */
+    char *small = sparse_tar("small.tar.gz", 1 << 20, false); /* an honest one is a picture with zeros behind */
     support_result r = RUN("ingest", small, dst, "--quiet");
     support_assert_status(&r, 0);
     support_result_free(&r);
@@ -151,7 +150,8 @@ static void test_rows_of_nothing(void **state)
     json_int_t most = 0;
     const char *key;
     json_t *count;
-    json_object_foreach(counts, key, count) {
+    json_object_foreach(counts, key, count)
+    {
         json_int_t n = json_integer_value(count);
         most = n > most ? n : most;
         if (n > 100000)
@@ -167,15 +167,16 @@ static void test_cells_of_nothing(void **state)
 {
     (void)state;
     static const char *const heads[] = {"filename,a", "filename,a\n0.jpg,1\n"};
-    size_t len = (size_t)(support_sanitized() ? 8 : 56) << 20;          /* those have another measure of memory */
+    size_t len = (size_t)(support_sanitized() ? 8 : 56) << 20; /* those have another measure of memory */
     char *table = malloc(len), *path = support_path("%s/x.tgz", dir);
     assert_non_null(table);
     for (size_t i = 0; i < MR_COUNT(heads); i++) {
         memset(table, ',', len);
         memcpy(table, heads[i], strlen(heads[i]));
-        support_archive(path, "tar.gz", (const support_entry[]){
-            {.path = "s/train/0.jpg", .bytes = good.bytes, .len = good.len},
-            {.path = "s/train/_classes.csv", .bytes = table, .len = len}}, 2);
+        support_archive(path, "tar.gz",
+                        (const support_entry[]){{.path = "s/train/0.jpg", .bytes = good.bytes, .len = good.len},
+                                                {.path = "s/train/_classes.csv", .bytes = table, .len = len}},
+                        2);
         assert_true(support_size(path) < 1 << 20);
         support_expect_refusal(RUN("ingest", path, dst), i ? "cells, where the header has 2" : "is more than 32768");
     }

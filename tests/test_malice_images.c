@@ -30,8 +30,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, \
-                                       &(support_limits){.directory = dir})
+#define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, &(support_limits){.directory = dir})
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
@@ -206,7 +205,11 @@ static void ingest_one(picture p, const char *const *options)
     picture_free(&p);
 }
 
-#define OPTIONS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define OPTIONS(...)                                                                                                   \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
 
 /* The options that raise a limit raise it to just there, and what they let in is read like anything else. */
 static void test_scan_limits(void **state)

@@ -9,7 +9,7 @@
 #include "format/manifest.h"
 #include "support.h"
 
-#define HEX32 "000102030405060708090a0b0c0d0e0f"
+#define HEX32      "000102030405060708090a0b0c0d0e0f"
 #define IDX(bytes) "{\"bytes\":" bytes ",\"xxh3_128\":\"" HEX32 "\",\"sha256\":\"" HEX32 HEX32 "\"}"
 
 /* One that is right; each trial replaces one piece of its text. */
@@ -18,10 +18,12 @@ static const char good[] =
     "\"options\":{\"shuffle\":7},\"classes\":[{\"name\":\"cat\",\"id\":17},{\"name\":\"dog\"}],\"splits\":{"
     "\"train\":{\"samples\":5,\"images\":4,\"bytes\":900,\"shards\":["
     "{\"name\":\"train-00000\",\"first\":0,\"samples\":3,\"images\":2,\"bytes\":500,"
-    "\"mdb\":" IDX("8192") ",\"idx\":" IDX("256") "},"
-    "{\"name\":\"train-00001\",\"first\":3,\"samples\":2,\"images\":2,\"bytes\":400,"
-    "\"mdb\":" IDX("4096") ",\"idx\":" IDX("192") "}]},"
-    "\"test\":{\"samples\":0,\"images\":0,\"bytes\":0,\"shards\":[]}}}";
+    "\"mdb\":" IDX("8192") ",\"idx\":" IDX(
+        "256") "},"
+               "{\"name\":\"train-00001\",\"first\":3,\"samples\":2,\"images\":2,\"bytes\":400,"
+               "\"mdb\":" IDX("4096") ",\"idx\":" IDX(
+                   "192") "}]},"
+                          "\"test\":{\"samples\":0,\"images\":0,\"bytes\":0,\"shards\":[]}}}";
 
 static char *replace(const char *text, const char *from, const char *to)
 {
@@ -34,7 +36,7 @@ static char *replace(const char *text, const char *from, const char *to)
 static mr_status parse(const char *text, mr_manifest **m, mr_error *err)
 {
     size_t len = strlen(text);
-    char *copy = malloc(len ? len : 1);         /* exactly its length, for the sanitizer */
+    char *copy = malloc(len ? len : 1); /* exactly its length, for the sanitizer */
     assert_non_null(copy);
     memcpy(copy, text, len);
     mr_status status = mr_manifest_parse(copy, len, "manifest.json", m, err);
@@ -77,8 +79,8 @@ static void test_order_and_extras(void **state)
     mr_error err;
     char *a = replace(good, "{\"millrace\":\"dataset\",\"format\":1,", "{\"later\":[1,{}],\"format\":1,");
     char *b = replace(a, "\"options\":", "\"millrace\":\"dataset\",\"options\":");
-    char *c = replace(b, "{\"name\":\"train-00000\",\"first\":0,",
-                      "{\"more\":null,\"first\":0,\"name\":\"train-00000\",");
+    char *c =
+        replace(b, "{\"name\":\"train-00000\",\"first\":0,", "{\"more\":null,\"first\":0,\"name\":\"train-00000\",");
     char *d = replace(c, "\"licence\":null", "\"licence\":\"CC BY 4.0\"");
     if (parse(d, &m, &err) != MR_OK)
         fail_msg("%s", err.text);
@@ -244,7 +246,7 @@ static void test_damage(void **state)
         else if (trial % 3 == 1)
             text[at] = text[from];
         else
-            text[at] = '\0';                    /* cut short */
+            text[at] = '\0'; /* cut short */
         if (parse(text, &m, NULL) != MR_OK) {
             bad++;
             continue;
@@ -257,15 +259,15 @@ static void test_damage(void **state)
         }
         mr_manifest_free(m);
     }
-    assert_true(whole > 100 && bad > 1000);     /* digits of digests may be others */
+    assert_true(whole > 100 && bad > 1000); /* digits of digests may be others */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),       cmocka_unit_test(test_order_and_extras),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_split_names),
-        cmocka_unit_test(test_write),       cmocka_unit_test(test_open),
+        cmocka_unit_test(test_parse),    cmocka_unit_test(test_order_and_extras),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_split_names),
+        cmocka_unit_test(test_write),    cmocka_unit_test(test_open),
         cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

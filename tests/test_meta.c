@@ -59,18 +59,65 @@ static void test_refusals(void **state)
 {
     (void)state;
     static const char *const trials[] = {
-        "", " ", "{", "[]", "1", "null", "true", "\"a\"", "{}{}", "{} x", "{\"a\":}", "{\"a\":1,}", "{'a':1}", "nan",
-        "{\"label\":-1}", "{\"label\":1.0}", "{\"label\":1e0}", "{\"label\":2147483648}", "{\"label\":\"1\"}",
-        "{\"label\":null}", "{\"label\":true}", "{\"label\":[1]}", "{\"label\":{}}", "{\"label\":99999999999999999999}",
-        "{\"labels\":3}", "{\"labels\":{}}", "{\"labels\":[\"1\"]}", "{\"labels\":[[1]]}", "{\"labels\":[-1]}",
-        "{\"labels\":[{}]}", "{\"labels\":[null]}", "{\"labels\":null}", "{\"labels\":[1],\"label\":1}",
-        "{\"image_of\":-1}", "{\"image_of\":\"3\"}", "{\"image_of\":9223372036854775808}", "{\"image_of\":{}}",
-        "{\"unannotated\":1}", "{\"unannotated\":[]}", "{\"source\":1}", "{\"source\":null}", "{\"source\":[]}",
-        "{\"source\":true}", "{\"class\":7}", "{\"class\":{}}",
-        "{\"label\":1,\"label\":1}", "{\"source\":\"a\",\"source\":\"a\"}", "{\"label\":1,\"lab\\u0065l\":2}",
-        "{\"a\":\"\xff\"}", "{\"a\":\"\x01\"}",
+        "",
+        " ",
+        "{",
+        "[]",
+        "1",
+        "null",
+        "true",
+        "\"a\"",
+        "{}{}",
+        "{} x",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{'a':1}",
+        "nan",
+        "{\"label\":-1}",
+        "{\"label\":1.0}",
+        "{\"label\":1e0}",
+        "{\"label\":2147483648}",
+        "{\"label\":\"1\"}",
+        "{\"label\":null}",
+        "{\"label\":true}",
+        "{\"label\":[1]}",
+        "{\"label\":{}}",
+        "{\"label\":99999999999999999999}",
+        "{\"labels\":3}",
+        "{\"labels\":{}}",
+        "{\"labels\":[\"1\"]}",
+        "{\"labels\":[[1]]}",
+        "{\"labels\":[-1]}",
+        "{\"labels\":[{}]}",
+        "{\"labels\":[null]}",
+        "{\"labels\":null}",
+        "{\"labels\":[1],\"label\":1}",
+        "{\"image_of\":-1}",
+        "{\"image_of\":\"3\"}",
+        "{\"image_of\":9223372036854775808}",
+        "{\"image_of\":{}}",
+        "{\"unannotated\":1}",
+        "{\"unannotated\":[]}",
+        "{\"source\":1}",
+        "{\"source\":null}",
+        "{\"source\":[]}",
+        "{\"source\":true}",
+        "{\"class\":7}",
+        "{\"class\":{}}",
+        "{\"label\":1,\"label\":1}",
+        "{\"source\":\"a\",\"source\":\"a\"}",
+        "{\"label\":1,\"lab\\u0065l\":2}",
+        "{\"a\":\"\xff\"}",
+        "{\"a\":\"\x01\"}",
         /* yajl takes these: a token cut off behind the object, blanks that are none, UTF-8 that is none */
-        "{} \"b", "{} t", "{} 1", "{} \"}", "{\f\"a\":1}", "{}\v", "{\"a\":\"\xC0\x80\"}", "{\"a\":\"\xED\xA0\x80\"}",
+        "{} \"b",
+        "{} t",
+        "{} 1",
+        "{} \"}",
+        "{\f\"a\":1}",
+        "{}\v",
+        "{\"a\":\"\xC0\x80\"}",
+        "{\"a\":\"\xED\xA0\x80\"}",
         "{\"\xF5\x80\x80\x80\":1}",
     };
     for (size_t i = 0; i < MR_COUNT(trials); i++) {
@@ -111,8 +158,11 @@ static void test_begin_and_back(void **state)
         char path[40];
         size_t len = 1 + mr_random_below(&r, sizeof path - 1);
         mr_random_bytes(&r, path, len);
-        mr_meta_facts facts = {.label = trial % 3 - 1, .unannotated = trial % 5 == 0, .has_image_of = trial % 7 == 0,
-                               .image_of = (uint64_t)trial}, back;
+        mr_meta_facts facts = {.label = trial % 3 - 1,
+                               .unannotated = trial % 5 == 0,
+                               .has_image_of = trial % 7 == 0,
+                               .image_of = (uint64_t)trial},
+                      back;
         mr_buf json = {0}, source = {0}, bytes = {0};
         mr_error err;
         mr_meta_begin(&json, path, len, &facts, facts.label >= 0 ? "a \"class\"\\\n" : NULL);
@@ -130,8 +180,7 @@ static void test_begin_and_back(void **state)
     }
     mr_buf json = {0};
     mr_meta_begin(&json, "n01/a.JPEG", 10, &(mr_meta_facts){.label = 3, .has_image_of = true, .image_of = 17}, "n01");
-    assert_string_equal(mr_buf_text(&json),
-                        "{\"source\":\"n01/a.JPEG\",\"label\":3,\"class\":\"n01\",\"image_of\":17");
+    assert_string_equal(mr_buf_text(&json), "{\"source\":\"n01/a.JPEG\",\"label\":3,\"class\":\"n01\",\"image_of\":17");
     mr_buf_free(&json);
 }
 

@@ -59,8 +59,15 @@ static void params_stand_in_order(void **state)
 static void many_params_are_found(void **state)
 {
     enum { ARRAYS = 65536 };
-    mr_model_config c = {.card = &mr_model_vit, .name = "vit", .image = 8, .patch = 8, .hidden = 1, .layers = 1024,
-                         .heads = 1, .mlp = 1, .classes = 1};
+    mr_model_config c = {.card = &mr_model_vit,
+                         .name = "vit",
+                         .image = 8,
+                         .patch = 8,
+                         .hidden = 1,
+                         .layers = 1024,
+                         .heads = 1,
+                         .mlp = 1,
+                         .classes = 1};
     mr_params p = {0};
     mr_error err;
     (void)state;
@@ -84,11 +91,11 @@ static void costs_are_the_published(void **state)
         const char *forward, *training;
         uint64_t backbone;
     } known[] = {
-        {"ViT-B_16", 160, "17.65", "52.83", 0},      {"ViT-B_16", 224, "35.13", "105.15", 85798656},
-        {"ViT-B_16", 384, "110.97", "332.22", 0},    {"ViT-B_32", 160, "4.56", "13.56", 0},
-        {"ViT-B_32", 224, "8.82", "26.22", 87455232}, {"ViT-L_16", 160, "62.2", "186.3", 0},
-        {"ViT-L_16", 224, "123.1", "369.0", 303301632}, {"ViT-L_32", 160, "15.9", "47.6", 0},
-        {"ViT-L_32", 224, "30.8", "92.0", 305510400}, {"ViT-H_14", 160, "156.1", "468.2", 0},
+        {"ViT-B_16", 160, "17.65", "52.83", 0},          {"ViT-B_16", 224, "35.13", "105.15", 85798656},
+        {"ViT-B_16", 384, "110.97", "332.22", 0},        {"ViT-B_32", 160, "4.56", "13.56", 0},
+        {"ViT-B_32", 224, "8.82", "26.22", 87455232},    {"ViT-L_16", 160, "62.2", "186.3", 0},
+        {"ViT-L_16", 224, "123.1", "369.0", 303301632},  {"ViT-L_32", 160, "15.9", "47.6", 0},
+        {"ViT-L_32", 224, "30.8", "92.0", 305510400},    {"ViT-H_14", 160, "156.1", "468.2", 0},
         {"ViT-H_14", 224, "334.6", "1003.4", 630764800},
     };
     (void)state;
@@ -200,8 +207,15 @@ static void keys_of_a_block(void **state)
         {"head/kernel", "[24, 5]"},
         {"head/bias", "[5]"},
     };
-    const mr_model_config c = {.card = &mr_model_vit, .name = "vit", .image = 14, .patch = 4, .hidden = 24, .layers = 1,
-                               .heads = 3, .mlp = 40, .classes = 5};
+    const mr_model_config c = {.card = &mr_model_vit,
+                               .name = "vit",
+                               .image = 14,
+                               .patch = 4,
+                               .hidden = 24,
+                               .layers = 1,
+                               .heads = 3,
+                               .mlp = 40,
+                               .classes = 5};
     mr_params p = {0};
     mr_error err;
     (void)state;
@@ -240,14 +254,22 @@ static void models_are_found(void **state)
 
 static void check_names_the_option(void **state)
 {
-    const mr_model_config good = {.card = &mr_model_vit, .name = "vit", .image = 30, .patch = 8, .hidden = 24,
-                                  .layers = 2, .heads = 4, .mlp = 48, .classes = 2};
+    const mr_model_config good = {.card = &mr_model_vit,
+                                  .name = "vit",
+                                  .image = 30,
+                                  .patch = 8,
+                                  .hidden = 24,
+                                  .layers = 2,
+                                  .heads = 4,
+                                  .mlp = 48,
+                                  .classes = 2};
     struct {
         mr_model_config c;
         const char *word;
-    } bad[] = {{good, "--image-size 0"}, {good, "--patch 0"}, {good, "--hidden 0"}, {good, "--layers 0"},
-               {good, "--heads 0"},      {good, "--mlp 0"},   {good, "classes"},    {good, "the least is 8"},
-               {good, "nearest is 24"},  {good, "nearest is 28"}, {good, "--dropout 1"}, {good, "--dropout"},
+    } bad[] = {{good, "--image-size 0"}, {good, "--patch 0"},           {good, "--hidden 0"},
+               {good, "--layers 0"},     {good, "--heads 0"},           {good, "--mlp 0"},
+               {good, "classes"},        {good, "the least is 8"},      {good, "nearest is 24"},
+               {good, "nearest is 28"},  {good, "--dropout 1"},         {good, "--dropout"},
                {good, "--dropout"},      {good, "--hidden 4000000000"}, {good, "nearest is 4"}};
     mr_error err;
     (void)state;
@@ -282,8 +304,15 @@ static double start_deviation(const char *name)
 
 static void starts_as_it_says(void **state)
 {
-    mr_model_config c = {.card = &mr_model_vit, .name = "vit", .image = 32, .patch = 8, .hidden = 64, .layers = 2,
-                         .heads = 4, .mlp = 256, .classes = 7};
+    mr_model_config c = {.card = &mr_model_vit,
+                         .name = "vit",
+                         .image = 32,
+                         .patch = 8,
+                         .hidden = 64,
+                         .layers = 2,
+                         .heads = 4,
+                         .mlp = 256,
+                         .classes = 7};
     mr_params p = {0};
     mr_error err;
     (void)state;

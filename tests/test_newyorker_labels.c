@@ -4,7 +4,7 @@
 #include "support_json.h"
 
 #define NEWYORKER &mr_layout_newyorker
-#define IMAGES "all_contest_images/"
+#define IMAGES    "all_contest_images/"
 
 static void put_images(const char *dir)
 {
@@ -59,11 +59,11 @@ static void test_label_column(void **state)
                 "{\"contest_number\":1,\"label\":\"B\",\"n\":-1}\n");
     support_plan p = support_plan_ok(NEWYORKER, dir, &options);
     support_assert_samples(&p, "train " IMAGES "1.jpeg 1 0\ntrain " IMAGES "2.jpg 0 0\ntrain " IMAGES "1.jpeg 1 0\n"
-                            "train " IMAGES "1.jpeg -1 0\n");
+                               "train " IMAGES "1.jpeg -1 0\n");
     assert_string_equal(p.plan.classes[1].name, "the crowd");
     support_plan_done(&p);
 
-    options.label_column = "n";                         /* bytewise: "-1", "10", "9" */
+    options.label_column = "n"; /* bytewise: "-1", "10", "9" */
     p = support_plan_ok(NEWYORKER, dir, &options);
     assert_int_equal(p.plan.class_count, 3);
     assert_int_equal(p.plan.samples[0].label, 1);
@@ -106,7 +106,8 @@ static void test_too_many_classes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_label_rule), cmocka_unit_test(test_label_column),
+        cmocka_unit_test(test_label_rule),
+        cmocka_unit_test(test_label_column),
         cmocka_unit_test(test_too_many_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void test_round_trip(void **state)
     for (size_t i = 0; i < COUNT; i++) {
         const mr_npz_array *a = next_array(r);
         assert_same_array(a, &arrays[i].array);
-        if (mr_random_below(&rnd, 3))           /* the others are passed over */
+        if (mr_random_below(&rnd, 3)) /* the others are passed over */
             take_and_compare(r, a, arrays[i].bytes);
     }
     expect_end(r);
@@ -140,7 +140,7 @@ static void test_round_trip(void **state)
     assert_memory_equal(said.xxh3_128, seen.xxh3_128, 16);
     close(fd);
     char *again = support_path("%s/b.npz", dir);
-    setenv("TZ", "XYZ-11:30", 1);               /* the same bytes at any time and place */
+    setenv("TZ", "XYZ-11:30", 1); /* the same bytes at any time and place */
     tzset();
     write_all(again, arrays, COUNT);
     unsetenv("TZ");
@@ -158,7 +158,7 @@ static void test_no_arrays(void **state)
     mr_npz_reader *r;
     mr_error err;
     write_all(path, NULL, 0);
-    assert_int_equal(mr_npz_open(path, &r, &err), MR_BAD_DATA);     /* libarchive sees no zip in an empty one */
+    assert_int_equal(mr_npz_open(path, &r, &err), MR_BAD_DATA); /* libarchive sees no zip in an empty one */
     mr_npz_reader_free(NULL);
     assert_int_equal(mr_npz_finish(NULL, NULL, NULL), MR_OK);
     free(path);
@@ -169,8 +169,8 @@ static void test_misuse(void **state)
     char *path = support_path("%s/a.npz", (char *)*state);
     float values[6] = {0};
     const mr_npz_array good = {.name = "a/b", .dims = 2, .shape = {2, 3}, .count = 6};
-    static const char *const names[] = {"", "a/../b", "..", "/a", "a//b", "a/", ".", "a\nb", "a\x7f", "a\\b",
-                                        "caf\xC3\xA9"};
+    static const char *const names[] = {"",  "a/../b", "..",    "/a",   "a//b",       "a/",
+                                        ".", "a\nb",   "a\x7f", "a\\b", "caf\xC3\xA9"};
     mr_npz_writer *w;
     mr_error err;
     int fd = new_file(path);
@@ -194,13 +194,13 @@ static void test_misuse(void **state)
     bad.dims = MR_NPZ_DIMS + 1;
     assert_int_equal(mr_npz_add(w, &bad, values, &err), MR_MISUSE);
     assert_int_equal(mr_npz_add(w, &good, values, &err), MR_OK);
-    assert_int_equal(mr_npz_add(w, &good, values, &err), MR_MISUSE);        /* twice */
+    assert_int_equal(mr_npz_add(w, &good, values, &err), MR_MISUSE); /* twice */
     assert_non_null(strstr(err.text, "a/b"));
     assert_int_equal(mr_npz_finish(w, NULL, &err), MR_OK);
     close(fd);
 
     mr_npz_reader *r = open_npz(path);
-    assert_int_equal(mr_npz_take(r, values, sizeof values, &err), MR_MISUSE);   /* nothing met yet */
+    assert_int_equal(mr_npz_take(r, values, sizeof values, &err), MR_MISUSE); /* nothing met yet */
     next_array(r);
     assert_int_equal(mr_npz_take(r, values, sizeof values - 4, &err), MR_MISUSE);
     assert_int_equal(mr_npz_take(r, values, sizeof values, &err), MR_OK);
@@ -355,12 +355,8 @@ static void test_parity_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_round_trip),
-        IN_TMPDIR(test_no_arrays),
-        IN_TMPDIR(test_misuse),
-        IN_TMPDIR(test_ours_read_by_numpy),
-        IN_TMPDIR(test_numpys_read_by_us),
-        cmocka_unit_test(test_parity_files),
+        IN_TMPDIR(test_round_trip),         IN_TMPDIR(test_no_arrays),         IN_TMPDIR(test_misuse),
+        IN_TMPDIR(test_ours_read_by_numpy), IN_TMPDIR(test_numpys_read_by_us), cmocka_unit_test(test_parity_files),
     };
     return cmocka_run_group_tests_name("npz", tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@ static const float VALUES[6] = {1, -0.0f, 3.5f, 1e30f, -2, 7};
 
 /* ---- one header -------------------------------------------------------------------------------------------------- */
 
-#define F4 "'descr': '<f4', "
+#define F4      "'descr': '<f4', "
 #define C_ORDER "'fortran_order': False, "
 
 static void test_headers(void **state)
 {
     static const struct {
         const char *text;
-        const char *why;            /* NULL: it is read */
+        const char *why; /* NULL: it is read */
         unsigned dims;
         uint64_t count;
     } cases[] = {
@@ -67,7 +67,7 @@ static void test_headers(void **state)
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         size_t len = strlen(cases[i].text);
-        char *text = malloc(len ? len : 1);     /* just as long, for the sanitizer */
+        char *text = malloc(len ? len : 1); /* just as long, for the sanitizer */
         const char *why = NULL;
         mr_npz_array a = {0};
         assert_non_null(text);
@@ -207,12 +207,12 @@ static void test_other_files(void **state)
     size_t arrays, len;
     mr_error err;
     uint8_t *npy = make_npy(1, 0, &len);
-    support_write(path, npy, len);              /* a lone .npy */
+    support_write(path, npy, len); /* a lone .npy */
     assert_int_equal(walk(path, true, &arrays, &err), MR_BAD_DATA);
     assert_non_null(strstr(err.text, path));
     support_write(path, "", 0);
     assert_int_equal(walk(path, true, &arrays, &err), MR_BAD_DATA);
-    assert_int_equal(walk(*state, true, &arrays, &err), MR_BAD_DATA);   /* a folder */
+    assert_int_equal(walk(*state, true, &arrays, &err), MR_BAD_DATA); /* a folder */
     free(npy);
     free(path);
 }
@@ -238,7 +238,7 @@ static void test_claims(void **state)
 typedef struct file {
     uint8_t *bytes;
     size_t len;
-    int fd;                         /* a file in memory that gets the damaged bytes */
+    int fd; /* a file in memory that gets the damaged bytes */
 } file;
 
 /* Two arrays, "one" and "two/three", stored by us or deflated by libarchive. */
@@ -294,7 +294,7 @@ static bool reads(file *f, size_t len, bool *names)
     while (status == MR_OK && (status = mr_npz_next(r, &a, &err)) == MR_OK) {
         *names = *names && strcmp(a->name, count ? "two/three" : "one") == 0;
         count++;
-        hurt = hurt || mr_npz_bytes(a) != sizeof have;      /* the caller sees that, and does not take it */
+        hurt = hurt || mr_npz_bytes(a) != sizeof have; /* the caller sees that, and does not take it */
         if (mr_npz_bytes(a) == sizeof have && (status = mr_npz_take(r, have, sizeof have, &err)) == MR_OK)
             assert_memory_equal(have, VALUES, sizeof have);
     }
@@ -348,12 +348,9 @@ static void test_flips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_header_written_is_read),
-        IN_TMPDIR(test_members),
-        IN_TMPDIR(test_other_files),
-        IN_TMPDIR(test_claims),
-        IN_TMPDIR(test_truncations),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_header_written_is_read),
+        IN_TMPDIR(test_members),        IN_TMPDIR(test_other_files),
+        IN_TMPDIR(test_claims),         IN_TMPDIR(test_truncations),
         IN_TMPDIR(test_flips),
     };
     return cmocka_run_group_tests_name("npz_hostile", tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void expect_things(const char *path, const char *const *const *commands, 
     for (thing kind = 0; kind < THINGS; kind++) {
         assert_int_equal(rename(path, away), 0);
         for (size_t i = 0; i < count; i++) {
-            remove(path);           /* what the last one has made of it */
+            remove(path); /* what the last one has made of it */
             put_thing(kind, path);
             support_result r = run(commands[i]);
             support_assert_cheap_like(&r, strcmp(commands[i][0], "bench") == 0 ? &bench : NULL);

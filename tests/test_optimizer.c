@@ -21,11 +21,11 @@ static void assert_rel(double got, double expected, double tolerance, const char
 
 enum { UPDATES = 12 };
 
-typedef struct bench {              /* one optimizer at work, and its restatement beside it */
+typedef struct bench { /* one optimizer at work, and its restatement beside it */
     mr_params params;
     mr_device *device;
     mr_optimizer optimizer;
-    float *values, *gradients;      /* on the device */
+    float *values, *gradients; /* on the device */
     float *host;
     double *w, *m, *v;
     mr_random random;
@@ -210,8 +210,13 @@ static void test_clip_coefficient(void **state)
     (void)state;
     static const struct {
         double norm, coefficient;
-    } known[] = {{0, 1}, {0.5, 1}, {0.999998, 1}, {1, 0.9999990000010001}, {1.5, 0.6666662222225186},
-                 {30, 0.033333332222222255}, {1e6, 9.99999999999e-07}};
+    } known[] = {{0, 1},
+                 {0.5, 1},
+                 {0.999998, 1},
+                 {1, 0.9999990000010001},
+                 {1.5, 0.6666662222225186},
+                 {30, 0.033333332222222255},
+                 {1e6, 9.99999999999e-07}};
     for (size_t i = 0; i < MR_COUNT(known); i++) {
         mr_optimizer_options o = sgd;
         o.clip = 1;
@@ -327,10 +332,8 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_clip_coefficient),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_huge_is_finite),
+        cmocka_unit_test(test_updates),    cmocka_unit_test(test_clip_coefficient),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_huge_is_finite),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

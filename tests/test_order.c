@@ -81,7 +81,7 @@ static void epochs_differ(void **state)
         for (uint64_t epoch = 0; epoch < 20; epoch++)
             for (uint64_t i = 0; i < 1000; i++)
                 same += mr_order_at(&o, epoch, i) == mr_order_at(&o, epoch + 1, i);
-        assert_in_range(same, 1, 60);           /* by chance about 20: one an epoch */
+        assert_in_range(same, 1, 60); /* by chance about 20: one an epoch */
     }
 }
 
@@ -118,7 +118,7 @@ static void check_windows(uint64_t samples, uint64_t window, uint64_t epoch)
     for (uint64_t i = 0; i < blocks; i++)
         assert_true(low[i] == UINT64_MAX || high[i] - low[i] <= 1);
     if (window > 16 && samples > 16)
-        assert_true(runs < samples / 8);        /* shuffled inside, too */
+        assert_true(runs < samples / 8); /* shuffled inside, too */
     free(low);
     free(high);
 }

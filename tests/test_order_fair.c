@@ -11,7 +11,7 @@
 
 typedef uint64_t permutation(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n);
 
-enum { FAIR = 5, BIASED = 20 };     /* |z| below and above; a fair one is beyond FAIR once in a million */
+enum { FAIR = 5, BIASED = 20 }; /* |z| below and above; a fair one is beyond FAIR once in a million */
 
 /* ---- permutations that are not good enough ---------------------------------------------------------------------- */
 

@@ -66,7 +66,7 @@ static void write_often(const char *path, int writer)
     mr_error err = {0};
     for (int i = 0; i < ROUNDS; i++) {
         if (i % 8 == 7)
-            mr_file_forget(AT_FDCWD, path);     /* takes no other's away */
+            mr_file_forget(AT_FDCWD, path); /* takes no other's away */
         if (mr_file_publish(AT_FDCWD, path, bytes, LEN, &err) != MR_OK) {
             fprintf(stderr, "writer %d: %s\n", writer, err.text);
             _exit(1);
@@ -85,7 +85,7 @@ static void test_writers_take_turns(void **state)
     for (int i = 0; i < WRITERS; i++) {
         if (fork() == 0) {
             close(start[1]);
-            if (read(start[0], &status, 1) == 0)        /* all begin at once */
+            if (read(start[0], &status, 1) == 0) /* all begin at once */
                 write_often(path, i);
             _exit(1);
         }
@@ -119,7 +119,7 @@ static void test_what_a_killed_writer_left(void **state)
     mr_file_forget(AT_FDCWD, path);
     assert_false(support_exists(temp));
     assert_int_equal(mr_output_open(AT_FDCWD, path, &o, &err), MR_OK);
-    mr_file_forget(AT_FDCWD, path);             /* its writer lives */
+    mr_file_forget(AT_FDCWD, path); /* its writer lives */
     assert_true(support_exists(temp));
     assert_int_equal(mr_file_write(o.fd, "newer", 5, path, &err), MR_OK);
     holds(path, "new");
@@ -282,7 +282,7 @@ static void test_long_names(void **state)
     }
     for (int i = 0; i < 3; i++)
         holds(paths[i], (const char *const[]){"0", "1", "2"}[i]);
-    memset(name, 'n', sizeof name);         /* one that is called as a temporary file is no less */
+    memset(name, 'n', sizeof name); /* one that is called as a temporary file is no less */
     strcpy(name + NAME_MAX - 13, ".millrace.tmp");
     free(paths[1]);
     paths[1] = support_path("%s/%s", (char *)*state, name);
@@ -345,7 +345,9 @@ static void test_commands(void **state)
 /* What is printed goes nowhere, and into no file; that it went nowhere is an error. */
 static void test_closed_descriptors(void **state)
 {
-    static const struct { const char *command, *begin, *end; } trials[] = {
+    static const struct {
+        const char *command, *begin, *end;
+    } trials[] = {
         {"verify ds --junit out", "<?xml", "</testsuites>\n"},
         {"ingest source again --report out", "{", "}\n"},
     };
@@ -388,10 +390,16 @@ static void test_commands_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_writers_take_turns), IN_TMPDIR(test_what_a_killed_writer_left),
+        IN_TMPDIR(test_writers_take_turns),
+        IN_TMPDIR(test_what_a_killed_writer_left),
         IN_TMPDIR(test_taken_away),
-        IN_TMPDIR(test_links_are_followed), IN_TMPDIR(test_fifos_and_folders), IN_TMPDIR(test_descriptors),
-        IN_TMPDIR(test_devices), IN_TMPDIR(test_long_names), IN_TMPDIR(test_closed_descriptors), IN_TMPDIR(test_commands),
+        IN_TMPDIR(test_links_are_followed),
+        IN_TMPDIR(test_fifos_and_folders),
+        IN_TMPDIR(test_descriptors),
+        IN_TMPDIR(test_devices),
+        IN_TMPDIR(test_long_names),
+        IN_TMPDIR(test_closed_descriptors),
+        IN_TMPDIR(test_commands),
         IN_TMPDIR(test_commands_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

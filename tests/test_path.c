@@ -1,5 +1,6 @@
 /* test_path.c - whether one path lies in another.
- * Invariant tested: what would be written counts by where it would land, by whatever name, and whether it is there yet. */
+ * Invariant tested: what would be written counts by where it would land, by whatever name, and whether it is there yet.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,21 +21,58 @@ static int set_up(void **state)
 
 static void a_path_counts_by_where_it_leads(void **state)
 {
-    static const struct { bool inside; const char *path, *folder; } cases[] = {
-        {true, "ds", "ds"}, {true, "ds/", "ds"}, {true, "ds", "ds//"}, {true, "./ds/./inner/..", "ds"},
-        {true, "ds/file", "ds"}, {true, "ds/new", "ds"}, {true, "ds/new/deeper", "ds"}, {true, "to_ds/new", "ds"},
-        {true, "ds/new", "to_ds"}, {true, "to_new", "ds"}, {true, "beside/to_new", "ds"}, {true, "to_link", "ds"},
-        {true, "to_deep", "ds"}, {true, "beside/../ds/new", "ds"}, {true, "ds/inner/../new", "ds"},
-        {true, "new/manifest.json", "new"}, {true, "new", "new"}, {true, "beside/new/x", "to_ds/../beside/new"},
-        {true, "twin", "beside/file"}, {true, "beside/file", "twin"}, {true, "none/x", "to_none"},
-        {true, "ds", "/"}, {true, "new", "."},
-        {false, "ds2", "ds"}, {false, "d", "ds"}, {false, ".", "ds"}, {false, "beside/new", "ds"},
-        {false, "new", "ds"}, {false, "newer", "new"}, {false, "new.partial", "new"}, {false, "to_none", "ds"},
-        {false, "loop", "ds"}, {false, "ds", "loop"}, {false, "ds/../new", "ds"}, {false, "/", "ds"},
-        {true, "none/../ds/new", "ds"}, {true, "none/./../to_new", "ds"}, {true, "ds", "none/../ds"},
-        {false, "deep", "ds"}, {false, "deep/x", "ds"}, {false, "ds", "deep"}, {false, "ds", ""}, {false, "", "ds"},
-        {false, "none/../ds/../new", "ds"}, {true, "...", "."}, {true, "ds/..x", "ds"},
-        {false, "beside/file", "ds/file"}, {false, "beside/file/x", "ds"},
+    static const struct {
+        bool inside;
+        const char *path, *folder;
+    } cases[] = {
+        {true, "ds", "ds"},
+        {true, "ds/", "ds"},
+        {true, "ds", "ds//"},
+        {true, "./ds/./inner/..", "ds"},
+        {true, "ds/file", "ds"},
+        {true, "ds/new", "ds"},
+        {true, "ds/new/deeper", "ds"},
+        {true, "to_ds/new", "ds"},
+        {true, "ds/new", "to_ds"},
+        {true, "to_new", "ds"},
+        {true, "beside/to_new", "ds"},
+        {true, "to_link", "ds"},
+        {true, "to_deep", "ds"},
+        {true, "beside/../ds/new", "ds"},
+        {true, "ds/inner/../new", "ds"},
+        {true, "new/manifest.json", "new"},
+        {true, "new", "new"},
+        {true, "beside/new/x", "to_ds/../beside/new"},
+        {true, "twin", "beside/file"},
+        {true, "beside/file", "twin"},
+        {true, "none/x", "to_none"},
+        {true, "ds", "/"},
+        {true, "new", "."},
+        {false, "ds2", "ds"},
+        {false, "d", "ds"},
+        {false, ".", "ds"},
+        {false, "beside/new", "ds"},
+        {false, "new", "ds"},
+        {false, "newer", "new"},
+        {false, "new.partial", "new"},
+        {false, "to_none", "ds"},
+        {false, "loop", "ds"},
+        {false, "ds", "loop"},
+        {false, "ds/../new", "ds"},
+        {false, "/", "ds"},
+        {true, "none/../ds/new", "ds"},
+        {true, "none/./../to_new", "ds"},
+        {true, "ds", "none/../ds"},
+        {false, "deep", "ds"},
+        {false, "deep/x", "ds"},
+        {false, "ds", "deep"},
+        {false, "ds", ""},
+        {false, "", "ds"},
+        {false, "none/../ds/../new", "ds"},
+        {true, "...", "."},
+        {true, "ds/..x", "ds"},
+        {false, "beside/file", "ds/file"},
+        {false, "beside/file/x", "ds"},
     };
     char *here = getcwd(NULL, 0);
     assert_int_equal(chdir(*state), 0);
@@ -69,11 +107,12 @@ static void far_from_the_root(void **state)
 
 static void links_are_followed_one_by_one(void **state)
 {
-    char *path = support_path("%s/beside/to_new", (char *)*state), *last = support_path("%s/beside/../ds/new", (char *)*state);
+    char *path = support_path("%s/beside/to_new", (char *)*state),
+         *last = support_path("%s/beside/../ds/new", (char *)*state);
     mr_error err;
     assert_int_equal(mr_path_follow(&path, &err), MR_OK);
     assert_string_equal(path, last);
-    assert_int_equal(mr_path_follow(&path, &err), MR_SYSTEM);       /* not there */
+    assert_int_equal(mr_path_follow(&path, &err), MR_SYSTEM); /* not there */
     assert_string_equal(path, last);
     free(last);
     free(path);
@@ -98,8 +137,10 @@ static void what_is_read_is_kept_out_of(void **state)
 
 static void parts(void **state)
 {
-    static const struct { const char *path, *dir, *name; } cases[] = {
-        {"a", ".", "a"}, {"a/", ".", "a"}, {"a/b", "a", "b"}, {"a//b///", "a", "b"}, {"/a", "/", "a"},
+    static const struct {
+        const char *path, *dir, *name;
+    } cases[] = {
+        {"a", ".", "a"},   {"a/", ".", "a"},    {"a/b", "a", "b"},   {"a//b///", "a", "b"}, {"/a", "/", "a"},
         {"//a", "/", "a"}, {"/a/b", "/a", "b"}, {"../x", "..", "x"}, {"", ".", ""},
     };
     (void)state;

@@ -41,7 +41,7 @@ static void slots(mr_ranks *ranks)
     mr_error err;
     MUST(mr_peers_open(ranks, 5, 1027, &p, &err) == MR_OK);
     MUST(p.world == mr_ranks_world(ranks) && p.rank == mr_ranks_rank(ranks) && p.samples == 5 && p.room == 5 * 1027);
-    for (unsigned idle = 0; idle <= p.world; idle++) {          /* last with nobody idle */
+    for (unsigned idle = 0; idle <= p.world; idle++) { /* last with nobody idle */
         for (int sums = 0; sums < 2 && p.rank != idle; sums++) {
             fill(&p);
             p.sum(&p);
@@ -60,7 +60,7 @@ static void slots(mr_ranks *ranks)
         mr_peers_idle(&p, false);
     }
     MUST(p.all[0] == 1 && p.all[p.room - 1] == 1);
-    p.status = MR_SYSTEM;           /* nobody sums any more, so that nobody waits */
+    p.status = MR_SYSTEM; /* nobody sums any more, so that nobody waits */
     fill(&p);
     p.sum(&p);
     MUST(p.all[p.rank * p.room] == value(p.rank, 0) && p.all[(p.rank + 1) % p.world * p.room] == 0);
@@ -72,7 +72,7 @@ static void slots(mr_ranks *ranks)
 
 enum { BATCH = 4, EMBED = 16, MOST = 4 * BATCH, FLOATS = 3 * MOST * EMBED + MOST + 1 };
 
-typedef struct gradients {          /* of all rows, then their losses, then of log_scale: summed at once */
+typedef struct gradients { /* of all rows, then their losses, then of log_scale: summed at once */
     float x[3][MOST * EMBED], losses[MOST], log_scale;
 } gradients;
 
@@ -99,8 +99,13 @@ static samples draw_samples(size_t count)
 static void run(mr_ranks *ranks, mr_contrast *c, const samples *s, size_t first, size_t count, mr_peers *peers,
                 gradients *to)
 {
-    mr_contrast_input in = {.count = count, .training = true, .log_scale = &s->log_scale, .weights = s->weights + first,
-                            .groups = s->groups + first, .peers = peers, .d_log_scale = &to->log_scale};
+    mr_contrast_input in = {.count = count,
+                            .training = true,
+                            .log_scale = &s->log_scale,
+                            .weights = s->weights + first,
+                            .groups = s->groups + first,
+                            .peers = peers,
+                            .d_log_scale = &to->log_scale};
     mr_contrast_output out;
     for (size_t k = 0; k < 3; k++) {
         in.x[k] = s->x[k] + first * EMBED;

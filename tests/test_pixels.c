@@ -35,12 +35,23 @@ static void check_jpeg(mr_random *rnd, mr_pixels_scratch *s, const jpeg_make *k,
 
 static void jpeg_regions_equal_the_full_decode(void **state)
 {
-    static const struct { const char *name; uint8_t components, h[4], v[4]; } kinds[] = {
-        {"4:4:4", 3, {1, 1, 1}, {1, 1, 1}}, {"4:2:2", 3, {2, 1, 1}, {1, 1, 1}}, {"4:2:0", 3, {2, 1, 1}, {2, 1, 1}},
-        {"4:4:0", 3, {1, 1, 1}, {2, 1, 1}}, {"4:1:1", 3, {4, 1, 1}, {1, 1, 1}}, {"4:1:0", 3, {4, 1, 1}, {2, 1, 1}},
-        {"1x4", 3, {1, 1, 1}, {4, 1, 1}}, {"gray", 1, {1}, {1}}, {"gray 2x2", 1, {2}, {2}},
-        {"half chroma differs", 3, {2, 2, 1}, {2, 1, 2}}, {"fine chroma", 3, {1, 2, 2}, {1, 2, 2}},
-        {"CMYK", 4, {1, 1, 1, 1}, {1, 1, 1, 1}}, {"CMYK 2x2", 4, {2, 1, 1, 2}, {2, 1, 1, 2}},
+    static const struct {
+        const char *name;
+        uint8_t components, h[4], v[4];
+    } kinds[] = {
+        {"4:4:4", 3, {1, 1, 1}, {1, 1, 1}},
+        {"4:2:2", 3, {2, 1, 1}, {1, 1, 1}},
+        {"4:2:0", 3, {2, 1, 1}, {2, 1, 1}},
+        {"4:4:0", 3, {1, 1, 1}, {2, 1, 1}},
+        {"4:1:1", 3, {4, 1, 1}, {1, 1, 1}},
+        {"4:1:0", 3, {4, 1, 1}, {2, 1, 1}},
+        {"1x4", 3, {1, 1, 1}, {4, 1, 1}},
+        {"gray", 1, {1}, {1}},
+        {"gray 2x2", 1, {2}, {2}},
+        {"half chroma differs", 3, {2, 2, 1}, {2, 1, 2}},
+        {"fine chroma", 3, {1, 2, 2}, {1, 2, 2}},
+        {"CMYK", 4, {1, 1, 1, 1}, {1, 1, 1, 1}},
+        {"CMYK 2x2", 4, {2, 1, 1, 2}, {2, 1, 1, 2}},
     };
     static const unsigned sides[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 97, 130, 201};
     mr_random rnd = support_random();
@@ -52,8 +63,11 @@ static void jpeg_regions_equal_the_full_decode(void **state)
             for (int size = 0; size < 14; size++) {
                 jpeg_make k = {.width = sides[mr_random_below(&rnd, MR_COUNT(sides))],
                                .height = sides[mr_random_below(&rnd, MR_COUNT(sides))],
-                               .components = kinds[i].components, .progressive = variant == 1, .scans = variant == 3,
-                               .arithmetic = variant == 4, .restart = variant == 2 ? 1 + (unsigned)size % 4 : 0};
+                               .components = kinds[i].components,
+                               .progressive = variant == 1,
+                               .scans = variant == 3,
+                               .arithmetic = variant == 4,
+                               .restart = variant == 2 ? 1 + (unsigned)size % 4 : 0};
                 if (size == 0)
                     k.width = k.height = 1;
                 if (size == 1)
@@ -80,7 +94,7 @@ static void unfinished_progressive_jpegs_are_smoothed_alike(void **state)
         picture p = pixels_jpeg_make(&rnd, &k), cut;
         size_t at = 2;
         int scans = 0;
-        for (at = 2, scans = 0; at + 1 < p.len; at++) {      /* the end of scan 1 + i % 4: the next DHT or SOS */
+        for (at = 2, scans = 0; at + 1 < p.len; at++) { /* the end of scan 1 + i % 4: the next DHT or SOS */
             if (p.bytes[at] != 0xff || (p.bytes[at + 1] != 0xda && p.bytes[at + 1] != 0xc4))
                 continue;
             if (scans > i % 4)
@@ -169,7 +183,7 @@ static void pngs_of_every_kind_have_their_rgb(void **state)
     static const uint8_t clipped[] = {0, 0, 0, 254, 254, 254, 255, 255, 255, 255, 255, 255};
     static const uint8_t three[] = {1, 2, 3, 250, 128, 0};
     static const uint8_t gray_alpha[] = {9, 9, 9, 200, 200, 200};
-    static const uint8_t looked_up[] = {11, 12, 13, 21, 22, 23, 3, 3, 3, 2, 2, 2};      /* 2, 3: not in the palette */
+    static const uint8_t looked_up[] = {11, 12, 13, 21, 22, 23, 3, 3, 3, 2, 2, 2}; /* 2, 3: not in the palette */
     struct spng_plte plte = {.n_entries = 2, .entries = {{11, 12, 13, 0}, {21, 22, 23, 0}}};
     (void)state;
     expect_png(0, 1, (const uint8_t[]){0x60}, 1, 4, black_white, NULL);
@@ -189,9 +203,11 @@ static void pngs_of_every_kind_have_their_rgb(void **state)
 
 static void png_regions_equal_the_full_decode(void **state)
 {
-    static const struct { uint8_t colour, depth; } kinds[] = {
-        {0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1}, {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16},
-        {6, 8}, {6, 16},
+    static const struct {
+        uint8_t colour, depth;
+    } kinds[] = {
+        {0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+        {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16},
     };
     mr_random rnd = support_random();
     mr_pixels_scratch *s = mr_pixels_scratch_new(), *t = mr_pixels_scratch_new();
@@ -213,8 +229,8 @@ static void turned_regions_are_regions_of_the_turned(void **state)
 {
     /* a b      as EXIF's figures show the letter F: what is seen for each orientation of
      * c d       2 x 3 pixels stored */
-    static const char *const seen[] = {"", "abcdef", "badcfe", "fedcba", "efcdab", "acebdf", "ecafdb", "fdbeca",
-                                       "bdface"};
+    static const char *const seen[] = {"",       "abcdef", "badcfe", "fedcba", "efcdab",
+                                       "acebdf", "ecafdb", "fdbeca", "bdface"};
     uint8_t stored[18];
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     mr_error err;
@@ -230,7 +246,7 @@ static void turned_regions_are_regions_of_the_turned(void **state)
         assert_int_equal(mr_orient_pixels(s, o, stored, &all, &turned, &err), MR_OK);
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(turned[3 * i + 1], seen[o][i]);
-        for (uint32_t k = 0; k < w * h; k++) {              /* each single pixel, found where it is stored */
+        for (uint32_t k = 0; k < w * h; k++) { /* each single pixel, found where it is stored */
             mr_region one = {k % w, k / w, 1, 1}, at = mr_orient_region(o, 2, 3, &one);
             assert_int_equal(stored[(at.top * 2 + at.left) * 3], seen[o][k]);
         }
@@ -254,7 +270,7 @@ static void damage_counts_only_where_it_is_read(void **state)
     (void)state;
     for (size_t i = p.len * 3 / 4; i + 3 < p.len; i++)
         if (p.bytes[i] == 0xff && p.bytes[i + 1] >= 0xd0 && p.bytes[i + 1] <= 0xd7) {
-            p.bytes[i + 1] ^= 4;                            /* a restart marker out of order */
+            p.bytes[i + 1] ^= 4; /* a restart marker out of order */
             break;
         }
     mr_region top = {0, 0, 128, 100}, all = {0, 0, 128, 256}, low = {5, 240, 9, 9}, out = {1, 0, 128, 1};
@@ -278,9 +294,9 @@ static void hostile_bytes_are_refused_or_decoded(void **state)
     mr_random rnd = support_random();
     mr_pixels_scratch *s = mr_pixels_scratch_new();
     jpeg_make k = {.width = 70, .height = 50, .components = 3, .h = {2, 1, 1}, .v = {2, 1, 1}};
-    picture sound[] = {pixels_jpeg_make(&rnd, &k), make_png(70, 50, 2, 8, false), make_png(70, 50, 3, 4, true),
-                       make_webp(70, 50, false, true), make_webp(70, 50, true, false),
-                       make_webp_extended(70, 50, 2, NULL)};
+    picture sound[] = {pixels_jpeg_make(&rnd, &k),     make_png(70, 50, 2, 8, false),
+                       make_png(70, 50, 3, 4, true),   make_webp(70, 50, false, true),
+                       make_webp(70, 50, true, false), make_webp_extended(70, 50, 2, NULL)};
     int refused = 0, taken = 0;
     (void)state;
     for (int i = 0; i < 1500; i++) {

@@ -69,7 +69,7 @@ static void expect_array(const support_npz *npz, const char *kind, size_t i, int
         fail_msg("%s differs", name);
 }
 
-static uint32_t half_even(uint32_t n)       /* round(n / 2.0) */
+static uint32_t half_even(uint32_t n) /* round(n / 2.0) */
 {
     return n / 2 + (n % 4 == 3);
 }
@@ -82,8 +82,14 @@ static void check_parity_image(size_t i, const json_t *image, const support_npz 
     uint8_t *out = pixels_take(224 * 224 * 3);
     const uint8_t *rgb = pixels_decoded(s, p, &f, (mr_region){0, 0, f.width, f.height});
     expect_sha256(image, "decoded_rgb_sha256", rgb, (size_t)f.width * f.height * 3);
-    mr_resize_job sq = {.rgb = rgb, .in_width = f.width, .in_height = f.height, .out_width = 224, .out_height = 224,
-                        .crop_width = 224, .crop_height = 224}, j = sq;
+    mr_resize_job sq = {.rgb = rgb,
+                        .in_width = f.width,
+                        .in_height = f.height,
+                        .out_width = 224,
+                        .out_height = 224,
+                        .crop_width = 224,
+                        .crop_height = 224},
+                  j = sq;
     assert_int_equal(mr_resize_u8(z, &sq, out, &err), MR_OK);
     expect_sha256(image, "eval_sq224_sha256", out, 224 * 224 * 3);
     sq.out_width = sq.out_height = sq.crop_width = sq.crop_height = 160;
@@ -99,8 +105,8 @@ static void check_parity_image(size_t i, const json_t *image, const support_npz 
         uint32_t at[4];
         char key[32];
         for (size_t k = 0; k < 4; k++)
-            at[k] = (uint32_t)json_integer_value(json_array_get(
-                json_array_get(json_object_get(image, "rrc_boxes_top_left_h_w"), (size_t)b), k));
+            at[k] = (uint32_t)json_integer_value(
+                json_array_get(json_array_get(json_object_get(image, "rrc_boxes_top_left_h_w"), (size_t)b), k));
         sq.rgb = pixels_decoded(s, p, &f, (mr_region){at[1], at[0], at[3], at[2]});
         sq.in_width = at[3];
         sq.in_height = at[2];

@@ -29,7 +29,7 @@ static void jpegs_in_pieces_equal_the_full_decode(void **state)
         assert_true(p.len > 256 << 10);
         if (channels == 3) {
             pixels_check_regions(&rnd, s, p, want, 6, "pieces");
-        } else {                            /* of CMYK only that it is decoded to its end */
+        } else { /* of CMYK only that it is decoded to its end */
             pixels_decoded(s, p, &f, (mr_region){0, 0, f.width, f.height});
         }
         free(want);
@@ -100,7 +100,9 @@ static void nothing_goes_on_after_a_stop(void **state)
     picture kinds[] = {
         make_jpeg((jpeg_kind){.width = 300, .height = 200, .components = 3}),
         make_jpeg((jpeg_kind){.width = 300, .height = 200, .components = 3, .progressive = true}),
-        make_png(300, 200, 2, 8, false), make_png(300, 200, 3, 4, true), make_webp(1601, 1403, false, false),
+        make_png(300, 200, 2, 8, false),
+        make_png(300, 200, 3, 4, true),
+        make_webp(1601, 1403, false, false),
     };
     _Atomic bool stop = false;
     mr_pixels_scratch *s = mr_pixels_scratch_new();
@@ -118,8 +120,13 @@ static void nothing_goes_on_after_a_stop(void **state)
         assert_int_equal(mr_pixels_decode(s, kinds[i].bytes, kinds[i].len, &f, &all, &rgb, &err), MR_END);
         stop = false;
         rgb = pixels_decoded(s, kinds[i], &f, all);
-        mr_resize_job job = {.rgb = rgb, .in_width = f.width, .in_height = f.height, .out_width = 8, .out_height = 8,
-                             .crop_width = 8, .crop_height = 8};
+        mr_resize_job job = {.rgb = rgb,
+                             .in_width = f.width,
+                             .in_height = f.height,
+                             .out_width = 8,
+                             .out_height = 8,
+                             .crop_width = 8,
+                             .crop_height = 8};
         stop = true;
         assert_int_equal(mr_orient_pixels(s, 6, rgb, &all, &turned, &err), MR_END);
         assert_int_equal(mr_resize_u8(z, &job, out, &err), MR_END);

@@ -11,7 +11,7 @@
 
 typedef struct state {
     char *dir, *ds;
-    uint64_t mean;                  /* bytes of a record of "train" */
+    uint64_t mean; /* bytes of a record of "train" */
 } state;
 
 /* 70 samples in "train", 12 in "val"; every file but the manifest is gone. */
@@ -115,20 +115,17 @@ static void json_is_the_schedule(void **out)
         unsigned world;
         uint64_t first, count, steps, dropped, padded, last;
     } cases[] = {
-        {"@ --global-batch 16 --batches : --json",
-         "drop", "full", 70, 0, 0, 16, 0, 1, 0, 4, 4, 6, 0, 16},
-        {"@ --split train --global-batch 16 --ranks 4 --epoch 3 --seed 9 --tail pad --batches 3:5 --json",
-         "pad", "full", 70, 9, 3, 16, 0, 4, 3, 2, 5, 0, 10, 6},
-        {"@ --global-batch=16 --ranks=8 --tail=partial --batches=1: --json --no-shuffle",
-         "partial", "none", 70, 0, 0, 16, 0, 8, 1, 4, 5, 0, 0, 6},
-        {"@ --global-batch 9 --ranks 3 --shuffle window:100k --batches :2 --json",
-         "drop", "window", 70, 0, 0, 9, 102400, 3, 0, 2, 7, 7, 0, 9},
-        {"@ --split val --global-batch 64 --tail pad --batches 0 --json",
-         "pad", "full", 12, 0, 0, 64, 0, 1, 0, 1, 1, 0, 52, 12},
-        {"@ --split val --global-batch 64 --batches : --json",
-         "drop", "full", 12, 0, 0, 64, 0, 1, 0, 0, 0, 12, 0, 0},
-        {"@ --split val --global-batch 4 --json",
-         "drop", "full", 12, 0, 0, 4, 0, 1, 0, 0, 3, 0, 0, 4},
+        {"@ --global-batch 16 --batches : --json", "drop", "full", 70, 0, 0, 16, 0, 1, 0, 4, 4, 6, 0, 16},
+        {"@ --split train --global-batch 16 --ranks 4 --epoch 3 --seed 9 --tail pad --batches 3:5 --json", "pad",
+         "full", 70, 9, 3, 16, 0, 4, 3, 2, 5, 0, 10, 6},
+        {"@ --global-batch=16 --ranks=8 --tail=partial --batches=1: --json --no-shuffle", "partial", "none", 70, 0, 0,
+         16, 0, 8, 1, 4, 5, 0, 0, 6},
+        {"@ --global-batch 9 --ranks 3 --shuffle window:100k --batches :2 --json", "drop", "window", 70, 0, 0, 9,
+         102400, 3, 0, 2, 7, 7, 0, 9},
+        {"@ --split val --global-batch 64 --tail pad --batches 0 --json", "pad", "full", 12, 0, 0, 64, 0, 1, 0, 1, 1, 0,
+         52, 12},
+        {"@ --split val --global-batch 64 --batches : --json", "drop", "full", 12, 0, 0, 64, 0, 1, 0, 0, 0, 12, 0, 0},
+        {"@ --split val --global-batch 4 --json", "drop", "full", 12, 0, 0, 4, 0, 1, 0, 0, 3, 0, 0, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *doc = run_json(s, cases[i].words);
@@ -166,7 +163,7 @@ static void memory_is_the_loaders_formula(void **out)
     const state *s = *out;
     static const struct {
         const char *words;
-        uint64_t sample;            /* bytes; 0: the mean record */
+        uint64_t sample; /* bytes; 0: the mean record */
         uint64_t batches;
     } cases[] = {
         {"@ --global-batch 16 --ranks 2 --json", 0, 4},
@@ -216,10 +213,13 @@ static void words_are_exact(void **out)
         "  step 4  rank 1  68 69 0* 1*\n"
         "  step 4  rank 2  2* 3* 4* 5*\n"
         "  step 4  rank 3  6* 7* 8* 9*\n"
-        "  * repeated, weight 0\n", s->ds, mr_text_bytes(16 * (3072 + sizeof(mr_sample_facts)), all),
+        "  * repeated, weight 0\n",
+        s->ds, mr_text_bytes(16 * (3072 + sizeof(mr_sample_facts)), all),
         mr_text_bytes(4 * (3072 + sizeof(mr_sample_facts)), bytes));
-    expect_out(s, "@ --global-batch 16 --ranks 4 --tail pad --no-shuffle --deliver u8 --size 32 --threads 2 "
-               "--batches 3:5", expected);
+    expect_out(s,
+               "@ --global-batch 16 --ranks 4 --tail pad --no-shuffle --deliver u8 --size 32 --threads 2 "
+               "--batches 3:5",
+               expected);
     free(expected);
     expected = support_path(
         "%s val: 12 samples, 2 steps of 8 (8 ranks x 1)\n"
@@ -229,20 +229,22 @@ static void words_are_exact(void **out)
         "decoded picture\n"
         "\n"
         "  step 1  rank 0  8\n  step 1  rank 1  9\n  step 1  rank 2  10\n  step 1  rank 3  11\n"
-        "  step 1  rank 4  -\n  step 1  rank 5  -\n  step 1  rank 6  -\n  step 1  rank 7  -\n", s->ds,
-        mr_text_bytes(4 * (602112 + sizeof(mr_sample_facts)), all),
+        "  step 1  rank 4  -\n  step 1  rank 5  -\n  step 1  rank 6  -\n  step 1  rank 7  -\n",
+        s->ds, mr_text_bytes(4 * (602112 + sizeof(mr_sample_facts)), all),
         mr_text_bytes(602112 + sizeof(mr_sample_facts), bytes));
-    expect_out(s, "@ --split val --global-batch 8 --ranks 8 --tail partial --no-shuffle --size 224 --epoch 4 --seed 7 "
-               "--batches 1", expected);
+    expect_out(s,
+               "@ --split val --global-batch 8 --ranks 8 --tail partial --no-shuffle --size 224 --epoch 4 --seed 7 "
+               "--batches 1",
+               expected);
     free(expected);
-    expected = support_path(
-        "%s train: 70 samples, 1 step of 69 (1 rank x 69)\n"
-        "  order   epoch 0 of seed 0, shuffled\n"
-        "  tail    drop: 1 sample of this epoch left out\n"
-        "  memory  about %s a rank: 4 batches of %s (an estimate: records of %s, the mean); besides, one "
-        "encoded file\n",
-        s->ds, mr_text_bytes(4 * 69 * (s->mean + sizeof(mr_sample_facts)), all),
-        mr_text_bytes(69 * (s->mean + sizeof(mr_sample_facts)), bytes), mr_text_bytes(s->mean, mean));
+    expected =
+        support_path("%s train: 70 samples, 1 step of 69 (1 rank x 69)\n"
+                     "  order   epoch 0 of seed 0, shuffled\n"
+                     "  tail    drop: 1 sample of this epoch left out\n"
+                     "  memory  about %s a rank: 4 batches of %s (an estimate: records of %s, the mean); besides, one "
+                     "encoded file\n",
+                     s->ds, mr_text_bytes(4 * 69 * (s->mean + sizeof(mr_sample_facts)), all),
+                     mr_text_bytes(69 * (s->mean + sizeof(mr_sample_facts)), bytes), mr_text_bytes(s->mean, mean));
     expect_out(s, "@ --global-batch 69", expected);
     free(expected);
 }
@@ -314,8 +316,8 @@ static void wrong_use_says_the_way_out(void **out)
 static void a_full_disk_is_said(void **out)
 {
     const state *s = *out;
-    char *line = support_path("'%s' plan '%s' --global-batch 1 --batches : --json > /dev/full", support_millrace_path(),
-                              s->ds);
+    char *line =
+        support_path("'%s' plan '%s' --global-batch 1 --batches : --json > /dev/full", support_millrace_path(), s->ds);
     support_result r = support_run((const char *[]){"sh", "-c", line, NULL}, NULL);
     support_assert_status(&r, 3);
     assert_non_null(strstr(r.err, "standard output: cannot write"));
@@ -365,10 +367,9 @@ static void mpirun_gives_the_ranks(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(json_is_the_schedule),       TEST(memory_is_the_loaders_formula),
-        TEST(words_are_exact),            TEST(tails_are_explained),
-        TEST(wrong_use_says_the_way_out), TEST(a_full_disk_is_said),
-        TEST(damage_is_bad_data),         TEST(mpirun_gives_the_ranks),
+        TEST(json_is_the_schedule), TEST(memory_is_the_loaders_formula), TEST(words_are_exact),
+        TEST(tails_are_explained),  TEST(wrong_use_says_the_way_out),    TEST(a_full_disk_is_said),
+        TEST(damage_is_bad_data),   TEST(mpirun_gives_the_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

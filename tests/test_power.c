@@ -114,7 +114,7 @@ static void each_image(const power *p, void (*check)(const power *p, size_t mome
 
 /* ---- datasets --------------------------------------------------------------------------------------------------- */
 
-static uint64_t hashes[4];          /* after so many acknowledgements; [0] absent */
+static uint64_t hashes[4]; /* after so many acknowledgements; [0] absent */
 
 static void check_dataset(const power *p, size_t moment)
 {
@@ -190,7 +190,7 @@ static void test_ingest_by_three_ranks(void **state)
 static void check_reindex(const power *p, size_t moment)
 {
     unsigned done = power_acknowledged(p, moment);
-    support_shell(t.image, "rm -f out/*.idx.tmp");      /* an unfinished one is nobody's index */
+    support_shell(t.image, "rm -f out/*.idx.tmp"); /* an unfinished one is nobody's index */
     uint64_t hash = hash_of(t.image, "out");
     if (done >= 1 && hash != hashes[1] && (done == 3 || hash != hashes[2]))
         fail_msg("moment %zu, %u acknowledged: the dataset is not whole", moment, done);
@@ -209,8 +209,8 @@ static void test_reindex(void **state)
     hashes[1] = hash_of(t.run, "out");
     char *slash = support_path("%s", support_millrace_path());
     *strrchr(slash, '/') = '\0';
-    char *lose = support_path("MILLRACE_FAULT_LOG=%s LD_PRELOAD=%s/millrace_faults.so rm out/train-00000.idx", t.log,
-                              slash);
+    char *lose =
+        support_path("MILLRACE_FAULT_LOG=%s LD_PRELOAD=%s/millrace_faults.so rm out/train-00000.idx", t.log, slash);
     support_shell(t.run, lose);
     power_acknowledge(t.log);
     hashes[2] = hash_of(t.run, "out");
@@ -252,9 +252,9 @@ static void test_exports(void **state)
 /* ---- checkpoints ------------------------------------------------------------------------------------------------ */
 
 #define TRAIN "train ../data --batch 8 --threads 1 --eval-every 1 --keep 2 --quiet --log b/log --output b/out"
-#define VIT " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --steps 5"
+#define VIT   " --model vit --image-size 24 --patch 8 --hidden 16 --layers 1 --heads 2 --mlp 32 --steps 5"
 
-static unsigned long promises;      /* images whose log tells of a checkpoint that no exit 0 did */
+static unsigned long promises; /* images whose log tells of a checkpoint that no exit 0 did */
 
 static uint64_t newest_checkpoint(size_t moment)
 {
@@ -301,8 +301,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_ingest),  TEST(test_missing_syncs_are_seen), TEST(test_ingest_by_three_ranks),
-        TEST(test_reindex), TEST(test_exports),                TEST(test_checkpoints),
+        TEST(test_ingest),
+        TEST(test_missing_syncs_are_seen),
+        TEST(test_ingest_by_three_ranks),
+        TEST(test_reindex),
+        TEST(test_exports),
+        TEST(test_checkpoints),
     };
     if (faulty_sanitized()) {
         print_message("skipped: LD_PRELOAD does not go together with sanitizers\n");

@@ -12,8 +12,12 @@
 #include "support_image.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
-#define EVIL "\033[31m\033]0;x\007\xC2\x9B" "2J\x7F"
-#define EVIL_JSON "\\u001b[31m\\u001b]0;x\\u0007\\u009b2J\\u007f\xC2\x9B" "2J\x7F\\n"
+#define EVIL                                                                                                           \
+    "\033[31m\033]0;x\007\xC2\x9B"                                                                                     \
+    "2J\x7F"
+#define EVIL_JSON                                                                                                      \
+    "\\u001b[31m\\u001b]0;x\\u0007\\u009b2J\\u007f\xC2\x9B"                                                            \
+    "2J\x7F\\n"
 
 static char *dir;
 
@@ -85,8 +89,8 @@ static void test_classes_and_paths(void **state)
     SHOWS(0, "\\u009b", "show", "ds", "train", "0", "--json");
     SHOWS(0, "\\x9B", "replay", "ds", "--global-batch", "2", "--list");
     SHOWS(0, "\\u009b", "replay", "ds", "--global-batch", "2", "--list", "--json");
-    SHOWS(0, NULL, "train", "ds", "--model", "vit", "--image-size", "16", "--patch", "8", "--hidden", "8", "--layers", "1",
-          "--heads", "1", "--mlp", "8", "--batch", "2", "--steps", "1", "--output", "run");
+    SHOWS(0, NULL, "train", "ds", "--model", "vit", "--image-size", "16", "--patch", "8", "--hidden", "8", "--layers",
+          "1", "--heads", "1", "--mlp", "8", "--batch", "2", "--steps", "1", "--output", "run");
     SHOWS(0, "\\x9B", "predict", "ds", "run");
     SHOWS(0, "\\u009b", "predict", "ds", "run", "--format", "json");
     SHOWS(0, NULL, "eval", "ds", "run");
@@ -125,7 +129,8 @@ static void test_words(void **state)
             fprintf(f, "%s{\"id\":%d,\"file_name\":\"%d.jpg\",\"license\":1}", i ? "," : "", i, i);
         fprintf(f, ",{\"id\":9,\"file_name\":\"" EVIL_JSON ".jpg\"}],\"annotations\":[");
         for (int i = 0; i < 4; i++)
-            fprintf(f, "%s{\"id\":%d,\"image_id\":%d,\"category_id\":1,\"bbox\":[0,0,5,5],\"caption\":\"" EVIL_JSON "\"}",
+            fprintf(f,
+                    "%s{\"id\":%d,\"image_id\":%d,\"category_id\":1,\"bbox\":[0,0,5,5],\"caption\":\"" EVIL_JSON "\"}",
                     i ? "," : "", i, i);
         fprintf(f, "]}");
         fclose(f);
@@ -160,23 +165,50 @@ static void test_manifest(void **state)
     free(path);
 }
 
-#define TRAIN "train ds --output run --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 " \
-              "--steps 1"
+#define TRAIN                                                                                                          \
+    "train ds --output run --model vit --image-size 16 --patch 8 --hidden 8 --layers 1 --heads 1 --mlp 8 "             \
+    "--steps 1"
 
 /* Every command with its standard output there: exit code 3, and `words` on standard error; "": nothing there. */
 static void each_command_into(const char *output, const char *words)
 {
     static const char *const commands[] = {
-        "--help", "--version", "ingest --help", "ingest --usage", "help seek",
-        "sample more --layout coco --images 10", "ingest drawn ds", "ingest drawn ds2 --json",
-        "ingest drawn ds3 --dry-run", "verify ds", "verify ds --json", "inspect ds",
-        "inspect ds --json", "inspect ds --classes", "show ds train 0", "show ds train 0 --json",
-        "show ds train 0 --image -", "export ds out", "export ds out2 --json", "export ds --to tar -", "reindex ds",
-        "reindex ds --json", "seek ds", "seek ds --json", "plan ds --global-batch 4", "plan ds --global-batch 4 --json",
-        "plan ds --global-batch 4000000000 --tail pad --batches 0",  /* of which a few bytes are written */
+        "--help",
+        "--version",
+        "ingest --help",
+        "ingest --usage",
+        "help seek",
+        "sample more --layout coco --images 10",
+        "ingest drawn ds",
+        "ingest drawn ds2 --json",
+        "ingest drawn ds3 --dry-run",
+        "verify ds",
+        "verify ds --json",
+        "inspect ds",
+        "inspect ds --json",
+        "inspect ds --classes",
+        "show ds train 0",
+        "show ds train 0 --json",
+        "show ds train 0 --image -",
+        "export ds out",
+        "export ds out2 --json",
+        "export ds --to tar -",
+        "reindex ds",
+        "reindex ds --json",
+        "seek ds",
+        "seek ds --json",
+        "plan ds --global-batch 4",
+        "plan ds --global-batch 4 --json",
+        "plan ds --global-batch 4000000000 --tail pad --batches 0", /* of which a few bytes are written */
         "plan ds --global-batch 4000000000 --tail pad --batches 0 --json",
-        "replay ds --global-batch 4", "replay ds --global-batch 4 --json", "bench ds --seconds 0.1 --threads 1",
-        TRAIN, "eval ds run", "eval ds run --json", "predict ds run", "predict ds run --format json",
+        "replay ds --global-batch 4",
+        "replay ds --global-batch 4 --json",
+        "bench ds --seconds 0.1 --threads 1",
+        TRAIN,
+        "eval ds run",
+        "eval ds run --json",
+        "predict ds run",
+        "predict ds run --format json",
     };
     SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "16", "--quiet");
     for (size_t i = 0; i < MR_COUNT(commands); i++) {
@@ -231,7 +263,7 @@ static void test_progress(void **state)
         mr_progress_end(p);
     }
     dup2(saved, STDERR_FILENO);
-    close(slave);                   /* then reading ends, once all has come through */
+    close(slave); /* then reading ends, once all has come through */
     for (ssize_t n, len = 0; (n = read(master, text + len, sizeof text - 1 - (size_t)len)) > 0;)
         len += n;
     close(master);
@@ -254,9 +286,9 @@ static void test_report_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_classes_and_paths), TEST(test_words), TEST(test_manifest),
-        TEST(test_full_output),       TEST(test_closed_pipe),
-        TEST(test_report_that_fails), TEST(test_progress),
+        TEST(test_classes_and_paths), TEST(test_words),       TEST(test_manifest),
+        TEST(test_full_output),       TEST(test_closed_pipe), TEST(test_report_that_fails),
+        TEST(test_progress),
     };
     return cmocka_run_group_tests_name("printed", tests, NULL, NULL);
 }

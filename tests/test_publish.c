@@ -120,12 +120,15 @@ static void test_what_others_do_to_the_stage(void **state)
         "until ls -l /proc/$!/fd | grep -q dst.partial/spool; do sleep 0.01; done\n"
         "%s echo precious >dst.partial/notes/mine; cat source.tar >&3; exec 3>&-\n"
         "wait $!; echo $?; cat err dst.partial/notes/mine; ls dst.partial; rm -r dst.partial/notes";
-    static const struct { const char *does, *words; } cases[] = {
+    static const struct {
+        const char *does, *words;
+    } cases[] = {
         {"mkdir dst.partial/notes;",
          "2\nmillrace: dst.partial: holds 'notes', which is no part of an unfinished dataset; move it away or choose "
          "another DST\nprecious\nnotes\n"},
         {"mv dst.partial moved; mkdir -p dst.partial/notes;",
-         "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset grew in it, which ends here; run the "
+         "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset grew in it, which ends here; run "
+         "the "
          "command again\nprecious\nnotes\n"},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -145,7 +148,8 @@ static void test_what_others_put_there_last(void **state)
     static const char *const ways[] = {"stop", "stop-apart"}, *const places[] = {"dst.partial", "dst.partial.old"};
     for (size_t i = 0; i < 2; i++) {
         char *words = support_path("2\nmillrace: %s: is the dataset that was replaced, and is kept for 'run', which is "
-                                   "no part of it\nprecious\n", places[i]);
+                                   "no part of it\nprecious\n",
+                                   places[i]);
         char *lines = support_path("rm -rf dst*; cp -r older dst; (with %s $(ingest $M) --force -q) 2>err & pid=$!\n"
                                    "stopped $pid; mkdir %s/run; echo precious >%s/run/checkpoint; kill -CONT $pid\n"
                                    "wait $pid; echo $?; cat err %s/run/checkpoint; rm -r %s/run",
@@ -226,14 +230,16 @@ static void test_what_lies_aside_stays(void **state)
            "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
            "rm dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
-    expect("3 millrace: dst.partial.old: cannot go, for somebody still reads the dataset that was replaced; run the command "
+    expect("3 millrace: dst.partial.old: cannot go, for somebody still reads the dataset that was replaced; run the "
+           "command "
            "again when that has ended\n0 taken over\n",
            "mkdir dst.partial.old; touch dst.partial.old/.nfs0000000000abcdef12; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
     /* what a crash leaves that comes while it goes: its manifest, which goes last, or nothing */
-    expect("0\n0\n", "mkdir dst.partial.old; cp older/manifest.json dst.partial.old; said with apart $(ingest $M) --force\n"
-                     "mkdir dst.partial.old; said with apart $(ingest $M) --force");
+    expect("0\n0\n",
+           "mkdir dst.partial.old; cp older/manifest.json dst.partial.old; said with apart $(ingest $M) --force\n"
+           "mkdir dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
 }
 
@@ -255,7 +261,8 @@ static void test_names_that_cannot_be_replaced(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int len = (int)strlen(names[i]) - (strlen(names[i]) > 1 && names[i][strlen(names[i]) - 1] == '/');
         char *words = support_path("2 millrace: %.*s: no folder can be replaced by this name; use its own, or that of "
-                                   "one in it, for example %.*s/dataset\n", len, names[i], len, names[i]);
+                                   "one in it, for example %.*s/dataset\n",
+                                   len, names[i], len, names[i]);
         char *lines = support_path("cd in; said $M ingest ../source2 %s", names[i]);
         expect(words, lines);
         free(words);
@@ -264,7 +271,8 @@ static void test_names_that_cannot_be_replaced(void **state)
     expect("2 millrace: link: is a link; name the folder itself or choose another DST\n"
            "2 millrace: link: is a link; name the folder itself or choose another DST\n"
            "2 millrace: old-link: is a link; name the folder itself or choose another DST\n"
-           "2 millrace: new.partial: names that end in .partial are those of datasets on their way, which are swept; choose "
+           "2 millrace: new.partial: names that end in .partial are those of datasets on their way, which are swept; "
+           "choose "
            "another DST\n",
            "said $(ingest $M | sed s:dst:link:); said $(ingest $M | sed s:dst:link//:)\n"
            "said $(ingest $M | sed s:dst:old-link/:) --force; said $(ingest $M | sed s:dst:new.partial/:)");
@@ -311,7 +319,8 @@ static void test_an_export_takes_its_place(void **state)
         "say $M export clean lost\n"
         "said with taken $M export clean a.tar -q; stat -c '%s' a.tar; said $M export clean a.tar -q --force\n";
     expect("3 files old cannot take the place of\n0 files train\n2 files train is a link\n"
-           "2 millrace: a.tar: exists already; --force replaces it\n0\n0\n", lines);
+           "2 millrace: a.tar: exists already; --force replaces it\n0\n0\n",
+           lines);
 }
 
 int main(void)

@@ -8,8 +8,13 @@ static void gives_the_published_numbers(void **state)
     (void)state;
     /* Reference outputs of xoshiro256** for the state {1, 2, 3, 4}. */
     static const uint64_t expected[] = {
-        UINT64_C(11520), UINT64_C(0), UINT64_C(1509978240), UINT64_C(1215971899390074240),
-        UINT64_C(1216172134540287360), UINT64_C(607988272756665600), UINT64_C(16172922978634559625),
+        UINT64_C(11520),
+        UINT64_C(0),
+        UINT64_C(1509978240),
+        UINT64_C(1215971899390074240),
+        UINT64_C(1216172134540287360),
+        UINT64_C(607988272756665600),
+        UINT64_C(16172922978634559625),
     };
     mr_random r = {{1, 2, 3, 4}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -114,9 +119,12 @@ static void bytes_of_any_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_the_published_numbers), cmocka_unit_test(seeds_by_splitmix64),
-        cmocka_unit_test(streams_differ),              cmocka_unit_test(bounded_numbers_are_even),
-        cmocka_unit_test(ranges_include_both_ends),    cmocka_unit_test(shuffling_keeps_every_item),
+        cmocka_unit_test(gives_the_published_numbers),
+        cmocka_unit_test(seeds_by_splitmix64),
+        cmocka_unit_test(streams_differ),
+        cmocka_unit_test(bounded_numbers_are_even),
+        cmocka_unit_test(ranges_include_both_ends),
+        cmocka_unit_test(shuffling_keeps_every_item),
         cmocka_unit_test(bytes_of_any_length),
     };
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* test_reindex.c - indexes lost, damaged and rebuilt.
- * Invariant tested: a rebuilt index equals the lost one bit for bit, and is never made from a shard that is not whole. */
+ * Invariant tested: a rebuilt index equals the lost one bit for bit, and is never made from a shard that is not whole.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,7 +74,7 @@ static void test_rebuilds(void **out)
             support_write(s->idx[n], s->original[n], mr_random_below(&random, s->len[n]));
         else if (trial % 4 == 2)
             flip(s->idx[n], mr_random_below(&random, s->len[n]));
-        else                                            /* another shard's */
+        else /* another shard's */
             support_write(s->idx[n], s->original[(n + 1) % 3], s->len[(n + 1) % 3]);
         support_expect(1, "verify", "--quick", s->dir, (char *)NULL);
         support_result r = support_millrace("reindex", s->dir, (char *)NULL);
@@ -109,8 +110,8 @@ static void test_damaged_shard(void **out)
     assert_non_null(strstr(r.out, "\"rebuilt\": 1"));
     assert_non_null(strstr(r.out, "\"failed\": 1"));
     support_result_free(&r);
-    assert_false(support_exists(s->idx[0]));            /* never from bytes that are not proven */
-    expect_original(s, 2);                              /* and the other one is mended all the same */
+    assert_false(support_exists(s->idx[0])); /* never from bytes that are not proven */
+    expect_original(s, 2);                   /* and the other one is mended all the same */
     flip(s->mdb[0], 5000);
     support_expect(0, "reindex", s->dir, (char *)NULL);
     expect_original(s, 0);
@@ -134,7 +135,10 @@ static void test_wrong_use(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_rebuilds), TEST(test_leaves_good_ones_alone), TEST(test_damaged_shard), TEST(test_wrong_use),
+        TEST(test_rebuilds),
+        TEST(test_leaves_good_ones_alone),
+        TEST(test_damaged_shard),
+        TEST(test_wrong_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,9 @@ static char *expected(const char *dir, uint64_t epoch, const char *seed, mr_tail
     mr_schedule plan;
     mr_sample_view v = {0};
     mr_buf out = {0};
-    assert_int_equal(mr_order_make(MR_SHUFFLE_FULL, mr_dataset_samples(ds, "train"), strtoull(seed, NULL, 10), 0, 0,
-                                   &order, NULL), MR_OK);
+    assert_int_equal(
+        mr_order_make(MR_SHUFFLE_FULL, mr_dataset_samples(ds, "train"), strtoull(seed, NULL, 10), 0, 0, &order, NULL),
+        MR_OK);
     assert_int_equal(mr_schedule_make(&order, 8, 1, tail, &plan, NULL), MR_OK);
     for (uint64_t k = 0; k < plan.steps; k++) {
         mr_buf bytes = {0};
@@ -70,10 +71,11 @@ static void test_digests(void **state)
     for (size_t i = 0; i < MR_COUNT(shapes); i++) {
         const char *ranks = shapes[i][0], *threads = shapes[i][1];
         expect_output(REPLAY(dir, "--ranks", ranks, "--threads", threads), drop);
-        expect_output(REPLAY(dir, "--ranks", ranks, "--threads", threads, "--epoch", "3", "--seed", "77", "--tail",
-                             "pad"), pad);
-        expect_output(REPLAY(dir, "--ranks", ranks, "--threads", threads, "--epoch", "3", "--seed", "77", "--tail",
-                             "partial"), partial);
+        expect_output(
+            REPLAY(dir, "--ranks", ranks, "--threads", threads, "--epoch", "3", "--seed", "77", "--tail", "pad"), pad);
+        expect_output(
+            REPLAY(dir, "--ranks", ranks, "--threads", threads, "--epoch", "3", "--seed", "77", "--tail", "partial"),
+            partial);
     }
     /* A few of them alone: the second and third line. */
     char *second = strchr(drop, '\n') + 1, *fourth = strchr(strchr(second, '\n') + 1, '\n') + 1;
@@ -102,9 +104,9 @@ static void test_pixels_and_list(void **state)
     char *texts[3][3];
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 3; k++) {
-            support_result r = REPLAY(dir, "--ranks", shapes[i][0], "--threads", shapes[i][1], "--size", "24",
-                                      "--augment", augments[k], "--list", "--json", "--tail", "partial", "--seed",
-                                      "4", "--bicubic");
+            support_result r =
+                REPLAY(dir, "--ranks", shapes[i][0], "--threads", shapes[i][1], "--size", "24", "--augment",
+                       augments[k], "--list", "--json", "--tail", "partial", "--seed", "4", "--bicubic");
             texts[i][k] = support_path("%s", r.out);
             json_t *doc = parsed(&r);
             const json_t *batch = json_array_get(json_object_get(doc, "batches"), 5), *sample;
@@ -128,7 +130,9 @@ static void test_pixels_and_list(void **state)
         free(texts[i / 3][i % 3]);
     /* The digest is that of the float32 values. */
     mr_dataset *ds = open_dataset_at(dir);
-    mr_loader_options o = {.split = "train", .global_batch = 8, .deliver = MR_DELIVER_F32_NCHW,
+    mr_loader_options o = {.split = "train",
+                           .global_batch = 8,
+                           .deliver = MR_DELIVER_F32_NCHW,
                            .transform = {.kind = MR_TRANSFORM_SQUARE, .size = 24}};
     mr_loader *l = open_loader(ds, &o);
     const mr_batch *b;
@@ -153,8 +157,20 @@ static void test_under_mpirun(void **state)
     make_pictures(dir, 43, 9, NULL);
     for (unsigned ranks = 2; ranks <= 4; ranks += 2) {
         support_result alone = REPLAY(dir, "--list", "--json", "--tail", "partial", "--epoch", "2");
-        const char *argv[] = {support_millrace_path(), "replay", dir, "--global-batch", "8", "--list", "--json",
-                              "--tail", "partial", "--epoch", "2", "--threads", "1", NULL};
+        const char *argv[] = {support_millrace_path(),
+                              "replay",
+                              dir,
+                              "--global-batch",
+                              "8",
+                              "--list",
+                              "--json",
+                              "--tail",
+                              "partial",
+                              "--epoch",
+                              "2",
+                              "--threads",
+                              "1",
+                              NULL};
         support_result many = support_mpirun(ranks, argv);
         support_assert_status(&many, 0);
         json_t *a = parsed(&alone), *b = parsed(&many);
@@ -178,16 +194,16 @@ static size_t marked(const json_t *doc, json_int_t damaged, bool replaced)
 {
     size_t count = 0, at, k;
     json_t *batch, *s, *batches = json_object_get(doc, "batches");
-    json_array_foreach(batches, at, batch)
-        json_array_foreach(json_object_get(batch, "samples"), k, s) {
-            const json_t *mark = json_object_get(s, "damaged");
-            if (!mark)
-                continue;
-            assert_int_equal(json_integer_value(mark), damaged);
-            assert_true((json_integer_value(json_object_get(s, "sample")) == damaged) == !replaced);
-            assert_true(json_number_value(json_object_get(s, "weight")) == (replaced ? 1 : 0));
-            count++;
-        }
+    json_array_foreach(batches, at, batch) json_array_foreach(json_object_get(batch, "samples"), k, s)
+    {
+        const json_t *mark = json_object_get(s, "damaged");
+        if (!mark)
+            continue;
+        assert_int_equal(json_integer_value(mark), damaged);
+        assert_true((json_integer_value(json_object_get(s, "sample")) == damaged) == !replaced);
+        assert_true(json_number_value(json_object_get(s, "weight")) == (replaced ? 1 : 0));
+        count++;
+    }
     return count;
 }
 
@@ -231,9 +247,9 @@ static void test_failures(void **state)
 static void test_bench(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"images_per_second", "cpu_ms_per_image", "limit_images_per_second",
-                                       "limit_cpu_ms_per_image", "cpu_ratio", "rate_ratio", "first_batch_ms",
-                                       "first_batch_limit_ms"};
+    static const char *const keys[] = {"images_per_second",      "cpu_ms_per_image",    "limit_images_per_second",
+                                       "limit_cpu_ms_per_image", "cpu_ratio",           "rate_ratio",
+                                       "first_batch_ms",         "first_batch_limit_ms"};
     char *dir = support_tmpdir();
     make_pictures(dir, 150, 40, NULL);
     for (unsigned stage = 0; stage < 3; stage++) {
@@ -306,8 +322,12 @@ static void test_running_digest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_running_digest), cmocka_unit_test(test_digests), cmocka_unit_test(test_pixels_and_list),
-        cmocka_unit_test(test_under_mpirun),   cmocka_unit_test(test_failures), cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_running_digest),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_pixels_and_list),
+        cmocka_unit_test(test_under_mpirun),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_bench),
         cmocka_unit_test(test_bench_of_a_shard_that_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

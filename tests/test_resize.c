@@ -6,12 +6,12 @@
 #include "support_npz.h"
 #include "support_resize.h"
 
-static uint8_t *noise(mr_random *r, size_t pixels)      /* no byte longer: a sanitizer sees reads behind it */
+static uint8_t *noise(mr_random *r, size_t pixels) /* no byte longer: a sanitizer sees reads behind it */
 {
     uint8_t *p = malloc(pixels * 3);
     assert_non_null(p);
     mr_random_bytes(r, p, pixels * 3);
-    for (size_t i = 0; i < pixels * 3; i++)             /* extremes often: sums beyond 0 and 255 are to be clipped */
+    for (size_t i = 0; i < pixels * 3; i++) /* extremes often: sums beyond 0 and 255 are to be clipped */
         p[i] = p[i] < 60 ? 0 : p[i] > 195 ? 255 : p[i];
     return p;
 }
@@ -29,8 +29,13 @@ static uint8_t *resized(mr_resizer *r, const mr_resize_job *j)
 
 static mr_resize_job whole(const uint8_t *rgb, uint32_t in_w, uint32_t in_h, uint32_t out_w, uint32_t out_h)
 {
-    return (mr_resize_job){.rgb = rgb, .in_width = in_w, .in_height = in_h, .out_width = out_w, .out_height = out_h,
-                           .crop_width = out_w, .crop_height = out_h};
+    return (mr_resize_job){.rgb = rgb,
+                           .in_width = in_w,
+                           .in_height = in_h,
+                           .out_width = out_w,
+                           .out_height = out_h,
+                           .crop_width = out_w,
+                           .crop_height = out_h};
 }
 
 /* The definition in resize.h, word for word, one pass at a time, in 64 bits. */
@@ -66,8 +71,9 @@ static uint8_t *pass(const uint8_t *in, size_t lines, size_t line, size_t step, 
                     v += (int64_t)(k * (1 << 22) + (k < 0 ? -0.5 : 0.5)) * in[l * line + (size_t)j * step + c];
                 }
                 v >>= 22;
-                out[across ? (l * out_n + o) * 3 + c : (o * lines + l) * 3 + c] =
-                    (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+                out[across ? (l * out_n + o) * 3 + c : (o * lines + l) * 3 + c] = (uint8_t)(v < 0     ? 0
+                                                                                            : v > 255 ? 255
+                                                                                                      : v);
             }
         }
     }
@@ -149,11 +155,11 @@ static void any_job_equals_the_definition(void **state)
     support_resizers_free(&all);
 }
 
-static uint16_t rounded(float v)        /* to 8 significant bits, ties to even */
+static uint16_t rounded(float v) /* to 8 significant bits, ties to even */
 {
     int e;
     frexp((double)v, &e);
-    e = e - 8 < -133 ? -133 : e - 8;        /* of the last bit; smallest numbers have fewer */
+    e = e - 8 < -133 ? -133 : e - 8; /* of the last bit; smallest numbers have fewer */
     float out = (float)ldexp(nearbyint(ldexp((double)v, -e)), e);
     uint32_t bits;
     memcpy(&bits, &out, sizeof bits);
@@ -188,14 +194,16 @@ static void normalised_planes_hold_the_same_pixels(void **state)
 {
     /* the third: numbers so small that multiplying by 1 / std would not give the same; the last: ties */
     static const float means[4][3] = {{0.5f, 0.5f, 0.5f}, {0.48145466f, 0.4578275f, 0.40821073f}, {0, 0, 0}, {0, 0, 0}};
-    static const float stds[4][3] = {{0.5f, 0.5f, 0.5f}, {0.26862954f, 0.26130258f, 0.27577711f}, {3e38f, 2.9e38f, 1},
+    static const float stds[4][3] = {{0.5f, 0.5f, 0.5f},
+                                     {0.26862954f, 0.26130258f, 0.27577711f},
+                                     {3e38f, 2.9e38f, 1},
                                      {1 / 382.5f, 1 / 637.5f, 1 / 892.5f}};
     mr_random r = support_random();
     support_resizers all = support_resizers_new();
     (void)state;
     for (int i = 0; i < 240; i++) {
         mr_resize_job j = draw(&r, 60);
-        if (i % 8 == 0)                                    /* all 256 values in each channel, untouched */
+        if (i % 8 == 0) /* all 256 values in each channel, untouched */
             j = whole(NULL, 256, 3, 256, 3);
         uint8_t *in = noise(&r, (size_t)j.in_width * j.in_height);
         for (size_t k = 0; i % 8 == 0 && k < 256 * 3 * 3; k++)
@@ -210,8 +218,8 @@ static void normalised_planes_hold_the_same_pixels(void **state)
 
 static void extreme_shapes(void **state)
 {
-    static const uint32_t sides[][4] = {{65500, 1, 1, 1}, {1, 65500, 3, 7}, {1, 1, 500, 400}, {4000, 3, 3, 4000},
-                                        {2, 2, 1, 1}, {9000, 2, 224, 2}};
+    static const uint32_t sides[][4] = {{65500, 1, 1, 1},   {1, 65500, 3, 7}, {1, 1, 500, 400},
+                                        {4000, 3, 3, 4000}, {2, 2, 1, 1},     {9000, 2, 224, 2}};
     mr_random r = support_random();
     support_resizers all = support_resizers_new();
     (void)state;
@@ -245,7 +253,7 @@ static void refuses_what_does_not_fit(void **state)
     assert_int_equal(mr_resize_u8(z, &good, out, &err), MR_OK);
     for (int i = 0; i < 8; i++) {
         j = good;
-        uint32_t *fields[] = {&j.in_width, &j.in_height, &j.out_width, &j.out_height,
+        uint32_t *fields[] = {&j.in_width,   &j.in_height,   &j.out_width, &j.out_height,
                               &j.crop_width, &j.crop_height, &j.crop_left, &j.crop_top};
         *fields[i] = i < 6 ? 0 : 1;
         assert_int_equal(mr_resize_u8(z, &j, out, &err), MR_MISUSE);

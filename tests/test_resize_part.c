@@ -13,7 +13,7 @@ typedef enum way { U8, F32, BF16, F32_UNROUNDED, BF16_UNROUNDED, WAYS } way;
 
 static const size_t value_bytes[WAYS] = {1, 4, 2, 4, 2};
 
-static void *take(size_t n)         /* no byte longer: a sanitizer sees reads behind it */
+static void *take(size_t n) /* no byte longer: a sanitizer sees reads behind it */
 {
     void *p = malloc(n);
     assert_non_null(p);
@@ -194,7 +194,7 @@ static void no_more_is_asked_for_than_counts(void **state)
     for (int i = 0; i < 400; i++) {
         mr_resize_job j = draw(&r, i % 40 ? 70 : 700);
         mr_resize_span columns, rows;
-        if (i % 2) {                /* a line across, or one down */
+        if (i % 2) { /* a line across, or one down */
             j.in_height = j.out_height = j.crop_height = 1;
             j.crop_top = 0;
         } else {
@@ -224,11 +224,18 @@ static mr_resize_job middle_of(const uint8_t *held, uint32_t side, bool column, 
 {
     const mr_resize_span part = {(side - HELD) / 2, HELD}, one = {0, 1};
     uint32_t out = side * TIMES, from = (out - KEPT) / 2;
-    return (mr_resize_job){
-        .rgb = held, .in_width = column ? 1 : side, .in_height = column ? side : 1, .columns = column ? one : part,
-        .rows = column ? part : one, .out_width = column ? TIMES : out, .out_height = column ? out : TIMES,
-        .crop_left = column ? 0 : from, .crop_top = column ? from : 0, .crop_width = KEPT, .crop_height = KEPT,
-        .bicubic = bicubic};
+    return (mr_resize_job){.rgb = held,
+                           .in_width = column ? 1 : side,
+                           .in_height = column ? side : 1,
+                           .columns = column ? one : part,
+                           .rows = column ? part : one,
+                           .out_width = column ? TIMES : out,
+                           .out_height = column ? out : TIMES,
+                           .crop_left = column ? 0 : from,
+                           .crop_top = column ? from : 0,
+                           .crop_width = KEPT,
+                           .crop_height = KEPT,
+                           .bicubic = bicubic};
 }
 
 /* However long a picture is, its middle is what it is without its ends. */
@@ -259,8 +266,16 @@ static void a_part_that_is_too_small_is_refused(void **state)
     uint8_t rgb[10 * 10 * 3] = {0}, out[4 * 4 * 4 * 3];
     mr_error err;
     mr_resizer *z = mr_resizer_new();
-    mr_resize_job good = {.rgb = rgb, .in_width = 10, .in_height = 10, .out_width = 10, .out_height = 10,
-                          .crop_left = 2, .crop_top = 2, .crop_width = 4, .crop_height = 4}, j;
+    mr_resize_job good = {.rgb = rgb,
+                          .in_width = 10,
+                          .in_height = 10,
+                          .out_width = 10,
+                          .out_height = 10,
+                          .crop_left = 2,
+                          .crop_top = 2,
+                          .crop_width = 4,
+                          .crop_height = 4},
+                  j;
     (void)state;
     mr_resize_needs(&good, &good.columns, &good.rows);
     assert_true(good.columns.from == 2 && good.columns.count == 4 && good.rows.from == 2 && good.rows.count == 4);

@@ -52,16 +52,19 @@ static void fill(fixture *f, size_t count, mr_gallery *out)
 {
     mr_random r = support_random();
     mr_buf mine = {0};
-    
+
     for (size_t i = 0; i < count; i++) {
         uint64_t sample = (i * 7919) % count;
         float text[EMBED], image[EMBED];
         const float *rows[] = {text, image};
-        mr_gallery_sample s = {.sample = sample, .image = sample % 7 ? 1000 + sample : 1000 + sample / 2,
-                               .text = sample % 11 ? 5000 + sample : 5000 + sample / 3, .loss = 1, .weight = 1};
+        mr_gallery_sample s = {.sample = sample,
+                               .image = sample % 7 ? 1000 + sample : 1000 + sample / 2,
+                               .text = sample % 11 ? 5000 + sample : 5000 + sample / 3,
+                               .loss = 1,
+                               .weight = 1};
         unit(&r, text);
         unit(&r, image);
-        for (int k = 0; k < EMBED && sample % 2; k++)       /* half of them belong together visibly */
+        for (int k = 0; k < EMBED && sample % 2; k++) /* half of them belong together visibly */
             image[k] = text[k];
         mr_gallery_add(&mine, &s, rows, 2, EMBED);
     }
@@ -86,8 +89,8 @@ static void expect(const mr_gallery *g, unsigned from, unsigned to, const double
         size_t others = 0;
         for (int pass = 0; pass < 2; pass++)
             for (size_t c = 0; c < g->count; c++) {
-                bool answer = r == c || g->samples[r].image == g->samples[c].image ||
-                              g->samples[r].text == g->samples[c].text;
+                bool answer =
+                    r == c || g->samples[r].image == g->samples[c].image || g->samples[r].text == g->samples[c].text;
                 double score = dot(query, g->embeddings[to] + c * EMBED);
                 if (!pass && answer && score > best)
                     best = score;

@@ -137,7 +137,7 @@ static void test_round_trip(void **state)
     assert_int_equal(mr_digest_file(fd, support_size(path), false, path, &seen, NULL), MR_OK);
     assert_int_equal(said.bytes, support_size(path));
     assert_memory_equal(said.xxh3_128, seen.xxh3_128, sizeof seen.xxh3_128);
-    uint8_t low;                        /* of the header's length: the values begin at a multiple of 8 bytes */
+    uint8_t low; /* of the header's length: the values begin at a multiple of 8 bytes */
     assert_int_equal(pread(fd, &low, 1, 0), 1);
     assert_int_equal(low % 8, 0);
     close(fd);
@@ -176,7 +176,7 @@ static void test_misuse(void **state)
     bad[3].dims = MR_TENSOR_DIMS + 1;
     bad[4].shape[0] = UINT64_MAX / 2;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    for (size_t i = 0; i < 6; i++) {            /* the last one has the name of the first */
+    for (size_t i = 0; i < 6; i++) { /* the last one has the name of the first */
         const mr_tensor_source pair[] = {good, bad[i]};
         assert_int_equal(mr_safetensors_write(fd, path, pair, 2, NULL, &err), MR_MISUSE);
         assert_int_equal(err.status, MR_MISUSE);
@@ -193,7 +193,7 @@ static void test_misuse(void **state)
     strcpy(other.name, "other");
     assert_int_equal(mr_safetensors_take(s, &other, values, &err), MR_MISUSE);
     mr_safetensors_free(s);
-    fd = open(path, O_RDONLY | O_CLOEXEC);      /* cannot be written to */
+    fd = open(path, O_RDONLY | O_CLOEXEC); /* cannot be written to */
     assert_int_equal(mr_safetensors_write(fd, path, pair, 2, NULL, &err), MR_SYSTEM);
     close(fd);
     assert_int_equal(mr_safetensors_open("/nonexistent/a.safetensors", &s, &err), MR_SYSTEM);
@@ -206,23 +206,22 @@ static void test_misuse(void **state)
 static float half_value(uint16_t half)
 {
     int exponent = half >> 10 & 31, digits = half & 1023;
-    double value = exponent == 31 ? INFINITY
-                   : exponent     ? ldexp(1024 + digits, exponent - 25)
-                                  : ldexp(digits, -24);
+    double value = exponent == 31 ? INFINITY : exponent ? ldexp(1024 + digits, exponent - 25) : ldexp(digits, -24);
     return (float)(half & 0x8000 ? -value : value);
 }
 
 static void test_all_halves(void **state)
 {
-    enum { COUNT = 3 * 65536 };                 /* each of them more than once, and more than are widened at a time */
+    enum { COUNT = 3 * 65536 }; /* each of them more than once, and more than are widened at a time */
     char *path = support_path("%s/a", (char *)*state);
     uint16_t *bits = malloc(2 * COUNT * sizeof *bits);
     assert_non_null(bits);
     for (size_t i = 0; i < 2 * COUNT; i++)
-        bits[i] = (uint16_t)(i + i / 65536);        /* no two slices alike */
-    write_raw(path, "{\"half\":{\"dtype\":\"F16\",\"shape\":[196608],\"data_offsets\":[0,393216]},"
-              "\"brain\":{\"dtype\":\"BF16\",\"shape\":[3,256,256],\"data_offsets\":[393216,786432]}}", bits,
-              2 * COUNT * sizeof *bits);
+        bits[i] = (uint16_t)(i + i / 65536); /* no two slices alike */
+    write_raw(path,
+              "{\"half\":{\"dtype\":\"F16\",\"shape\":[196608],\"data_offsets\":[0,393216]},"
+              "\"brain\":{\"dtype\":\"BF16\",\"shape\":[3,256,256],\"data_offsets\":[393216,786432]}}",
+              bits, 2 * COUNT * sizeof *bits);
     mr_safetensors *s = open_tensors(path);
     assert_int_equal(mr_safetensors_find(s, "half")->type, MR_TENSOR_F16);
     assert_int_equal(mr_safetensors_find(s, "brain")->type, MR_TENSOR_BF16);
@@ -233,7 +232,7 @@ static void test_all_halves(void **state)
         memcpy(&have, &half[i], 4);
         memcpy(&wide, &brain[i], 4);
         memcpy(&want, &value, 4);
-        if ((half_bits & 0x7FFF) > 0x7C00)      /* a NaN: its sign and digits stay */
+        if ((half_bits & 0x7FFF) > 0x7C00) /* a NaN: its sign and digits stay */
             want = (half_bits & 0x8000) << 16 | 0x7F800000 | (half_bits & 1023) << 13;
         if (have != want || wide != (uint32_t)bits[COUNT + i] << 16)
             fail_msg("%04x: %08x, not %08x; %08x", half_bits, have, want, wide);
@@ -250,8 +249,8 @@ static void test_other_types(void **state)
     static const struct {
         const char *word;
         unsigned size;
-    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8}, {"I32", 4}, {"U32", 4}, {"I16", 2}, {"U16", 2}, {"I8", 1},
-                 {"U8", 1}, {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8}, {"I32", 4},  {"U32", 4},     {"I16", 2},
+                 {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
     char *path = support_path("%s/a", (char *)*state);
     const uint8_t bytes[24] = {1};
     float values[3];
@@ -286,20 +285,20 @@ static void test_parts(void **state)
     char *single = support_path("%s/model.safetensors", dir);
     write_tensors(first, one, 2);
     write_tensors(second, two, 2);
-    assert_int_equal(symlink("blob", link), 0);         /* as the hub's cache has them */
+    assert_int_equal(symlink("blob", link), 0); /* as the hub's cache has them */
     support_write_text(index, "{\"metadata\": {\"total_size\": 20}, \"weight_map\": "
-                       "{\"b\": \"2.safetensors\", \"a\": \"1.safetensors\"}}");
+                              "{\"b\": \"2.safetensors\", \"a\": \"1.safetensors\"}}");
     const char *const paths[] = {dir, index};
     for (size_t i = 0; i < 2; i++) {
         mr_safetensors *s = open_tensors(paths[i]);
         assert_int_equal(mr_safetensors_count(s), 2);
         assert_string_equal(mr_safetensors_at(s, 0)->name, "a");
         expect_values(s, "a", a, 2);
-        expect_values(s, "b", b, 3);            /* the one that the index means */
+        expect_values(s, "b", b, 3); /* the one that the index means */
         assert_null(mr_safetensors_find(s, "unnamed"));
         mr_safetensors_free(s);
     }
-    write_tensors(single, one, 1);              /* comes before an index */
+    write_tensors(single, one, 1); /* comes before an index */
     mr_safetensors *s = open_tensors(dir);
     assert_int_equal(mr_safetensors_count(s), 1);
     mr_safetensors_free(s);
@@ -385,8 +384,8 @@ static void test_pythons_read_by_us(void **state)
     static const struct {
         const char *file, *prefix;
         size_t count, more;
-    } cases[] = {{"whole.safetensors", "whole-", 6, 1}, {"brain.safetensors", "brain-", 1, 0},
-                 {"parts", "parts-", 6, 0}};
+    } cases[] = {
+        {"whole.safetensors", "whole-", 6, 1}, {"brain.safetensors", "brain-", 1, 0}, {"parts", "parts-", 6, 0}};
     char *dir = *state;
     if (!python("pack", dir, NULL))
         skip();
@@ -416,7 +415,8 @@ static void test_parity_file(void **state)
     mr_tensor_source sources[400];
     const char *key;
     mr_safetensors *s = open_tensors(path);
-    json_object_foreach(doc, key, entry) {
+    json_object_foreach(doc, key, entry)
+    {
         if (strcmp(key, "__metadata__") == 0)
             continue;
         const mr_tensor *t = mr_safetensors_find(s, key);
@@ -430,7 +430,7 @@ static void test_parity_file(void **state)
     }
     assert_int_equal(mr_safetensors_count(s), n);
     assert_true(n > 100);
-    write_tensors(again, sources, n);           /* its order is the file's */
+    write_tensors(again, sources, n); /* its order is the file's */
     support_assert_same_file(path, again);
     for (size_t i = 0; i < n; i++)
         free((void *)(uintptr_t)sources[i].values);

@@ -50,7 +50,7 @@ static mr_status try(const void *bytes, size_t len, mr_error *err)
     return status;
 }
 
-#define T(name, type, shape, from, to) \
+#define T(name, type, shape, from, to)                                                                                 \
     "\"" name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[" #from "," #to "]}"
 
 static void test_headers(void **state)
@@ -58,7 +58,7 @@ static void test_headers(void **state)
     static const struct {
         const char *header;
         size_t data;
-        const char *why;            /* NULL: it is read */
+        const char *why; /* NULL: it is read */
     } cases[] = {
         {"{" T("a", "F32", "2,3", 0, 24) "}", 24, NULL},
         {"{" T("a", "F32", "2,3", 0, 24) "}     ", 24, NULL},
@@ -103,8 +103,9 @@ static void test_headers(void **state)
         {"{" T("a", "F32", "18446744073709551617", 0, 4) "}", 4, "too big"},
         {"{" T("a", "F32", "2", 0, 9223372036854775807) "}", 8, "asks for 8"},
         {"{" T("a", "U8", "9223372036854775807", 0, 9223372036854775807) "}", 8, "cut short"},
-        {"{" T("a", "U8", "9223372036854775807", 0, 9223372036854775807) ","
-         T("b", "U8", "9223372036854775807", 9223372036854775807, 9223372036854775807) "}", 8, "asks for"},
+        {"{" T("a", "U8", "9223372036854775807", 0, 9223372036854775807) "," T(
+             "b", "U8", "9223372036854775807", 9223372036854775807, 9223372036854775807) "}",
+         8, "asks for"},
         {"{" T("a", "U8", "1", 0, 1) "," T("a", "U8", "1", 1, 2) "}", 2, "duplicate"},
         {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate"},
         {"{\"a\":[]}", 0, "is not an object"},
@@ -136,8 +137,21 @@ static void test_headers(void **state)
 
 static void test_lengths(void **state)
 {
-    static const uint64_t lengths[] = {0, 1, 71, 73, 96, 97, 98, 1000, 100000000, 100000001, UINT32_MAX, INT64_MAX,
-                                       UINT64_MAX - 8, UINT64_MAX - 7, UINT64_MAX};
+    static const uint64_t lengths[] = {0,
+                                       1,
+                                       71,
+                                       73,
+                                       96,
+                                       97,
+                                       98,
+                                       1000,
+                                       100000000,
+                                       100000001,
+                                       UINT32_MAX,
+                                       INT64_MAX,
+                                       UINT64_MAX - 8,
+                                       UINT64_MAX - 7,
+                                       UINT64_MAX};
     static const char header[] = "{" T("a", "F32", "2,3", 0, 24) "}";
     size_t len;
     mr_error err;
@@ -156,8 +170,8 @@ static void test_lengths(void **state)
 /* Each truncation and each byte of the header changed in some ways: refused, or read inside of the file. */
 static void test_damage(void **state)
 {
-    static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"}," T("one", "F16", "2,3", 0, 12) ","
-                                 T("two", "F32", "5", 12, 32) "}";
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"pt\"}," T("one", "F16", "2,3", 0, 12) "," T("two", "F32", "5", 12, 32) "}";
     static const uint8_t flips[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF, 0x55};
     size_t len, read = 0;
     mr_error err;
@@ -281,7 +295,7 @@ static void test_indexes(void **state)
         {"{\"weight_map\":{\"a\":\"folder\"}}", "not a regular file"},
         {"{\"weight_map\":{\"a\":\"one\",\"b\":\"one\"}}", "'b' is not in 'one'"},
         {"{\"weight_map\":{\"a\":\"damaged\"}}", "damaged"},
-        {"{\"weight_map\":{\"a\":\"m.index.json\"}}", "m.index.json"},     /* of itself */
+        {"{\"weight_map\":{\"a\":\"m.index.json\"}}", "m.index.json"}, /* of itself */
     };
     static const char header[] = "{" T("a", "U8", "4", 0, 4) "}";
     char *dir = *state, *index = support_path("%s/m.index.json", dir), *one = support_path("%s/one", dir);
@@ -349,14 +363,9 @@ static void test_many_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_names),
-        IN_TMPDIR(test_shrinking),
-        IN_TMPDIR(test_indexes),
-        IN_TMPDIR(test_many_files),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_lengths), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_names),   IN_TMPDIR(test_shrinking),
+        IN_TMPDIR(test_indexes),        IN_TMPDIR(test_many_files),
     };
     return cmocka_run_group_tests_name("safetensors_hostile", tests, NULL, NULL);
 }

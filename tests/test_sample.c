@@ -130,7 +130,7 @@ static void a_folder_with_anything_in_it_is_left_alone(void **state)
     support_assert_status(&r, 2);
     support_result_free(&r);
     free(slashes);
-    assert_int_equal(unlink(lost), 0);          /* it stayed */
+    assert_int_equal(unlink(lost), 0); /* it stayed */
     free(lost);
     free(left);
     assert_int_equal(mkdir(empty, 0777), 0);
@@ -305,8 +305,8 @@ static void numbers_are_short(void **state)
     static const struct {
         double value;
         const char *text;
-    } cases[] = {{0, "0"}, {12, "12"}, {1.1, "1.1"}, {3.25, "3.25"}, {12.3451, "12.35"}, {-.5, "-0.5"}, {7.001, "7"},
-                 {0.05, "0.05"}, {-3.07, "-3.07"}};
+    } cases[] = {{0, "0"},      {12, "12"},   {1.1, "1.1"},   {3.25, "3.25"},  {12.3451, "12.35"},
+                 {-.5, "-0.5"}, {7.001, "7"}, {0.05, "0.05"}, {-3.07, "-3.07"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mr_buf out = {0};
         mr_sketch_number(&out, cases[i].value);

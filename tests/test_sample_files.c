@@ -164,7 +164,7 @@ static void roboflow_copies_stay_in_train(void **state)
         }
     }
     assert_int_equal(images, 60);
-    assert_int_equal(pairs, 14 * 3);            /* 42 of train: 14 groups of three */
+    assert_int_equal(pairs, 14 * 3); /* 42 of train: 14 groups of three */
     char *text = (char *)support_read(readme, NULL);
     assert_non_null(strstr(text, "\nLicense: CC0 1.0\n"));
     free(text);
@@ -209,7 +209,8 @@ static void roboflow_tables_agree_with_the_files(void **state)
         }
         size_t i;
         json_t *box;
-        json_array_foreach(json_object_get(doc, "annotations"), i, box) {
+        json_array_foreach(json_object_get(doc, "annotations"), i, box)
+        {
             assert_int_equal(integer(box, "id"), i);
             assert_in_range(integer(box, "category_id"), 1, 10);
             json_t *image = json_array_get(images, (size_t)integer(box, "image_id"));
@@ -234,7 +235,8 @@ static const json_t *image_of(const json_t *doc, json_int_t id)
 {
     size_t i;
     json_t *image;
-    json_array_foreach(json_object_get(doc, "images"), i, image) {
+    json_array_foreach(json_object_get(doc, "images"), i, image)
+    {
         if (integer(image, "id") == id)
             return image;
     }
@@ -283,13 +285,15 @@ static void coco_annotations_fit_their_images(void **state)
         size_t i, crowds = 0, persons = 0, images = json_array_size(json_object_get(doc, "images"));
         json_int_t last = 0;
         bool gap = false;
-        json_array_foreach(json_object_get(doc, "categories"), i, a) {
+        json_array_foreach(json_object_get(doc, "categories"), i, a)
+        {
             assert_true(integer(a, "id") > last);
             gap |= integer(a, "id") > last + 1;
             last = integer(a, "id");
         }
         assert_true(gap);
-        json_array_foreach(json_object_get(doc, "images"), i, image) {
+        json_array_foreach(json_object_get(doc, "images"), i, image)
+        {
             char *path = support_path("%s/%s2017/%s", out, splits[s], string(image, "file_name"));
             size_t len;
             uint8_t *bytes = support_read(path, &len);
@@ -297,7 +301,8 @@ static void coco_annotations_fit_their_images(void **state)
             free(bytes);
             free(path);
         }
-        json_array_foreach(json_object_get(doc, "annotations"), i, a) {
+        json_array_foreach(json_object_get(doc, "annotations"), i, a)
+        {
             const json_t *of = image_of(doc, integer(a, "image_id"));
             persons += integer(a, "category_id") == 1;
             crowds += integer(a, "iscrowd") == 1;
@@ -313,7 +318,7 @@ static void coco_annotations_fit_their_images(void **state)
             assert_int_equal(json_array_size(json_object_get(a, "keypoints")), 51);
         size_t captions = json_array_size(json_object_get(words, "annotations"));
         assert_int_equal(captions % 5, 0);
-        assert_true(captions / 5 < images);         /* some pictures are empty */
+        assert_true(captions / 5 < images); /* some pictures are empty */
         json_decref(doc);
         json_decref(people);
         json_decref(words);

@@ -23,7 +23,7 @@ static mr_schedule make(mr_shuffle kind, uint64_t samples, uint64_t batch, unsig
 /* ---- what an epoch has to be, told by an array ------------------------------------------------------------------ */
 
 typedef struct epoch {
-    uint64_t order[MAX_SAMPLES];    /* position -> sample */
+    uint64_t order[MAX_SAMPLES]; /* position -> sample */
     uint64_t samples, batch, steps;
     mr_tail tail;
 } epoch;

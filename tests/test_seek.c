@@ -1,6 +1,6 @@
 /* test_seek.c - seek indexes made, kept, found wrong, mended and dropped.
- * Invariant tested: no byte of the dataset changes; the files are the same for any threads, ranks and way of making them;
- * what is wrong with one is told by verify, and hits no sample. */
+ * Invariant tested: no byte of the dataset changes; the files are the same for any threads, ranks and way of making
+ * them; what is wrong with one is told by verify, and hits no sample. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,8 +46,8 @@ static mr_row row_of(const char *dir, unsigned shard, uint64_t i)
 /* The command's words, and its exit status. */
 static void expect_words(int status, const char *words, const char *command, const char *option, const char *dir)
 {
-    support_result r = option ? support_millrace(command, option, dir, (char *)NULL)
-                              : support_millrace(command, dir, (char *)NULL);
+    support_result r =
+        option ? support_millrace(command, option, dir, (char *)NULL) : support_millrace(command, dir, (char *)NULL);
     support_assert_status(&r, status);
     if (!strstr(r.out, words) && !strstr(r.err, words))
         fail_msg("\"%s\" is not in:\n%s%s", words, r.out, r.err);
@@ -89,8 +89,9 @@ static void test_json(void **state)
     support_result r = support_millrace("seek", "--json", dir, (char *)NULL);
     support_assert_status(&r, 0);
     /* 14 PNGs, 14 WebPs; of the JPEGs those with i % 7 == 0 are progressive. */
-    static const char *const words[] = {"\"ok\": true", "\"made\": 3", "\"pictures\": 70", "\"no_jpeg\": 28",
-                                        "\"left_to_libjpeg\": 6", "\"indexed\": 36", "\"every\": 16"};
+    static const char *const words[] = {
+        "\"ok\": true",           "\"made\": 3",     "\"pictures\": 70", "\"no_jpeg\": 28",
+        "\"left_to_libjpeg\": 6", "\"indexed\": 36", "\"every\": 16"};
     for (size_t i = 0; i < MR_COUNT(words); i++)
         if (!strstr(r.out, words[i]))
             fail_msg("%s is not in:\n%s", words[i], r.out);
@@ -112,7 +113,7 @@ static void test_same_for_all(void **state)
         support_expect(0, "seek", "-q", "--force", "--every=3", "--threads", threads[i], dir, (char *)NULL);
         assert_true(support_tree_hash(dir) == want);
     }
-    support_expect(0, "seek", "-q", dir, (char *)NULL);             /* another spacing: made anew */
+    support_expect(0, "seek", "-q", dir, (char *)NULL); /* another spacing: made anew */
     assert_true(support_tree_hash(dir) != want);
     support_expect(0, "seek", "-q", "--every", "0", dir, (char *)NULL);
     expect_words(0, "an entry a row of MCUs", "inspect", NULL, dir);
@@ -229,7 +230,7 @@ static void test_damaged_shard(void **state)
     const char *dir = *state;
     char *first = seek_path(dir, 0), *second = seek_path(dir, 1), *third = seek_path(dir, 2);
     make_pictures(dir, SAMPLES, PER_SHARD, NULL);
-    hurt_image(dir, PER_SHARD + 3, PER_SHARD);      /* 27: a JPEG */
+    hurt_image(dir, PER_SHARD + 3, PER_SHARD); /* 27: a JPEG */
     hurt_row(dir, 2 * PER_SHARD + 1, PER_SHARD);
     support_result r = support_millrace("seek", "--json", dir, (char *)NULL);
     support_assert_status(&r, 1);
@@ -251,7 +252,8 @@ static void test_damaged_shard(void **state)
 static void test_ingest(void **state)
 {
     const char *dir = *state;
-    char *source = support_path("%s/source", dir), *one = support_path("%s/one", dir), *two = support_path("%s/two", dir);
+    char *source = support_path("%s/source", dir), *one = support_path("%s/one", dir),
+         *two = support_path("%s/two", dir);
     char *partial = support_path("%s.partial", two), *half = support_path("%s/train-00000.seek.tmp", partial);
     char *stale = support_path("%s/train-00000.seek", partial);
     support_expect(0, "sample", source, "-q", "--layout=imagenette", "--images=90", "--size=40:120", (char *)NULL);
@@ -266,14 +268,14 @@ static void test_ingest(void **state)
     support_write_text(stale, MR_SEEK_MAGIC "stale");
     support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=8", "--force", (char *)NULL);
     assert_true(support_dataset_hash(two) == want);
-    const char *argv[] = {support_millrace_path(), "ingest", source, two, "--force", "-q", "--shard-size=100KiB",
-                          "--seek-index=8", NULL};
+    const char *argv[] = {support_millrace_path(), "ingest",         source, two, "--force", "-q",
+                          "--shard-size=100KiB",   "--seek-index=8", NULL};
     support_result r = support_mpirun(3, argv);
     support_assert_status(&r, 0);
     support_result_free(&r);
     assert_true(support_dataset_hash(two) == want);
     support_expect(0, "seek", "-q", "--drop", one, (char *)NULL);
-    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL);     /* every 16 */
+    support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--force", (char *)NULL); /* every 16 */
     assert_true(support_dataset_hash(two) != want);
     expect_words(0, "0 seek indexes made", "seek", NULL, two);
     support_expect(0, "seek", "-q", "--drop", two, (char *)NULL);
@@ -297,8 +299,8 @@ static void test_bench(void **state)
     static const char *const seconds[] = {"0.01", "2", "20", "200"};
     bool told = false;
     for (size_t i = 0; !told; i++) {
-        support_result r = support_millrace("bench", "--json", "--seconds", seconds[i], "--threads=2", "--size=32", dir,
-                                            (char *)NULL);
+        support_result r =
+            support_millrace("bench", "--json", "--seconds", seconds[i], "--threads=2", "--size=32", dir, (char *)NULL);
         support_assert_status(&r, 0);
         told = strstr(r.out, "\"seek_jpeg_share\": 0.8") && strstr(r.out, "\"own_jpeg_share\": 0.8") &&
                strstr(r.out, "\"entropy_ms\": ") && !strstr(r.out, "\"with_seek\": 0");
@@ -333,9 +335,15 @@ static void test_wrong_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_made_and_dropped), IN_TMPDIR(test_json), IN_TMPDIR(test_same_for_all),
-        IN_TMPDIR(test_shared_images), IN_TMPDIR(test_verify_finds_damage), IN_TMPDIR(test_verify_finds_forgery),
-        IN_TMPDIR(test_damaged_shard), IN_TMPDIR(test_ingest), IN_TMPDIR(test_bench),
+        IN_TMPDIR(test_made_and_dropped),
+        IN_TMPDIR(test_json),
+        IN_TMPDIR(test_same_for_all),
+        IN_TMPDIR(test_shared_images),
+        IN_TMPDIR(test_verify_finds_damage),
+        IN_TMPDIR(test_verify_finds_forgery),
+        IN_TMPDIR(test_damaged_shard),
+        IN_TMPDIR(test_ingest),
+        IN_TMPDIR(test_bench),
         IN_TMPDIR(test_wrong_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ typedef struct state {
     mr_manifest *manifest;
     const mr_shard *shard;
     mr_row *rows;
-    uint8_t *bytes;                 /* a good seek file, in a block of its length */
+    uint8_t *bytes; /* a good seek file, in a block of its length */
     size_t len;
 } state;
 
@@ -64,7 +64,7 @@ static mr_status check(const state *s, const uint8_t *bytes, size_t len, mr_erro
     mr_status status = mr_seek_check(copy, len, s->shard, s->rows, &header, err);
     mr_status without = mr_seek_check(copy, len, s->shard, NULL, &header, NULL);
     assert_true(status == MR_OK || status == MR_BAD_DATA);
-    assert_true(without == MR_OK || status == MR_BAD_DATA);     /* who knows less finds no more */
+    assert_true(without == MR_OK || status == MR_BAD_DATA); /* who knows less finds no more */
     free(copy);
     return status;
 }
@@ -166,9 +166,9 @@ static void test_table(void **out)
     for (uint64_t i = row + 1; i < SAMPLES; i++)
         mr_put64le(offset_of(copy, i), mr_get64le(offset_of(copy, SAMPLES)));
     expect_bad_table(s, copy, "sample");
-    mr_put64le(offset_of(copy, row + 1), begin + MR_SEEK_CHECK);        /* a check without entries */
+    mr_put64le(offset_of(copy, row + 1), begin + MR_SEEK_CHECK); /* a check without entries */
     expect_bad_table(s, copy, "its entries lie where they cannot");
-    for (uint64_t i = 0; i < SAMPLES; i++)                              /* a PNG */
+    for (uint64_t i = 0; i < SAMPLES; i++) /* a PNG */
         if (s->rows[i].codec == MR_CODEC_PNG && i + 1 < SAMPLES && s->rows[i + 1].codec != MR_CODEC_PNG && i > row) {
             size_t len;
             uint64_t next = seek_row_with_entries(s->bytes, i);
@@ -272,8 +272,12 @@ static void test_no_file(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_every_byte_and_every_length), TEST(test_header), TEST(test_table), TEST(test_spans),
-        TEST(test_commands), TEST(test_no_file),
+        TEST(test_every_byte_and_every_length),
+        TEST(test_header),
+        TEST(test_table),
+        TEST(test_spans),
+        TEST(test_commands),
+        TEST(test_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,9 +13,9 @@
 #include "support_loader.h"
 #include "support_seek.h"
 
-enum { SAMPLES = 120, PER_SHARD = 50, JPEGS = 61 };     /* JPEGS: of 72, less those that are progressive */
+enum { SAMPLES = 120, PER_SHARD = 50, JPEGS = 61 }; /* JPEGS: of 72, less those that are progressive */
 
-typedef struct used {               /* what a pass over all samples, one by one, made of the seek indexes */
+typedef struct used { /* what a pass over all samples, one by one, made of the seek indexes */
     mr_shard_files_counts files;
     mr_pixels_counts pixels;
 } used;
@@ -114,7 +114,7 @@ static void test_is_used(void **state)
     assert_int_equal(u.pixels.seek, JPEGS);
     assert_int_equal(u.pixels.own, JPEGS);
     assert_true(u.files.refused == 0 && u.files.foreign == 0);
-    u = use(dir, true);             /* who does not ask for it does not pay for it */
+    u = use(dir, true); /* who does not ask for it does not pay for it */
     assert_true(u.files.found == 0 && u.pixels.own == 0);
     support_expect(0, "seek", "-q", "--drop", dir, (char *)NULL);
     u = use(dir, false);
@@ -130,7 +130,9 @@ static void test_shared_images(void **state)
                     make_jpeg((jpeg_kind){.width = 50, .height = 80, .components = 3})};
     made samples[SAMPLES];
     for (size_t i = 0; i < SAMPLES; i++)
-        samples[i] = (made){.source = "x.jpg", .image = p[i % 2], .shares = i % PER_SHARD > 1,
+        samples[i] = (made){.source = "x.jpg",
+                            .image = p[i % 2],
+                            .shares = i % PER_SHARD > 1,
                             .image_of = i / PER_SHARD * PER_SHARD + i % 2};
     dataset_make(dir, &(made_split){.name = "train", .samples = samples, .count = SAMPLES, .per_shard = PER_SHARD}, 1);
     seen_list want = run(dir, MR_DELIVER_U8_NHWC, true, 0);
@@ -159,14 +161,30 @@ static void test_wrong_files(void **state)
     for (int kind = 0; kind < 8; kind++) {
         unlink(first);
         switch (kind) {
-        case 0: support_write(first, bytes, 0); break;
-        case 1: support_write(first, bytes, MR_SEEK_HEADER - 1); break;
-        case 2: support_write(first, bytes, MR_SEEK_HEADER + 8); break;
-        case 3: assert_int_equal(mkdir(first, 0755), 0); break;
-        case 4: assert_int_equal(mkfifo(first, 0644), 0); break;
-        case 5: assert_int_equal(symlink("nowhere", first), 0); break;
-        case 6: assert_int_equal(symlink(second, first), 0); break;
-        case 7: assert_int_equal(chmod(second, 0), 0); break;
+        case 0:
+            support_write(first, bytes, 0);
+            break;
+        case 1:
+            support_write(first, bytes, MR_SEEK_HEADER - 1);
+            break;
+        case 2:
+            support_write(first, bytes, MR_SEEK_HEADER + 8);
+            break;
+        case 3:
+            assert_int_equal(mkdir(first, 0755), 0);
+            break;
+        case 4:
+            assert_int_equal(mkfifo(first, 0644), 0);
+            break;
+        case 5:
+            assert_int_equal(symlink("nowhere", first), 0);
+            break;
+        case 6:
+            assert_int_equal(symlink(second, first), 0);
+            break;
+        case 7:
+            assert_int_equal(chmod(second, 0), 0);
+            break;
         }
         expect_same(&want, dir);
         used u = use(dir, false);
@@ -175,7 +193,7 @@ static void test_wrong_files(void **state)
         rmdir(first);
     }
     unlink(first);
-    assert_int_equal(rename(last, first), 0);   /* another shard's */
+    assert_int_equal(rename(last, first), 0); /* another shard's */
     expect_same(&want, dir);
     assert_int_equal(rename(others, first), 0); /* another dataset's, with as many rows */
     expect_same(&want, dir);
@@ -189,7 +207,8 @@ static void test_wrong_files(void **state)
     free(others);
 }
 
-/* Any byte of it changed, any part of it gone; with its hashes set right again, too, where readers do not ask for them. */
+/* Any byte of it changed, any part of it gone; with its hashes set right again, too, where readers do not ask for them.
+ */
 static void test_damaged_bytes(void **state)
 {
     const char *dir = *state;
@@ -206,7 +225,7 @@ static void test_damaged_bytes(void **state)
         for (int i = 0; trial % 4 && i < trial; i++)
             copy[trial % 4 == 1 ? MR_SEEK_HEADER + mr_random_below(&r, (PER_SHARD + 1) * MR_SEEK_OFFSET)
                                 : mr_random_below(&r, len)] ^= (uint8_t)mr_random_between(&r, 1, 255);
-        memcpy(copy, bytes, trial % 4 == 3 ? 0 : 40);       /* mostly with a header that is let in */
+        memcpy(copy, bytes, trial % 4 == 3 ? 0 : 40); /* mostly with a header that is let in */
         support_write(path, copy, keep);
         expect_same(&want, dir);
         used u = use(dir, false);
@@ -220,8 +239,9 @@ static void test_damaged_bytes(void **state)
     free(path);
 }
 
-/* Entries that say the wrong thing with every hash right, as only somebody who means it makes them: most are found by the
- * decoder; predictors that are all shifted alike cannot be, and verify --decode tells.  Nothing breaks in any case. */
+/* Entries that say the wrong thing with every hash right, as only somebody who means it makes them: most are found by
+ * the decoder; predictors that are all shifted alike cannot be, and verify --decode tells.  Nothing breaks in any case.
+ */
 static void test_lies(void **state)
 {
     const char *dir = *state;
@@ -291,9 +311,9 @@ static void test_few_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_TMPDIR(test_same_with_and_without), IN_TMPDIR(test_is_used), IN_TMPDIR(test_shared_images),
-        IN_TMPDIR(test_wrong_files),
-        IN_TMPDIR(test_damaged_bytes), IN_TMPDIR(test_lies), IN_TMPDIR(test_few_descriptors),
+        IN_TMPDIR(test_same_with_and_without), IN_TMPDIR(test_is_used),       IN_TMPDIR(test_shared_images),
+        IN_TMPDIR(test_wrong_files),           IN_TMPDIR(test_damaged_bytes), IN_TMPDIR(test_lies),
+        IN_TMPDIR(test_few_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,11 +362,10 @@ static void test_little_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_full_disk_and_an_old_report),       cmocka_unit_test(test_file_size_limit),
-        cmocka_unit_test(test_read_only_mount), cmocka_unit_test(test_unwritable_folder),
-        cmocka_unit_test(test_writers_of_two_users),
-        cmocka_unit_test(test_few_descriptors), cmocka_unit_test(test_little_memory),
+        cmocka_unit_test(test_full_disk),         cmocka_unit_test(test_full_disk_and_an_old_report),
+        cmocka_unit_test(test_file_size_limit),   cmocka_unit_test(test_read_only_mount),
+        cmocka_unit_test(test_unwritable_folder), cmocka_unit_test(test_writers_of_two_users),
+        cmocka_unit_test(test_few_descriptors),   cmocka_unit_test(test_little_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -126,14 +126,22 @@ static void test_hostile_names_are_noted(void **state)
 {
     fixture *f = *state;
     const support_entry entries[] = {
-        {.path = "good", .bytes = "1", .len = 1},      {.path = "../up", .bytes = "2", .len = 1},
-        {.path = "/etc/absolute", .bytes = "3", .len = 1}, {.path = "a/../../b", .bytes = "4", .len = 1},
-        {.path = "link", .link = "/etc/passwd"},       {.path = "./dotted", .bytes = "5", .len = 1},
-        {.path = "hard", .hard_link = "good"},         {.path = "dangling", .hard_link = "nowhere"},
-        {.path = "escape", .hard_link = "../../etc/passwd"}, {.path = "good", .bytes = "66", .len = 2},
-        {.path = "__MACOSX/._x.jpg", .bytes = "7", .len = 1}, {.path = "good/under", .bytes = "8", .len = 1},
-        {.path = "caf\xE9", .bytes = "9", .len = 1},   {.path = "good-b", .bytes = "a", .len = 1},
-        {.path = "good-b/c", .bytes = "b", .len = 1},  {.path = "good/x/y", .bytes = "c", .len = 1},
+        {.path = "good", .bytes = "1", .len = 1},
+        {.path = "../up", .bytes = "2", .len = 1},
+        {.path = "/etc/absolute", .bytes = "3", .len = 1},
+        {.path = "a/../../b", .bytes = "4", .len = 1},
+        {.path = "link", .link = "/etc/passwd"},
+        {.path = "./dotted", .bytes = "5", .len = 1},
+        {.path = "hard", .hard_link = "good"},
+        {.path = "dangling", .hard_link = "nowhere"},
+        {.path = "escape", .hard_link = "../../etc/passwd"},
+        {.path = "good", .bytes = "66", .len = 2},
+        {.path = "__MACOSX/._x.jpg", .bytes = "7", .len = 1},
+        {.path = "good/under", .bytes = "8", .len = 1},
+        {.path = "caf\xE9", .bytes = "9", .len = 1},
+        {.path = "good-b", .bytes = "a", .len = 1},
+        {.path = "good-b/c", .bytes = "b", .len = 1},
+        {.path = "good/x/y", .bytes = "c", .len = 1},
         {.path = "goodness/z", .bytes = "d", .len = 1},
     };
     char *archive = support_path("%s/x.tar", f->dir);
@@ -180,10 +188,10 @@ static void test_links_in_archives(void **state)
     static const char *const kinds[] = {"tar", "tar.gz", "zip", "7z"};
     fixture *f = *state;
     const support_entry entries[] = {
-        {.path = "a/up", .link = "../b/real"},  {.path = "b/real", .bytes = "1", .len = 1},
-        {.path = "c", .link = "a//./up"},       {.path = "d", .link = "./c"},
-        {.path = "out", .link = "../b/real"},   {.path = "far", .link = "a/../../b/real"},
-        {.path = "dir", .link = "b"},           {.path = "me", .link = "me"},
+        {.path = "a/up", .link = "../b/real"}, {.path = "b/real", .bytes = "1", .len = 1},
+        {.path = "c", .link = "a//./up"},      {.path = "d", .link = "./c"},
+        {.path = "out", .link = "../b/real"},  {.path = "far", .link = "a/../../b/real"},
+        {.path = "dir", .link = "b"},          {.path = "me", .link = "me"},
         {.path = "gone", .link = "nothing"},
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -344,10 +352,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_folder_and_archives_agree),     TEST(test_hostile_names_are_noted),
-        TEST(test_links_in_folders),              TEST(test_sources_lie_over_one_another),
-        TEST(test_broken_archives_are_refused),   TEST(test_children_of_a_tree),
-        TEST(test_links_in_archives),             TEST(test_large_files_are_left_out),
+        TEST(test_folder_and_archives_agree),
+        TEST(test_hostile_names_are_noted),
+        TEST(test_links_in_folders),
+        TEST(test_sources_lie_over_one_another),
+        TEST(test_broken_archives_are_refused),
+        TEST(test_children_of_a_tree),
+        TEST(test_links_in_archives),
+        TEST(test_large_files_are_left_out),
         TEST(test_sparse_files_keep_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

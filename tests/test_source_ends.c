@@ -19,7 +19,7 @@ static char *dir;
 static mr_notes notes;
 static mr_error error;
 static picture image;
-static mr_buf tar;                  /* ds/train/a/0.jpg, 1.jpg ...: as many blocks each, and no end mark */
+static mr_buf tar; /* ds/train/a/0.jpg, 1.jpg ...: as many blocks each, and no end mark */
 
 static const char *const kinds[] = {"tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.Z"};
 
@@ -31,8 +31,8 @@ static int set_up(void **state)
     dir = support_tmpdir();
     image = make_jpeg((jpeg_kind){.width = 20, .height = 20, .components = 3});
     for (int i = 0; i < FILES; i++)
-        entries[i] = (support_entry){.path = support_path("ds/train/%c/%d.jpg", 'a' + i % 2, i), .bytes = image.bytes,
-                                     .len = image.len};
+        entries[i] = (support_entry){
+            .path = support_path("ds/train/%c/%d.jpg", 'a' + i % 2, i), .bytes = image.bytes, .len = image.len};
     char *path = support_path("%s/whole.tar", dir);
     support_archive(path, "tar", entries, FILES);
     uint8_t *bytes = support_read(path, &len);
@@ -63,8 +63,8 @@ static char *packed(const char *kind, const mr_buf *bytes)
     char *path = support_path("%s/x.%s", dir, kind);
     struct archive *a = archive_write_new();
     struct archive_entry *e = archive_entry_new();
-    static const int filters[] = {ARCHIVE_FILTER_NONE, ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_BZIP2, ARCHIVE_FILTER_XZ,
-                                  ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_COMPRESS};
+    static const int filters[] = {ARCHIVE_FILTER_NONE, ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_BZIP2,
+                                  ARCHIVE_FILTER_XZ,   ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_COMPRESS};
     for (size_t i = 0; i < MR_COUNT(kinds); i++)
         if (strcmp(kinds[i], kind) == 0)
             assert_int_equal(archive_write_add_filter(a, filters[i]), ARCHIVE_OK);
@@ -147,7 +147,7 @@ static void test_whole(void **state)
             whole.len -= tar.len;
             memmove(whole.data, whole.data + tar.len, whole.len);
             if (whole.len % BLOCK == 0)
-                expect(kinds[k], &whole, 0, false);     /* an archive of nothing */
+                expect(kinds[k], &whole, 0, false); /* an archive of nothing */
             mr_buf_free(&whole);
         }
 }
@@ -245,8 +245,8 @@ static void test_damage_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_cut_between_entries), TEST(test_whole),           TEST(test_more_behind),
-        TEST(test_pipes),               TEST(test_endless_padding), TEST(test_damage_behind),
+        TEST(test_cut_between_entries), TEST(test_whole),         TEST(test_more_behind), TEST(test_pipes),
+        TEST(test_endless_padding),     TEST(test_damage_behind),
     };
     return cmocka_run_group_tests_name("source_ends", tests, NULL, NULL);
 }

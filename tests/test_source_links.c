@@ -15,7 +15,7 @@
 typedef struct tree {
     mr_notes notes;
     mr_source *source;
-    mr_buf dump;                    /* "path=contents;" for every entry, then "path: note;" for every note */
+    mr_buf dump; /* "path=contents;" for every entry, then "path: note;" for every note */
 } tree;
 
 static char *dir;
@@ -73,7 +73,7 @@ static char *folder(const char *name, const support_entry *entries, size_t count
     char *root = support_path("%s/%s", dir, name);
     for (size_t i = 0; i < count; i++) {
         char *path = support_path("%s/%s", root, entries[i].path);
-        support_write(path, "", 0);                         /* and its folder */
+        support_write(path, "", 0); /* and its folder */
         if (entries[i].link) {
             assert_int_equal(unlink(path), 0);
             assert_int_equal(symlink(entries[i].link, path), 0);
@@ -113,13 +113,19 @@ static void test_one_rule(void **state)
 {
     (void)state;
     const support_entry entries[] = {
-        {.path = "b/real", .bytes = "1", .len = 1}, {.path = "a/up", .link = "../b/real"},
-        {.path = "c", .link = "a//./up"},           {.path = "d", .link = "./c"},
+        {.path = "b/real", .bytes = "1", .len = 1},
+        {.path = "a/up", .link = "../b/real"},
+        {.path = "c", .link = "a//./up"},
+        {.path = "d", .link = "./c"},
         {.path = "dir", .link = "b"},
-        {.path = "through", .link = "dir/real"},    {.path = "to-dir", .link = "dir"},
-        {.path = "me", .link = "me"},               {.path = "gone", .link = "nothing"},
-        {.path = "p", .link = "q"},                 {.path = "q", .link = "p"},
-        {.path = "into", .link = "p"},              {.path = "to-gone", .link = "gone"},
+        {.path = "through", .link = "dir/real"},
+        {.path = "to-dir", .link = "dir"},
+        {.path = "me", .link = "me"},
+        {.path = "gone", .link = "nothing"},
+        {.path = "p", .link = "q"},
+        {.path = "q", .link = "p"},
+        {.path = "into", .link = "p"},
+        {.path = "to-gone", .link = "gone"},
         {.path = "b/above", .link = "../b"},
     };
     same_from_both(entries, MR_COUNT(entries), &quiet,
@@ -143,14 +149,21 @@ static void test_out_of_the_tree(void **state)
     char *absolute = support_path("%s/tree/real", dir), *secret = support_path("%s/secret", dir),
          *folders = support_path("%s/classes/dog/1.jpg", dir), *dogs = support_path("%s/classes/dog", dir);
     const support_entry entries[] = {
-        {.path = "real", .bytes = "1", .len = 1},      {.path = "absolute", .link = absolute},
-        {.path = "dog", .link = dogs},                 {.path = "dog2", .link = "../classes/dog"},
-        {.path = "gone", .link = "../nothing"},        {.path = "null", .link = "/dev/null"},
-        {.path = "out", .link = "../secret"},          {.path = "slash", .link = "../classes/dog/"},
-        {.path = "system", .link = "/etc/passwd"},     {.path = "through", .link = "dog/1.jpg"},
-        {.path = "top", .link = ".."},                 {.path = "top2", .link = "."},
+        {.path = "real", .bytes = "1", .len = 1},
+        {.path = "absolute", .link = absolute},
+        {.path = "dog", .link = dogs},
+        {.path = "dog2", .link = "../classes/dog"},
+        {.path = "gone", .link = "../nothing"},
+        {.path = "null", .link = "/dev/null"},
+        {.path = "out", .link = "../secret"},
+        {.path = "slash", .link = "../classes/dog/"},
+        {.path = "system", .link = "/etc/passwd"},
+        {.path = "through", .link = "dog/1.jpg"},
+        {.path = "top", .link = ".."},
+        {.path = "top2", .link = "."},
     };
-    static const char *const names[] = {"absolute", "dog", "dog2", "gone", "null", "out", "slash", "system", "top", "top2"};
+    static const char *const names[] = {"absolute", "dog",   "dog2",   "gone", "null",
+                                        "out",      "slash", "system", "top",  "top2"};
     support_write_text(secret, "outside");
     support_write_text(folders, "outside");
     char *root = folder("tree", entries, MR_COUNT(entries)), *archive = support_path("%s/x.tar", dir);
@@ -159,9 +172,9 @@ static void test_out_of_the_tree(void **state)
 #define OUT "a link to a file out of the tree: not followed\n"
     assert_string_equal((char *)t.dump.data,
                         "real=1;\n1 absolute: " OUT "1 dog: " DOG "1 dog2: " DOG "1 gone: a link out of the tree, to "
-                        "nothing\n1 null: a link to a device, socket or FIFO out of the tree\n1 out: " OUT "1 slash: " DOG
-                        "1 system: " OUT "1 through: a link through a link that is not followed" COPY "\n1 top: " DOG
-                        "1 top2: a link to a folder out of the tree: not followed" COPY);
+                        "nothing\n1 null: a link to a device, socket or FIFO out of the tree\n1 out: " OUT
+                        "1 slash: " DOG "1 system: " OUT "1 through: a link through a link that is not followed" COPY
+                        "\n1 top: " DOG "1 top2: a link to a folder out of the tree: not followed" COPY);
     closed(&t);
     support_archive(archive, "tar", entries, MR_COUNT(entries));
     t = opened(&archive, 1, &quiet);
@@ -184,7 +197,8 @@ static void test_out_of_the_tree(void **state)
 static void test_empty_folders_and_devices(void **state)
 {
     (void)state;
-    char *root = support_path("%s/tree", dir), *empty = support_path("%s/empty", root), *pipe = support_path("%s/pipe", root);
+    char *root = support_path("%s/tree", dir), *empty = support_path("%s/empty", root),
+         *pipe = support_path("%s/pipe", root);
     char *links[] = {support_path("%s/to-empty", root), support_path("%s/to-pipe", root)};
     assert_int_equal(mkdir(root, 0777), 0);
     assert_int_equal(mkdir(empty, 0777), 0);
@@ -192,8 +206,9 @@ static void test_empty_folders_and_devices(void **state)
     assert_int_equal(symlink("empty", links[0]), 0);
     assert_int_equal(symlink("pipe", links[1]), 0);
     tree t = opened(&root, 1, &quiet);
-    assert_string_equal((char *)t.dump.data, "\n1 pipe: a device, socket or FIFO\n1 to-empty: a link to a folder: not followed"
-                        COPY "\n1 to-pipe: a link to a device, socket or FIFO");
+    assert_string_equal((char *)t.dump.data,
+                        "\n1 pipe: a device, socket or FIFO\n1 to-empty: a link to a folder: not followed" COPY
+                        "\n1 to-pipe: a link to a device, socket or FIFO");
     closed(&t);
     for (int i = 0; i < 2; i++)
         free(links[i]);
@@ -224,10 +239,14 @@ static void test_sizes(void **state)
 {
     (void)state;
     const support_entry entries[] = {
-        {.path = "a.jpg", .bytes = "0123456789A", .len = 11}, {.path = "a2.jpg", .link = "a.jpg"},
-        {.path = "b.txt", .bytes = "0123456789A", .len = 11}, {.path = "b.jpg", .link = "b.txt"},
-        {.path = "b.bin", .link = "b.txt"},                   {.path = "b.csv", .link = "b.txt"},
-        {.path = "c.jpg", .bytes = "0123456789", .len = 10},  {.path = "c2.jpg", .link = "c.jpg"},
+        {.path = "a.jpg", .bytes = "0123456789A", .len = 11},
+        {.path = "a2.jpg", .link = "a.jpg"},
+        {.path = "b.txt", .bytes = "0123456789A", .len = 11},
+        {.path = "b.jpg", .link = "b.txt"},
+        {.path = "b.bin", .link = "b.txt"},
+        {.path = "b.csv", .link = "b.txt"},
+        {.path = "c.jpg", .bytes = "0123456789", .len = 10},
+        {.path = "c2.jpg", .link = "c.jpg"},
     };
     same_from_both(entries, MR_COUNT(entries), &(mr_source_options){.quiet = true, .max_entry = 10},
                    "b.csv=0123456789A;b.txt=0123456789A;c.jpg=0123456789;c2.jpg=0123456789;\n");
@@ -238,7 +257,8 @@ static void test_across_sources(void **state)
 {
     (void)state;
     const support_entry files[] = {{.path = "d/real", .bytes = "1", .len = 1}, {.path = "d/here", .link = "far"}};
-    const support_entry links[] = {{.path = "one", .link = "d/real"}, {.path = "d/two", .link = "here"},
+    const support_entry links[] = {{.path = "one", .link = "d/real"},
+                                   {.path = "d/two", .link = "here"},
                                    {.path = "d/far", .bytes = "2", .len = 1}};
     char *folders[] = {folder("one", files, 2), folder("two", links, 3)};
     char *archives[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
@@ -249,7 +269,7 @@ static void test_across_sources(void **state)
         tree t = opened(srcs, 2, &quiet);
         assert_string_equal((char *)t.dump.data, "d/far=2;d/here=2;d/real=1;d/two=2;one=1;");
 
-        mr_buf packed = {0};        /* as another rank has it */
+        mr_buf packed = {0}; /* as another rank has it */
         mr_error err;
         tree again = {0};
         assert_int_equal(mr_source_pack(t.source, &packed, &err), MR_OK);
@@ -275,12 +295,16 @@ static void test_across_sources(void **state)
 static void test_the_first_source_has_the_name(void **state)
 {
     (void)state;
-    const support_entry links[] = {{.path = "c/x", .link = "y"}, {.path = "c/y", .bytes = "1", .len = 1},
-                                   {.path = "c/far", .link = "z"}, {.path = "c/lost", .link = "nothing"}};
-    const support_entry files[] = {{.path = "c/x", .bytes = "22", .len = 2}, {.path = "c/z", .bytes = "333", .len = 3},
+    const support_entry links[] = {{.path = "c/x", .link = "y"},
+                                   {.path = "c/y", .bytes = "1", .len = 1},
+                                   {.path = "c/far", .link = "z"},
+                                   {.path = "c/lost", .link = "nothing"}};
+    const support_entry files[] = {{.path = "c/x", .bytes = "22", .len = 2},
+                                   {.path = "c/z", .bytes = "333", .len = 3},
                                    {.path = "c/far", .bytes = "4444", .len = 4},
                                    {.path = "c/lost", .bytes = "55555", .len = 5},
-                                   {.path = "c/v", .link = "lost"}, {.path = "c/w", .link = "x"},
+                                   {.path = "c/v", .link = "lost"},
+                                   {.path = "c/w", .link = "x"},
                                    {.path = "c/a", .link = "w"}};
     char *folders[] = {folder("one", links, 4), folder("two", files, 7)};
     char *archives[] = {support_path("%s/one.tar", dir), support_path("%s/two.tar", dir)};
@@ -341,8 +365,12 @@ static void test_names_are_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_one_rule), TEST(test_out_of_the_tree),
-                                       TEST(test_empty_folders_and_devices), TEST(test_long_chains), TEST(test_sizes), TEST(test_across_sources),
+    const struct CMUnitTest tests[] = {TEST(test_one_rule),
+                                       TEST(test_out_of_the_tree),
+                                       TEST(test_empty_folders_and_devices),
+                                       TEST(test_long_chains),
+                                       TEST(test_sizes),
+                                       TEST(test_across_sources),
                                        TEST(test_the_first_source_has_the_name),
                                        TEST(test_names_are_bytes)};
     return cmocka_run_group_tests_name("source_links", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_source_program.c - the program that opens files crashes, lies, floods, or is not there: the ingest fails with its
- * words, or with ours, and publishes nothing. */
+/* test_source_program.c - the program that opens files crashes, lies, floods, or is not there: the ingest fails with
+ * its words, or with ours, and publishes nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +91,8 @@ static void test_the_last_file_fails(void **state)
 {
     (void)state;
     char *script = support_path("#!/bin/sh\ncat >\"$0.$$\"\ncat \"$0.$$\"\n"
-                                "if cmp -s \"$0.$$\" %s/train-00001-of-00002.parquet; then kill -9 $$; fi\n", source);
+                                "if cmp -s \"$0.$$\" %s/train-00001-of-00002.parquet; then kill -9 $$; fi\n",
+                                source);
     support_hub_reader(reader, script);
     expect_failure(3, "train-00001-of-00002.parquet: was ended by signal 9");
     support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
@@ -115,8 +116,14 @@ static void test_missing_programs(void **state)
 /* Streams that are whole tars, and wrong. */
 static void test_streams(void **state)
 {
-#define HEAD {"schema.json", "{\"rows\":2}", 10, NULL, NULL, 0}
-#define ROW(n) {"00000000" n ".json", "{}", 2, NULL, NULL, 0}
+#define HEAD                                                                                                           \
+    {                                                                                                                  \
+        "schema.json", "{\"rows\":2}", 10, NULL, NULL, 0                                                               \
+    }
+#define ROW(n)                                                                                                         \
+    {                                                                                                                  \
+        "00000000" n ".json", "{}", 2, NULL, NULL, 0                                                                   \
+    }
     static const struct {
         support_entry entries[6];
         const char *words;
@@ -172,7 +179,8 @@ static void test_ranks_fail_together(void **state)
     char *partial = support_path("%s.partial", target);
     support_hub_reader(reader, "#!/bin/sh\ncat >\"$0.$OMPI_COMM_WORLD_RANK\"\ncat \"$0.$OMPI_COMM_WORLD_RANK\"\n"
                                "[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || { echo 'rank one is ill' >&2; exit 1; }\n");
-    support_result r = support_mpirun(2, (const char *[]){support_millrace_path(), "ingest", source, target, "--quiet", NULL});
+    support_result r =
+        support_mpirun(2, (const char *[]){support_millrace_path(), "ingest", source, target, "--quiet", NULL});
     support_assert_status(&r, 1);
     if (!strstr(r.out, "train-00001-of-00002.parquet: rank one is ill") && !strstr(r.err, "rank one is ill"))
         fail_msg("%s%s", r.out, r.err);
@@ -187,7 +195,7 @@ static void test_small_files_stay_small(void **state)
 {
     (void)state;
     static const struct {
-        size_t megabytes;           /* that each of the two becomes: one is too much, or both together */
+        size_t megabytes; /* that each of the two becomes: one is too much, or both together */
         const char *jobs;
     } cases[] = {{80, "1"}, {40, "1"}, {40, "2"}};
     char *rows = support_path("%s/rows.tar", dir), *script = support_path("#!/bin/sh\nexec cat '%s'\n", rows);

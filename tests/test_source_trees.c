@@ -1,5 +1,5 @@
-/* test_source_trees.c - the verdict of ingest on source trees as people have them: tests/source_trees.txt, line by line.
- * Invariant: a tree gets the same verdict as a folder and as a tar archive. */
+/* test_source_trees.c - the verdict of ingest on source trees as people have them: tests/source_trees.txt, line by
+ * line. Invariant: a tree gets the same verdict as a folder and as a tar archive. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@
 enum { OPTIONS_MAX = 12, PIECES_MAX = 40 };
 
 typedef struct tree {
-    char *dir;                      /* the test's folder: the tree is in DIR/source and DIR/source.tar */
+    char *dir; /* the test's folder: the tree is in DIR/source and DIR/source.tar */
     char title[200];
-    unsigned images;                /* made so far: each is a picture of its own */
-    char run[400];                  /* options of the run at hand */
+    unsigned images; /* made so far: each is a picture of its own */
+    char run[400];   /* options of the run at hand */
     unsigned line;
 } tree;
 
@@ -81,7 +81,7 @@ static void put_link(const tree *t, const char *line)
 {
     size_t name = strcspn(line, " ");
     char *path = support_path("%s/source/%.*s", t->dir, (int)name, line);
-    support_write(path, "", 0);         /* and its folder */
+    support_write(path, "", 0); /* and its folder */
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink(line + name + 1, path), 0);
     free(path);
@@ -114,7 +114,8 @@ static char *verdict(const char *json)
     mr_buf_printf(&out, "%s %s", json_string_value(json_object_get(doc, "layout")), root && *root ? root : "-");
     bool first = true;
     for (size_t pass = 0; pass <= MR_COUNT(splits); pass++)
-        json_object_foreach(all, name, split) {
+        json_object_foreach(all, name, split)
+        {
             size_t known = 0;
             while (known < MR_COUNT(splits) && strcmp(splits[known], name) != 0)
                 known++;
@@ -161,9 +162,9 @@ static void check(const tree *t, const char *kind, const char *expected)
         char piece[200] = "", *got = status == 0 && r.status == 0 ? verdict(r.out) : NULL;
         if (r.status != status || (got && strcmp(got, expected) != 0) ||
             (status && missing_piece(expected, r.err, piece, sizeof piece)))
-            fail_msg("source_trees.txt:%u: %s, %s, options '%s': expected %s %s\n%s%s\nexit code %d\n%s", t->line, t->title,
-                     sources[i], t->run, kind, piece[0] ? piece : expected, got ? "got " : "", got ? got : "", r.status,
-                     r.err);
+            fail_msg("source_trees.txt:%u: %s, %s, options '%s': expected %s %s\n%s%s\nexit code %d\n%s", t->line,
+                     t->title, sources[i], t->run, kind, piece[0] ? piece : expected, got ? "got " : "", got ? got : "",
+                     r.status, r.err);
         free(got);
         support_result_free(&r);
     }

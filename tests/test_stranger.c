@@ -146,7 +146,7 @@ static void test_shapes(void **state)
 static void test_classes_of_splits(void **state)
 {
     (void)state;
-    enum { CLASSES = 8192, SPLITS = 512 };      /* as many as --classes counts, then one split more */
+    enum { CLASSES = 8192, SPLITS = 512 }; /* as many as --classes counts, then one split more */
     for (int splits = SPLITS; splits <= SPLITS + 1; splits++) {
         mr_buf b = {0};
         mr_buf_add_text(&b, "{\"millrace\":\"dataset\",\"format\":1,\"layout\":\"coco\",\"variant\":\"instances\","
@@ -166,8 +166,8 @@ static void test_classes_of_splits(void **state)
         }
         support_assert_cheap(&r);
         support_assert_status(&r, 0);
-        print_message("%d classes in %d splits: %.0f MiB, %.2f s\n", CLASSES, splits,
-                      (double)r.peak_memory / (1 << 20), r.cpu);
+        print_message("%d classes in %d splits: %.0f MiB, %.2f s\n", CLASSES, splits, (double)r.peak_memory / (1 << 20),
+                      r.cpu);
         support_result_free(&r);
     }
     support_expect(0, "inspect", ds, (char *)NULL);
@@ -279,8 +279,8 @@ static void test_many_classes(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_names), TEST(test_numbers), TEST(test_shapes),
-                                       TEST(test_classes_of_splits), TEST(test_checkpoints),
-                                       TEST(test_nothing_to_judge), TEST(test_many_classes)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_names),       TEST(test_numbers),          TEST(test_shapes),      TEST(test_classes_of_splits),
+        TEST(test_checkpoints), TEST(test_nothing_to_judge), TEST(test_many_classes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ static void large_input_and_output_pass_through(void **state)
     assert_int_equal(r.out_len, len);
     assert_memory_equal(r.out, bytes, len);
     support_result_free(&r);
-    r = shell("exit 0", &limits);       /* reads none of it */
+    r = shell("exit 0", &limits); /* reads none of it */
     assert_int_equal(r.status, 0);
     support_result_free(&r);
     free(bytes);

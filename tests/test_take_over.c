@@ -79,8 +79,8 @@ static int set_up(void **state)
     clean = support_path("%s/clean", dir);
     target = support_path("%s/out", dir);
     partial = support_path("%s/out.partial", dir);
-    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "40", "--size", "64:96",
-                   "--quiet", (char *)NULL);
+    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "40", "--size", "64:96", "--quiet",
+                   (char *)NULL);
     add_long_picture();
     ingest(clean, 0);
     clean_hash = support_dataset_hash(clean);
@@ -141,7 +141,8 @@ static char *done_text(const mr_shard *s)
     mr_hex(x, 16, xxh);
     mr_hex(d, 32, sha);
     char *text = support_path("{\"mdb\": {\"bytes\": %zu, \"xxh3_128\": \"%s\", \"sha256\": \"%s\"}, \"images\": 1, "
-                              "\"image_bytes\": 7}", len, xxh, sha);
+                              "\"image_bytes\": 7}",
+                              len, xxh, sha);
     free(bytes);
     free(path);
     return text;
@@ -282,8 +283,8 @@ static void forge(const mr_shard *s, void (*change)(story *))
 static void test_forged_shards(void **state)
 {
     (void)state;
-    static void (*const stories[])(story *) = {nothing, labels, label_and_meta, picture_bytes, picture_of_equal_hash,
-                                               pictures_swapped, flags, pages};
+    static void (*const stories[])(story *) = {
+        nothing, labels, label_and_meta, picture_bytes, picture_of_equal_hash, pictures_swapped, flags, pages};
     const mr_shard *list[ROOM];
     size_t n = shards(list);
     for (size_t i = 0; i < MR_COUNT(stories); i++) {

@@ -11,7 +11,7 @@ enum { MOST = 1000 };
 typedef struct count {
     atomic_uint runs[MOST];
     unsigned threads;
-    atomic_uint beyond;             /* tasks or members that there are none of */
+    atomic_uint beyond; /* tasks or members that there are none of */
     size_t tasks;
 } count;
 

@@ -13,9 +13,13 @@ static void test_sentences_are_printable(void **state)
 {
     (void)state;
     mr_error err;
-    assert_int_equal(mr_fail(&err, MR_BAD_DATA, "a\nb\x1b[31m caf\xC3\xA9 \xFF \xC2\x9B" "2J \x7f \\n \xE2\x80\xAE" "a\xE2\x81\xA6"),
+    assert_int_equal(mr_fail(&err, MR_BAD_DATA,
+                             "a\nb\x1b[31m caf\xC3\xA9 \xFF \xC2\x9B"
+                             "2J \x7f \\n \xE2\x80\xAE"
+                             "a\xE2\x81\xA6"),
                      MR_BAD_DATA);
-    assert_string_equal(err.text, "a\\x0Ab\\x1B[31m caf\xC3\xA9 \\xFF \\xC2\\x9B2J \\x7F \\n \\xE2\\x80\\xAEa\\xE2\\x81\\xA6");
+    assert_string_equal(err.text,
+                        "a\\x0Ab\\x1B[31m caf\xC3\xA9 \\xFF \\xC2\\x9B2J \\x7F \\n \\xE2\\x80\\xAEa\\xE2\\x81\\xA6");
     mr_fail_errno(&err, ENOENT, "%s", "a\tb");
     assert_string_equal(err.text, "a\\x09b: No such file or directory");
     mr_fail(&err, MR_BAD_DATA, "outer: %s", err.text);
@@ -36,7 +40,7 @@ static void test_long_sentences(void **state)
         size_t len = strlen(err.text);
         assert_in_range(len, 900, sizeof err.text - 1);
         assert_true(mr_utf8_valid(err.text, len));
-        mr_fail(&err, MR_BAD_DATA, "%s: what is wrong", text);      /* is not what is cut off */
+        mr_fail(&err, MR_BAD_DATA, "%s: what is wrong", text); /* is not what is cut off */
         len = strlen(err.text);
         assert_true(len > 900 && mr_utf8_valid(err.text, len));
         assert_string_equal(err.text + len - 15, ": what is wrong");
@@ -85,10 +89,18 @@ static void test_empty_path(void **state)
 static void test_utf8(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"\x80", "\xC3", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-                                      "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFE", "\xE2\x82"};
+    static const char *const bad[] = {"\x80",
+                                      "\xC3",
+                                      "\xC0\x80",
+                                      "\xE0\x80\x80",
+                                      "\xED\xA0\x80",
+                                      "\xF0\x80\x80\x80",
+                                      "\xF4\x90\x80\x80",
+                                      "\xF5\x80\x80\x80",
+                                      "\xFE",
+                                      "\xE2\x82"};
     static const char *const good[] = {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"};
-    for (size_t at = 0; at <= 17; at++) {       /* behind and inside of the steps of eight bytes */
+    for (size_t at = 0; at <= 17; at++) { /* behind and inside of the steps of eight bytes */
         char text[32];
         memset(text, 'x', sizeof text);
         for (size_t i = 0; i < MR_COUNT(bad); i++) {
@@ -114,8 +126,10 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sentences_are_printable), cmocka_unit_test(test_long_sentences),
-        cmocka_unit_test(test_path_text),               cmocka_unit_test(test_empty_path),
+        cmocka_unit_test(test_sentences_are_printable),
+        cmocka_unit_test(test_long_sentences),
+        cmocka_unit_test(test_path_text),
+        cmocka_unit_test(test_empty_path),
         cmocka_unit_test(test_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 enum { MOST = 4096 };
 
-#define ROBERTA "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}"
+#define ROBERTA    "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}"
 #define BYTE_LEVEL "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
 
 static mr_tokenizer *must_parse(const char *json)
@@ -26,7 +26,7 @@ static const char *ids_of(const mr_tokenizer *t, const char *text, size_t len, s
 {
     static char out[20 * MOST];
     mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
-    int32_t *ids = mr_alloc(most, sizeof *ids);         /* so that one too many is seen */
+    int32_t *ids = mr_alloc(most, sizeof *ids); /* so that one too many is seen */
     size_t count = 0, at = 0;
     mr_error err;
     if (!s || !ids || most > MOST)
@@ -63,7 +63,7 @@ static mr_tokenizer *learn(const char *text, uint32_t size)
 /* ---- merges ------------------------------------------------------------------------------------------------------ */
 
 /* <s> 0 <pad> 1 </s> 2, a 3 to e 7, then tokens of merges. */
-#define LETTERS "\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"c\":5,\"d\":6,\"e\":7,"
+#define LETTERS               "\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"c\":5,\"d\":6,\"e\":7,"
 #define FILE_OF(model, added) "{" BYTE_LEVEL "," ROBERTA ",\"model\":{" model "},\"added_tokens\":[" added "]}"
 
 static void test_merges(void **state)
@@ -71,8 +71,9 @@ static void test_merges(void **state)
     (void)state;
     /* bc comes before ab, and what comes of it before either again. */
     mr_tokenizer *t = must_parse(FILE_OF("\"type\":\"BPE\",\"vocab\":{" LETTERS "\"ab\":8,\"bc\":9,\"abc\":10,\"aa\":1"
-                                                                                "1,\"aaaa\":12},"
-                                         "\"merges\":[\"b c\",\"a b\",[\"a\",\"bc\"],\"a a\",\"aa aa\"]", ""));
+                                         "1,\"aaaa\":12},"
+                                         "\"merges\":[\"b c\",\"a b\",[\"a\",\"bc\"],\"a a\",\"aa aa\"]",
+                                         ""));
     assert_ids(t, "abc", "10");
     assert_ids(t, "ab", "8");
     assert_ids(t, "abab", "8 8");
@@ -81,15 +82,15 @@ static void test_merges(void **state)
     assert_ids(t, "aaaaaaa", "12 11 3");
     assert_ids(t, "aabc", "3 10");
     assert_ids(t, "", "");
-    assert_ids(t, "xay b", "3 4");              /* bytes without a token are left out */
+    assert_ids(t, "xay b", "3 4"); /* bytes without a token are left out */
     mr_tokenizer_free(t);
-    t = must_parse(FILE_OF("\"unk_token\":\"d\",\"fuse_unk\":true,\"vocab\":{" LETTERS "\"ab\":8},\"merges\":[\"a b\"]",
-                           ""));
+    t = must_parse(
+        FILE_OF("\"unk_token\":\"d\",\"fuse_unk\":true,\"vocab\":{" LETTERS "\"ab\":8},\"merges\":[\"a b\"]", ""));
     assert_ids(t, "axyb", "3 6 4");
-    assert_ids(t, "x\xC3\xA9 z", "6 6");        /* two pieces */
+    assert_ids(t, "x\xC3\xA9 z", "6 6"); /* two pieces */
     mr_tokenizer_free(t);
     t = must_parse(FILE_OF("\"unk_token\":\"d\",\"vocab\":{" LETTERS "\"ad\":8},\"merges\":[\"a d\"]", ""));
-    assert_ids(t, "axyb", "8 6 4");             /* an unknown byte merges as its token does */
+    assert_ids(t, "axyb", "8 6 4"); /* an unknown byte merges as its token does */
     mr_tokenizer_free(t);
 }
 
@@ -174,18 +175,21 @@ static void test_long_words(void **state)
 /* ---- added tokens ------------------------------------------------------------------------------------------------ */
 
 #define ADDED(id, text, more) "{\"id\":" #id ",\"content\":\"" text "\"" more "}"
-#define PLAIN_MODEL "\"vocab\":{" LETTERS "\"\xC4\xA0\":8},\"merges\":[]"
+#define PLAIN_MODEL           "\"vocab\":{" LETTERS "\"\xC4\xA0\":8},\"merges\":[]"
 
 static void test_added(void **state)
 {
     (void)state;
-    mr_tokenizer *t = must_parse(FILE_OF(PLAIN_MODEL,
-                                         ADDED(0, "<s>", ",\"special\":true") "," ADDED(9, "<m>", ",\"lstrip\":true")
-                                         "," ADDED(10, "<mm>", "") "," ADDED(11, "<m>a", ",\"rstrip\":true") ","
-                                         ADDED(12, "de", ",\"single_word\":true") "," ADDED(13, "\xC3\xA9", "")));
+    mr_tokenizer *t = must_parse(FILE_OF(
+        PLAIN_MODEL,
+        ADDED(0, "<s>", ",\"special\":true") "," ADDED(9, "<m>", ",\"lstrip\":true") "," ADDED(
+            10, "<mm>", "") "," ADDED(11, "<m>a",
+                                      ",\"rstrip\":true") "," ADDED(12, "de",
+                                                                    ",\"single_word\":true") "," ADDED(13, "\xC3\xA9",
+                                                                                                       "")));
     assert_int_equal(mr_tokenizer_size(t), 14);
     assert_ids(t, "a<s>b", "3 0 4");
-    assert_ids(t, "a  <m>b", "3 9 4");          /* blanks before it go with it */
+    assert_ids(t, "a  <m>b", "3 9 4"); /* blanks before it go with it */
     assert_ids(t, "a <mm>b", "3 8 10 4");
     assert_ids(t, " <m>a\xC2\xA0 b", "8 11 4"); /* the longest; blanks behind that go with it */
     assert_ids(t, "<m>a <m>", "11 9");
@@ -194,15 +198,21 @@ static void test_added(void **state)
     assert_ids(t, "a de!", "3 8 12");
     assert_ids(t, "ade", "3 6 7");
     assert_ids(t, "dea", "6 7 3");
-    assert_ids(t, "de_", "6 7");                /* _ is a part of words */
-    assert_ids(t, "de\xCC\x81", "6 7");         /* a mark too */
-    assert_ids(t, "\xE2\x80\x8D" "de", "6 7");  /* and a joiner */
+    assert_ids(t, "de_", "6 7");        /* _ is a part of words */
+    assert_ids(t, "de\xCC\x81", "6 7"); /* a mark too */
+    assert_ids(t,
+               "\xE2\x80\x8D"
+               "de",
+               "6 7"); /* and a joiner */
     assert_ids(t, "de-de", "12 12");
-    assert_ids(t, "b\xC3\xA9" "b", "4 13 4");
+    assert_ids(t,
+               "b\xC3\xA9"
+               "b",
+               "4 13 4");
     mr_tokenizer_free(t);
     /* Those that look at the normalized text come second, even if they are longer. */
-    t = must_parse(FILE_OF(PLAIN_MODEL, ADDED(9, "<ab",
-                                              ",\"normalized\":true") "," ADDED(10, "ab", ",\"normalized\":false")));
+    t = must_parse(
+        FILE_OF(PLAIN_MODEL, ADDED(9, "<ab", ",\"normalized\":true") "," ADDED(10, "ab", ",\"normalized\":false")));
     assert_ids(t, "<ab", "10");
     mr_tokenizer_free(t);
     t = must_parse(FILE_OF(PLAIN_MODEL, ADDED(9, "<ab", "") "," ADDED(10, "ab", "")));
@@ -215,7 +225,8 @@ static void test_stretches(void **state)
 {
     (void)state;
     mr_tokenizer *t = must_parse(FILE_OF("\"vocab\":{" LETTERS "\"\xC4\xA0\":8,\"\xC4\xA0\xC4\xA0\":9},"
-                                         "\"merges\":[\"\xC4\xA0 \xC4\xA0\"]", ADDED(10, "<x>", "")));
+                                         "\"merges\":[\"\xC4\xA0 \xC4\xA0\"]",
+                                         ADDED(10, "<x>", "")));
     assert_ids(t, "a  b", "3 8 8 4");
     assert_ids(t, "a  <x>b", "3 9 10 4");
     mr_tokenizer_free(t);
@@ -271,11 +282,17 @@ static void test_bytes(void **state)
 {
     (void)state;
     mr_tokenizer *t = learn("x", 261);
-    char *broken = strdup(ids_of(t, "a\xE6\x9D" "b\xFF\xC3", 6, MOST));
-    assert_ids(t, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD\xEF\xBF\xBD", broken);
+    char *broken = strdup(ids_of(t,
+                                 "a\xE6\x9D"
+                                 "b\xFF\xC3",
+                                 6, MOST));
+    assert_ids(t,
+               "a\xEF\xBF\xBD"
+               "b\xEF\xBF\xBD\xEF\xBF\xBD",
+               broken);
     assert_string_equal(broken, "101 243 195 193 102 243 195 193 243 195 193");
     assert_string_equal(ids_of(t, "a\0b", 3, MOST), "101 4 102");
-    assert_ids(t, "a <mask> b<unk>", "101 260 36 102 3");       /* what a learned one has without being told */
+    assert_ids(t, "a <mask> b<unk>", "101 260 36 102 3"); /* what a learned one has without being told */
     free(broken);
     mr_tokenizer_free(t);
 }

@@ -11,17 +11,17 @@
 #include "text/tokenizer.h"
 
 static const char *const captions[] = {"two dogs in a car", "two cats sleeping on a couch", "a dog",
-                                       "caf\xC3\xA9, caf\xC3\xA9!",
-                                       "cats"};
+                                       "caf\xC3\xA9, caf\xC3\xA9!", "cats"};
 
 /* DIR/data: train has these captions, one of them in a column, val one; none in test. */
 static char *make_dataset(const char *dir)
 {
     picture image = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 1});
     const made train[] = {
-        {.source = "a.jpg", .image = image,
+        {.source = "a.jpg",
+         .image = image,
          .more = ",\"captions\":[{\"caption\":\"two dogs in a car\"},{\"caption\":\"two cats "
-                                                   "sleeping on a couch\"}],\"columns\":{\"title\":\"a dog\"}"},
+                 "sleeping on a couch\"}],\"columns\":{\"title\":\"a dog\"}"},
         {.source = "b.jpg", .shares = true, .more = ",\"captions\":[\"a dog\",\"caf\\u00e9, caf\xC3\xA9!\",\"\"]"},
         {.source = "c.jpg", .shares = true, .more = ",\"captions\":[]"},
         {.source = "d.jpg", .shares = true, .more = ",\"captions\":[{\"caption\":\"cats\"}]"},
@@ -79,9 +79,9 @@ static void test_learns(void **state)
     assert_says(support_millrace("tokenizer", data, "--force", "-q", "-o", file, (char *)NULL), 0, "", "");
     expected_file(wanted, 8000);
     support_assert_same_file(file, wanted);
-    assert_says(support_millrace("tokenizer", data, "--force", "--split=val", "--text-column=title", "-o", file,
-                                 (char *)NULL), 0,
-                "learned from 1 text (10 B) in \"title\" of val, where no more pairs come twice; ", "");
+    assert_says(
+        support_millrace("tokenizer", data, "--force", "--split=val", "--text-column=title", "-o", file, (char *)NULL),
+        0, "learned from 1 text (10 B) in \"title\" of val, where no more pairs come twice; ", "");
     free(data);
     free(file);
     free(wanted);
@@ -104,7 +104,7 @@ static void test_refusals(void **state)
 {
     const char *dir = *state;
     char *data = make_dataset(dir), *file = support_path("%s/t.json", dir),
-    *nowhere = support_path("%s/no/t.json", dir);
+         *nowhere = support_path("%s/no/t.json", dir);
     const struct {
         int status;
         const char *option, *value, *words;
@@ -115,8 +115,9 @@ static void test_refusals(void **state)
         {2, "--size", "many", "expected a number"},
         {2, "--output", dir, "is a directory"},
         {2, "--output", nowhere, "no/t.json: its folder is not there"},
-        {1, "--text-column", "story", "no sample of train has text in column \"story\"; the first has it in title, cap"
-                                      "tions"},
+        {1, "--text-column", "story",
+         "no sample of train has text in column \"story\"; the first has it in title, cap"
+         "tions"},
         {2, "--split", "val", "name a --text-column; the first sample has text in title"},
         {1, "--split", "test", "has no text to learn from"},
         {2, "--spilt", "val", "--split"},
@@ -139,7 +140,7 @@ static void test_damage(void **state)
 {
     const char *dir = *state;
     char *data = make_dataset(dir), *mdb = support_path("%s/train-00000.mdb", data),
-    *file = support_path("%s/t.json", dir);
+         *file = support_path("%s/t.json", dir);
     size_t len;
     uint8_t *bytes = support_read(mdb, &len), *at = memmem(bytes, len, "sleeping", 8);
     assert_non_null(at);

@@ -39,9 +39,8 @@ static void check_case(const mr_tokenizer *t, mr_tokenizer_scratch *s, const jso
     for (size_t i = json_array_size(wanted); i > 0 && !whole; i--, pad++)
         if (json_integer_value(json_array_get(wanted, i - 1)) != mr_tokenizer_pad(t))
             break;
-    assert_int_equal(mr_tokenizer_encode(t, s, json_string_value(text), json_string_length(text), most, ids, &count,
-                                         &err),
-                     MR_OK);
+    assert_int_equal(
+        mr_tokenizer_encode(t, s, json_string_value(text), json_string_length(text), most, ids, &count, &err), MR_OK);
     assert_int_equal(count, json_array_size(wanted) - pad);
     for (size_t i = 0; i < count; i++)
         if (ids[i] != json_integer_value(json_array_get(wanted, i)))
@@ -59,8 +58,10 @@ static void check_cases(const mr_tokenizer *t, const char *sub, size_t at_least)
     const char *key;
     size_t i, checked = 0;
     assert_true(doc && s);
-    json_object_foreach(doc, key, list) {
-        json_array_foreach(list, i, one) {
+    json_object_foreach(doc, key, list)
+    {
+        json_array_foreach(list, i, one)
+        {
             check_case(t, s, one);
             checked++;
         }
@@ -95,8 +96,9 @@ static void test_tiny(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        mr_tokenizer *t = parity_tokenizer(i ? "tokenizer/tiny_tokenizer_pairs.json" : "tokenizer/tiny_tokenizer_strin"
-                                                                                       "gs.json");
+        mr_tokenizer *t = parity_tokenizer(i ? "tokenizer/tiny_tokenizer_pairs.json"
+                                             : "tokenizer/tiny_tokenizer_strin"
+                                               "gs.json");
         check_cases(t, "tokenizer/tiny_cases.json", 40);
         mr_tokenizer_free(t);
     }
@@ -135,10 +137,14 @@ static void test_files(void **state)
         mr_status status;
         const char *words;
     } lines[] = {
-        {"#version: 0.2\na b\n", MR_OK, ""}, {"#version: 0.2\r\na b\r\n", MR_OK, ""}, {"a b", MR_OK, ""},
+        {"#version: 0.2\na b\n", MR_OK, ""},
+        {"#version: 0.2\r\na b\r\n", MR_OK, ""},
+        {"a b", MR_OK, ""},
         {"", MR_OK, ""},
-        {"a b\n\n", MR_BAD_DATA, "merges.txt: line 2 is not two tokens"}, {"a b a\n", MR_BAD_DATA, "line 1"},
-        {"ab\n", MR_BAD_DATA, "line 1"}, {"#version\nb b\n", MR_BAD_DATA, "merge 1 joins 'b' and 'b'"},
+        {"a b\n\n", MR_BAD_DATA, "merges.txt: line 2 is not two tokens"},
+        {"a b a\n", MR_BAD_DATA, "line 1"},
+        {"ab\n", MR_BAD_DATA, "line 1"},
+        {"#version\nb b\n", MR_BAD_DATA, "merge 1 joins 'b' and 'b'"},
         {"a \xFF\n", MR_BAD_DATA, "merges.txt: is not UTF-8"},
     };
     assert_open(dir, MR_BAD_DATA, "holds neither tokenizer.json nor vocab.json");

@@ -74,8 +74,9 @@ static void test_refusals(void **state)
         {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\"},", "\"add_prefix_space\" of the pre_tokenizer is missing"},
         {"pre", "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false},",
          "\"use_regex\""},
-        {"pre", "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLev"
-                "el\"}]},",
+        {"pre",
+         "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"ByteLev"
+         "el\"}]},",
          "is Sequence"},
         {"pre", "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\"}]},", "is Split"},
         {"post", "", "\"post_processor\" is missing"},
@@ -86,8 +87,10 @@ static void test_refusals(void **state)
          "<s> TEXT </s>"},
         {"post", "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}]},",
          "is TemplateProcessing"},
-        {"post", "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\"},{\"type\":"
-                 "\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}]},", "is Sequence"},
+        {"post",
+         "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\"},{\"type\":"
+         "\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}]},",
+         "is Sequence"},
         {"model", "\"model\":{\"type\":\"WordPiece\",", "\"model\" is WordPiece; this tokenizer takes BPE"},
         {"model", "\"model\":{\"type\":\"BPE\",\"dropout\":0.1,", "\"dropout\" of the model is 0.1"},
         {"model", "\"model\":{\"byte_fallback\":true,", "\"byte_fallback\""},
@@ -179,8 +182,8 @@ static void test_taken(void **state)
     /* Ids with holes; then a new token's place is the number of tokens, which has to be free. */
     assert_taken("vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":30,\"b\":40,\"ab\":50,\"<unk>\":16777215}"
                           ",");
-    char *json = file_with("vocab",
-                           "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":30,\"b\":40,\"ab\":50,\"<unk>\":7},");
+    char *json =
+        file_with("vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":30,\"b\":40,\"ab\":50,\"<unk>\":7},");
     assert_refused(json, strlen(json), "two tokens have the id 7");
     free(json);
 }
@@ -275,11 +278,12 @@ static void test_blanks(void **state)
     static int32_t ids[LEN + 2];
     static const struct {
         const char *flags;
-        size_t count;               /* of LEN blanks: the first takes all */
+        size_t count; /* of LEN blanks: the first takes all */
     } cases[] = {{"\"lstrip\":true,\"rstrip\":true", 1}, {"\"rstrip\":true", LEN}, {"\"lstrip\":true", LEN}};
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         char *added = support_path("\"added_tokens\":[{\"id\":7,\"content\":\" \",%s},"
-                                   "{\"id\":8,\"content\":\"\\t\"}],", cases[i].flags);
+                                   "{\"id\":8,\"content\":\"\\t\"}],",
+                                   cases[i].flags);
         char *json = file_with("added", added);
         mr_tokenizer *t = NULL;
         mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
@@ -336,12 +340,8 @@ static void test_many_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_every_damage),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_long_added),
-        cmocka_unit_test(test_blanks),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_taken),      cmocka_unit_test(test_every_damage),
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_long_added), cmocka_unit_test(test_blanks),
         cmocka_unit_test(test_many_added),
     };
     return cmocka_run_group_tests_name("tokenizer_hostile", tests, NULL, NULL);

@@ -70,16 +70,14 @@ static void test_by_hand(void **state)
 {
     (void)state;
     static const char *const one[] = {"aaaa ab"};
-    static const char *const paper[] = {"low", "low", "low", "low", "low", "lower", "lower", "newest", "newest",
-                                        "newest",
-                                        "newest", "newest", "newest", "widest", "widest", "widest"};
+    static const char *const paper[] = {"low",    "low",    "low",    "low",    "low",    "lower",  "lower",  "newest",
+                                        "newest", "newest", "newest", "newest", "newest", "widest", "widest", "widest"};
     /* aa stands at 3 places, none other twice; once merged, "aa aa" stands at one. */
     assert_merges(one, 1, 300, "a a");
     /* es and st come 9 times, "e" < "s"; then es t 9; lo and ow 7, "l" < "o"; lo w 7; e w, n e, w est 6, and so on. */
     assert_merges(paper, MR_COUNT(paper), 265, "e s,es t,l o,lo w");
     assert_merges(paper, MR_COUNT(paper), 268, "e s,es t,l o,lo w,e w,ew est,n ewest");
-    assert_merges(paper, MR_COUNT(paper), 300,
-                  "e s,es t,l o,lo w,e w,ew est,n ewest,d est,i dest,w idest,e r,low er");
+    assert_merges(paper, MR_COUNT(paper), 300, "e s,es t,l o,lo w,e w,ew est,n ewest,d est,i dest,w idest,e r,low er");
     assert_merges(paper, MR_COUNT(paper), 261, "");
     assert_merges(NULL, 0, 5000, "");
 }
@@ -163,15 +161,14 @@ static void test_slow_form(void **state)
 static void test_order_and_round_trip(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"two dogs in a car", "two cats\tsleeping on a couch", "don't  stop",
-                                        "\xC3\xA9t\xC3\xA9",
-                                        "\xFF\xC3", "\xEF\xBF\xBD\xEF\xBF\xBD", "dogs and cats, cats and dogs!",
-                                        "\"\\ \x01"};
+    static const char *const texts[] = {
+        "two dogs in a car",        "two cats\tsleeping on a couch", "don't  stop", "\xC3\xA9t\xC3\xA9", "\xFF\xC3",
+        "\xEF\xBF\xBD\xEF\xBF\xBD", "dogs and cats, cats and dogs!", "\"\\ \x01"};
     const char *turned[MR_COUNT(texts)];
     for (size_t i = 0; i < MR_COUNT(texts); i++)
         turned[i] = texts[MR_COUNT(texts) - 1 - i];
     mr_tokenizer *a = finish(maker_of(texts, MR_COUNT(texts)), 290),
-    *b = finish(maker_of(turned, MR_COUNT(texts)), 290);
+                 *b = finish(maker_of(turned, MR_COUNT(texts)), 290);
     mr_tokenizer *c;
     mr_error err;
     char *one = written(a), *two = written(b);
@@ -202,7 +199,7 @@ static void test_one_token_one_id(void **state)
             word[k] = "ab"[mr_random_below(&r, 2)];
         assert_int_equal(mr_tokenizer_maker_add(m, word, len, NULL), MR_OK);
     }
-    mr_tokenizer *t = finish(m, 3000);          /* adding a token twice would fail */
+    mr_tokenizer *t = finish(m, 3000); /* adding a token twice would fail */
     assert_int_equal(t->merge_count, t->token_count - 261);
     assert_int_equal(mr_tokenizer_size(t), t->token_count);
     for (size_t i = 0; i < t->merge_count; i++)
@@ -228,7 +225,7 @@ static void test_long_word(void **state)
         for (size_t i = 0; i < t->token_count; i++)
             assert_true(t->tokens[i].len <= MR_LEARN_TOKEN);
         if (kind == 0)
-            assert_int_equal(mr_tokenizer_size(t), 261 + 8);     /* aa to a^256 */
+            assert_int_equal(mr_tokenizer_size(t), 261 + 8); /* aa to a^256 */
         else
             assert_int_equal(mr_tokenizer_size(t), 3000);
         mr_tokenizer_free(t);

@@ -35,14 +35,28 @@ static void test_pieces(void **state)
     assert_pieces("3.14 2nd  $5!?", "3|.|14| 2|nd| | $|5|!?");
     assert_pieces("caf\xC3\xA9 na\xC3\xAFve \xE6\x9D\xB1\xE4\xBA\xAC 2\xC2\xBD",
                   "caf\xC3\xA9| na\xC3\xAFve| \xE6\x9D\xB1\xE4\xBA\xAC| 2\xC2\xBD");
-    assert_pieces("e\xCC\x81" "a", "e|\xCC\x81|a");                      /* a mark is no letter */
-    assert_pieces("a\xC2\xA0" "b", "a|\xC2\xA0|b");                      /* white space, but no blank */
+    assert_pieces("e\xCC\x81"
+                  "a",
+                  "e|\xCC\x81|a"); /* a mark is no letter */
+    assert_pieces("a\xC2\xA0"
+                  "b",
+                  "a|\xC2\xA0|b"); /* white space, but no blank */
     assert_pieces("a\xC2\xA0 b", "a|\xC2\xA0| b");
-    assert_pieces("a \xC2\xA0" "b", "a| |\xC2\xA0|b");
-    assert_pieces("a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");              /* U+180E is none since Unicode 6.3 */
-    assert_pieces(" \xE1\xA0\x8E" "b", " \xE1\xA0\x8E|b");
-    assert_pieces(" \x1F" "b", " \x1F|b");
-    assert_pieces(" \xC2\x85" "b", " |\xC2\x85|b");
+    assert_pieces("a \xC2\xA0"
+                  "b",
+                  "a| |\xC2\xA0|b");
+    assert_pieces("a\xE1\xA0\x8E"
+                  "b",
+                  "a|\xE1\xA0\x8E|b"); /* U+180E is none since Unicode 6.3 */
+    assert_pieces(" \xE1\xA0\x8E"
+                  "b",
+                  " \xE1\xA0\x8E|b");
+    assert_pieces(" \x1F"
+                  "b",
+                  " \x1F|b");
+    assert_pieces(" \xC2\x85"
+                  "b",
+                  " |\xC2\x85|b");
     assert_pieces(" \xF0\x9F\x98\x80\xF0\x9F\x98\x80 x", " \xF0\x9F\x98\x80\xF0\x9F\x98\x80| x");
 }
 
@@ -69,13 +83,17 @@ static void test_classes(void **state)
 static void test_mending(void **state)
 {
     static const struct {
-        const char *text, *mended;          /* '?' stands for U+FFFD */
+        const char *text, *mended; /* '?' stands for U+FFFD */
     } cases[] = {
-        {"a\xFF", "a?"}, {"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", "????????A"},
+        {"a\xFF", "a?"},
+        {"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", "????????A"},
         {"\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41", "????????A"},
         {"\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42", "?????A??B"},
         {"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41", "????A"},
-        {"\xE6\x9D", "?"}, {"\xF0\x9F\x98", "?"}, {"\xF0\x9F\x98\x80\x80", "\xF0\x9F\x98\x80?"}, {"\xC3", "?"},
+        {"\xE6\x9D", "?"},
+        {"\xF0\x9F\x98", "?"},
+        {"\xF0\x9F\x98\x80\x80", "\xF0\x9F\x98\x80?"},
+        {"\xC3", "?"},
         {"\xC3\xA9\xC3(", "\xC3\xA9?("},
     };
     (void)state;

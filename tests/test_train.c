@@ -8,12 +8,13 @@
 static int set_up(void **state)
 {
     char *dir = support_tmpdir();
-    train_make_dataset(dir, 120);       /* train 84, val 36 */
+    train_make_dataset(dir, 120); /* train 84, val 36 */
     *state = dir;
     return 0;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------ */
+/* ---- one run ------------------------------------------------------------------------------------------------------
+ */
 
 static void a_run_leaves_what_the_help_says(void **state)
 {
@@ -65,20 +66,26 @@ static void accumulation_is_a_larger_batch(void **state)
     assert_true(train_log_distance(one, four, "grad_norm") < 1e-4);
 }
 
-/* ---- ranks -------------------------------------------------------------------------------------------------------- */
+/* ---- ranks --------------------------------------------------------------------------------------------------------
+ */
 
 static void ranks_share_the_work_and_change_nothing(void **state)
 {
-    static const struct { unsigned ranks; const char *batch, *log; } worlds[] = {
-        {2, "8", "w2.jsonl"}, {4, "4", "w4.jsonl"}, {8, "2", "w8.jsonl"},
+    static const struct {
+        unsigned ranks;
+        const char *batch, *log;
+    } worlds[] = {
+        {2, "8", "w2.jsonl"},
+        {4, "4", "w4.jsonl"},
+        {8, "2", "w8.jsonl"},
     };
     const char *dir = *state;
     IN(alone, "w1.jsonl");
     train_expect(0, dir, 0, "--steps", "20", "--batch", "16", "--eval-every", "10", "--log", "w1.jsonl", (char *)NULL);
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         IN(log, worlds[i].log);
-        train_expect(0, dir, worlds[i].ranks, "--steps", "20", "--batch", worlds[i].batch, "--eval-every", "10", "--log",
-                     worlds[i].log, "--exchange", i % 2 ? "flat" : "buckets", (char *)NULL);
+        train_expect(0, dir, worlds[i].ranks, "--steps", "20", "--batch", worlds[i].batch, "--eval-every", "10",
+                     "--log", worlds[i].log, "--exchange", i % 2 ? "flat" : "buckets", (char *)NULL);
         assert_true(train_log_distance(alone, log, "loss") < 1e-5);
         assert_true(train_log_distance(alone, log, "eval_accuracy") == 0);
         assert_true(train_log_distance(alone, log, "eval_loss") < 1e-5);
@@ -96,7 +103,8 @@ static void the_same_world_gives_the_same_bits(void **state)
     support_assert_same_file(a, b);
 }
 
-/* ---- resume ------------------------------------------------------------------------------------------------------- */
+/* ---- resume -------------------------------------------------------------------------------------------------------
+ */
 
 static void ten_and_ten_are_twenty(void **state)
 {
@@ -107,10 +115,10 @@ static void ten_and_ten_are_twenty(void **state)
     IN(parts_state, "r10/step-00000020/optimizer.npz");
     IN(whole_log, "r20.jsonl");
     IN(parts_log, "r10.jsonl");
-    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r20", "--log", "r20.jsonl",
-                 (char *)NULL);
-    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r10", "--log", "r10.jsonl",
-                 "--stop-after", "10", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r20", "--log",
+                 "r20.jsonl", (char *)NULL);
+    train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "r10", "--log",
+                 "r10.jsonl", "--stop-after", "10", (char *)NULL);
     train_expect(2, dir, 0, "--steps", "20", "--batch", "8", "--output", "r10", (char *)NULL);
     train_expect(0, dir, 0, "--batch", "8", "--eval-every", "0", "--output", "r10", "--log", "r10.jsonl", "--resume",
                  (char *)NULL);
@@ -125,8 +133,8 @@ static void another_world_goes_on(void **state)
     IN(whole, "m20/step-00000020/weights.npz");
     IN(parts, "m10/step-00000020/weights.npz");
     train_expect(0, dir, 0, "--steps", "20", "--batch", "8", "--eval-every", "0", "--output", "m20", (char *)NULL);
-    train_expect(0, dir, 2, "--steps", "20", "--batch", "4", "--eval-every", "0", "--output", "m10", "--stop-after", "10",
-                 (char *)NULL);
+    train_expect(0, dir, 2, "--steps", "20", "--batch", "4", "--eval-every", "0", "--output", "m10", "--stop-after",
+                 "10", (char *)NULL);
     train_expect(0, dir, 0, "--batch", "2", "--grad-accum", "4", "--eval-every", "0", "--output", "m10", "--resume",
                  (char *)NULL);
     assert_true(train_weights_distance(whole, parts) < 1e-6);
@@ -146,11 +154,14 @@ static void resume_refuses_another_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- what cannot be done ------------------------------------------------------------------------------------------ */
+/* ---- what cannot be done ------------------------------------------------------------------------------------------
+ */
 
 static void wrong_use_is_said_at_once(void **state)
 {
-    static const struct { const char *option, *value, *words; } cases[] = {
+    static const struct {
+        const char *option, *value, *words;
+    } cases[] = {
         {"--heads", "3", "heads"},
         {"--patch", "48", "patch"},
         {"--optimizer", "adam", "use one of sgd|adamw; did you mean adamw?"},
@@ -190,9 +201,32 @@ static void a_bad_sample_ends_all_ranks(void **state)
         bytes[at] ^= 1;
     support_write(shard, bytes, len);
     free(bytes);
-    const char *argv[] = {support_millrace_path(), "train", "broken", "--model", "vit", "--image-size", "24", "--patch",
-                          "8", "--hidden", "16", "--layers", "1", "--heads", "2", "--mlp", "32", "--batch", "4",
-                          "--threads", "1", "--epochs", "2", NULL, NULL, NULL};
+    const char *argv[] = {support_millrace_path(),
+                          "train",
+                          "broken",
+                          "--model",
+                          "vit",
+                          "--image-size",
+                          "24",
+                          "--patch",
+                          "8",
+                          "--hidden",
+                          "16",
+                          "--layers",
+                          "1",
+                          "--heads",
+                          "2",
+                          "--mlp",
+                          "32",
+                          "--batch",
+                          "4",
+                          "--threads",
+                          "1",
+                          "--epochs",
+                          "2",
+                          NULL,
+                          NULL,
+                          NULL};
     support_limits limits = {.directory = dir};
     r = support_mpirun_in(3, argv, &limits);
     assert_false(r.timed_out);
@@ -201,7 +235,7 @@ static void a_bad_sample_ends_all_ranks(void **state)
     if (!first)
         first = strstr(r.out, "train-00000");
     assert_non_null(first);
-    assert_null(strstr(first + 1, "millrace:"));        /* said once */
+    assert_null(strstr(first + 1, "millrace:")); /* said once */
     support_result_free(&r);
     argv[23] = "--max-bad";
     argv[24] = "40";
@@ -216,12 +250,13 @@ static void the_plan_takes_no_step(void **state)
     support_limits limits = {.directory = *state};
     support_result r = support_run(argv, &limits);
     support_assert_status(&r, 0);
-    assert_non_null(strstr(r.out, "85,806,346"));       /* the backbone's 85,798,656 and a head of ten */
+    assert_non_null(strstr(r.out, "85,806,346")); /* the backbone's 85,798,656 and a head of ten */
     assert_non_null(strstr(r.out, "35.13 GFLOP forward, 105.1 GFLOP in training"));
     support_result_free(&r);
 }
 
-/* ---- eval and predict --------------------------------------------------------------------------------------------- */
+/* ---- eval and predict ---------------------------------------------------------------------------------------------
+ */
 
 static json_t *prediction_of(json_t *all, const char *source)
 {
@@ -306,7 +341,8 @@ static void eval_and_predict_agree_with_training(void **state)
     support_result_free(&r);
 }
 
-/* The first class is missing here, so that all others have other numbers; then a class comes that the model never saw. */
+/* The first class is missing here, so that all others have other numbers; then a class comes that the model never saw.
+ */
 static void classes_meet_by_name(void **state)
 {
     const char *dir = *state;
@@ -317,8 +353,13 @@ static void classes_meet_by_name(void **state)
     IN(more, "fewer/imagenette2-160/val/n99999999/a.JPEG");
     IN(other, "other-data");
     train_expect(0, dir, 0, "--steps", "30", "--batch", "8", "--output", "names", (char *)NULL);
-    const char *copy[] = {"sh", "-c", "cp -r \"$0\" \"$1\" && rm -r \"$1\"/*/train/n01440764 \"$1\"/*/val/n01440764 "
-                          "\"$1\"/*/noisy_imagenette.csv", source, fewer, NULL};
+    const char *copy[] = {"sh",
+                          "-c",
+                          "cp -r \"$0\" \"$1\" && rm -r \"$1\"/*/train/n01440764 \"$1\"/*/val/n01440764 "
+                          "\"$1\"/*/noisy_imagenette.csv",
+                          source,
+                          fewer,
+                          NULL};
     support_result r = support_run(copy, NULL);
     support_assert_status(&r, 0);
     support_result_free(&r);

@@ -1,6 +1,6 @@
 /* test_train_apart.c - ranks that see different files, each in a folder of its own.
- * Invariant tested: all of them work on the same weights and the same samples, or all end with the reason; none waits for
- * what another will not do. */
+ * Invariant tested: all of them work on the same weights and the same samples, or all end with the reason; none waits
+ * for what another will not do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static support_result apart(const char *dir, int status, const char *const *args
     assert_false(r.timed_out);
     return r;
 }
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define LIST(...)               ((const char *const[]){__VA_ARGS__, NULL})
 #define APART(dir, status, ...) apart(dir, status, LIST(__VA_ARGS__), LIST(__VA_ARGS__))
 
 /* The second sees a checkpoint more, as it does where a run goes on. */
@@ -72,9 +72,10 @@ static void other_weights_are_told(void **state)
     const char *dir = *state;
     support_shell(dir, "mv b/run b/ours; cp -r b/other b/run; rm -r a/run/step-00000004");
     support_result r = APART(dir, 1, "eval", "data", "run", "--threads", "1");
-    assert_non_null(strstr(r.err, "mpirun: rank 1 has another checkpoint in run/step-00000002 than rank 0; give all of them"));
+    assert_non_null(
+        strstr(r.err, "mpirun: rank 1 has another checkpoint in run/step-00000002 than rank 0; give all of them"));
     support_result_free(&r);
-    support_shell(dir, "rm -r b/run");                  /* and one that is not there at all */
+    support_shell(dir, "rm -r b/run"); /* and one that is not there at all */
     r = APART(dir, 2, "eval", "data", "run", "--threads", "1");
     assert_non_null(strstr(r.err, "run/step-00000002: "));
     support_result_free(&r);
@@ -85,8 +86,9 @@ static void other_weights_are_told(void **state)
 static void runs_that_go_on_are_the_same(void **state)
 {
     const char *dir = *state;
-#define TINY "train", "data", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "2", \
-    "--heads", "2", "--mlp", "32", "--threads", "1", "--eval-every", "0", "--batch", "2", "--lr", "0.05"
+#define TINY                                                                                                           \
+    "train", "data", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "2",        \
+        "--heads", "2", "--mlp", "32", "--threads", "1", "--eval-every", "0", "--batch", "2", "--lr", "0.05"
     IN(a, "a");
     train_expect(0, a, 0, "--steps", "6", "--stop-after", "2", "--batch", "4", "--eval-every", "0", "--output", "on",
                  (char *)NULL);
@@ -108,16 +110,19 @@ static void runs_that_go_on_are_the_same(void **state)
     for (int i = 0; i < 2; i++)
         train_expect(0, i ? b : a, 0, "--steps", "6", "--stop-after", "2", "--batch", "2", "--grad-accum", "2",
                      "--eval-every", i ? "1" : "2", "--output", "ways", (char *)NULL);
-    support_shell(dir, "cmp a/ways/step-00000002/weights.npz b/ways/step-00000002/weights.npz; rm -r b/ways/step-00000001");
+    support_shell(dir,
+                  "cmp a/ways/step-00000002/weights.npz b/ways/step-00000002/weights.npz; rm -r b/ways/step-00000001");
     r = APART(dir, 1, "train", "data", "--resume", "--output", "ways", "--threads", "1");
     assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
     support_result_free(&r);
 #undef TINY
 }
 
-#define WORDS "train", "words/data", "--model", "bridgetower", "--tokenizer", "words/tok.json", "--image-size", "32", \
-    "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", \
-    "16", "--max-text", "16", "--batch", "4", "--threads", "1", "--max-bad", "9", "--eval-every", "0", "--epochs", "1"
+#define WORDS                                                                                                          \
+    "train", "words/data", "--model", "bridgetower", "--tokenizer", "words/tok.json", "--image-size", "32", "--patch", \
+        "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed",      \
+        "16", "--max-text", "16", "--batch", "4", "--threads", "1", "--max-bad", "9", "--eval-every", "0", "--epochs", \
+        "1"
 
 /* A damaged sample counts as one with words, and all its captions as one: the lists differ, and with them the steps. */
 static void other_samples_are_told(void **state)
@@ -151,8 +156,11 @@ static void other_tokens_are_told(void **state)
 static void other_options_are_told(void **state)
 {
     const char *dir = *state;
-    static const char told[] = "mpirun: rank 1 was given another command, or other options, than rank 0; give all of them";
-    const struct { const char *const *one, *const *other; } pairs[] = {
+    static const char told[] =
+        "mpirun: rank 1 was given another command, or other options, than rank 0; give all of them";
+    const struct {
+        const char *const *one, *const *other;
+    } pairs[] = {
         {LIST("train", "data", "--model", "vit"), LIST("train", "data", "--model", "vit", "--plan")},
         {LIST("eval", "data", "run"), LIST("predict", "data", "run")},
         {LIST("verify", "data", "--decode"), LIST("verify", "data", "--quick")},

@@ -204,7 +204,8 @@ static void the_clock_of_rank_0_counts(void **state)
 /* Signals `$1` rank `$2` of a run in `$3` as soon as it has a checkpoint. */
 static const char signalled[] =
     "rank=${OMPI_COMM_WORLD_RANK:-0}; p=$$\n"
-    "[ $rank != $2 ] || { until ls $3 2>/dev/null | grep -q ^step-; do kill -0 $p || exit; sleep 0.01; done; kill -$1 $p; } &\n"
+    "[ $rank != $2 ] || { until ls $3 2>/dev/null | grep -q ^step-; do kill -0 $p || exit; sleep 0.01; done; kill -$1 "
+    "$p; } &\n"
     "exec \"$0\" train data --model vit --image-size 24 --patch 8 --hidden 16 --layers 2 --heads 2 --mlp 32 --threads "
     "1 "
     "--batch 4 --steps 1000000 --eval-every 0 --checkpoint-every 4 --output $3";

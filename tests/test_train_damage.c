@@ -40,7 +40,7 @@ static void hurt(const char *data, const char *split, uint64_t n)
 static int set_up(void **state)
 {
     char *dir = support_tmpdir();
-    train_make_dataset(dir, 120);       /* train 84, val 36 */
+    train_make_dataset(dir, 120); /* train 84, val 36 */
     support_shell(dir, "cp -r data val-bad && cp -r data bad");
     IN(val_bad, "val-bad");
     IN(bad, "bad");
@@ -52,8 +52,9 @@ static int set_up(void **state)
     return 0;
 }
 
-#define TINY "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "1", "--heads",  \
-             "2", "--mlp", "32", "--threads", "1", "--batch", "16"
+#define TINY                                                                                                           \
+    "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "1", "--heads", "2",         \
+        "--mlp", "32", "--threads", "1", "--batch", "16"
 
 static void expect(const char *text, const char *words)
 {
@@ -92,8 +93,8 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
     size_t len, len_later;
     uint8_t *before = support_read(weights, &len);
 
-    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--log", log, "--resume", "--max-bad",
-                      "1", (char *)NULL);
+    r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--log", log, "--resume", "--max-bad", "1",
+                      (char *)NULL);
     expect(r.out, "Validation Results / Global Steps: 10");
     expect(r.out, "Damaged samples passed over: 0 in training, 1 in the last evaluation");
     expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
@@ -154,8 +155,8 @@ static void training_counts_and_names(void **state)
 static void eval_and_predict_say_what_was_left_out(void **state)
 {
     const char *dir = *state;
-    support_result r = train_command(0, dir, 0, "train", "data", TINY, "--steps", "3", "--output", "judge", "-q",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, dir, 0, "train", "data", TINY, "--steps", "3", "--output", "judge", "-q", (char *)NULL);
     support_result_free(&r);
     r = train_command(1, dir, 0, "eval", "bad", "judge", "-q", (char *)NULL);
     expect(r.err, "--max-bad N passes over");
@@ -175,7 +176,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
         size_t commas = 0;
         for (const char *at = line; (at = strchr(at, ',')); at++)
             commas++;
-        assert_int_equal(commas, 6);            /* sample, source, label and two classes: no cell of these has one */
+        assert_int_equal(commas, 6); /* sample, source, label and two classes: no cell of these has one */
         if (strncmp(line, "5,", 2) == 0)
             assert_true(strncmp(line, "5,val/", 6) == 0 && strcmp(strrchr(line, 'G'), "G,,,,,") == 0);
     }
@@ -192,8 +193,8 @@ static void eval_and_predict_say_what_was_left_out(void **state)
 static void nothing_that_could_be_judged(void **state)
 {
     const char *dir = *state;
-    support_result r = train_command(0, dir, 0, "train", "data", TINY, "--steps", "1", "--output", "nothing", "-q",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, dir, 0, "train", "data", TINY, "--steps", "1", "--output", "nothing", "-q", (char *)NULL);
     support_result_free(&r);
     r = train_command(1, dir, 0, "eval", "data", "nothing", "--max-pixels", "1", "--max-bad", "100", (char *)NULL);
     expect(r.err, "val: not one of its samples could be judged");

@@ -37,14 +37,19 @@ static void make_data(const char *dir, const char *run, const char *split, const
 
 static void a_few_are_counted(void **state)
 {
-    static const struct { const char *split, *lines, *option, *words; } cases[] = {
-        {"train", "12", NULL, "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
+    static const struct {
+        const char *split, *lines, *option, *words;
+    } cases[] = {
+        {"train", "12", NULL,
+         "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
          "classifier learns from labels alone; ingest the source without it, or learn from its words by --model"},
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
-        {"valid", "3", NULL, "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
+        {"valid", "3", NULL,
+         "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
          "classifier is judged by labels alone; ingest the source without it, or judge by another --eval-split"},
-        {"valid", "2,$", NULL, "no sample of val has a label of its own, and a classifier is judged by labels alone; "
+        {"valid", "2,$", NULL,
+         "no sample of val has a label of its own, and a classifier is judged by labels alone; "
          "judge by another --eval-split"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

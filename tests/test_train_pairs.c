@@ -31,7 +31,8 @@ static double loss_of(const char *log, size_t update)
     return loss;
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------ */
+/* ---- one run ------------------------------------------------------------------------------------------------------
+ */
 
 static const char *const recalls[] = {
     "eval_text_to_image_recall_at_1", "eval_text_to_image_recall_at_5", "eval_text_to_image_recall_at_10",
@@ -45,8 +46,8 @@ static void a_run_leaves_what_the_help_says(void **state)
     IN(results_path, "a/train_results.json");
     IN(list, "a");
     IN(board, "a/tensorboard");
-    support_result r = train_pairs_run(dir, 0, "--epochs", "2", "--eval-every", "12", "--log", "a.jsonl", "--output", "a",
-                                       (char *)NULL);
+    support_result r = train_pairs_run(dir, 0, "--epochs", "2", "--eval-every", "12", "--log", "a.jsonl", "--output",
+                                       "a", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "Words from image_description, up to 16 tokens of each"));
     assert_non_null(strstr(r.out, "96 samples, 8 an update, 12 updates an epoch, 24 in all"));
@@ -91,14 +92,15 @@ static void a_run_leaves_what_the_help_says(void **state)
 
 static void the_plan_takes_no_step(void **state)
 {
-    support_result r = train_command(0, *state, 0, "train", "data", "--model", "bridgetower-large", "--plan",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, *state, 0, "train", "data", "--model", "bridgetower-large", "--plan", (char *)NULL);
     assert_non_null(strstr(r.out, "865,563,137"));
     assert_non_null(strstr(r.out, "128 tokens of 50265, 6 cross layers, embeddings of 512"));
     support_result_free(&r);
 }
 
-/* ---- the same bits ------------------------------------------------------------------------------------------------ */
+/* ---- the same bits ------------------------------------------------------------------------------------------------
+ */
 
 static void expect_same_checkpoint(const char *dir, const char *a, const char *b)
 {
@@ -119,7 +121,8 @@ static void the_same_options_give_the_same_bits(void **state)
     train_pairs_expect(0, dir, 0, "--steps", "20", "--dropout", "0.1", "--output", "bits-a", (char *)NULL);
     train_pairs_expect(0, dir, 0, "--steps", "20", "--dropout", "0.1", "--output", "bits-b", "--threads", "2",
                        (char *)NULL);
-    train_pairs_expect(0, dir, 0, "--steps", "20", "--dropout", "0.1", "--output", "bits-c", "--seed", "7", (char *)NULL);
+    train_pairs_expect(0, dir, 0, "--steps", "20", "--dropout", "0.1", "--output", "bits-c", "--seed", "7",
+                       (char *)NULL);
     expect_same_checkpoint(dir, "bits-a/step-00000020", "bits-b/step-00000020");
     assert_true(train_tensors_distance(first, other, NULL, NULL) > 1e-3);
 }
@@ -137,9 +140,9 @@ static void ten_and_ten_are_twenty(void **state)
     train_pairs_expect(0, dir, 0, "--steps", "20", "--batch", "4", "--grad-accum", "3", "--dropout", "0.1", "--output",
                        "r10", "--log", "r10.jsonl", "--stop-after", "10", (char *)NULL);
     assert_int_equal(rename(tokenizer, moved), 0);
-    support_result r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "r10", "--log", "r10.jsonl",
-                                     "--batch", "4", "--grad-accum", "3", "--eval-every", "0", "--threads", "1",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, dir, 0, "train", "data", "--resume", "--output", "r10", "--log", "r10.jsonl", "--batch", "4",
+                      "--grad-accum", "3", "--eval-every", "0", "--threads", "1", (char *)NULL);
     assert_non_null(strstr(r.out, "Going on from r10/step-00000010, 10 updates done"));
     support_result_free(&r);
     assert_int_equal(rename(moved, tokenizer), 0);
@@ -157,25 +160,28 @@ static void what_predict_reads_stays(void **state)
     static const char weights[] = "r10/step-00000020/model.safetensors";
     IN(path, "r10/step-00000020/model.safetensors");
     uint64_t size = support_size(path);
-    support_result r = train_command(2, dir, 0, "predict", "data", "r10", "--embeddings", weights, "--threads", "1",
-                                     (char *)NULL);
-    assert_non_null(strstr(r.err, "r10/step-00000020/model.safetensors: is, or lies in, what is read (r10/step-00000020)"));
+    support_result r =
+        train_command(2, dir, 0, "predict", "data", "r10", "--embeddings", weights, "--threads", "1", (char *)NULL);
+    assert_non_null(
+        strstr(r.err, "r10/step-00000020/model.safetensors: is, or lies in, what is read (r10/step-00000020)"));
     assert_int_equal(support_size(path), size);
     support_result_free(&r);
 }
 
-/* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes again. */
+/* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes again.
+ */
 static void a_run_that_is_told_to_end_goes_on(void **state)
 {
     const char *dir = *state;
-    static const char script[] =
-        "for try in 1 2 3 4 5 6 7 8 9; do rm -rf t2; \"$0\" \"$@\" --output t2 & p=$!; "
-        "until [ -e t2/step-00000003 ]; do kill -0 $p || exit 9; sleep 0.01; done; "
-        "kill -TERM $p; wait $p; r=$?; [ $r = 0 ] || break; done; exit $r";
+    static const char script[] = "for try in 1 2 3 4 5 6 7 8 9; do rm -rf t2; \"$0\" \"$@\" --output t2 & p=$!; "
+                                 "until [ -e t2/step-00000003 ]; do kill -0 $p || exit 9; sleep 0.01; done; "
+                                 "kill -TERM $p; wait $p; r=$?; [ $r = 0 ] || break; done; exit $r";
     static const char *const run[] = {
-        "train", "data", "--model", "bridgetower", "--tokenizer", "tok.json", "--image-size", "32", "--patch", "16",
-        "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64", "--cross-layers", "1", "--embed", "16",
-        "--max-text", "16", "--batch", "8", "--steps", "60", "--eval-every", "3", "--threads", "1", "--quiet",
+        "train",   "data", "--model",        "bridgetower", "--tokenizer",  "tok.json", "--image-size", "32",
+        "--patch", "16",   "--hidden",       "64",          "--layers",     "1",        "--heads",      "1",
+        "--mlp",   "64",   "--cross-layers", "1",           "--embed",      "16",       "--max-text",   "16",
+        "--batch", "8",    "--steps",        "60",          "--eval-every", "3",        "--threads",    "1",
+        "--quiet",
     };
     enum { COUNT = sizeof run / sizeof *run };
     const char *argv[COUNT + 6] = {"sh", "-c", script, support_millrace_path()};
@@ -194,7 +200,8 @@ static void a_run_that_is_told_to_end_goes_on(void **state)
     expect_same_checkpoint(dir, "t1/step-00000060", "t2/step-00000060");
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------ */
+/* ---- options ------------------------------------------------------------------------------------------------------
+ */
 
 /* The contest's rows repeat a picture: with the whole split in a batch that must show in the first loss. */
 static void equal_pictures_are_no_negatives(void **state)
@@ -205,7 +212,8 @@ static void equal_pictures_are_no_negatives(void **state)
     IN(plain, "u3.jsonl");
     IN(unique, "u4.jsonl");
     train_pairs_expect(0, dir, 0, "--steps", "3", "--batch", "48", "--log", "u0.jsonl", (char *)NULL);
-    train_pairs_expect(0, dir, 0, "--steps", "3", "--batch", "48", "--log", "u1.jsonl", "--unique-images", (char *)NULL);
+    train_pairs_expect(0, dir, 0, "--steps", "3", "--batch", "48", "--log", "u1.jsonl", "--unique-images",
+                       (char *)NULL);
     for (size_t update = 1; update <= 3; update++)
         assert_true(loss_of(with, update) < loss_of(without, update) - 1e-3);
     /* In val no picture comes twice: then nothing changes. */
@@ -219,11 +227,24 @@ static void equal_pictures_are_no_negatives(void **state)
 /* Words that the towers' names begin with; what stands in no tower always learns. */
 static void what_is_frozen_stays(void **state)
 {
-    static const struct { const char *word; bool text, images; } cases[] = {
-        {"none", true, true}, {"images", true, false}, {"text", false, true}, {"both", false, false},
+    static const struct {
+        const char *word;
+        bool text, images;
+    } cases[] = {
+        {"none", true, true},
+        {"images", true, false},
+        {"text", false, true},
+        {"both", false, false},
     };
-    static const struct { const char *prefix; int tower; } parts[] = {      /* 0: none, 1: text, 2: images */
-        {"bridgetower.text_model.", 1}, {"bridgetower.vision_model.", 2}, {"bridgetower.cross_modal_", 0}, {"itc_", 0},
+    static const struct {
+        const char *prefix;
+        int tower;
+    } parts[] = {
+        /* 0: none, 1: text, 2: images */
+        {"bridgetower.text_model.", 1},
+        {"bridgetower.vision_model.", 2},
+        {"bridgetower.cross_modal_", 0},
+        {"itc_", 0},
         {"logit_scale", 0},
     };
     const char *dir = *state;
@@ -258,11 +279,11 @@ static void a_checkpoint_is_pretrained_weights(void **state)
     train_pairs_expect(0, dir, 0, "--steps", "13", "--warmup", "0", "--decay", "none", "--output", "p", (char *)NULL);
     train_pairs_expect(0, dir, 0, "--steps", "2", "--lr", "1e-30", "--pretrained", "p/step-00000013/model.safetensors",
                        "--log", "p1.jsonl", (char *)NULL);
-    support_result r = train_command(0, dir, 0, "train", "data", "--model", "bridgetower", "--config",
-                                     "p/step-00000013/config.json", "--pretrained", "p/step-00000013", "--steps", "2",
-                                     "--lr", "1e-30", "--batch", "8", "--threads", "1", "--eval-every", "0", "--log",
-                                     "p2.jsonl", (char *)NULL);
-    assert_non_null(strstr(r.out, "up to 16 tokens of each"));      /* of the positions that the file has */
+    support_result r =
+        train_command(0, dir, 0, "train", "data", "--model", "bridgetower", "--config", "p/step-00000013/config.json",
+                      "--pretrained", "p/step-00000013", "--steps", "2", "--lr", "1e-30", "--batch", "8", "--threads",
+                      "1", "--eval-every", "0", "--log", "p2.jsonl", (char *)NULL);
+    assert_non_null(strstr(r.out, "up to 16 tokens of each")); /* of the positions that the file has */
     support_result_free(&r);
     assert_true(train_log_distance(one, two, "loss") == 0);
     train_pairs_expect(0, dir, 0, "--steps", "2", "--lr", "1e-30", "--log", "p3.jsonl", (char *)NULL);

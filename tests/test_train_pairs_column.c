@@ -13,16 +13,16 @@ static void drop_captions(const char *source, const char *split, size_t count)
     json_t *notes = json_object_get(doc, "annotations"), *kept = json_array();
     assert_true(json_array_size(images) > count + 1);
     size_t i, k;
-    json_array_foreach(notes, i, note) {
+    json_array_foreach(notes, i, note)
+    {
         const json_t *id = json_object_get(note, "image_id");
         const char *name = NULL;
         size_t before = 0;
-        json_array_foreach(images, k, image)
-            if (json_equal(json_object_get(image, "id"), id))
-                name = json_string_value(json_object_get(image, "file_name"));
+        json_array_foreach(images, k, image) if (json_equal(json_object_get(image, "id"), id)) name =
+            json_string_value(json_object_get(image, "file_name"));
         assert_non_null(name);
-        json_array_foreach(images, k, image)
-            before += strcmp(json_string_value(json_object_get(image, "file_name")), name) < 0;
+        json_array_foreach(images, k, image) before +=
+            strcmp(json_string_value(json_object_get(image, "file_name")), name) < 0;
         if (before >= count)
             json_array_append(kept, note);
     }

@@ -32,10 +32,12 @@ static void words_are_passed_over(void **state)
 {
     static const char *const captions[] = {"-q", "--expand-captions"};
     for (unsigned i = 0; i < 2; i++) {
-        expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "2", "--output", i ? "all" : "one",
-                               captions[i], (char *)NULL), 0, "train: 2 damaged samples passed over: 0, 30;");
+        expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "2", "--output", i ? "all" : "one", captions[i],
+                               (char *)NULL),
+               0, "train: 2 damaged samples passed over: 0, 30;");
         expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "1", "--output", "none", captions[i],
-                               (char *)NULL), 1, "it is one more than the 1 bad samples allowed");
+                               (char *)NULL),
+               1, "it is one more than the 1 bad samples allowed");
         expect(train_pairs_run(*state, 0, "--epochs", "2", "--output", "none", captions[i], (char *)NULL), 1,
                "its meta differs");
     }
@@ -49,8 +51,8 @@ static void the_rank_that_fails_is_named(void **state)
 {
     char rank[2][8] = {"", ""};
     for (unsigned i = 0; i < 2; i++) {
-        support_result r = train_pairs_run(*state, 2, "--steps", "40", "--batch", "4", "--seed", "1", "--output", "none",
-                                           i ? "--gather-negatives" : "-q", (char *)NULL);
+        support_result r = train_pairs_run(*state, 2, "--steps", "40", "--batch", "4", "--seed", "1", "--output",
+                                           "none", i ? "--gather-negatives" : "-q", (char *)NULL);
         support_assert_status(&r, 1);
         const char *said = strstr(r.err, "millrace: rank ");
         assert_non_null(said);

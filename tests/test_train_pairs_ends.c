@@ -20,7 +20,7 @@ static void expect_end_of_all(support_result r, int status, const char *words)
     const char *said = strstr(r.err, words) ? r.err : r.out, *first = strstr(said, words);
     if (!first)
         fail_msg("nobody says \"%s\"\n--- stdout\n%s\n--- stderr\n%s", words, r.out, r.err);
-    assert_null(strstr(first + 1, "millrace:"));        /* said once */
+    assert_null(strstr(first + 1, "millrace:")); /* said once */
     support_result_free(&r);
 }
 
@@ -40,10 +40,11 @@ static void a_bad_sample_ends_all_ranks(void **state)
         bytes[at] ^= 1;
     support_write(shard, bytes, len);
     free(bytes);
-    expect_end_of_all(train_pairs_run(broken, 3, "--batch", "2", "--epochs", "2", "--gather-negatives", (char *)NULL), 1,
-                      "train-00000");
+    expect_end_of_all(train_pairs_run(broken, 3, "--batch", "2", "--epochs", "2", "--gather-negatives", (char *)NULL),
+                      1, "train-00000");
     expect_end_of_all(train_pairs_run(broken, 3, "--batch", "2", "--grad-accum", "3", "--epochs", "2",
-                                      "--gather-negatives", (char *)NULL), 1, "train-00000");
+                                      "--gather-negatives", (char *)NULL),
+                      1, "train-00000");
     train_pairs_expect(0, broken, 2, "--steps", "13", "--batch", "4", "--gather-negatives", "--max-bad", "96",
                        "--on-bad", "mask", (char *)NULL);
 }
@@ -52,7 +53,8 @@ static void a_bad_sample_ends_all_ranks(void **state)
 static void a_log_that_is_full_ends_all_ranks(void **state)
 {
     expect_end_of_all(train_pairs_run(*state, 2, "--steps", "4", "--log", "/dev/full", "--gather-negatives",
-                                      "--grad-accum", "2", (char *)NULL), 3, "/dev/full: cannot write");
+                                      "--grad-accum", "2", (char *)NULL),
+                      3, "/dev/full: cannot write");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* test_train_pairs_hub.c - a checkpoint of pictures and words is a model of the hub: transformers reads its folder and
  * gives the embeddings that predict writes, and the hub's way of keeping large weights is read back.
- * Invariant: each test is skipped with a message where Python lacks the package (MILLRACE_PYTHON names one that has it),
- * and holds no memory where that may happen. */
+ * Invariant: each test is skipped with a message where Python lacks the package (MILLRACE_PYTHON names one that has
+ * it), and holds no memory where that may happen. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "run/pairs.h"
 #include "support_train.h"
 
-enum { COUNT = 6, SIDE = 32, TEXT = 16 };      /* of val */
+enum { COUNT = 6, SIDE = 32, TEXT = 16 }; /* of val */
 
 static int set_up(void **state)
 {
@@ -76,8 +76,12 @@ static void make_input(const char *dir)
     MUST(mr_dataset_open(data, &ds, &err));
     MUST(mr_device_open("cpu", &(mr_device_options){.threads = 1}, &device, &err));
     MUST(mr_tokenizer_open(words, &tokenizer, &err));
-    mr_loader_options o = {.split = "val", .global_batch = COUNT, .world = 1, .shuffle = MR_SHUFFLE_NONE,
-                           .tail = MR_TAIL_PARTIAL, .transform = mr_pairs_transform(SIDE, false)};
+    mr_loader_options o = {.split = "val",
+                           .global_batch = COUNT,
+                           .world = 1,
+                           .shuffle = MR_SHUFFLE_NONE,
+                           .tail = MR_TAIL_PARTIAL,
+                           .transform = mr_pairs_transform(SIDE, false)};
     mr_feed_text text = {.tokenizer = tokenizer, .column = "image_description", .most = TEXT};
     MUST(mr_feed_open(ds, &o, &text, COUNT, device, &feed, &err));
     MUST(mr_feed_next(&feed, &in, &weight, &err));
@@ -92,8 +96,8 @@ static void transformers_gives_the_same_embeddings(void **state)
 {
     const char *dir = *state;
     make_input(dir);
-    support_result r = train_command(0, dir, 0, "predict", "data", "run", "--embeddings", "ours.npz", "--threads", "1",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, dir, 0, "predict", "data", "run", "--embeddings", "ours.npz", "--threads", "1", (char *)NULL);
     support_result_free(&r);
     r = support_python("bridgetower_hub.py",
                        (const char *[]){"embed", "run/step-00000024", "given.npz", "ours.npz", NULL},
@@ -112,15 +116,16 @@ static void transformers_gives_the_same_embeddings(void **state)
 static void weights_in_parts_are_read(void **state)
 {
     const char *dir = *state;
-    support_result r = support_python("bridgetower_hub.py",
-                                      (const char *[]){"shard", "run/step-00000024", "parts", NULL},
-                                      &(support_limits){.directory = dir});
+    support_result r =
+        support_python("bridgetower_hub.py", (const char *[]){"shard", "run/step-00000024", "parts", NULL},
+                       &(support_limits){.directory = dir});
     support_result_free(&r);
     IN(whole_log, "whole.jsonl");
     IN(parts_log, "parts.jsonl");
     IN(index_log, "index.jsonl");
     static const char *const from[][2] = {
-        {"run/step-00000024", "whole.jsonl"}, {"parts", "parts.jsonl"},
+        {"run/step-00000024", "whole.jsonl"},
+        {"parts", "parts.jsonl"},
         {"parts/model.safetensors.index.json", "index.jsonl"},
     };
     for (size_t i = 0; i < 3; i++)

@@ -23,7 +23,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- eval --------------------------------------------------------------------------------------------------------- */
+/* ---- eval ---------------------------------------------------------------------------------------------------------
+ */
 
 static json_t *judged(const char *dir, unsigned ranks, const char *data, const char *split, const char *batch)
 {
@@ -97,8 +98,8 @@ static void learning_otherwise_is_judged_alike(void **state)
         IN(log, "way.jsonl");
         train_pairs_expect(0, dir, 0, "--steps", "4", "--batch", "2", ways[i][1], "--log", log, "--output", "way",
                            (char *)NULL);
-        support_result r = train_command(0, dir, 0, "eval", "data", "way", "--split", "val", "--batch", "2", "--json",
-                                         (char *)NULL);
+        support_result r =
+            train_command(0, dir, 0, "eval", "data", "way", "--split", "val", "--batch", "2", "--json", (char *)NULL);
         json_t *doc = json_loads(r.out, 0, NULL), *lines = train_log(log, "eval_loss");
         assert_float_equal(json_number_value(json_object_get(doc, "loss")),
                            json_number_value(json_object_get(json_array_get(lines, 0), "eval_loss")), 1e-9);
@@ -122,8 +123,13 @@ static void expect_drawn_words(const char *dir, const uint64_t *items, char *con
     double weight;
     bool ok = mr_dataset_open(data, &ds, &err) == MR_OK && mr_tokenizer_open(words, &tokenizer, &err) == MR_OK &&
               mr_device_open("cpu", &(mr_device_options){.threads = 1}, &device, &err) == MR_OK;
-    mr_loader_options o = {.split = "val", .global_batch = count, .shuffle = MR_SHUFFLE_NONE, .tail = MR_TAIL_PARTIAL,
-                           .items = items, .item_count = count, .transform = mr_pairs_transform(32, false)};
+    mr_loader_options o = {.split = "val",
+                           .global_batch = count,
+                           .shuffle = MR_SHUFFLE_NONE,
+                           .tail = MR_TAIL_PARTIAL,
+                           .items = items,
+                           .item_count = count,
+                           .transform = mr_pairs_transform(32, false)};
     mr_feed_text text = {.tokenizer = tokenizer, .column = "captions", .most = 16};
     mr_tokenizer_scratch *scratch = mr_tokenizer_scratch_new();
     if (!ok || mr_feed_open(ds, &o, &text, count, device, &feed, &err) != MR_OK ||
@@ -160,7 +166,7 @@ static void words_shown_are_those_that_were_read(void **state)
         json_decref(one);
     }
     assert_int_equal(n, 4);
-    assert_true(gap);               /* else the sample without words is behind all others, and tells nothing */
+    assert_true(gap); /* else the sample without words is behind all others, and tells nothing */
     expect_drawn_words(dir, items, shown, n);
     while (n--)
         free(shown[n]);
@@ -188,21 +194,22 @@ static void eval_says_what_it_judged(void **state)
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--text-column", "nothing", (char *)NULL);
     assert_non_null(strstr(r.err, "--text-column nothing: no sample of val has words there; columns: "
-                           "caption_choices, entities, "));
+                                  "caption_choices, entities, "));
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--split", "tset", (char *)NULL);
     assert_non_null(strstr(r.err, "split \"tset\": data has no such split; it has "));
     support_result_free(&r);
 }
 
-/* ---- predict ------------------------------------------------------------------------------------------------------ */
+/* ---- predict ------------------------------------------------------------------------------------------------------
+ */
 
 enum { EMBED = 16 };
 
 typedef struct embeddings {
     size_t count;
     int64_t *samples;
-    float *of[3];                   /* text, image, both */
+    float *of[3]; /* text, image, both */
 } embeddings;
 
 static embeddings read_embeddings(const char *path)
@@ -290,7 +297,8 @@ static void lines_tell_of_the_embeddings(void **state)
     expect_lines(r.out, &e, 1, 0, "words");
     support_result_free(&r);
     free_embeddings(&e);
-    r = train_command(0, dir, 0, "predict", "data", "e", "--top", "2", "--find", "words", "--threads", "1", (char *)NULL);
+    r = train_command(0, dir, 0, "predict", "data", "e", "--top", "2", "--find", "words", "--threads", "1",
+                      (char *)NULL);
     assert_non_null(strstr(r.out, "sample,source,words,sample_1,words_1,score_1,sample_2,words_2,score_2\n0,"));
     support_result_free(&r);
     r = train_command(0, dir, 0, "predict", "data", "e", "--split", "test", "--threads", "1", (char *)NULL);
@@ -301,8 +309,11 @@ static void lines_tell_of_the_embeddings(void **state)
 /* Known before anything is judged, which the split here would not survive; and nothing is left behind. */
 static void a_place_where_no_file_can_be_is_told_at_once(void **state)
 {
-    static const struct { const char *place, *words; } cases[] = {
-        {"none/x.npz", "none/x.npz: its folder is not there"}, {"e", "e: is a directory; name a file"},
+    static const struct {
+        const char *place, *words;
+    } cases[] = {
+        {"none/x.npz", "none/x.npz: its folder is not there"},
+        {"e", "e: is a directory; name a file"},
         {"tok.json/x.npz", "tok.json/x.npz: its folder is not there"},
     };
     const char *dir = *state;
@@ -332,13 +343,12 @@ static void a_place_where_no_file_can_be_is_told_at_once(void **state)
 static void numpy_reads_the_embeddings(void **state)
 {
     const char *dir = *state;
-    support_result r = train_command(0, dir, 0, "predict", "data", "e", "--embeddings", "numpy.npz", "--threads", "1",
-                                     (char *)NULL);
+    support_result r =
+        train_command(0, dir, 0, "predict", "data", "e", "--embeddings", "numpy.npz", "--threads", "1", (char *)NULL);
     support_result_free(&r);
-    r = support_python("embeddings_numpy.py", (const char *[]){"numpy.npz", NULL},
-                       &(support_limits){.directory = dir});
+    r = support_python("embeddings_numpy.py", (const char *[]){"numpy.npz", NULL}, &(support_limits){.directory = dir});
     assert_non_null(strstr(r.out, "sample int64 (6,)\ntext float32 (6, 16)\n"
-                           "image float32 (6, 16)\nboth float32 (6, 16)\n"));
+                                  "image float32 (6, 16)\nboth float32 (6, 16)\n"));
     support_result_free(&r);
 }
 
@@ -348,7 +358,8 @@ static void a_model_of_classes_finds_no_words(void **state)
     train_expect(0, dir, 0, "--steps", "2", "--batch", "8", "--eval-every", "0", "--output", "classes", (char *)NULL);
     static const char *const asked[][2] = {{"--find", "words"}, {"--find", "images"}, {"--embeddings", "c.npz"}};
     for (size_t i = 0; i < 3; i++) {
-        support_result r = train_command(2, dir, 0, "predict", "data", "classes", asked[i][0], asked[i][1], (char *)NULL);
+        support_result r =
+            train_command(2, dir, 0, "predict", "data", "classes", asked[i][0], asked[i][1], (char *)NULL);
         assert_non_null(strstr(r.err, "is a model of classes; --embeddings and --find are for pictures and words"));
         support_result_free(&r);
     }

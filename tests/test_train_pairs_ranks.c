@@ -15,7 +15,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- negatives of all ranks --------------------------------------------------------------------------------------- */
+/* ---- negatives of all ranks ---------------------------------------------------------------------------------------
+ */
 
 /* Weights are compared after SGD: AdamW makes a whole step of a gradient of next to nothing, which is rounding. */
 static void negatives_of_all_ranks_are_a_larger_batch(void **state)
@@ -26,23 +27,27 @@ static void negatives_of_all_ranks_are_a_larger_batch(void **state)
     IN(apart, "g0.jsonl");
     IN(whole, "g1/step-00000012/model.safetensors");
     IN(halves, "g2/step-00000012/model.safetensors");
-    train_pairs_expect(0, dir, 0, "--steps", "12", "--batch", "16", "--optimizer", "sgd", "--log", "g1.jsonl", "--output",
-                       "g1", "--unique-images", "--dropout", "0.1", (char *)NULL);
-    train_pairs_expect(0, dir, 2, "--steps", "12", "--batch", "8", "--optimizer", "sgd", "--log", "g2.jsonl", "--output",
-                       "g2", "--unique-images", "--dropout", "0.1", "--gather-negatives", (char *)NULL);
+    train_pairs_expect(0, dir, 0, "--steps", "12", "--batch", "16", "--optimizer", "sgd", "--log", "g1.jsonl",
+                       "--output", "g1", "--unique-images", "--dropout", "0.1", (char *)NULL);
+    train_pairs_expect(0, dir, 2, "--steps", "12", "--batch", "8", "--optimizer", "sgd", "--log", "g2.jsonl",
+                       "--output", "g2", "--unique-images", "--dropout", "0.1", "--gather-negatives", (char *)NULL);
     assert_true(train_log_distance(alone, two, "loss") < 1e-5);
     assert_true(train_log_distance(alone, two, "grad_norm") < 1e-3);
     assert_true(train_tensors_distance(whole, halves, NULL, NULL) < 1e-5);
     train_pairs_expect(0, dir, 2, "--steps", "12", "--batch", "8", "--optimizer", "sgd", "--log", "g0.jsonl",
                        "--unique-images", "--dropout", "0.1", (char *)NULL);
-    assert_true(train_log_distance(alone, apart, "loss") > 0.1);        /* half as many negatives */
+    assert_true(train_log_distance(alone, apart, "loss") > 0.1); /* half as many negatives */
 }
 
 /* 50 captions by 24: in an epoch's last step rank 2 has none.  By 16: in the second micro-step of its last update. */
 static void a_rank_may_have_no_sample(void **state)
 {
-    static const struct { unsigned ranks; const char *alone, *each, *accumulate; } cases[] = {
-        {3, "24", "8", "1"}, {4, "16", "4", "2"},
+    static const struct {
+        unsigned ranks;
+        const char *alone, *each, *accumulate;
+    } cases[] = {
+        {3, "24", "8", "1"},
+        {4, "16", "4", "2"},
     };
     TRAIN_PATH(dir, *state, "coco");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,6 +1,6 @@
 /* test_train_pairs_words.c - which words a run learns from, and what it says where it cannot.
- * Invariant tested: a run sees every caption that it is told to see, as often as it is told; what cannot be done is said
- * before the first update, with the option and what would do. */
+ * Invariant tested: a run sees every caption that it is told to see, as often as it is told; what cannot be done is
+ * said before the first update, with the option and what would do. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- captions ----------------------------------------------------------------------------------------------------- */
+/* ---- captions -----------------------------------------------------------------------------------------------------
+ */
 
 /* Largest difference between the losses of three epochs and that of the first. */
 static double between_epochs(const char *log)
@@ -37,10 +38,13 @@ static double between_epochs(const char *log)
 /* One batch an epoch, and a rate of next to nothing: a loss tells which pairs the epoch had. */
 static void each_caption_comes_as_often_as_asked(void **state)
 {
-    static const struct { const char *folder, *batch, *column, *expand; bool same; } cases[] = {
-        {"coco", "50", "captions", "--expand-captions", true},      /* every pair, every epoch */
-        {".", "96", "image_description", NULL, true},               /* there is one */
-        {".", "96", "caption_choices", NULL, false},                /* one of five, another one an epoch */
+    static const struct {
+        const char *folder, *batch, *column, *expand;
+        bool same;
+    } cases[] = {
+        {"coco", "50", "captions", "--expand-captions", true}, /* every pair, every epoch */
+        {".", "96", "image_description", NULL, true},          /* there is one */
+        {".", "96", "caption_choices", NULL, false},           /* one of five, another one an epoch */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         TRAIN_PATH(dir, *state, cases[i].folder);
@@ -75,7 +79,8 @@ static void expanded_runs_go_on(void **state)
     json_decref(results);
 }
 
-/* ---- what cannot be done ------------------------------------------------------------------------------------------ */
+/* ---- what cannot be done ------------------------------------------------------------------------------------------
+ */
 
 static void expect_words(support_result r, int status, const char *words)
 {
@@ -87,15 +92,21 @@ static void expect_words(support_result r, int status, const char *words)
 
 static void wrong_options_are_said_at_once(void **state)
 {
-    static const struct { const char *option, *value; int status; const char *words; } cases[] = {
-        {"--text-column", "nothing", 2, "--text-column nothing: no sample of train has words there; columns: "
+    static const struct {
+        const char *option, *value;
+        int status;
+        const char *words;
+    } cases[] = {
+        {"--text-column", "nothing", 2,
+         "--text-column nothing: no sample of train has words there; columns: "
          "caption_choices, entities, from_description, image_description, image_location, image_uncanny_description"},
         {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has words"},
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is no multiple of 64"},
         {"--freeze", "towers", 2, "--freeze towers: use one of none|images|text|both"},
-        {"--scale-min", "0.5", 2, "--scale-min: is for classifiers, and --model bridgetower learns from whole pictures"},
+        {"--scale-min", "0.5", 2,
+         "--scale-min: is for classifiers, and --model bridgetower learns from whole pictures"},
         {"--flip", NULL, 2, "--flip: is for classifiers"},
         {"--tokenizer", "missing.json", 3, "missing.json"},
         {"--tokenizer", "start/step-00000001/config.json", 1, "config.json"},
@@ -108,9 +119,16 @@ static void wrong_options_are_said_at_once(void **state)
                      cases[i].status, cases[i].words);
     /* Options of pictures and words, to a classifier; of a checkpoint, too, they are no surprise. */
     static const char *const foreign[][2] = {
-        {"--max-text", "16"}, {"--freeze", "images"}, {"--text-column", "image_description"}, {"--embed", "16"},
-        {"--cross-layers", "1"}, {"--tokenizer", "tok.json"}, {"--config", "start/step-00000001/config.json"},
-        {"--unique-images", NULL}, {"--gather-negatives", NULL}, {"--expand-captions", NULL},
+        {"--max-text", "16"},
+        {"--freeze", "images"},
+        {"--text-column", "image_description"},
+        {"--embed", "16"},
+        {"--cross-layers", "1"},
+        {"--tokenizer", "tok.json"},
+        {"--config", "start/step-00000001/config.json"},
+        {"--unique-images", NULL},
+        {"--gather-negatives", NULL},
+        {"--expand-captions", NULL},
     };
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         char *words = support_path("%s: is for bridgetower, and --model vit learns from labels alone", foreign[i][0]);
@@ -126,7 +144,8 @@ static support_result from_config(const char *dir, const char *config, const cha
 
 static void edit(const char *from, const char *to, const char *what)
 {
-    support_result r = support_run((const char *[]){"sh", "-c", "sed \"$0\" \"$1\" > \"$2\"", what, from, to, NULL}, NULL);
+    support_result r =
+        support_run((const char *[]){"sh", "-c", "sed \"$0\" \"$1\" > \"$2\"", what, from, to, NULL}, NULL);
     support_assert_status(&r, 0);
     support_result_free(&r);
 }
@@ -139,31 +158,40 @@ static void shapes_that_do_not_fit_are_said(void **state)
     IN(other, "other.json");
     edit(config, fewer, "s/\"vocab_size\": 300/\"vocab_size\": 290/");
     edit(config, other, "s/\"model_type\": \"bridgetower\"/\"model_type\": \"clip\"/");
-    expect_words(from_config(dir, fewer, NULL, NULL), 2, "--tokenizer: has 300 tokens, and the model a vocabulary of 290");
+    expect_words(from_config(dir, fewer, NULL, NULL), 2,
+                 "--tokenizer: has 300 tokens, and the model a vocabulary of 290");
     expect_words(from_config(dir, other, NULL, NULL), 1, "model_type is \"clip\"; this model has \"bridgetower\" only");
     expect_words(from_config(dir, config, "--max-text", "17"), 2, "--max-text 17: give a number from 2 to 16");
     expect_words(from_config(dir, config, "--pretrained", "start/step-00000001/optimizer.npz"), 1, "optimizer.npz: ");
-    support_result r = train_command(2, dir, 0, "train", "data", "--model", "bridgetower", "--image-size", "32", "--patch",
-                                     "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64",
+    support_result r = train_command(2, dir, 0, "train", "data", "--model", "bridgetower", "--image-size", "32",
+                                     "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64",
                                      "--cross-layers", "1", (char *)NULL);
-    assert_non_null(strstr(r.err, "bridgetower: reads words, and no tokenizer lies beside --config or --pretrained; name "
+    assert_non_null(strstr(r.err,
+                           "bridgetower: reads words, and no tokenizer lies beside --config or --pretrained; name "
                            "one by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)"));
     support_result_free(&r);
-    static const struct { const char *option, *value, *words; } cases[] = {
-        {"--layers", "3", "has no 'bridgetower.text_model.encoder.layer.2.attention.self.query.weight' [64, 64] and 27 "
+    static const struct {
+        const char *option, *value, *words;
+    } cases[] = {
+        {"--layers", "3",
+         "has no 'bridgetower.text_model.encoder.layer.2.attention.self.query.weight' [64, 64] and 27 "
          "more"},
         {"--embed", "32", "'itc_text_head.fc.weight' has the shape [16, 64], this model needs [32, 64]"},
         {"--image-size", "64", "the file is for pictures of --image-size 32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_words(train_pairs_run(dir, 0, "--steps", "1", "--pretrained", "start/step-00000001/model.safetensors",
-                                     cases[i].option, cases[i].value, (char *)NULL), 1, cases[i].words);
+                                     cases[i].option, cases[i].value, (char *)NULL),
+                     1, cases[i].words);
 }
 
-/* ---- ids ---------------------------------------------------------------------------------------------------------- */
+/* ---- ids ----------------------------------------------------------------------------------------------------------
+ */
 
 /* What a tokenizer of 300 tokens says once `what` is done to it, and what is said to that. */
-static const struct { const char *what, *words; } ids[] = {
+static const struct {
+    const char *what, *words;
+} ids[] = {
     {"s/\"<pad>\":1,/\"<pad>\":50000,/; s/\"id\":1,/\"id\":50000,/", "<pad> has the id 50000; this model needs 1"},
     {"s/\"<pad>\":1,/\"<pad>\":310,/; s/\"id\":1,/\"id\":310,/", "<pad> has the id 310; this model needs 1"},
     {"s/<pad>/<x>/g; s/<unk>/<pad>/g; s/<x>/<unk>/g", "<pad> has the id 3; this model needs 1"},
@@ -209,7 +237,8 @@ static void ids_of_a_strangers_checkpoint_are_checked(void **state)
     }
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ------------------------------------------------------------------------------------------------------
+ */
 
 /* They are no pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not sees. */
 static void samples_without_words_are_left_out(void **state)
@@ -233,7 +262,7 @@ static void samples_without_words_are_left_out(void **state)
     json_decref(results);
     train_pairs_expect(0, dir, 2, "--epochs", "1", "--batch", "4", "--gather-negatives", (char *)NULL);
     r = train_pairs_run(*state, 0, "--steps", "1", (char *)NULL);
-    assert_null(strstr(r.out, "left out"));     /* all have words */
+    assert_null(strstr(r.out, "left out")); /* all have words */
     support_result_free(&r);
 }
 
@@ -247,19 +276,22 @@ static void labels_are_not_needed(void **state)
     train_pairs_expect(0, dir, 0, "--steps", "2", "--expand-captions", (char *)NULL);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------- */
+/* ---- damage -------------------------------------------------------------------------------------------------------
+ */
 
 static void damaged_checkpoints_are_named(void **state)
 {
-    static const struct { const char *file, *how, *words; } cases[] = {
+    static const struct {
+        const char *file, *how, *words;
+    } cases[] = {
         {"tokenizer.json", "printf x >>", "tokenizer.json: has "},
-        {"tokenizer.json", "printf x | dd conv=notrunc bs=1 seek=9 status=none of=",
-         "tokenizer.json: does not have the digest"},
+        {"tokenizer.json",
+         "printf x | dd conv=notrunc bs=1 seek=9 status=none of=", "tokenizer.json: does not have the digest"},
         {"tokenizer.json", "rm ", "tokenizer.json: is missing; "},
         {"state.json", "printf x >>", "state.json: its seal does not fit its text"},
         {"state.json", "rm ", "state.json: is missing"},
-        {"model.safetensors", "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=",
-         "model.safetensors: does not have the digest"},
+        {"model.safetensors",
+         "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=", "model.safetensors: does not have the digest"},
         {"config.json", "printf x >>", "config.json: has "},
     };
     const char *dir = *state;
@@ -288,8 +320,8 @@ static void the_rate_that_is_zero(void **state)
     static const char *const rates[] = {"0", "0.5"};
     for (unsigned i = 0; i < 2; i++) {
         IN(log, i ? "rate-1.jsonl" : "rate-0.jsonl");
-        train_pairs_expect(0, dir, 0, "--steps", "1", "--lr", rates[i], "--warmup", "0", "--decay", "none", "--log", log,
-                           (char *)NULL);
+        train_pairs_expect(0, dir, 0, "--steps", "1", "--lr", rates[i], "--warmup", "0", "--decay", "none", "--log",
+                           log, (char *)NULL);
         json_t *lines = train_log(log, "lr");
         assert_float_equal(json_number_value(json_object_get(json_array_get(lines, 0), "lr")), i ? 0.5 : 1e-5, 1e-12);
         json_decref(lines);

@@ -11,7 +11,7 @@
 static int set_up(void **state)
 {
     char *dir = support_tmpdir();
-    train_make_dataset(dir, 120);       /* train 84, val 36 */
+    train_make_dataset(dir, 120); /* train 84, val 36 */
     /* One run of 12 samples an update, whole and cut in the middle of an epoch. */
     train_expect(0, dir, 0, "--batch", "6", "--grad-accum", "2", "--steps", "8", "--eval-every", "0", "--prefetch", "3",
                  "--output", "whole", (char *)NULL);
@@ -60,7 +60,7 @@ static void nothing_but_resume_is_enough(void **state)
     support_result_free(&r);
     support_assert_same_file(whole, parts);
     json_t *updates = train_log(log, "loss"), *options = options_of(dir, "same");
-    assert_int_equal(json_array_size(updates), 3);      /* no checkpoint says where to write */
+    assert_int_equal(json_array_size(updates), 3); /* no checkpoint says where to write */
     assert_null(json_object_get(options, "log"));
     assert_string_equal(json_string_value(json_object_get(options, "prefetch")), "3");
     assert_string_equal(json_string_value(json_object_get(options, "grad-accum")), "2");
@@ -70,7 +70,10 @@ static void nothing_but_resume_is_enough(void **state)
 
 static void other_ranks_share_the_same_updates(void **state)
 {
-    static const struct { unsigned ranks; const char *copy, *option, *value, *words; } worlds[] = {
+    static const struct {
+        unsigned ranks;
+        const char *copy, *option, *value, *words;
+    } worlds[] = {
         {2, "two", NULL, NULL, "--batch 6 x --grad-accum 1 x 2 ranks"},
         {3, "three", NULL, NULL, "--batch 4 x --grad-accum 1 x 3 ranks"},
         {0, "batch", "--batch", "4", "--batch 4 x --grad-accum 3 x 1 rank\n"},
@@ -115,7 +118,8 @@ static void a_misspelt_name_begins_no_run(void **state)
     support_result_free(&r);
 }
 
-/* ---- the log ------------------------------------------------------------------------------------------------------ */
+/* ---- the log ------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_updates(const char *log, size_t count)
 {
@@ -138,7 +142,8 @@ static void the_log_of_another_run_stays(void **state)
     expect_updates(log, 7);
 }
 
-/* ---- checkpoints that are none of use ----------------------------------------------------------------------------- */
+/* ---- checkpoints that are none of use -----------------------------------------------------------------------------
+ */
 
 static void a_damaged_checkpoint_is_told_with_the_way_around_it(void **state)
 {
@@ -193,7 +198,9 @@ static void odd_things_beside_the_events(void **state)
 /* What is appended to is a log. */
 static void a_log_takes_the_place_of_nothing(void **state)
 {
-    static const struct { const char *log, *words; } cases[] = {
+    static const struct {
+        const char *log, *words;
+    } cases[] = {
         {"whole/step-00000008/weights.npz", "lies in a checkpoint"},
         {"whole/step-00000008/log.jsonl", "lies in a checkpoint"},
         {"twin", "is there, and is no log of a run"},
@@ -214,14 +221,14 @@ static void a_log_takes_the_place_of_nothing(void **state)
         free(said);
         support_result_free(&r);
     }
-    static const char *const fine[] = {"notes", "half", "zeros", "cut.jsonl", "whole/log.jsonl", "new/log.jsonl", "tight",
-                                       "others", "project/log.jsonl"};
+    static const char *const fine[] = {"notes",         "half",  "zeros",  "cut.jsonl",        "whole/log.jsonl",
+                                       "new/log.jsonl", "tight", "others", "project/log.jsonl"};
     for (size_t i = 0; i < MR_COUNT(fine); i++)
         train_expect(0, *state, 0, "--steps", "1", "--eval-every", "0", "--log", fine[i], (char *)NULL);
 }
 
-/* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on.  A
- * run that was faster is tried again. */
+/* Its terminal is closed when the first checkpoint is there: it writes its last one, but under nohup, where it goes on.
+ * A run that was faster is tried again. */
 static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
 {
     const char *dir = *state;
@@ -259,8 +266,8 @@ static void a_checkpoint_is_no_output(void **state)
     static const char *const outputs[] = {"whole/step-00000008", "whole/step-00000009/", "renamed"};
     support_shell(*state, "cp -r whole/step-00000008 renamed");
     for (size_t i = 0; i < 2 * MR_COUNT(outputs); i++) {
-        support_result r = train_run(*state, 0, "--steps", "9", "--output", outputs[i / 2], i % 2 ? "--resume" : NULL,
-                                     (char *)NULL);
+        support_result r =
+            train_run(*state, 0, "--steps", "9", "--output", outputs[i / 2], i % 2 ? "--resume" : NULL, (char *)NULL);
         support_assert_status(&r, 2);
         expect(r.err, outputs[i / 2]);
         expect(r.err, ": is a checkpoint, or called like one; name by --output the folder of the run");

@@ -20,7 +20,7 @@ static uint8_t *noise(mr_random *r, size_t pixels)
     uint8_t *p = malloc(pixels * 3);
     assert_non_null(p);
     mr_random_bytes(r, p, pixels * 3);
-    for (size_t i = 0; i < pixels * 3; i++)             /* extremes often: bicubic values leave 0 and 1 */
+    for (size_t i = 0; i < pixels * 3; i++) /* extremes often: bicubic values leave 0 and 1 */
         p[i] = p[i] < 60 ? 0 : p[i] > 195 ? 255 : p[i];
     return p;
 }
@@ -76,8 +76,8 @@ static double *by_the_book(const mr_resize_job *j, size_t c)
             rows[(size_t)y * j->crop_width + x] =
                 resample(in + (size_t)y * j->in_width, 1, j->in_width, j->out_width, o, j->bicubic);
         for (uint32_t y = 0; y < j->crop_height; y++)
-            out[(size_t)y * j->crop_width + x] = resample(rows + x, j->crop_width, j->in_height, j->out_height,
-                                                          j->crop_top + y, j->bicubic);
+            out[(size_t)y * j->crop_width + x] =
+                resample(rows + x, j->crop_width, j->in_height, j->out_height, j->crop_top + y, j->bicubic);
     }
     free(in);
     free(rows);
@@ -123,7 +123,7 @@ static void any_job_equals_the_definition(void **state)
         free(rgb);
     }
     mr_resizer_free(z);
-    assert_true(low < -0.05 && high > 1.05);            /* neither end was clamped */
+    assert_true(low < -0.05 && high > 1.05); /* neither end was clamped */
     if (!(worst < 2e-6))
         fail_msg("off by %g", worst);
 }
@@ -171,8 +171,14 @@ static void refusals(void **state)
     uint8_t rgb[12] = {0}, out[12];
     mr_error err;
     mr_resizer *z = mr_resizer_new();
-    mr_resize_job j = {.rgb = rgb, .in_width = 2, .in_height = 2, .out_width = 2, .out_height = 2, .crop_width = 2,
-                       .crop_height = 2, .unrounded = true};
+    mr_resize_job j = {.rgb = rgb,
+                       .in_width = 2,
+                       .in_height = 2,
+                       .out_width = 2,
+                       .out_height = 2,
+                       .crop_width = 2,
+                       .crop_height = 2,
+                       .unrounded = true};
     assert_int_equal(mr_resize_u8(z, &j, out, &err), MR_MISUSE);
     float f[12];
     j.crop_left = 1;
@@ -209,7 +215,7 @@ static void every_kind_by_any_thread(void **state)
                 assert_int_equal(one.items[i].facts, rounded.items[i].facts);
                 equal += one.items[i].bytes == rounded.items[i].bytes;
             }
-            assert_true(equal < one.count / 4);         /* where no size changes there is nothing to round */
+            assert_true(equal < one.count / 4); /* where no size changes there is nothing to round */
             seen_free(&rounded);
             seen_free(&one);
             seen_free(&many);
@@ -265,8 +271,15 @@ static void equals_torchs_resize(void **state)
         const uint8_t *rgb = support_npz_get(npz, name, MR_NPZ_U8, in);
         snprintf(name, sizeof name, "float_bicubic_antialias_%d_40x40", i);
         const float *want = support_npz_get(npz, name, MR_NPZ_F32, out);
-        mr_resize_job j = {.rgb = rgb, .in_width = (uint32_t)in[1], .in_height = (uint32_t)in[0], .out_width = 40,
-                           .out_height = 40, .crop_width = 40, .crop_height = 40, .bicubic = true, .unrounded = true};
+        mr_resize_job j = {.rgb = rgb,
+                           .in_width = (uint32_t)in[1],
+                           .in_height = (uint32_t)in[0],
+                           .out_width = 40,
+                           .out_height = 40,
+                           .crop_width = 40,
+                           .crop_height = 40,
+                           .bicubic = true,
+                           .unrounded = true};
         float *got = resized(z, &j, no_mean, unit_std);
         double worst = 0;
         assert_true(out[0] == 3 && out[1] == 40 && out[2] == 40);
@@ -338,14 +351,21 @@ static void equals_the_script(void **state)
     uint8_t *text = support_read(index, &len);
     json_t *doc = json_loadb((const char *)text, len, 0, NULL);
     for (size_t i = 0; i < 3; i++)
-        files[i] = support_path("%s/jpeg/%s", dir, json_string_value(json_object_get(
-                                    json_array_get(json_object_get(doc, "images"), numbers[i]), "file")));
+        files[i] = support_path(
+            "%s/jpeg/%s", dir,
+            json_string_value(json_object_get(json_array_get(json_object_get(doc, "images"), numbers[i]), "file")));
     char *tmp = support_tmpdir();
     mr_dataset *ds = dataset_of(tmp, (const char *const *)files, 3);
-    mr_loader_options o = {.split = "train", .global_batch = 3, .deliver = MR_DELIVER_F32_NCHW,
+    mr_loader_options o = {.split = "train",
+                           .global_batch = 3,
+                           .deliver = MR_DELIVER_F32_NCHW,
                            .shuffle = MR_SHUFFLE_NONE,
-                           .transform = {.kind = MR_TRANSFORM_CENTER, .size = 294, .resize = 294, .bicubic = 1,
-                                         .unrounded = 1, .mean = {0.48145466f, 0.4578275f, 0.40821073f},
+                           .transform = {.kind = MR_TRANSFORM_CENTER,
+                                         .size = 294,
+                                         .resize = 294,
+                                         .bicubic = 1,
+                                         .unrounded = 1,
+                                         .mean = {0.48145466f, 0.4578275f, 0.40821073f},
                                          .std = {0.26862954f, 0.26130258f, 0.27577711f}}};
     mr_loader *l = open_loader(ds, &o);
     const mr_batch *b;

@@ -118,7 +118,8 @@ static bool differs(const uint8_t *a, const uint8_t *b, size_t b_len, uint64_t o
     return offset + len > b_len || memcmp(a + offset, b + offset, len) != 0;
 }
 
-static void expect_hits(const bench *b, const mr_verify_report *r, int n, const uint8_t *now, size_t len, unsigned trial)
+static void expect_hits(const bench *b, const mr_verify_report *r, int n, const uint8_t *now, size_t len,
+                        unsigned trial)
 {
     const mr_shard *shard = b->shards[n];
     const mr_verify_shard *s = &r->shards[n];
@@ -160,7 +161,9 @@ static uint8_t *damage_copy(const bench *b, int n, damage how, mr_random *random
 {
     size_t old = b->mdb_len[n], page = mr_random_below(random, old / MR_LMDB_PAGE) * MR_LMDB_PAGE;
     static const uint8_t zeros[MR_LMDB_PAGE];
-    *len = how == TRUNCATE ? mr_random_below(random, old) : how == EXTEND ? old + 1 + mr_random_below(random, 9999) : old;
+    *len = how == TRUNCATE ? mr_random_below(random, old)
+           : how == EXTEND ? old + 1 + mr_random_below(random, 9999)
+                           : old;
     uint8_t *now = calloc(*len + 1, 1);
     memcpy(now, b->mdb[n], *len < old ? *len : old);
     if (how == FLIP)
@@ -268,12 +271,12 @@ static void test_edit_manifest(void **state)
         uint8_t *now = malloc(len + 1), was;
         memcpy(now, b->text, len);
         was = now[at];
-        if (trial % 4 == 0) {               /* a byte taken out, and one put in */
+        if (trial % 4 == 0) { /* a byte taken out, and one put in */
             memmove(now + at, now + at + 1, --len - at);
         } else if (trial % 4 == 1) {
             memmove(now + at + 1, now + at, len++ - at);
             now[at] = "0a \n,\""[mr_random_below(&random, 6)];
-        } else if (trial % 4 == 2) {        /* a letter's case: a hex digit means the same and is an edit all the same */
+        } else if (trial % 4 == 2) { /* a letter's case: a hex digit means the same and is an edit all the same */
             now[at] ^= 0x20;
         } else {
             now[at] ^= (uint8_t)(1 + mr_random_below(&random, 255));
@@ -356,7 +359,7 @@ static void test_both_damaged(void **state)
     assert_int_equal(mr_index_parse(b->idx[0], b->idx_len[0], b->shards[0], &rows, &err), MR_OK);
     memcpy(idx, b->idx[0], b->idx_len[0]);
     memcpy(mdb, b->mdb[0], b->mdb_len[0]);
-    idx[MR_INDEX_HEADER + 41] ^= 1;                                     /* a width, 256 more */
+    idx[MR_INDEX_HEADER + 41] ^= 1; /* a width, 256 more */
     mdb[rows[7].meta_offset + 3] ^= 1;
     put(b, names[0], ".idx", idx, b->idx_len[0]);
     put(b, names[0], ".mdb", mdb, b->mdb_len[0]);
@@ -365,7 +368,7 @@ static void test_both_damaged(void **state)
     expect_hits(b, r, 0, mdb, b->mdb_len[0], 0);
     assert_false(r->shards[0].index_only);
     mr_verify_report_free(r);
-    idx[0] ^= 1;                                                        /* no index at all any more */
+    idx[0] ^= 1; /* no index at all any more */
     put(b, names[0], ".idx", idx, b->idx_len[0]);
     r = look(b, MR_VERIFY_FULL, false);
     assert_int_equal(r->shards[0].hit, b->shards[0]->samples);
@@ -407,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_edit_index),
         cmocka_unit_test(test_delete_index),
         cmocka_unit_test(test_both_damaged),
-        cmocka_unit_test(test_untouched),       /* last: every test before has put things back */
+        cmocka_unit_test(test_untouched), /* last: every test before has put things back */
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -124,7 +124,8 @@ static mr_row *read_rows(const state *s)
     mr_row *rows = NULL;
     mr_error err;
     int fd = open(s->ds, O_RDONLY | O_DIRECTORY);
-    if (mr_manifest_open(s->ds, &m, NULL, &err) != MR_OK || mr_index_read(fd, m->splits[0].shards, &rows, &err) != MR_OK)
+    if (mr_manifest_open(s->ds, &m, NULL, &err) != MR_OK ||
+        mr_index_read(fd, m->splits[0].shards, &rows, &err) != MR_OK)
         fail_msg("%s", err.text);
     close(fd);
     mr_manifest_free(m);
@@ -162,8 +163,9 @@ static void test_large_records(void **out)
     mr_row *rows = read_rows(s);
     for (int trial = 0; trial < 3 * N; trial++) {
         int n = trial % N;
-        size_t at = rows[n].image_offset + (trial < N ? 0 : trial < 2 * N ? rows[n].image_len - 1
-                                                          : mr_random_below(&random, rows[n].image_len));
+        size_t at = rows[n].image_offset + (trial < N       ? 0
+                                            : trial < 2 * N ? rows[n].image_len - 1
+                                                            : mr_random_below(&random, rows[n].image_len));
         change(s, "train-00000.mdb", at, 4);
         mr_verify_report *r = look(s, MR_VERIFY_FULL);
         assert_int_equal(r->shards[0].hit, 1);
@@ -245,7 +247,7 @@ static void test_expect(void **out)
     o.expect = "abc";
     assert_int_equal(mr_verify(s->ds, &o, &r, &err), MR_MISUSE);
     o.expect = NULL;
-    assert_int_equal(mr_verify(s->dir, &o, &r, &err), MR_MISUSE);          /* a folder, but no dataset */
+    assert_int_equal(mr_verify(s->dir, &o, &r, &err), MR_MISUSE); /* a folder, but no dataset */
     assert_int_equal(mr_verify("/no/such/folder", &o, &r, &err), MR_MISUSE);
 }
 
@@ -258,7 +260,7 @@ static void test_record(void **out)
     change(s, "train-00000.mdb", rows[0].image_offset + rows[0].image_len / 2, 1);
     dataset_reseal(s->ds);
     expect_whole(s, MR_VERIFY_QUICK);
-    assert_int_equal(expect_problem(s, MR_VERIFY_FULL, MR_PROBLEM_RECORD, 0), 2);      /* and sample 2, which shares it */
+    assert_int_equal(expect_problem(s, MR_VERIFY_FULL, MR_PROBLEM_RECORD, 0), 2); /* and sample 2, which shares it */
     free(rows);
 }
 
@@ -299,7 +301,7 @@ static void test_image(void **out)
     expect_whole(s, MR_VERIFY_FULL);
     assert_int_equal(expect_problem(s, MR_VERIFY_DEEP, MR_PROBLEM_IMAGE, 3), 1);
     rows[3].width--;
-    rows[2].orientation = 7;                                                /* the sharer only */
+    rows[2].orientation = 7; /* the sharer only */
     write_rows(s, rows, 4);
     assert_int_equal(expect_problem(s, MR_VERIFY_DEEP, MR_PROBLEM_IMAGE, 2), 1);
     free(rows);
@@ -317,7 +319,7 @@ static void test_page_walk(void **out)
     uint8_t *bytes = support_read(path, &len), *at = bytes;
     while ((at = memmem(at, len - (size_t)(at - bytes), key, sizeof key))) {
         uint8_t *next = at + 8;
-        if ((size_t)(at - bytes) % MR_LMDB_PAGE > 16 && next[1] != 0) {     /* behind the header of a page */
+        if ((size_t)(at - bytes) % MR_LMDB_PAGE > 16 && next[1] != 0) { /* behind the header of a page */
             at[7] = 9;
             changed++;
         }
@@ -363,7 +365,8 @@ static void test_hostile(void **out)
         uint8_t *bad = malloc(lens[which]);
         memcpy(bad, good[which], lens[which]);
         for (uint64_t n = 1 + mr_random_below(&random, 4); n; n--) {
-            size_t page = lens[which] <= MR_LMDB_PAGE ? 0 : mr_random_below(&random, lens[0] / MR_LMDB_PAGE) * MR_LMDB_PAGE;
+            size_t page =
+                lens[which] <= MR_LMDB_PAGE ? 0 : mr_random_below(&random, lens[0] / MR_LMDB_PAGE) * MR_LMDB_PAGE;
             size_t at = page + mr_random_below(&random, lens[which] - page < 200 ? lens[which] - page : 200);
             bad[at] = (uint8_t)(mr_random_below(&random, 3) ? mr_random_below(&random, 256) : 255);
         }
@@ -397,7 +400,8 @@ static void test_json(void **out)
     free(rows);
     support_result r = support_millrace("verify", "--json", s->ds, (char *)NULL);
     support_assert_status(&r, 1);
-    json_t *doc = json_loadb(r.out, r.out_len, JSON_REJECT_DUPLICATES, NULL), *problems = json_object_get(doc, "problems");
+    json_t *doc = json_loadb(r.out, r.out_len, JSON_REJECT_DUPLICATES, NULL),
+           *problems = json_object_get(doc, "problems");
     assert_true(json_is_false(json_object_get(doc, "ok")));
     assert_int_equal(json_integer_value(json_object_get(doc, "shards")), 3);
     assert_int_equal(json_integer_value(json_object_get(doc, "records")), 6);
@@ -503,10 +507,9 @@ static void test_ranks(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_large_records), TEST(test_not_a_file), TEST(test_extra),     TEST(test_expect), TEST(test_record),
-        TEST(test_index_overlap), TEST(test_meta),       TEST(test_image),     TEST(test_page_walk), TEST(test_decode),
-        TEST(test_hostile),
-        TEST(test_json),          TEST(test_junit),      TEST(test_words),     TEST(test_ranks),
+        TEST(test_large_records), TEST(test_not_a_file), TEST(test_extra), TEST(test_expect),    TEST(test_record),
+        TEST(test_index_overlap), TEST(test_meta),       TEST(test_image), TEST(test_page_walk), TEST(test_decode),
+        TEST(test_hostile),       TEST(test_json),       TEST(test_junit), TEST(test_words),     TEST(test_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static const char *const names[SHARDS] = {"train-00000", "train-00001", "val-000
 /* ---- a disk with bad sectors ------------------------------------------------------------------------------------ */
 
 static struct {
-    ino_t file;                     /* 0: none */
+    ino_t file; /* 0: none */
     size_t count;
     uint64_t pages[BAD_MOST];
 } bad;
@@ -224,8 +224,7 @@ static size_t refusals(const json_t *problems)
 {
     size_t n = 0, i;
     const json_t *p;
-    json_array_foreach(problems, i, p)
-        n += json_is_true(json_object_get(p, "refused"));
+    json_array_foreach(problems, i, p) n += json_is_true(json_object_get(p, "refused"));
     return n;
 }
 

@@ -66,15 +66,17 @@ static void test_unsound_and_shared(void **state)
     picture p = make_png(40, 40, 2, 8, false), good = make_png(9, 9, 2, 8, false);
     p.bytes[png_chunk(p, "IDAT") + 8 + 20] ^= 0xFF;
     png_mend(p);
-    const made samples[4] = {{"a.png", good, NULL, false, 0}, {"b.png", p, NULL, false, 0}, {"c.png", p, NULL, true, 1},
+    const made samples[4] = {{"a.png", good, NULL, false, 0},
+                             {"b.png", p, NULL, false, 0},
+                             {"c.png", p, NULL, true, 1},
                              {"d.png", p, NULL, true, 1}};
     const made_split split = {"train", samples, 4, 4};
     dataset_make(s->ds, &split, 1);
     expect(0, WORDS(": whole\n"), "--deep", s->ds);
-    expect(1, WORDS("train-00000: not sound, 3 of 4 samples hit, 1 whole", "ds: not sound",
-                    "ingest with --check decode",
-                    "sample 2 (c.png): its image, stored under sample 1, cannot be decoded", "!damaged"), "--decode",
-           s->ds);
+    expect(1,
+           WORDS("train-00000: not sound, 3 of 4 samples hit, 1 whole", "ds: not sound", "ingest with --check decode",
+                 "sample 2 (c.png): its image, stored under sample 1, cannot be decoded", "!damaged"),
+           "--decode", s->ds);
     picture_free(&p);
     picture_free(&good);
 }
@@ -90,8 +92,16 @@ static void test_files_beside(void **state)
 {
     const scene *s = *state;
     static const char *const harmless[] = {
-        "._train-00000.mdb", ".-00000.mdb", "data.mdb", "lock.mdb", "train.idx", "train-0000.idx", "train-00000x.idx",
-        "train-00000.idx.mdb", "tra in-00000.mdb", "-00000.mdb",
+        "._train-00000.mdb",
+        ".-00000.mdb",
+        "data.mdb",
+        "lock.mdb",
+        "train.idx",
+        "train-0000.idx",
+        "train-00000x.idx",
+        "train-00000.idx.mdb",
+        "tra in-00000.mdb",
+        "-00000.mdb",
         "a-split-of-a-name-that-is-much-longer-than-any-split-of-a-dataset-can-have-00000.mdb",
     };
     draw_dataset(s->ds);
@@ -100,8 +110,10 @@ static void test_files_beside(void **state)
         expect(0, WORDS(harmless[i], ": is not part of the dataset", "ds: whole\n"), "--deep", s->ds);
     }
     put(s, "val-00001.mdb");
-    expect(1, WORDS("val-00001.mdb: the manifest knows no such shard", "ds: whole, but 1 file too many\n",
-                    "next: move ", "!damaged"), "--deep", s->ds);
+    expect(1,
+           WORDS("val-00001.mdb: the manifest knows no such shard", "ds: whole, but 1 file too many\n", "next: move ",
+                 "!damaged"),
+           "--deep", s->ds);
     put(s, "val-100000.idx");
     expect(1, WORDS("ds: whole as far as was looked, but 2 files too many\n"), "--quick", s->ds);
     const char *other = "--expect=0000000000000000000000000000000000000000000000000000000000000000";
@@ -123,7 +135,7 @@ static void test_linked_seek_index(void **state)
     assert_int_equal(symlink(away, path), 0);
     expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
     unlink(path);
-    assert_int_equal(symlink("train-00001.seek", path), 0);         /* to itself */
+    assert_int_equal(symlink("train-00001.seek", path), 0); /* to itself */
     expect(1, WORDS("only its seek index is hit", "next: millrace seek "), "--deep", s->ds);
     support_expect(0, "seek", "-q", s->ds, (char *)NULL);
     expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
@@ -149,7 +161,8 @@ static void test_one_report(void **state)
         support_result r = support_run(argv, &(support_limits){.directory = s->dir});
         support_assert_status(&r, 0);
         char *text = (char *)support_read(got, NULL);
-        if (support_occurrences(text, "<?xml") != 1 || support_occurrences(text, "</testsuites>\n") != 1 || strstr(text, "<error"))
+        if (support_occurrences(text, "<?xml") != 1 || support_occurrences(text, "</testsuites>\n") != 1 ||
+            strstr(text, "<error"))
             fail_msg("%s: %s", lines[i], text);
         free(text);
         support_result_free(&r);
@@ -184,7 +197,8 @@ static void test_ranks_read_different_datasets(void **state)
     picture_free(&p);
     const struct {
         const char *command, *option, *other;
-    } tries[] = {{"verify", junit, "-q"}, {"seek", "--force", "--force"}, {"replay", "--global-batch=2", "--global-batch=2"}};
+    } tries[] = {
+        {"verify", junit, "-q"}, {"seek", "--force", "--force"}, {"replay", "--global-batch=2", "--global-batch=2"}};
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         support_result r = two_places(s, beside, tries[i].command, tries[i].option, tries[i].other);
         support_assert_status(&r, 1);
@@ -210,10 +224,11 @@ static void test_ranks_tell_of_the_dataset(void **state)
     size_t len;
     draw_dataset(s->ds);
     uint8_t *text = support_read(path, &len);
-    text[len] = '\n';               /* where its NUL was */
+    text[len] = '\n'; /* where its NUL was */
     support_write(path, text, len + 1);
     char *beside = support_path("%s/beside", s->dir);
-    const char *copy[] = {"sh", "-c", "mkdir beside && cp -r ds beside && for f in beside/ds/*.idx; do : >$f; done", NULL};
+    const char *copy[] = {"sh", "-c", "mkdir beside && cp -r ds beside && for f in beside/ds/*.idx; do : >$f; done",
+                          NULL};
     support_result r = support_run(copy, &(support_limits){.directory = s->dir});
     support_assert_status(&r, 0);
     support_result_free(&r);
@@ -234,9 +249,13 @@ static void test_ranks_tell_of_the_dataset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_quick), TEST(test_unsound_and_shared), TEST(test_files_beside), TEST(test_linked_seek_index),
+        TEST(test_quick),
+        TEST(test_unsound_and_shared),
+        TEST(test_files_beside),
+        TEST(test_linked_seek_index),
         TEST(test_one_report),
-        TEST(test_ranks_read_different_datasets), TEST(test_ranks_tell_of_the_dataset),
+        TEST(test_ranks_read_different_datasets),
+        TEST(test_ranks_tell_of_the_dataset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,21 +8,30 @@
 
 enum { BATCH = 4 };
 
-typedef struct drawn {              /* a batch */
+typedef struct drawn { /* a batch */
     float *images;
     int32_t labels[BATCH];
     float weights[BATCH];
     uint64_t keys[BATCH];
-    size_t pixels;                  /* of one image, with channels */
+    size_t pixels; /* of one image, with channels */
 } drawn;
 
 static mr_model_config small(double dropout, bool every_token)
 {
-    return (mr_model_config){.card = &mr_model_vit, .name = "vit", .image = 14, .patch = 4, .hidden = 24, .layers = 2,
-                             .heads = 3, .mlp = 40, .classes = 5, .dropout = dropout, .every_token = every_token};
+    return (mr_model_config){.card = &mr_model_vit,
+                             .name = "vit",
+                             .image = 14,
+                             .patch = 4,
+                             .hidden = 24,
+                             .layers = 2,
+                             .heads = 3,
+                             .mlp = 40,
+                             .classes = 5,
+                             .dropout = dropout,
+                             .every_token = every_token};
 }
 
-static float normal(mr_random *r)       /* near enough */
+static float normal(mr_random *r) /* near enough */
 {
     double sum = -6;
     for (int i = 0; i < 12; i++)
@@ -65,8 +74,12 @@ static support_model *model(const mr_model_config *c, bool training)
 
 static support_input input(const drawn *d, size_t first, size_t count)
 {
-    return (support_input){.count = count, .training = true, .images = d->images + first * d->pixels,
-                           .labels = d->labels + first, .weights = d->weights + first, .keys = d->keys + first};
+    return (support_input){.count = count,
+                           .training = true,
+                           .images = d->images + first * d->pixels,
+                           .labels = d->labels + first,
+                           .weights = d->weights + first,
+                           .keys = d->keys + first};
 }
 
 static void forward_back(support_model *s, const drawn *d, size_t first, size_t count)
@@ -84,7 +97,7 @@ static double largest(const float *a, uint64_t count)
     return most;
 }
 
-static bool is_key_bias(const mr_param *p)     /* shifts all scores alike: its gradient is rounding alone */
+static bool is_key_bias(const mr_param *p) /* shifts all scores alike: its gradient is rounding alone */
 {
     return strstr(p->name, "/key/bias") != NULL;
 }
@@ -239,11 +252,11 @@ static void evaluation_drops_nothing(void **state)
     in.training = false;
     support_model_forward(a, &in);
     support_model_forward(b, &in);
-    support_model_forward(c, &training);        /* not planned for it: an evaluation all the same */
+    support_model_forward(c, &training); /* not planned for it: an evaluation all the same */
     float *x = support_model_logits(a), *y = support_model_logits(b), *z = support_model_logits(c);
     assert_memory_equal(x, y, BATCH * with.classes * sizeof *x);
     assert_memory_equal(x, z, BATCH * with.classes * sizeof *x);
-    support_model_back(a, NULL, NULL);          /* nothing to go back on */
+    support_model_back(a, NULL, NULL); /* nothing to go back on */
     float *g = support_model_gradients(a);
     assert_true(largest(g, a->params.total) == 0);
     support_model_forward(a, &training);
@@ -333,7 +346,7 @@ typedef struct watch {
     support_model *model;
     uint64_t last;
     size_t calls;
-    float *seen;                    /* the gradients as each call found them, from `from` on */
+    float *seen; /* the gradients as each call found them, from `from` on */
 } watch;
 
 static void on_ready(void *ctx, uint64_t from)
@@ -375,7 +388,7 @@ static void looks_at_what_is_kept(void **state)
     mr_model_config c = small(0, false);
     support_model *s = model(&c, true), *lean = model(&c, false);
     drawn d = draw(&c);
-    size_t count, tokens = 1 + 3 * 3;       /* 14 pixels are 3 patches of 4: what is left is not seen */
+    size_t count, tokens = 1 + 3 * 3; /* 14 pixels are 3 patches of 4: what is left is not seen */
     (void)state;
     forward_back(s, &d, 0, 3);
     forward_back(lean, &d, 0, 3);
@@ -407,10 +420,14 @@ static void open_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_differences), cmocka_unit_test(first_tokens_are_enough),
-        cmocka_unit_test(batches_add_up),            cmocka_unit_test(evaluation_drops_nothing),
-        cmocka_unit_test(weights_weigh),             cmocka_unit_test(same_bits_for_any_threads),
-        cmocka_unit_test(ready_tells_the_truth),     cmocka_unit_test(looks_at_what_is_kept),
+        cmocka_unit_test(gradients_are_differences),
+        cmocka_unit_test(first_tokens_are_enough),
+        cmocka_unit_test(batches_add_up),
+        cmocka_unit_test(evaluation_drops_nothing),
+        cmocka_unit_test(weights_weigh),
+        cmocka_unit_test(same_bits_for_any_threads),
+        cmocka_unit_test(ready_tells_the_truth),
+        cmocka_unit_test(looks_at_what_is_kept),
         cmocka_unit_test(open_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* test_vit_forward.c - the Vision Transformer's forward pass against its formulas, written down word for word in double.
- * Invariant: the reference shares nothing with the product but the parameters' names.  Its tokens are small, so that an
- * epsilon of the wrong size is seen, and GELU's two forms differ by more than what is accepted. */
+/* test_vit_forward.c - the Vision Transformer's forward pass against its formulas, written down word for word in
+ * double. Invariant: the reference shares nothing with the product but the parameters' names.  Its tokens are small, so
+ * that an epsilon of the wrong size is seen, and GELU's two forms differ by more than what is accepted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,17 @@
 #include "support_model.h"
 #include "vit/vit.h"
 
-enum { SIDE = 11, PATCH = 3, GRID = 3, TOKENS = 1 + GRID * GRID, WIDTH = 12, HEADS = 2, DIM = 6, MLP = 20, CLASSES = 4 };
+enum {
+    SIDE = 11,
+    PATCH = 3,
+    GRID = 3,
+    TOKENS = 1 + GRID * GRID,
+    WIDTH = 12,
+    HEADS = 2,
+    DIM = 6,
+    MLP = 20,
+    CLASSES = 4
+};
 
 typedef double rows[TOKENS][WIDTH];
 
@@ -50,11 +60,12 @@ static void embed(const support_model *s, const float *image, rows x)
         x[0][i] = cls[i] + position[i];
     for (size_t t = 0; t < GRID * GRID; t++) {
         double pixels[PATCH * PATCH * 3];
-        for (size_t k = 0; k < PATCH * PATCH * 3; k++) {        /* row, column, channel */
+        for (size_t k = 0; k < PATCH * PATCH * 3; k++) { /* row, column, channel */
             size_t row = t / GRID * PATCH + k / 3 / PATCH, column = t % GRID * PATCH + k / 3 % PATCH;
             pixels[k] = image[(k % 3 * SIDE + row) * SIDE + column];
         }
-        dense(find(s, "embedding/", "kernel"), find(s, "embedding/", "bias"), PATCH * PATCH * 3, WIDTH, pixels, x[1 + t]);
+        dense(find(s, "embedding/", "kernel"), find(s, "embedding/", "bias"), PATCH * PATCH * 3, WIDTH, pixels,
+              x[1 + t]);
         for (size_t i = 0; i < WIDTH; i++)
             x[1 + t][i] += position[(1 + t) * WIDTH + i];
     }
@@ -131,8 +142,15 @@ static void reference(const support_model *s, const float *image, double *logits
 
 static void equals_its_formulas(void **state)
 {
-    const mr_model_config c = {.card = &mr_model_vit, .name = "vit", .image = SIDE, .patch = PATCH, .hidden = WIDTH,
-                               .layers = 2, .heads = HEADS, .mlp = MLP, .classes = CLASSES};
+    const mr_model_config c = {.card = &mr_model_vit,
+                               .name = "vit",
+                               .image = SIDE,
+                               .patch = PATCH,
+                               .hidden = WIDTH,
+                               .layers = 2,
+                               .heads = HEADS,
+                               .mlp = MLP,
+                               .classes = CLASSES};
     const int32_t labels[2] = {1, 3};
     float images[2 * 3 * SIDE * SIDE];
     support_model *s = support_model_open(&c, 2, false, 2);

@@ -11,9 +11,9 @@
 enum { CLASSES = 4, THEIR_CLASSES = 21 };
 
 typedef struct folder {
-    char *dir, *path;               /* of the file */
+    char *dir, *path; /* of the file */
     mr_model_config config;
-    mr_params params;               /* of `config` */
+    mr_params params; /* of `config` */
     float *values;
     mr_buf said;
     mr_error err;
@@ -21,8 +21,15 @@ typedef struct folder {
 
 static mr_model_config config_of(uint32_t image, uint32_t classes)
 {
-    return (mr_model_config){.card = &mr_model_vit, .name = "vit", .image = image, .patch = 4, .hidden = 8, .layers = 2,
-                             .heads = 2, .mlp = 12, .classes = classes};
+    return (mr_model_config){.card = &mr_model_vit,
+                             .name = "vit",
+                             .image = image,
+                             .patch = 4,
+                             .hidden = 8,
+                             .layers = 2,
+                             .heads = 2,
+                             .mlp = 12,
+                             .classes = classes};
 }
 
 static folder folder_open(void)
@@ -56,12 +63,12 @@ static mr_status load(folder *f)
 
 /* How the file differs from a good one. */
 typedef struct change {
-    const char *drop;               /* a key that is missing */
-    const char *rename, *to;        /* a key that has another name */
-    const char *reshape;            /* a key whose first side is one longer */
-    const char *retype;             /* a key of int64 */
-    const char *infinite;           /* a key that holds one infinity */
-    const char *extra;              /* one more key, [3] */
+    const char *drop;        /* a key that is missing */
+    const char *rename, *to; /* a key that has another name */
+    const char *reshape;     /* a key whose first side is one longer */
+    const char *retype;      /* a key of int64 */
+    const char *infinite;    /* a key that holds one infinity */
+    const char *extra;       /* one more key, [3] */
     bool pre_logits, no_head;
 } change;
 
@@ -141,7 +148,7 @@ static void assert_taken(const folder *f, bool positions)
         const mr_param *p = &f->params.items[i];
         bool head = strncmp(p->name, "head/", 5) == 0, skipped = !positions && strstr(p->name, "pos_embedding");
         for (; end < p->offset; end++)
-            assert_true(f->values[end] == 0);       /* gaps */
+            assert_true(f->values[end] == 0); /* gaps */
         for (uint64_t k = 0; k < p->count && !skipped; k++)
             assert_true(f->values[p->offset + k] == (head ? 0 : value_of(i, k)));
         end = p->offset + p->count;
@@ -174,7 +181,7 @@ static void resizes_positions(void **state)
     const char *name = "Transformer/posembed_input/pos_embedding";
     folder f = folder_open();
     (void)state;
-    make(&f, 20, &plain);           /* 5 x 5 patches become 3 x 3 */
+    make(&f, 20, &plain); /* 5 x 5 patches become 3 x 3 */
     assert_int_equal(load(&f), MR_OK);
     assert_taken(&f, false);
     assert_non_null(strstr(mr_buf_text(&f.said), "position embedding resized from 5 x 5 to 3 x 3 patches\n"));
@@ -230,8 +237,8 @@ static void refuses_by_name(void **state)
 static void load_positions(folder *f, const uint64_t shape[3])
 {
     const change plain = {0};
-    mr_npz_array a = {.name = "Transformer/posembed_input/pos_embedding", .dims = 3,
-                      .shape = {shape[0], shape[1], shape[2]}};
+    mr_npz_array a = {
+        .name = "Transformer/posembed_input/pos_embedding", .dims = 3, .shape = {shape[0], shape[1], shape[2]}};
     mr_npz_writer *w;
     int fd = open(f->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
@@ -279,7 +286,7 @@ static void survives_damage(void **state)
     mr_random r = support_random();
     size_t len, taken = 0;
     (void)state;
-    assert_int_equal(load(&f), MR_SYSTEM);          /* there is no file */
+    assert_int_equal(load(&f), MR_SYSTEM); /* there is no file */
     make(&f, 12, &plain);
     uint8_t *good = support_read(f.path, &len);
     for (int i = 0; i < 200; i++) {

@@ -12,13 +12,13 @@
 /* ---- fixtures --------------------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
-    char name[64];                  /* "vit_a" */
+    char name[64]; /* "vit_a" */
     json_t *facts;
     support_npz *weights, *io, *grad, *sgd, *adamw;
     mr_model_config config;
     size_t batch;
-    const float *images;            /* [3, batch, 3, image, image] */
-    int32_t *labels;                /* [3, batch] */
+    const float *images; /* [3, batch, 3, image, image] */
+    int32_t *labels;     /* [3, batch] */
     parity_table *table;
 } fixture;
 
@@ -114,7 +114,9 @@ static support_model *model_of(const fixture *f, bool every_token)
 static double step_of(const fixture *f, support_model *s, int step)
 {
     size_t pixels = f->batch * 3 * f->config.image * f->config.image;
-    const support_input in = {.count = f->batch, .training = true, .images = f->images + (size_t)step * pixels,
+    const support_input in = {.count = f->batch,
+                              .training = true,
+                              .images = f->images + (size_t)step * pixels,
                               .labels = f->labels + (size_t)step * f->batch};
     support_model_zero(s);
     double sum = support_model_forward(s, &in);
@@ -143,8 +145,9 @@ static void check_activations(const fixture *f, const support_model *s)
         if (!got)
             fail_msg("%s: no activation %s", f->name, a->name);
         assert_int_equal(count, a->count);
-        parity_note(f->table, "activations", parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count), 3e-5,
-             f->name, a->name);
+        parity_note(f->table, "activations",
+                    parity_difference(got, support_npz_get(f->io, a->name, MR_NPZ_F32, shape), count), 3e-5, f->name,
+                    a->name);
         free(got);
     }
 }
@@ -164,10 +167,11 @@ static void check_gradients(const fixture *f, const support_model *s)
             query_bias = parity_largest(want, p->count);
         if (is_key_bias(p->name))
             parity_note(f->table, "gradient of key biases", parity_largest(g + p->offset, p->count),
-                 fmax(1e-5 * query_bias, 1e-6), f->name, p->name);
+                        fmax(1e-5 * query_bias, 1e-6), f->name, p->name);
         else
             parity_note(f->table, "gradients, of the largest",
-                 parity_difference(g + p->offset, want, p->count) / parity_largest(want, p->count), 3e-5, f->name, p->name);
+                        parity_difference(g + p->offset, want, p->count) / parity_largest(want, p->count), 3e-5,
+                        f->name, p->name);
     }
     double norm = parity_number(f->facts, "grad_norm_sgd", 0);
     parity_note(f->table, "gradient norm, relative", fabs(sqrt(squares) - norm) / norm, 5e-6, f->name, "all");
@@ -222,7 +226,8 @@ static void three_steps(const fixture *f, support_model *s, const char *which, c
         mr_update_facts update;
         mr_error err;
         snprintf(where, sizeof where, "%s step %d", losses, step + 1);
-        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, losses, step)), 5e-6, f->name, where);
+        parity_note(f->table, "loss", fabs(step_of(f, s, step) - parity_number(f->facts, losses, step)), 5e-6, f->name,
+                    where);
         optimizer.options.lr.base = parity_number(facts, "lr", step);
         if (mr_optimizer_update(&optimizer, (uint64_t)step + 1, (double)f->batch, s->gradients, s->values, &update,
                                 &err))
@@ -240,8 +245,8 @@ static void check_sgd(const fixture *f)
     float *values = support_model_values(s);
     for (size_t i = 0; i < s->params.count; i++) {
         const mr_param *p = &s->params.items[i];
-        parity_note(f->table, "after 3 SGD steps", parity_difference(values + p->offset, array_of(f->sgd, p), p->count), 2e-6,
-             f->name, p->name);
+        parity_note(f->table, "after 3 SGD steps", parity_difference(values + p->offset, array_of(f->sgd, p), p->count),
+                    2e-6, f->name, p->name);
     }
     free(values);
     support_model_close(s);
@@ -260,8 +265,8 @@ static void check_adamw(const fixture *f)
         const float *want = array_of(f->adamw, p);
         if (is_key_bias(p->name))
             continue;
-        parity_note(f->table, "after 3 AdamW steps, all", parity_difference(values + p->offset, want, p->count), 2 * rates, f->name,
-             p->name);
+        parity_note(f->table, "after 3 AdamW steps, all", parity_difference(values + p->offset, want, p->count),
+                    2 * rates, f->name, p->name);
         for (uint64_t k = 0; k < p->count; k++)
             off += !(fabs((double)values[p->offset + k] - want[k]) <= 1e-6);
         elements += p->count;
@@ -297,8 +302,8 @@ static void check_zero_head(const fixture *f)
         const mr_param *p = mr_params_find(&s->params, names[i]);
         uint64_t shape[MR_NPZ_DIMS];
         const float *want = support_npz_get(f->io, arrays[i], MR_NPZ_F32, shape);
-        parity_note(f->table, "head after 3 steps from zero", parity_difference(values + p->offset, want, p->count), 2e-6, f->name,
-             names[i]);
+        parity_note(f->table, "head after 3 steps from zero", parity_difference(values + p->offset, want, p->count),
+                    2e-6, f->name, names[i]);
     }
     mr_buf_free(&said);
     free(values);

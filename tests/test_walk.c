@@ -18,8 +18,8 @@ typedef struct record {
 typedef struct found {
     record *items;
     size_t count, room;
-    uint64_t size;              /* of the file: records must lie inside */
-    size_t stop_at;             /* 0: never */
+    uint64_t size;  /* of the file: records must lie inside */
+    size_t stop_at; /* 0: never */
 } found;
 
 static mr_status collect(void *ctx, const mr_walk_record *r, mr_error *err)
@@ -217,40 +217,40 @@ static size_t damage(uint8_t *file, size_t size, unsigned kind, mr_random *r)
     size_t pages = size / MR_LMDB_PAGE;
     uint8_t *p = structural_page(file, pages, r), *q = structural_page(file, pages, r);
     switch (kind) {
-    case 0:                                             /* a bit near the start, where headers and places are */
+    case 0: /* a bit near the start, where headers and places are */
         p[mr_random_below(r, 160)] ^= (uint8_t)(1u << mr_random_below(r, 8));
         return size;
-    case 1:                                             /* a byte anywhere in a structural page */
+    case 1: /* a byte anywhere in a structural page */
         p[mr_random_below(r, MR_LMDB_PAGE)] ^= (uint8_t)(1 + mr_random_below(r, 255));
         return size;
-    case 2: {                                           /* a number with a value that invites mistakes */
+    case 2: { /* a number with a value that invites mistakes */
         uint16_t v = odd[mr_random_below(r, MR_COUNT(odd))];
         memcpy(p + 2 * mr_random_below(r, MR_LMDB_PAGE / 2), &v, sizeof v);
         return size;
     }
     case 3:
-        return mr_random_below(r, size);                /* truncated, at any byte or at a page */
+        return mr_random_below(r, size); /* truncated, at any byte or at a page */
     case 4:
         return mr_random_below(r, pages) * MR_LMDB_PAGE;
-    case 5:                                             /* two pages change places */
+    case 5: /* two pages change places */
         memcpy(other, p, sizeof other);
         memmove(p, q, sizeof other);
         memcpy(q, other, sizeof other);
         return size;
-    case 6:                                             /* a page stands twice, with its number set right */
+    case 6: /* a page stands twice, with its number set right */
         memmove(p, q, MR_LMDB_PAGE);
         mr_put64le(p, (uint64_t)(p - file) / MR_LMDB_PAGE);
         return size;
     case 7:
         memset(p, 0, MR_LMDB_PAGE);
         return size;
-    case 8: {                                           /* a field of a node: length, flags, key length */
+    case 8: { /* a field of a node: length, flags, key length */
         uint16_t v = odd[mr_random_below(r, MR_COUNT(odd))], at = mr_get16le(p + 16 + 2 * mr_random_below(r, 8));
         if (at <= MR_LMDB_PAGE - 8)
             memcpy(p + at + 2 * mr_random_below(r, 4), &v, sizeof v);
         return size;
     }
-    default:                                            /* a whole number in a node or a meta page */
+    default: /* a whole number in a node or a meta page */
         mr_put64le(p + mr_random_below(r, MR_LMDB_PAGE - 8), mr_random_u64(r) >> mr_random_below(r, 64));
         return size;
     }
@@ -280,7 +280,7 @@ static void test_damage(void **state)
             bad |= status != MR_OK;
             free(f.items);
         }
-        assert_true(bad || trial % 10 != 3);             /* a truncated file is never taken for whole */
+        assert_true(bad || trial % 10 != 3); /* a truncated file is never taken for whole */
         refused += bad;
     }
     assert_true(refused > 600);
@@ -303,15 +303,15 @@ static void test_lies(void **state)
     assert_non_null(copy);
     unsigned meta = mr_get64le(file + MR_LMDB_PAGE + 144) > mr_get64le(file + 144);
     uint8_t *head = page_at(copy, meta);
-#define TRY(words, change)                                                                                \
-    do {                                                                                                  \
-        memcpy(copy, file, size);                                                                         \
-        uint8_t *leaf = page_at(copy, mr_get64le(head + 88 + 40));      /* the table of databases */       \
-        uint8_t *db = leaf + mr_get16le(leaf + 16) + 8 + 5, *root = page_at(copy, mr_get64le(db + 40));   \
-        (void)root;                                                                                       \
-        change;                                                                                           \
-        support_write(path, copy, size);                                                                  \
-        expect_bad(path, "image", words);                                                                 \
+#define TRY(words, change)                                                                                             \
+    do {                                                                                                               \
+        memcpy(copy, file, size);                                                                                      \
+        uint8_t *leaf = page_at(copy, mr_get64le(head + 88 + 40)); /* the table of databases */                        \
+        uint8_t *db = leaf + mr_get16le(leaf + 16) + 8 + 5, *root = page_at(copy, mr_get64le(db + 40));                \
+        (void)root;                                                                                                    \
+        change;                                                                                                        \
+        support_write(path, copy, size);                                                                               \
+        expect_bad(path, "image", words);                                                                              \
     } while (0)
     TRY("not the start of an LMDB file", head[16] ^= 1);
     TRY("not the start of an LMDB file", head[20]++);
@@ -432,9 +432,12 @@ static void test_no_run_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_walk_is_cursor), cmocka_unit_test(test_edge_sizes),
-        cmocka_unit_test(test_stop_is_passed_on), cmocka_unit_test(test_not_a_shard),
-        cmocka_unit_test(test_damage),      cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_walk_is_cursor),
+        cmocka_unit_test(test_edge_sizes),
+        cmocka_unit_test(test_stop_is_passed_on),
+        cmocka_unit_test(test_not_a_shard),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_lies),
         cmocka_unit_test(test_no_page_twice),
         cmocka_unit_test(test_no_run_twice),
     };

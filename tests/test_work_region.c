@@ -11,8 +11,8 @@ enum { SAMPLES = 40 };
 
 typedef struct by_the_book {
     mr_work work;
-    mr_hands hands;                 /* libjpeg-turbo, whole pictures */
-    uint64_t asked, whole;          /* pixels of what the loader decodes, and of the boxes */
+    mr_hands hands;        /* libjpeg-turbo, whole pictures */
+    uint64_t asked, whole; /* pixels of what the loader decodes, and of the boxes */
 } by_the_book;
 
 static uint8_t *cut(const uint8_t *rgb, uint32_t width, const mr_view *v)
@@ -67,9 +67,17 @@ static void expect_sample(by_the_book *b, const mr_batch *batch, uint64_t i)
     assert_true(f->left == v.left && f->top == v.top && f->crop_width == v.width && f->crop_height == v.height);
     assert_true(t->kind == MR_TRANSFORM_TRAIN || (v.width == width && v.height == height));
     uint8_t *box = cut(rgb, width, &v);
-    const mr_resize_job j = {.rgb = box, .in_width = v.width, .in_height = v.height, .out_width = v.out_width,
-                             .out_height = v.out_height, .crop_left = v.crop_left, .crop_top = v.crop_top,
-                             .crop_width = t->size, .crop_height = t->size, .flip = v.flip, .bicubic = t->bicubic,
+    const mr_resize_job j = {.rgb = box,
+                             .in_width = v.width,
+                             .in_height = v.height,
+                             .out_width = v.out_width,
+                             .out_height = v.out_height,
+                             .crop_left = v.crop_left,
+                             .crop_top = v.crop_top,
+                             .crop_width = t->size,
+                             .crop_height = t->size,
+                             .flip = v.flip,
+                             .bicubic = t->bicubic,
                              .unrounded = t->unrounded};
     void *want = resized(b, &j);
     if (memcmp(want, (const uint8_t *)batch->data + bytes * i, bytes) != 0)
@@ -115,14 +123,15 @@ static void batches_are_those_of_whole_pictures(void **state)
     mr_dataset *ds = open_dataset_at(dir);
     for (int i = 0; i < 60; i++) {
         mr_delivery deliver = (mr_delivery)(MR_DELIVER_U8_NHWC + i % 3);
-        mr_loader_options o = {.split = "train", .global_batch = 9, .seed = (uint64_t)i, .tail = MR_TAIL_PARTIAL,
-                               .deliver = deliver};
-        o.transform = (mr_transform){.kind = (mr_transform_kind)(i / 3 % 4 ? MR_TRANSFORM_CENTER
-                                                                         : (int)mr_random_below(&r, 2)),
-                                     .flip = 0.5f, .bicubic = (int)mr_random_below(&r, 2),
-                                     .apply_orientation = (int)mr_random_below(&r, 2),
-                                     .libjpeg = mr_random_below(&r, 4) == 0,
-                                     .unrounded = deliver != MR_DELIVER_U8_NHWC && mr_random_below(&r, 2)};
+        mr_loader_options o = {
+            .split = "train", .global_batch = 9, .seed = (uint64_t)i, .tail = MR_TAIL_PARTIAL, .deliver = deliver};
+        o.transform =
+            (mr_transform){.kind = (mr_transform_kind)(i / 3 % 4 ? MR_TRANSFORM_CENTER : (int)mr_random_below(&r, 2)),
+                           .flip = 0.5f,
+                           .bicubic = (int)mr_random_below(&r, 2),
+                           .apply_orientation = (int)mr_random_below(&r, 2),
+                           .libjpeg = mr_random_below(&r, 4) == 0,
+                           .unrounded = deliver != MR_DELIVER_U8_NHWC && mr_random_below(&r, 2)};
         o.transform.size = 1 + (uint32_t)mr_random_below(&r, 30);
         o.transform.resize = o.transform.size + (uint32_t)mr_random_below(&r, o.transform.size + 1);
         double share = expect_batches(ds, &o);
@@ -144,7 +153,9 @@ static void batches_are_those_of_whole_pictures(void **state)
 static void the_middle_of_a_photograph(void **state)
 {
     char *dir = support_tmpdir();
-    const mr_loader_options o = {.split = "train", .global_batch = 1, .deliver = MR_DELIVER_U8_NHWC,
+    const mr_loader_options o = {.split = "train",
+                                 .global_batch = 1,
+                                 .deliver = MR_DELIVER_U8_NHWC,
                                  .transform = {.kind = MR_TRANSFORM_CENTER, .size = 224, .apply_orientation = 1}};
     const mr_row upright = {.width = 1024, .height = 768, .orientation = 1};
     const mr_row turned = {.width = 768, .height = 1024, .orientation = 6};

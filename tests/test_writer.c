@@ -70,8 +70,8 @@ static void test_the_map_grows_with_the_records(void **state)
     (void)state;
     static const struct {
         size_t count, len;
-    } shards[] = {{150000, 1}, {60000, 1340}, {40000, 2014}, {40000, 2020}, {40000, 2047}, {40000, 2048},
-                  {25000, 4080}, {25000, 4081}, {3, 50 << 20}, {1, 130 << 20}};
+    } shards[] = {{150000, 1},   {60000, 1340}, {40000, 2014}, {40000, 2020}, {40000, 2047},
+                  {40000, 2048}, {25000, 4080}, {25000, 4081}, {3, 50 << 20}, {1, 130 << 20}};
     char *path = support_path("%s/a.mdb", dir);
     for (size_t i = 0; i < sizeof shards / sizeof *shards; i++) {
         write_shard(path, shards[i].count, shards[i].len);

@@ -1,4 +1,5 @@
-/* cmd_eval.c - `millrace eval DATASET RUN`: loss and accuracy (or recall) of a trained model on a split, every sample once. */
+/* cmd_eval.c - `millrace eval DATASET RUN`: loss and accuracy (or recall) of a trained model on a split, every sample
+ * once. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ static const struct argp_option options[] = {
 };
 
 static const char help[] =
-    "Judges a trained model on a whole split, every sample once; under mpirun the ranks share it, and the result is the "
+    "Judges a trained model on a whole split, every sample once; under mpirun the ranks share it, and the result is "
+    "the "
     "same.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet by name.  A model of "
     "pictures and words is judged by its loss in batches of --batch, and by recall: how often the picture that belongs "
     "to a text is among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts are one; "
@@ -47,9 +49,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (mr_trained_option(key, arg, state, &q->trained))
         return 0;
     switch (key) {
-    case OPT_JSON: q->json = true; break;
-    case 'q': break;
-    default: return ARGP_ERR_UNKNOWN;
+    case OPT_JSON:
+        q->json = true;
+        break;
+    case 'q':
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
@@ -88,7 +94,8 @@ static mr_status print_recall(const mr_trained *t, const char *split, const mr_e
         const double *share = way ? r->recall.image_to_text : r->recall.text_to_image;
         for (int k = 0; k < MR_RECALLS; k++)
             snprintf(cell[way][k], sizeof cell[way][k], "%.4f", share[k]);
-        mr_table_row(table, way ? "pictures find words" : "words find pictures", cell[way][0], cell[way][1], cell[way][2]);
+        mr_table_row(table, way ? "pictures find words" : "words find pictures", cell[way][0], cell[way][1],
+                     cell[way][2]);
     }
     return mr_table_print(table, stdout, err);
 }
@@ -104,9 +111,8 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
     bool pairs = t->checkpoint.model.card->text;
     if (q->json) {
         json_t *doc = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:f}", "dataset", path(q->trained.dataset),
-                                "checkpoint", path(t->path), "split", split, "update",
-                                (json_int_t)t->checkpoint.update, "samples", (json_int_t)r->samples, "damaged",
-                                (json_int_t)r->damaged, "loss",
+                                "checkpoint", path(t->path), "split", split, "update", (json_int_t)t->checkpoint.update,
+                                "samples", (json_int_t)r->samples, "damaged", (json_int_t)r->damaged, "loss",
                                 isfinite(r->loss) ? json_real(r->loss) : json_null(), "seconds", r->seconds);
         if (pairs)
             json_object_update_new(doc, recall_json(&r->recall));
@@ -120,8 +126,8 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
     if (pairs)
         return print_recall(t, split, r, err);
     printf("%s, %s of %s: accuracy %s%.5f%s (%s of %s), loss %.5f%s\n", t->path, split, q->trained.dataset,
-           mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN),
-           mr_text_count(r->right, number[0]), mr_text_count(r->samples, number[1]), r->loss, left_out(r, out));
+           mr_sgr(stdout, MR_BOLD), r->accuracy, mr_sgr(stdout, MR_PLAIN), mr_text_count(r->right, number[0]),
+           mr_text_count(r->samples, number[1]), r->loss, left_out(r, out));
     return MR_OK;
 }
 

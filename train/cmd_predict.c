@@ -23,7 +23,7 @@ typedef struct request {
     mr_predict_request asked;
     const mr_trained *model;
     mr_buf source;
-    int32_t *order;                     /* [classes]: of one sample, best first */
+    int32_t *order; /* [classes]: of one sample, best first */
 } request;
 
 static const struct argp_option options[] = {
@@ -31,9 +31,12 @@ static const struct argp_option options[] = {
     {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5); or nearest pictures", 2},
     {"format", OPT_FORMAT, "FORM", 0, "csv (default) or json: one object a line", 2},
     {"no-labels", OPT_NO_LABELS, NULL, 0, "take a dataset with classes that the model does not know", 2},
-    {"find", OPT_FIND, "WHAT", 0, "of pictures and words: images (default) for each sample's words, or words for each "
-     "picture", 2},
-    {"embeddings", OPT_EMBEDDINGS, "FILE.npz", 0, "of pictures and words: write them too: sample, text, image, both", 2},
+    {"find", OPT_FIND, "WHAT", 0,
+     "of pictures and words: images (default) for each sample's words, or words for each "
+     "picture",
+     2},
+    {"embeddings", OPT_EMBEDDINGS, "FILE.npz", 0, "of pictures and words: write them too: sample, text, image, both",
+     2},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
     {0},
 };
@@ -70,15 +73,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!q->asked.words && strcmp(arg, "images") != 0)
             mr_cli_misuse(state, "--find %s: use images or words", arg);
         break;
-    case OPT_EMBEDDINGS: q->asked.embeddings = arg; break;
-    case OPT_NO_LABELS: q->asked.trained.no_labels = true; break;
-    case 'q': break;
-    default: return ARGP_ERR_UNKNOWN;
+    case OPT_EMBEDDINGS:
+        q->asked.embeddings = arg;
+        break;
+    case OPT_NO_LABELS:
+        q->asked.trained.no_labels = true;
+        break;
+    case 'q':
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
 
-/* ---- one sample ---------------------------------------------------------------------------------------------------- */
+/* ---- one sample ----------------------------------------------------------------------------------------------------
+ */
 
 /* The `top` largest logits in front, the first of equals first. */
 static void rank_classes(request *q, const float *logits, size_t classes, size_t top)
@@ -103,7 +113,8 @@ void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text,
         mr_json_add_shown(out, text, len);
         return;
     }
-    bool quoted = memchr(text, ',', len) || memchr(text, '"', len) || memchr(text, '\n', len) || memchr(text, '\r', len);
+    bool quoted =
+        memchr(text, ',', len) || memchr(text, '"', len) || memchr(text, '\n', len) || memchr(text, '\r', len);
     mr_buf_add_text(out, quoted ? "\"" : "");
     for (size_t from = 0, i = 0; i <= len; i++) {
         if (i < len && !memchr("\"\n\r\t", text[i], 4))
@@ -150,7 +161,7 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     mr_meta_facts facts;
     double sum = 0, largest;
     mr_buf_clear(&q->source);
-    bool damaged = !(v->facts->weight > 0);     /* passed over as --max-bad allows: a line without classes */
+    bool damaged = !(v->facts->weight > 0); /* passed over as --max-bad allows: a line without classes */
     mr_status status = MR_OK;
     if (damaged)
         mr_sample_source(q->model->ds, q->model->evaluator.loader.split, v->facts->sample, &q->source);
@@ -183,7 +194,8 @@ static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
     return mr_term_flush(err);
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------------------------------------------
+ */
 
 static void print_head(const request *q, size_t classes)
 {

@@ -17,27 +17,28 @@
 
 typedef unsigned long long ull;
 
-enum { ROWS = 128 };                /* that are matched, and printed, at a time */
+enum { ROWS = 128 }; /* that are matched, and printed, at a time */
 
 typedef struct prediction {
     const mr_predict_request *q;
     const mr_trained *t;
     mr_gallery gallery;
-    mr_output output;               /* of --embeddings, on the first rank */
-    mr_buf names;                   /* source and words of each row, one after the other */
-    size_t (*at)[3];                /* where they begin, and where the words end */
-    mr_match *matches;              /* [ROWS][top] */
+    mr_output output;  /* of --embeddings, on the first rank */
+    mr_buf names;      /* source and words of each row, one after the other */
+    size_t (*at)[3];   /* where they begin, and where the words end */
+    mr_match *matches; /* [ROWS][top] */
     size_t top;
     mr_buf out;
 } prediction;
 
-/* ---- what people call a sample ------------------------------------------------------------------------------------ */
+/* ---- what people call a sample ------------------------------------------------------------------------------------
+ */
 
 static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_error *err)
 {
     const mr_pairs *pairs = &p->t->pairs;
     const mr_gallery_sample *s = &p->gallery.samples[row];
-    uint64_t key = mr_feed_key(0, 0, s->item);      /* as evaluation draws, whose seed is 0 */
+    uint64_t key = mr_feed_key(0, 0, s->item); /* as evaluation draws, whose seed is 0 */
     mr_meta_facts facts;
     size_t count = 0;
     mr_status status = mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, s->sample, view, err);
@@ -72,7 +73,8 @@ static void add_name(prediction *p, size_t row, bool words)
     mr_predict_cell(p->q, &p->out, (const char *)p->names.data + at[0], at[1] - at[0]);
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------------------
+ */
 
 static void print_head(const prediction *p)
 {
@@ -130,7 +132,8 @@ static mr_status print_rows(prediction *p, mr_error *err)
     return status;
 }
 
-/* ---- embeddings --------------------------------------------------------------------------------------------------- */
+/* ---- embeddings ---------------------------------------------------------------------------------------------------
+ */
 
 static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *err)
 {
@@ -143,7 +146,8 @@ static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *e
         samples[i] = (int64_t)g->samples[i].sample;
     mr_status status = mr_npz_add(npz, &numbers, samples, err);
     for (int k = 0; k < MR_EMBEDDINGS && status == MR_OK; k++) {
-        mr_npz_array array = {.type = MR_NPZ_F32, .dims = 2, .shape = {g->count, g->embed}, .count = g->count * g->embed};
+        mr_npz_array array = {
+            .type = MR_NPZ_F32, .dims = 2, .shape = {g->count, g->embed}, .count = g->count * g->embed};
         snprintf(array.name, sizeof array.name, "%s", names[k]);
         status = mr_npz_add(npz, &array, g->embeddings[k], err);
     }
@@ -166,7 +170,8 @@ static mr_status write_embeddings(const mr_gallery *g, const mr_output *output, 
     return status;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------------------------------
+ */
 
 static mr_status hand_out(prediction *p, mr_error *err)
 {

@@ -30,8 +30,10 @@ typedef struct request {
 } request;
 
 static const struct argp_option options[] = {
-    {"text-column", OPT_COLUMN, "NAME", 0, "the member of a sample's meta that holds its text (default: "
-                                           "image_description, else captions)", 1},
+    {"text-column", OPT_COLUMN, "NAME", 0,
+     "the member of a sample's meta that holds its text (default: "
+     "image_description, else captions)",
+     1},
     {"split", OPT_SPLIT, "SPLIT", 0, "learn from this split (default train)", 1},
     {"size", OPT_SIZE, "N", 0, "tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
     {"output", 'o', "FILE", 0, "write it there (default tokenizer.json)", 1},
@@ -52,17 +54,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
     switch (key) {
-    case OPT_COLUMN: q->column = arg; break;
-    case OPT_SPLIT: q->split = arg; break;
+    case OPT_COLUMN:
+        q->column = arg;
+        break;
+    case OPT_SPLIT:
+        q->split = arg;
+        break;
     case OPT_SIZE:
         if (!mr_text_parse_u64(arg, &q->size) || q->size < 261 || q->size >= MOST_SIZE)
             mr_cli_misuse(state, "--size %s: expected a number from 261, the bytes and the special tokens, to %d", arg,
                           MOST_SIZE - 1);
         break;
-    case 'o': q->output = arg; break;
-    case OPT_FORCE: q->force = true; break;
-    case 'q': q->quiet = true; break;
-    default: return mr_cli_dataset(key, arg, state, &q->dataset);
+    case 'o':
+        q->output = arg;
+        break;
+    case OPT_FORCE:
+        q->force = true;
+        break;
+    case 'q':
+        q->quiet = true;
+        break;
+    default:
+        return mr_cli_dataset(key, arg, state, &q->dataset);
     }
     return 0;
 }
@@ -132,7 +145,7 @@ typedef struct counting {
 static mr_status count_text(void *ctx, const char *text, size_t len, mr_error *err)
 {
     counting *c = ctx;
-    size_t most = len + 2, count = 0;           /* no byte of a caption, which is UTF-8, has more than one */
+    size_t most = len + 2, count = 0; /* no byte of a caption, which is UTF-8, has more than one */
     if (most > c->room) {
         int32_t *grown = mr_realloc(c->ids, 2 * most, sizeof *grown);
         if (!grown)
@@ -165,7 +178,8 @@ static mr_status look_at_first(request *q, bool had_none, mr_error *err)
     else if (status == MR_OK && !guess)
         status = mr_fail(err, *names ? MR_MISUSE : MR_BAD_DATA, "%s: %s%s", q->dataset,
                          *names ? "name a --text-column; the first sample has text in "
-                                : "its first sample has no text to learn from", names);
+                                : "its first sample has no text to learn from",
+                         names);
     else if (status == MR_OK)
         q->column = guess;
     mr_buf_free(&known);
@@ -180,10 +194,10 @@ static mr_status check_output(const request *q, mr_error *err)
     if (status != MR_OK)
         return status;
     if (stat(q->output, &st) != 0)
-        return MR_OK;               /* what else may be wrong with it, writing says */
+        return MR_OK; /* what else may be wrong with it, writing says */
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
-    if (q->force || !S_ISREG(st.st_mode))       /* a pipe loses nothing */
+    if (q->force || !S_ISREG(st.st_mode)) /* a pipe loses nothing */
         return MR_OK;
     return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->output);
 }
@@ -205,8 +219,8 @@ static mr_status learn(request *q, mr_tokenizer **out, mr_error *err)
 static mr_status count_tokens(request *q, const mr_tokenizer *t, mr_error *err)
 {
     counting c = {.q = q, .tokenizer = t, .scratch = mr_tokenizer_scratch_new()};
-    mr_status status = c.scratch ? each_caption(q, "counting", count_text, &c, err)
-                                 : mr_fail_memory(err, "counting tokens");
+    mr_status status =
+        c.scratch ? each_caption(q, "counting", count_text, &c, err) : mr_fail_memory(err, "counting tokens");
     mr_tokenizer_scratch_free(c.scratch);
     free(c.ids);
     return status;
@@ -217,7 +231,7 @@ static mr_status publish(const request *q, const mr_tokenizer *t, mr_error *err)
     mr_buf json = {0};
     mr_status status = mr_tokenizer_write(t, &json, err);
     if (status == MR_OK)
-        status = check_output(q, err);          /* another run may have been faster */
+        status = check_output(q, err); /* another run may have been faster */
     if (status == MR_OK)
         status = mr_file_publish(AT_FDCWD, q->output, json.data, json.len, err);
     mr_buf_free(&json);

@@ -24,9 +24,12 @@ static const char *const groups[GROUPS] = {
 };
 
 static const char help[] =
-    "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its pictures and their words.  "
-    "The same options, number of ranks, placement of them on hosts and kind of processor give the same bits; for a Vision "
-    "Transformer any division of batch x grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are "
+    "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its pictures and their "
+    "words.  "
+    "The same options, number of ranks, placement of them on hosts and kind of processor give the same bits; for a "
+    "Vision "
+    "Transformer any division of batch x grad-accum x ranks gives the same course to rounding (BridgeTower's negatives "
+    "are "
     "those of a batch)."
     "\vExamples:\n"
     "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
@@ -42,7 +45,8 @@ static const char help[] =
     "SIGUSR1 or SIGUSR2 to any rank ended the run (after a checkpoint, when --output is given; without it they end the "
     "program).";
 
-/* ---- options: the table of settings as argp sees it --------------------------------------------------------------- */
+/* ---- options: the table of settings as argp sees it ---------------------------------------------------------------
+ */
 
 typedef struct command_line {
     struct argp_option options[MAX_OPTIONS];
@@ -65,7 +69,11 @@ static void add_row(command_line *c, const mr_setting *row, int key)
         doc = NULL;
     c->docs[c->count] = doc;
     c->options[c->count++] = (struct argp_option){
-        .name = row->word, .key = key, .arg = row->argument, .doc = doc ? doc : row->help, .group = row->group,
+        .name = row->word,
+        .key = key,
+        .arg = row->argument,
+        .doc = doc ? doc : row->help,
+        .group = row->group,
     };
 }
 
@@ -87,20 +95,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     for (size_t i = 0; i < mr_setting_count; i++) {
         if (key != key_of(i))
             continue;
-        if (arg && !*arg)           /* as an unset variable makes it: to a run "" is no output at all */
-            mr_cli_misuse(state, "--%s: the value is empty; leave the option out for its default", mr_setting_rows[i].word);
+        if (arg && !*arg) /* as an unset variable makes it: to a run "" is no output at all */
+            mr_cli_misuse(state, "--%s: the value is empty; leave the option out for its default",
+                          mr_setting_rows[i].word);
         mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[i], arg, &err), &err);
         return 0;
     }
     return mr_cli_dataset(key, arg, state, &c->settings.dataset);
 }
 
-/* ---- what is going to happen -------------------------------------------------------------------------------------- */
+/* ---- what is going to happen --------------------------------------------------------------------------------------
+ */
 
 static void shape_text(const mr_model_config *m, char *text, size_t size)
 {
-    int n = snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, ", m->name, m->patch,
-                     m->hidden, m->layers, m->heads, m->mlp, m->image, m->image);
+    int n = snprintf(text, size, "%s: patch %u, hidden %u, layers %u, heads %u, mlp %u; %u x %u pixels, ", m->name,
+                     m->patch, m->hidden, m->layers, m->heads, m->mlp, m->image, m->image);
     if (n < 0 || (size_t)n >= size)
         return;
     if (m->card->text)
@@ -136,7 +146,8 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     mr_table_row(table, "optimizer", mr_text_bytes(slots * buffer, bytes[1]));
     mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
     mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
-    mr_table_row(table, "memory of a rank", mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
+    mr_table_row(table, "memory of a rank",
+                 mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
     return mr_table_print(table, stdout, err);
 }
 
@@ -156,7 +167,8 @@ static void print_start(mr_trainer *t)
     mr_term_push(stdout);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------------ */
+/* ---- the run ------------------------------------------------------------------------------------------------------
+ */
 
 static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
 {
@@ -196,7 +208,8 @@ static void print_end(const mr_trainer *t, int stopped)
                *s->output ? "; go on with --resume" : "");
     if (*s->output)
         printf("Kept in %s: checkpoint step-%08llu, train_results.json, and tensorboard/ for "
-               "'tensorboard --logdir %s/tensorboard'\n", s->output, (ull)t->done, s->output);
+               "'tensorboard --logdir %s/tensorboard'\n",
+               s->output, (ull)t->done, s->output);
 }
 
 int cmd_train(int argc, char **argv)

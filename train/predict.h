@@ -8,10 +8,10 @@
 typedef struct mr_predict_request {
     mr_trained_request trained;
     uint64_t top;
-    bool json;                      /* one object a line; else CSV */
-    bool find;                      /* --find was given */
-    bool words;                     /* pictures look for words; else words for pictures */
-    const char *embeddings;         /* .npz to write; NULL: none */
+    bool json;              /* one object a line; else CSV */
+    bool find;              /* --find was given */
+    bool words;             /* pictures look for words; else words for pictures */
+    const char *embeddings; /* .npz to write; NULL: none */
 } mr_predict_request;
 
 /* Text as a JSON string, or as a cell of CSV: RFC 4180, quoted where it holds a comma, a quote or a line end. */

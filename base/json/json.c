@@ -64,7 +64,7 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
 
 mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err)
 {
-    enum { CONTAINER = 256, VALUE = 64 };       /* bytes in jansson's memory, about, with what points to them */
+    enum { CONTAINER = 256, VALUE = 64 }; /* bytes in jansson's memory, about, with what points to them */
     const char *p = bytes;
     uint64_t cost = 0;
     bool text = false;
@@ -117,8 +117,7 @@ static const char *type_name(json_type type)
     }
 }
 
-mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const char *name, json_t **out,
-                      mr_error *err)
+mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const char *name, json_t **out, mr_error *err)
 {
     json_t *value = json_object_get(obj, key);
     if (!value)
@@ -183,7 +182,7 @@ json_t *mr_json_path(const char *bytes, size_t len)
 {
     mr_buf text = {0};
     mr_text_escape(&text, bytes, len);
-    const char *words = mr_buf_text(&text);     /* "" for no bytes, where text.data may be NULL */
+    const char *words = mr_buf_text(&text); /* "" for no bytes, where text.data may be NULL */
     json_t *value = text.failed ? NULL : json_stringn(words, text.len);
     mr_buf_free(&text);
     return value;

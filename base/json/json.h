@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 
-/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a list of a million empty lists is small on
- * disk alone.  One pass over the bytes, sound JSON or not. */
+/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a list of a million empty lists is small
+ * on disk alone.  One pass over the bytes, sound JSON or not. */
 mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err);
 
 /* Parses one whole document; `name` is for the message, which says line and column. Caller: json_decref(*out). */

@@ -108,7 +108,7 @@ static void unwatched(void *block)
 
 bool mr_json_reserve(size_t len)
 {
-    enum { SHORT = 256 << 10 };     /* for the values of a KiB */
+    enum { SHORT = 256 << 10 }; /* for the values of a KiB */
     if (!watching)
         return true;
     if (len > SIZE_MAX / 8 || !(reserve.bytes = malloc(4 * len + SHORT)))

@@ -18,7 +18,7 @@ typedef struct mr_yajl {
     yajl_alloc_funcs functions;
     uint8_t *reserve;
     size_t used, size;
-    bool ran_out;                   /* whatever the parser said, it is MR_SYSTEM */
+    bool ran_out; /* whatever the parser said, it is MR_SYSTEM */
 } mr_yajl;
 
 /* What a text of `len` bytes given at once makes yajl ask for, at most: its buffer doubles. */
@@ -30,8 +30,8 @@ mr_status mr_yajl_open(mr_yajl *y, const yajl_callbacks *callbacks, void *ctx, s
                        mr_error *err);
 void mr_yajl_close(mr_yajl *y);
 
-/* For a program, before its first use of jansson: from now on mr_json_refused() counts the requests of jansson that were
- * refused.  A library leaves its host's jansson alone: there it stays 0. */
+/* For a program, before its first use of jansson: from now on mr_json_refused() counts the requests of jansson that
+ * were refused.  A library leaves its host's jansson alone: there it stays 0. */
 void mr_json_watch(void);
 unsigned long mr_json_refused(void);
 

@@ -87,7 +87,8 @@ static bool is_odd_number(const char *word, size_t len)
     size_t first = *word == '-' || *word == '+', digits = first;
     while (digits < len && is_digit(word[digits]))
         digits++;
-    if (first == len || (!is_digit(word[first]) && !(word[first] == '.' && first + 1 < len && is_digit(word[first + 1]))))
+    if (first == len ||
+        (!is_digit(word[first]) && !(word[first] == '.' && first + 1 < len && is_digit(word[first + 1]))))
         return false;
     return *word == '+' || word[first] == '.' || (word[first] == '0' && digits > first + 1) ||
            (digits < len && word[digits] == '.' && (digits + 1 == len || !is_digit(word[digits + 1])));
@@ -147,7 +148,7 @@ static bool at_word(mr_json_place *p, char out[MR_JSON_ODDITY])
 static bool is_comment(const mr_json_place *p, size_t at)
 {
     return at < p->len && (p->text[at] == '#' || (p->text[at] == '/' && at + 1 < p->len &&
-                                                 (p->text[at + 1] == '/' || p->text[at + 1] == '*')));
+                                                  (p->text[at + 1] == '/' || p->text[at + 1] == '*')));
 }
 
 static const char *sign(mr_json_place *p)

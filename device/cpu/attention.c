@@ -10,8 +10,8 @@
 #include "cpu/cpu.h"
 
 enum {
-    BLOCK = 256,                    /* queries at a time: their rows stay in the cache */
-    SMALL = 1000000,                /* m n k up to which OpenBLAS does not pack: 205 instead of 165 GFLOP/s */
+    BLOCK = 256,     /* queries at a time: their rows stay in the cache */
+    SMALL = 1000000, /* m n k up to which OpenBLAS does not pack: 205 instead of 165 GFLOP/s */
 };
 
 static mr_cpu *cpu_of(mr_device *device)
@@ -29,11 +29,11 @@ typedef struct job {
 /* One sample and head. */
 typedef struct head {
     const float *q, *k, *v;
-    const uint8_t *seen;            /* [keys] or NULL */
-    bool blind;                     /* no key is to be seen: all of it is 0 */
-    float *log_sums;                /* [queries] */
+    const uint8_t *seen; /* [keys] or NULL */
+    bool blind;          /* no key is to be seen: all of it is 0 */
+    float *log_sums;     /* [queries] */
     mr_cpu_mask mask;
-    uint32_t element;               /* number of its first probability within the sample */
+    uint32_t element; /* number of its first probability within the sample */
     size_t q_at, k_at, v_at, out_at;
     float *p, *d_p;
 } head;
@@ -49,9 +49,14 @@ static job job_of(const mr_cpu *d, const mr_attention *a, const mr_attention_bac
 {
     size_t dense = a->heads * a->head_dim;
     assert(a->type == MR_F32);
-    return (job){.d = d, .a = a, .back = back, .block = block_of(a),
-                 .q_stride = a->q_stride ? a->q_stride : dense, .k_stride = a->k_stride ? a->k_stride : dense,
-                 .v_stride = a->v_stride ? a->v_stride : dense, .out_stride = a->out_stride ? a->out_stride : dense};
+    return (job){.d = d,
+                 .a = a,
+                 .back = back,
+                 .block = block_of(a),
+                 .q_stride = a->q_stride ? a->q_stride : dense,
+                 .k_stride = a->k_stride ? a->k_stride : dense,
+                 .v_stride = a->v_stride ? a->v_stride : dense,
+                 .out_stride = a->out_stride ? a->out_stride : dense};
 }
 
 mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err)
@@ -86,8 +91,10 @@ static head head_of(const job *j, size_t task, unsigned member)
     const mr_attention *a = j->a;
     size_t sample = task / a->heads, column = task % a->heads * a->head_dim;
     head h = {
-        .q_at = sample * a->queries * j->q_stride + column, .k_at = sample * a->keys * j->k_stride + column,
-        .v_at = sample * a->keys * j->v_stride + column, .out_at = sample * a->queries * j->out_stride + column,
+        .q_at = sample * a->queries * j->q_stride + column,
+        .k_at = sample * a->keys * j->k_stride + column,
+        .v_at = sample * a->keys * j->v_stride + column,
+        .out_at = sample * a->queries * j->out_stride + column,
         .seen = a->key_mask ? a->key_mask + sample * a->keys : NULL,
         .log_sums = (float *)a->saved + task * a->queries,
         .mask = mr_cpu_mask_of(&a->dropout, sample),
@@ -125,9 +132,17 @@ static void multiply_narrow(const mr_cpu *d, mr_cpu_product p)
 static void scores(const job *j, const head *h, size_t first, size_t count)
 {
     const mr_attention *a = j->a;
-    mr_cpu_multiply(j->d, &(mr_cpu_product){
-        .m = count, .n = a->keys, .k = a->head_dim, .transpose_b = true, .alpha = a->scale,
-        .a = h->q + first * j->q_stride, .lda = j->q_stride, .b = h->k, .ldb = j->k_stride, .c = h->p, .ldc = a->keys});
+    mr_cpu_multiply(j->d, &(mr_cpu_product){.m = count,
+                                            .n = a->keys,
+                                            .k = a->head_dim,
+                                            .transpose_b = true,
+                                            .alpha = a->scale,
+                                            .a = h->q + first * j->q_stride,
+                                            .lda = j->q_stride,
+                                            .b = h->k,
+                                            .ldb = j->k_stride,
+                                            .c = h->p,
+                                            .ldc = a->keys});
 }
 
 static void forward_head(void *ctx, size_t task, unsigned member)
@@ -151,9 +166,16 @@ static void forward_head(void *ctx, size_t task, unsigned member)
             if (h.mask.threshold)
                 k->mask(a->keys, &h.mask, h.element + (uint32_t)((first + r) * a->keys), row, row);
         }
-        multiply_narrow(j->d, (mr_cpu_product){
-            .m = count, .n = a->head_dim, .k = a->keys, .alpha = 1, .a = h.p, .lda = a->keys, .b = h.v,
-            .ldb = j->v_stride, .c = out + first * j->out_stride, .ldc = j->out_stride});
+        multiply_narrow(j->d, (mr_cpu_product){.m = count,
+                                               .n = a->head_dim,
+                                               .k = a->keys,
+                                               .alpha = 1,
+                                               .a = h.p,
+                                               .lda = a->keys,
+                                               .b = h.v,
+                                               .ldb = j->v_stride,
+                                               .c = out + first * j->out_stride,
+                                               .ldc = j->out_stride});
     }
 }
 
@@ -200,22 +222,56 @@ static void back_head(void *ctx, size_t task, unsigned member)
         size_t count = a->queries - first < j->block ? a->queries - first : j->block;
         float more = first ? 1 : 0;
         scores(j, &h, first, count);
-        mr_cpu_multiply(j->d, &(mr_cpu_product){        /* d_p = d_out v^T */
-            .m = count, .n = a->keys, .k = a->head_dim, .transpose_b = true, .alpha = 1,
-            .a = d_out + first * j->out_stride, .lda = j->out_stride, .b = h.v, .ldb = j->v_stride,
-            .c = h.d_p, .ldc = a->keys});
+        mr_cpu_multiply(j->d, &(mr_cpu_product){/* d_p = d_out v^T */
+                                                .m = count,
+                                                .n = a->keys,
+                                                .k = a->head_dim,
+                                                .transpose_b = true,
+                                                .alpha = 1,
+                                                .a = d_out + first * j->out_stride,
+                                                .lda = j->out_stride,
+                                                .b = h.v,
+                                                .ldb = j->v_stride,
+                                                .c = h.d_p,
+                                                .ldc = a->keys});
         back_rows(j, &h, first, count);
-        multiply_narrow(j->d, (mr_cpu_product){         /* d_v = p^T d_out */
-            .m = a->keys, .n = a->head_dim, .k = count, .transpose_a = true, .alpha = 1, .beta = more,
-            .a = h.p, .lda = a->keys, .b = d_out + first * j->out_stride, .ldb = j->out_stride,
-            .c = d_v, .ldc = j->v_stride});
-        multiply_narrow(j->d, (mr_cpu_product){         /* d_q = scale d_p k */
-            .m = count, .n = a->head_dim, .k = a->keys, .alpha = a->scale, .a = h.d_p, .lda = a->keys,
-            .b = h.k, .ldb = j->k_stride, .c = d_q + first * j->q_stride, .ldc = j->q_stride});
-        multiply_narrow(j->d, (mr_cpu_product){         /* d_k = scale d_p^T q */
-            .m = a->keys, .n = a->head_dim, .k = count, .transpose_a = true, .alpha = a->scale, .beta = more,
-            .a = h.d_p, .lda = a->keys, .b = h.q + first * j->q_stride, .ldb = j->q_stride,
-            .c = d_k, .ldc = j->k_stride});
+        multiply_narrow(j->d, (mr_cpu_product){/* d_v = p^T d_out */
+                                               .m = a->keys,
+                                               .n = a->head_dim,
+                                               .k = count,
+                                               .transpose_a = true,
+                                               .alpha = 1,
+                                               .beta = more,
+                                               .a = h.p,
+                                               .lda = a->keys,
+                                               .b = d_out + first * j->out_stride,
+                                               .ldb = j->out_stride,
+                                               .c = d_v,
+                                               .ldc = j->v_stride});
+        multiply_narrow(j->d, (mr_cpu_product){/* d_q = scale d_p k */
+                                               .m = count,
+                                               .n = a->head_dim,
+                                               .k = a->keys,
+                                               .alpha = a->scale,
+                                               .a = h.d_p,
+                                               .lda = a->keys,
+                                               .b = h.k,
+                                               .ldb = j->k_stride,
+                                               .c = d_q + first * j->q_stride,
+                                               .ldc = j->q_stride});
+        multiply_narrow(j->d, (mr_cpu_product){/* d_k = scale d_p^T q */
+                                               .m = a->keys,
+                                               .n = a->head_dim,
+                                               .k = count,
+                                               .transpose_a = true,
+                                               .alpha = a->scale,
+                                               .beta = more,
+                                               .a = h.d_p,
+                                               .lda = a->keys,
+                                               .b = h.q + first * j->q_stride,
+                                               .ldb = j->q_stride,
+                                               .c = d_k,
+                                               .ldc = j->k_stride});
     }
 }
 

@@ -19,7 +19,7 @@ size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work)
     return a_task < 1 ? 1 : a_task;
 }
 
-static uint64_t mixed(uint64_t z)   /* the end of splitmix64, see base/random.h */
+static uint64_t mixed(uint64_t z) /* the end of splitmix64, see base/random.h */
 {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -46,10 +46,10 @@ typedef struct choice {
     mr_processor_set needs;
 } choice;
 
-/* The best that this machine runs, or the one that MILLRACE_CPU names, which tests use. */
+/* The best that this machine runs, or the one that MILLRACE_CPU names, which tests use.  The choices: best first. */
 static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
 {
-    const choice choices[] = {      /* best first */
+    const choice choices[] = {
 #ifdef MR_CPU_X86
         {&mr_cpu_kernels_avx512, MR_AVX512},
         {&mr_cpu_kernels_avx2, MR_AVX2},

@@ -9,15 +9,15 @@
 #include "cpu/team.h"
 
 enum {
-    MR_CPU_PARTS = 32,                      /* most partial sums of an operation */
-    MR_CPU_SQUARES = 1024,                  /* the same of a whole buffer's elements */
-    MR_CPU_PART_FLOATS = 1 << 20,           /* room for partial sums; untouched memory costs nothing */
+    MR_CPU_PARTS = 32,            /* most partial sums of an operation */
+    MR_CPU_SQUARES = 1024,        /* the same of a whole buffer's elements */
+    MR_CPU_PART_FLOATS = 1 << 20, /* room for partial sums; untouched memory costs nothing */
 };
 
 typedef struct mr_cpu_blas {
     void *library;
-    const char *core;                       /* the kernels it chose: "SkylakeX" */
-    void (*sgemm)(void);                    /* cblas_sgemm, its type is known in gemm.c */
+    const char *core;    /* the kernels it chose: "SkylakeX" */
+    void (*sgemm)(void); /* cblas_sgemm, its type is known in gemm.c */
 } mr_cpu_blas;
 
 typedef struct mr_cpu_memory {
@@ -31,10 +31,10 @@ typedef struct mr_cpu {
     mr_cpu_blas blas;
     const mr_cpu_kernels *kernels;
     char text[96];
-    mr_cpu_memory memory;                   /* handed out by alloc() */
-    mr_slab parts;                          /* float[MR_CPU_PART_FLOATS] */
-    double squares[MR_CPU_SQUARES];         /* partial sums in double, of whole buffers */
-    mr_slab scratch;                        /* of attention: `member_floats` a thread */
+    mr_cpu_memory memory;           /* handed out by alloc() */
+    mr_slab parts;                  /* float[MR_CPU_PART_FLOATS] */
+    double squares[MR_CPU_SQUARES]; /* partial sums in double, of whole buffers */
+    mr_slab scratch;                /* of attention: `member_floats` a thread */
     size_t member_floats;
 } mr_cpu;
 
@@ -45,8 +45,8 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 /* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Has OpenBLAS take the buffers that so many threads need at once, which it keeps.  It asks for them again and again, for
- * ever, when there is no memory; here that is MR_SYSTEM. */
+/* Has OpenBLAS take the buffers that so many threads need at once, which it keeps.  It asks for them again and again,
+ * for ever, when there is no memory; here that is MR_SYSTEM. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
 typedef struct mr_cpu_product {

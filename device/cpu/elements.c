@@ -6,17 +6,17 @@
 
 #include "cpu/cpu.h"
 
-enum {                              /* elements a task, about 10 us of work */
-    WORK_COPY = 1 << 15,
-    WORK_MATH = 1 << 14,
-    WORK_UPDATE = 1 << 15,
-    WORK_SQUARES = 1 << 16,
+enum { /* elements a task, about 10 us of work */
+       WORK_COPY = 1 << 15,
+       WORK_MATH = 1 << 14,
+       WORK_UPDATE = 1 << 15,
+       WORK_SQUARES = 1 << 16,
 };
 
 typedef struct rows_job {
     const mr_cpu *d;
     const mr_activate *a;
-    size_t a_task;                  /* rows */
+    size_t a_task; /* rows */
     void (*row)(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e);
 } rows_job;
 
@@ -54,7 +54,12 @@ static void drop_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr
 void mr_cpu_drop(mr_device *device, mr_type type, size_t rows, size_t width, size_t sample_rows,
                  const mr_dropout *dropout, const void *d_y, void *d_x)
 {
-    mr_activate a = {.type = type, .rows = rows, .width = width, .sample_rows = sample_rows, .d_y = d_y, .d_x = d_x,
+    mr_activate a = {.type = type,
+                     .rows = rows,
+                     .width = width,
+                     .sample_rows = sample_rows,
+                     .d_y = d_y,
+                     .d_x = d_x,
                      .dropout = *dropout};
     run_rows(device, &a, WORK_COPY, drop_row);
 }
@@ -174,9 +179,15 @@ void mr_cpu_adamw(mr_device *device, const mr_update *u)
 {
     flat_job j = {.d = (mr_cpu *)(void *)device, .count = u->count, .a_task = WORK_UPDATE, .u = u};
     j.adam = (mr_cpu_adam){
-        .g_scale = (float)u->g_scale, .keep = (float)(1 - u->lr * u->decay), .beta1 = (float)u->beta1,
-        .rest1 = (float)(1 - u->beta1), .beta2 = (float)u->beta2, .rest2 = (float)(1 - u->beta2),
-        .step = (float)(u->lr / u->correction1), .root = (float)(1 / sqrt(u->correction2)), .eps = (float)u->eps,
+        .g_scale = (float)u->g_scale,
+        .keep = (float)(1 - u->lr * u->decay),
+        .beta1 = (float)u->beta1,
+        .rest1 = (float)(1 - u->beta1),
+        .beta2 = (float)u->beta2,
+        .rest2 = (float)(1 - u->beta2),
+        .step = (float)(u->lr / u->correction1),
+        .root = (float)(1 / sqrt(u->correction2)),
+        .eps = (float)u->eps,
     };
     run_flat(&j, adamw_part);
 }

@@ -49,14 +49,17 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
 
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
 {
-    enum { POOL = 64 };                 /* it has places for more; each thread of ours needs one at a time */
+    enum { POOL = 64 }; /* it has places for more; each thread of ours needs one at a time */
     const size_t buffer = ((size_t)128 << 20) + (1 << 16);
     void *(*take)(int) = NULL;
     void (*give_back)(void *) = NULL;
-    void *buffers[POOL], *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *buffers[POOL],
+        *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
-        return mr_fail(err, MR_SYSTEM, "cpu: no memory or address space left: OpenBLAS wants 128 MiB for each of %u threads; "
-                       "use fewer --threads or raise `ulimit -v`", threads);
+        return mr_fail(err, MR_SYSTEM,
+                       "cpu: no memory or address space left: OpenBLAS wants 128 MiB for each of %u threads; "
+                       "use fewer --threads or raise `ulimit -v`",
+                       threads);
     munmap(all, threads * buffer);
     find(blas->library, "blas_memory_alloc", &take, sizeof take);
     find(blas->library, "blas_memory_free", &give_back, sizeof give_back);
@@ -91,12 +94,12 @@ void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
 
 /* ---- splitting ------------------------------------------------------------------------------------------------ */
 
-enum { TILE = 64, STEP = 16 };      /* the least side of a chunk; its sides are multiples of what kernels like */
+enum { TILE = 64, STEP = 16 }; /* the least side of a chunk; its sides are multiples of what kernels like */
 
 typedef struct job {
     const mr_cpu *d;
     mr_gemm g;
-    size_t rows, columns, across;   /* of a chunk; chunks from left to right */
+    size_t rows, columns, across; /* of a chunk; chunks from left to right */
 } job;
 
 /* The sums start from the bias, so that adding it costs nothing: OpenBLAS would write zeros there. */
@@ -127,11 +130,19 @@ static void chunk(void *ctx, size_t task, unsigned member)
     if (g->k == 0)
         return;
     mr_cpu_product p = {
-        .transpose_a = g->transpose_a, .transpose_b = g->transpose_b, .m = rows, .n = columns, .k = g->k,
+        .transpose_a = g->transpose_a,
+        .transpose_b = g->transpose_b,
+        .m = rows,
+        .n = columns,
+        .k = g->k,
         .a = (const float *)g->a + (g->transpose_a ? row : row * g->lda),
         .b = (const float *)g->b + (g->transpose_b ? column * g->ldb : column),
-        .c = c, .lda = g->lda, .ldb = g->ldb, .ldc = g->ldc,
-        .alpha = 1, .beta = g->accumulate || g->bias ? 1 : 0,
+        .c = c,
+        .lda = g->lda,
+        .ldb = g->ldb,
+        .ldc = g->ldc,
+        .alpha = 1,
+        .beta = g->accumulate || g->bias ? 1 : 0,
     };
     mr_cpu_multiply(j->d, &p);
 }
@@ -146,7 +157,7 @@ static size_t side(size_t whole, size_t parts)
  * and too few leave threads idle.  So up to 8 of 40 us and more, for large products more of them; near to square. */
 static void cut(job *j)
 {
-    const double piece = 8e6, large = 4e9;          /* operations; some 200 a nanosecond and thread */
+    const double piece = 8e6, large = 4e9; /* operations; some 200 a nanosecond and thread */
     double work = 2.0 * (double)j->g.m * (double)j->g.n * (double)j->g.k;
     double most = work > large ? 8 * sqrt(work / large) : 8;
     size_t down = 1, across = 1;

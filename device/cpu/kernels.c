@@ -10,8 +10,8 @@
 #include <math.h>
 
 #define SIMD          _Pragma("omp simd")
-#define SIMD_SUM(...) SIMD_OF(omp simd reduction(+:__VA_ARGS__))
-#define SIMD_MAX(x)   SIMD_OF(omp simd reduction(max:x))
+#define SIMD_SUM(...) SIMD_OF(omp simd reduction(+ : __VA_ARGS__))
+#define SIMD_MAX(x)   SIMD_OF(omp simd reduction(max : x))
 #define SIMD_OF(x)    _Pragma(#x)
 
 /* Below, exp() leaves the path of its vector form; e^-87 is nothing beside a largest term of 1. */
@@ -34,16 +34,12 @@ static inline float kept(const mr_cpu_mask *mask, uint32_t e)
 static void mask(size_t n, const mr_cpu_mask *m, uint32_t e, const float *x, float *y)
 {
     const mr_cpu_mask k = *m;
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        y[i] = x[i] * kept(&k, e + (uint32_t)i);
+    SIMD for (size_t i = 0; i < n; i++) y[i] = x[i] * kept(&k, e + (uint32_t)i);
 }
 
 static void add(size_t n, const float *a, const float *b, float *sum)
 {
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        sum[i] = a[i] + b[i];
+    SIMD for (size_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
 }
 
 /* ---- layer norm ----------------------------------------------------------------------------------------------- */
@@ -57,17 +53,13 @@ static const float *add_up(size_t n, const mr_cpu_norm_row *r, const mr_cpu_mask
     if (!total)
         return x;
     if (k.threshold && residual) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            total[i] = x[i] * kept(&k, e + (uint32_t)i) + residual[i];
+        SIMD for (size_t i = 0; i < n; i++) total[i] = x[i] * kept(&k, e + (uint32_t)i) + residual[i];
     } else if (k.threshold) {
         mask(n, m, e, x, total);
     } else if (residual) {
         add(n, x, residual, total);
     } else if (total != x) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            total[i] = x[i];
+        SIMD for (size_t i = 0; i < n; i++) total[i] = x[i];
     }
     return total;
 }
@@ -88,9 +80,7 @@ static void norm(size_t n, mr_cpu_norm_row *r, const mr_cpu_mask *m, uint32_t e)
     const float rstd = (float)(1 / sqrt((double)squares / (double)n + (double)r->eps));
     const float *gain = r->gain, *bias = r->bias;
     float *y = r->y;
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+    SIMD for (size_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
     r->mean = mean;
     r->rstd = rstd;
 }
@@ -109,8 +99,8 @@ static void norm_back(size_t n, const mr_cpu_norm_row *r, const float *d_y, cons
     }
     sum /= (float)n;
     product /= (float)n;
-    SIMD
-    for (size_t i = 0; i < n; i++) {
+    SIMD for (size_t i = 0; i < n; i++)
+    {
         float h = (x[i] - mean) * rstd, d = d_y[i];
         d_gain[i] += d * h;
         d_bias[i] += d;
@@ -121,8 +111,8 @@ static void norm_back(size_t n, const mr_cpu_norm_row *r, const float *d_y, cons
 
 /* ---- activations ---------------------------------------------------------------------------------------------- */
 
-static const float root_half = 0.70710678118654752440F;     /* 1 / sqrt(2) */
-static const float density = 0.39894228040143267794F;       /* 1 / sqrt(2 pi) */
+static const float root_half = 0.70710678118654752440F; /* 1 / sqrt(2) */
+static const float density = 0.39894228040143267794F;   /* 1 / sqrt(2 pi) */
 
 static inline float sigmoid(float x)
 {
@@ -132,38 +122,32 @@ static inline float sigmoid(float x)
 static void activate(size_t n, mr_activation kind, const float *x, float *y)
 {
     if (kind == MR_GELU) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            y[i] = x[i] * (0.5F + 0.5F * erff(x[i] * root_half));
+        SIMD for (size_t i = 0; i < n; i++) y[i] = x[i] * (0.5F + 0.5F * erff(x[i] * root_half));
     } else if (kind == MR_QUICK_GELU) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            y[i] = x[i] * sigmoid(1.702F * x[i]);
+        SIMD for (size_t i = 0; i < n; i++) y[i] = x[i] * sigmoid(1.702F * x[i]);
     } else {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            y[i] = tanhf(x[i]);
+        SIMD for (size_t i = 0; i < n; i++) y[i] = tanhf(x[i]);
     }
 }
 
 static void activate_back(size_t n, mr_activation kind, const float *x, const float *d_y, float *d_x)
 {
     if (kind == MR_GELU) {
-        SIMD
-        for (size_t i = 0; i < n; i++) {
+        SIMD for (size_t i = 0; i < n; i++)
+        {
             float power = -0.5F * x[i] * x[i];
             float slope = x[i] * density * expf(power > least_exponent ? power : least_exponent);
             d_x[i] = d_y[i] * (0.5F + 0.5F * erff(x[i] * root_half) + slope);
         }
     } else if (kind == MR_QUICK_GELU) {
-        SIMD
-        for (size_t i = 0; i < n; i++) {
+        SIMD for (size_t i = 0; i < n; i++)
+        {
             float s = sigmoid(1.702F * x[i]);
             d_x[i] = d_y[i] * (s + 1.702F * x[i] * s * (1 - s));
         }
     } else {
-        SIMD
-        for (size_t i = 0; i < n; i++) {
+        SIMD for (size_t i = 0; i < n; i++)
+        {
             float t = tanhf(x[i]);
             d_x[i] = d_y[i] * (1 - t * t);
         }
@@ -176,9 +160,7 @@ static float softmax(size_t n, float *s, const uint8_t *seen)
 {
     float most = -FLT_MAX, sum = 0;
     if (seen) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            s[i] = seen[i] ? s[i] : -FLT_MAX;
+        SIMD for (size_t i = 0; i < n; i++) s[i] = seen[i] ? s[i] : -FLT_MAX;
     }
     SIMD_MAX(most)
     for (size_t i = 0; i < n; i++)
@@ -190,29 +172,23 @@ static float softmax(size_t n, float *s, const uint8_t *seen)
         sum += s[i];
     }
     const float part = 1 / sum;
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        s[i] *= part;
+    SIMD for (size_t i = 0; i < n; i++) s[i] *= part;
     if (seen) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            s[i] = seen[i] ? s[i] : 0;
+        SIMD for (size_t i = 0; i < n; i++) s[i] = seen[i] ? s[i] : 0;
     }
     return most + logf(sum);
 }
 
 static void softmax_again(size_t n, float *s, const uint8_t *seen, float log_sum)
 {
-    SIMD
-    for (size_t i = 0; i < n; i++) {
+    SIMD for (size_t i = 0; i < n; i++)
+    {
         float power = s[i] - log_sum;
         power = power < 0 ? power : 0;
         s[i] = expf(power > least_exponent ? power : least_exponent);
     }
     if (seen) {
-        SIMD
-        for (size_t i = 0; i < n; i++)
-            s[i] = seen[i] ? s[i] : 0;
+        SIMD for (size_t i = 0; i < n; i++) s[i] = seen[i] ? s[i] : 0;
     }
 }
 
@@ -222,9 +198,7 @@ static void softmax_back(size_t n, const float *p, float *d_p)
     SIMD_SUM(sum)
     for (size_t i = 0; i < n; i++)
         sum += p[i] * d_p[i];
-    SIMD
-    for (size_t i = 0; i < n; i++)
-        d_p[i] = p[i] * (d_p[i] - sum);
+    SIMD for (size_t i = 0; i < n; i++) d_p[i] = p[i] * (d_p[i] - sum);
 }
 
 /* ---- sums and updates ----------------------------------------------------------------------------------------- */
@@ -240,8 +214,8 @@ static double sum_squares(size_t n, const float *x)
 
 static void sgd(size_t n, float *w, const float *g, float *m, float g_scale, float lr, float decay, float momentum)
 {
-    SIMD
-    for (size_t i = 0; i < n; i++) {
+    SIMD for (size_t i = 0; i < n; i++)
+    {
         float moved = momentum * m[i] + (g[i] * g_scale + decay * w[i]);
         m[i] = moved;
         w[i] -= lr * moved;
@@ -251,8 +225,8 @@ static void sgd(size_t n, float *w, const float *g, float *m, float g_scale, flo
 static void adamw(size_t n, float *w, const float *g, float *m, float *v, const mr_cpu_adam *adam)
 {
     const mr_cpu_adam k = *adam;
-    SIMD
-    for (size_t i = 0; i < n; i++) {
+    SIMD for (size_t i = 0; i < n; i++)
+    {
         float d = g[i] * k.g_scale;
         float first = k.beta1 * m[i] + k.rest1 * d, second = k.beta2 * v[i] + k.rest2 * d * d;
         m[i] = first;

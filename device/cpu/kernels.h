@@ -13,28 +13,28 @@
  * domain) with a key before its first and before its second product; e counts modulo 2^32. */
 typedef struct mr_cpu_mask {
     uint32_t key[2];
-    uint32_t threshold;             /* of 2^24 */
+    uint32_t threshold; /* of 2^24 */
     float scale;
 } mr_cpu_mask;
 
 typedef struct mr_cpu_norm_row {
-    const float *x, *residual;      /* residual, total, y: may be NULL as in mr_norm */
+    const float *x, *residual; /* residual, total, y: may be NULL as in mr_norm */
     float *total, *y;
     const float *gain, *bias;
     float eps;
-    float mean, rstd;               /* out of norm, into norm_back */
+    float mean, rstd; /* out of norm, into norm_back */
 } mr_cpu_norm_row;
 
-typedef struct mr_cpu_adam {        /* mr_update, with what all elements share worked out */
+typedef struct mr_cpu_adam { /* mr_update, with what all elements share worked out */
     float g_scale, eps;
-    float keep;                     /* 1 - lr decay */
-    float beta1, rest1, beta2, rest2;   /* rest = 1 - beta */
-    float step, root;               /* lr / correction1, 1 / sqrt(correction2) */
+    float keep;                       /* 1 - lr decay */
+    float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
+    float step, root;                 /* lr / correction1, 1 / sqrt(correction2) */
 } mr_cpu_adam;
 
 /* Rows of n elements; `e`: number of the row's first element within its sample. */
 typedef struct mr_cpu_kernels {
-    const char *name;               /* "plain", "avx2", "avx512" */
+    const char *name; /* "plain", "avx2", "avx512" */
     void (*mask)(size_t n, const mr_cpu_mask *mask, uint32_t e, const float *x, float *y);
     void (*norm)(size_t n, mr_cpu_norm_row *r, const mr_cpu_mask *mask, uint32_t e);
     /* d_gain and d_bias are added to. */

@@ -5,19 +5,19 @@
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 10 };            /* logits a task */
+enum { WORK = 1 << 10 }; /* logits a task */
 
 typedef struct loss_job {
     const mr_cross_entropy *c;
     size_t a_task;
 } loss_job;
 
-typedef struct loss_line {          /* one row */
+typedef struct loss_line { /* one row */
     const mr_cross_entropy *c;
     const float *x;
-    size_t label;                   /* `classes`: the row has none */
-    size_t best;                    /* the first of the largest that are looked at; 0 if none is */
-    double sum;                     /* of exp(x - x[best]) */
+    size_t label; /* `classes`: the row has none */
+    size_t best;  /* the first of the largest that are looked at; 0 if none is */
+    double sum;   /* of exp(x - x[best]) */
 } loss_line;
 
 static bool looked_at(const loss_line *l, size_t i)

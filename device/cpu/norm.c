@@ -8,7 +8,7 @@
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 14 };            /* elements a task, about 10 us */
+enum { WORK = 1 << 14 }; /* elements a task, about 10 us */
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -18,7 +18,7 @@ static mr_cpu *cpu_of(mr_device *device)
 typedef struct job {
     mr_cpu *d;
     size_t rows, width, a_task;
-    size_t parts, part_floats;      /* 1 part goes straight to its sums */
+    size_t parts, part_floats; /* 1 part goes straight to its sums */
     const mr_norm *n;
     const mr_norm_back *back;
     const float *x;
@@ -43,7 +43,9 @@ static void norm_rows(void *ctx, size_t task, unsigned member)
             .residual = n->residual ? (const float *)n->residual + at : NULL,
             .total = n->total ? (float *)n->total + at : NULL,
             .y = n->y ? (float *)n->y + at : NULL,
-            .gain = n->gain, .bias = n->bias, .eps = n->eps,
+            .gain = n->gain,
+            .bias = n->bias,
+            .eps = n->eps,
         };
         j->d->kernels->norm(n->width, &r, &mask, (uint32_t)(in_sample * n->width));
         if (n->y) {
@@ -122,8 +124,8 @@ static void norm_back_part(void *ctx, size_t task, unsigned member)
     }
     for (size_t row = task * j->a_task, last = last_row(j, task); row < last; row++) {
         size_t at = row * j->width;
-        mr_cpu_norm_row r = {.x = (const float *)n->total + at, .gain = n->gain, .mean = n->mean[row],
-                             .rstd = n->rstd[row]};
+        mr_cpu_norm_row r = {
+            .x = (const float *)n->total + at, .gain = n->gain, .mean = n->mean[row], .rstd = n->rstd[row]};
         j->d->kernels->norm_back(j->width, &r, (const float *)n->d_y + at,
                                  n->d_residual ? (const float *)n->d_residual + at : NULL, (float *)n->d_total + at,
                                  d_gain, d_bias);

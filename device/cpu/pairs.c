@@ -14,9 +14,9 @@
 #include "cpu/cpu.h"
 
 enum {
-    WORK = 1 << 15,                 /* elements a task */
+    WORK = 1 << 15, /* elements a task */
     WORK_UNIT = 1 << 14,
-    BUCKETS = 8,                    /* a power of two */
+    BUCKETS = 8, /* a power of two */
     COLUMNS = 128,
 };
 
@@ -30,8 +30,8 @@ static mr_cpu *cpu_of(mr_device *device)
 typedef struct lookup_job {
     const mr_cpu *d;
     const mr_lookup *l;
-    size_t a_task;                  /* rows */
-    size_t columns, buckets;        /* columns of a task, all buckets */
+    size_t a_task;           /* rows */
+    size_t columns, buckets; /* columns of a task, all buckets */
 } lookup_job;
 
 static void lookup_rows(void *ctx, size_t task, unsigned member)
@@ -79,7 +79,7 @@ void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
 {
     mr_cpu *d = cpu_of(device);
     assert(l->type == MR_F32);
-    if (!l->ids) {                  /* one row gets them all */
+    if (!l->ids) { /* one row gets them all */
         if (l->skip != 0)
             mr_cpu_sum_rows(device, l->type, l->rows, l->width, l->d_y, l->d_table);
         return;

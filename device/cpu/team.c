@@ -19,17 +19,17 @@ typedef struct member {
 } member;
 
 struct mr_team {
-    pthread_mutex_t lock;               /* guards all but `next` */
+    pthread_mutex_t lock; /* guards all but `next` */
     pthread_cond_t work, done;
-    member *members;                    /* [threads]; the first one is the caller */
+    member *members; /* [threads]; the first one is the caller */
     unsigned threads, started;
-    unsigned inside;                    /* members at work on the job */
-    uint64_t job;                       /* number of the job */
+    unsigned inside; /* members at work on the job */
+    uint64_t job;    /* number of the job */
     bool open, quit;
     mr_team_fn fn;
     void *ctx;
     size_t tasks;
-    atomic_size_t next;                 /* task */
+    atomic_size_t next; /* task */
 };
 
 static void do_tasks(mr_team *t, unsigned number)
@@ -93,8 +93,8 @@ mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err)
         members[i] = (member){.team = t, .number = i};
         int failed = start(&members[i]);
         if (failed) {
-            mr_status status = mr_fail_errno(err, failed, "--threads: thread %u of %u does not start, " MR_NO_THREAD
-                                             "; fewer may", i + 1, threads);
+            mr_status status = mr_fail_errno(
+                err, failed, "--threads: thread %u of %u does not start, " MR_NO_THREAD "; fewer may", i + 1, threads);
             mr_team_close(t);
             return status;
         }

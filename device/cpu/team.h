@@ -7,13 +7,14 @@
 #include "base/buf.h"
 
 typedef struct mr_team mr_team;
-typedef void (*mr_team_fn)(void *ctx, size_t task, unsigned member);    /* member: 0 .. threads - 1, for scratch */
+typedef void (*mr_team_fn)(void *ctx, size_t task, unsigned member); /* member: 0 .. threads - 1, for scratch */
 
 /* threads 0 or 1: no thread is started, the caller does it all. */
 mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err);
-void mr_team_close(mr_team *t);         /* NULL is fine */
+void mr_team_close(mr_team *t); /* NULL is fine */
 unsigned mr_team_threads(const mr_team *t);
-/* Runs fn for tasks 0 .. tasks - 1, the caller among the workers, and returns when all are done.  One call at a time. */
+/* Runs fn for tasks 0 .. tasks - 1, the caller among the workers, and returns when all are done.  One call at a time.
+ */
 void mr_team_run(mr_team *t, size_t tasks, mr_team_fn fn, void *ctx);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 15 };            /* elements a task */
+enum { WORK = 1 << 15 }; /* elements a task */
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -58,7 +58,7 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p)
 typedef struct tokens_job {
     const mr_cpu *d;
     const mr_tokens *t;
-    size_t a_task;                  /* rows of all samples; on the way back: of one */
+    size_t a_task; /* rows of all samples; on the way back: of one */
 } tokens_job;
 
 static void tokens_rows(void *ctx, size_t task, unsigned member)
@@ -97,7 +97,7 @@ static void token_back(const tokens_job *j, size_t sample, size_t row)
     float *d_position = t->d_position + row * t->width;
     float *d_x = row ? (float *)t->d_x + (sample * (t->rows - 1) + row - 1) * t->width : t->d_first;
     mr_cpu_mask mask = mr_cpu_mask_of(&t->dropout, sample);
-    if (row == 0 && mask.threshold) {       /* both sums need it: by way of a small block */
+    if (row == 0 && mask.threshold) { /* both sums need it: by way of a small block */
         float block[256];
         for (size_t at = 0; at < t->width; at += MR_COUNT(block)) {
             size_t n = t->width - at < MR_COUNT(block) ? t->width - at : MR_COUNT(block);
@@ -162,7 +162,9 @@ void mr_cpu_rows(mr_device *device, const mr_rows *r)
 {
     mr_cpu *d = cpu_of(device);
     assert(r->type == MR_F32);
-    pick_job j = {.d = d, .r = r, .from_stride = r->from_stride ? r->from_stride : r->width,
+    pick_job j = {.d = d,
+                  .r = r,
+                  .from_stride = r->from_stride ? r->from_stride : r->width,
                   .to_stride = r->to_stride ? r->to_stride : r->width,
                   .a_task = mr_cpu_rows_a_task(r->rows, r->width, WORK)};
     mr_team_run(d->team, (r->rows + j.a_task - 1) / j.a_task, pick_rows, &j);

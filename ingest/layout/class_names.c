@@ -2,8 +2,8 @@
  * Invariant: a doubt is an error that names the folders and the options that settle it; nothing is corrected silently.
  *
  *      val/images/1.jpg                    "images" says what the files are, not what they show
- *      train/animals/cat/1.jpg             no image in "animals" itself, and no two folders of this level have one name:
- *                                          is the class "animals" or "cat"?                                          */
+ *      train/animals/cat/1.jpg             no image in "animals" itself, and no two folders of this level have one
+ * name: is the class "animals" or "cat"?                                          */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "layout/folder_names.h"
 #include "layout/folders.h"
 
-enum { NAMED = 4 };                 /* folders that a message names */
+enum { NAMED = 4 }; /* folders that a message names */
 
 /* "data/train/masks", as --leave-out wants it. */
 static void add_path(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len, mr_buf *out)
@@ -32,7 +32,7 @@ static const char *last_part(const mr_child *class, size_t *len)
 
 /* ---- names of containers -------------------------------------------------------------------------------------- */
 
-typedef struct doubt {              /* about class folders whose names say that they are none; text for one message */
+typedef struct doubt { /* about class folders whose names say that they are none; text for one message */
     mr_buf places, names, tables, folders, maps;
     size_t splits, named;
 } doubt;
@@ -97,10 +97,12 @@ static mr_status refuse_containers(doubt *d, mr_error *err)
 {
     if (d->places.failed || d->names.failed || d->tables.failed || d->folders.failed || d->maps.failed)
         return mr_fail_memory(err, "checking the classes");
-    return mr_fail(err, MR_BAD_DATA, "%s%sthe classes would be called %s, which are not class names%s%s. Arrange the images as "
-                   "CLASS/IMAGE, or leave them out:%s%s", mr_buf_text(&d->places), d->places.len ? ": " : "",
-                   mr_buf_text(&d->names), mr_buf_text(&d->tables), d->tables.len ? ", which millrace does not read" : "",
-                   mr_buf_text(&d->folders), mr_buf_text(&d->maps));
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s%sthe classes would be called %s, which are not class names%s%s. Arrange the images as "
+                   "CLASS/IMAGE, or leave them out:%s%s",
+                   mr_buf_text(&d->places), d->places.len ? ": " : "", mr_buf_text(&d->names), mr_buf_text(&d->tables),
+                   d->tables.len ? ", which millrace does not read" : "", mr_buf_text(&d->folders),
+                   mr_buf_text(&d->maps));
 }
 
 static void free_doubt(doubt *d)
@@ -174,7 +176,8 @@ static mr_status refuse_nesting(const mr_tree *t, const mr_split_dir *dir, const
     if (failed)
         mr_fail_memory(err, "checking the classes");
     else
-        mr_fail(err, MR_BAD_DATA, "%s/: class folders hold no image themselves, only folders with other names (%s): "
+        mr_fail(err, MR_BAD_DATA,
+                "%s/: class folders hold no image themselves, only folders with other names (%s): "
                 "--class-depth 1 takes the outer folders (%s) as classes, --class-depth 2 the inner ones",
                 mr_buf_text(&place), mr_buf_text(&below), mr_buf_text(&outer));
     mr_buf_free(&place);
@@ -200,7 +203,8 @@ static mr_status check_nesting(const mr_tree *t, const mr_split_dir *dir, mr_err
     return status;
 }
 
-mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs, mr_error *err)
+mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
+                                  mr_error *err)
 {
     doubt d = {0};
     for (size_t i = 0; i < dirs->count; i++)

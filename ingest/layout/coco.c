@@ -162,8 +162,7 @@ static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
     if (!images)
         snprintf(bid->refusal, sizeof bid->refusal,
                  "COCO annotation files (%s_%.60s.json) without images: put the folder %.60s/ (or its zip) beside %s",
-                 mr_coco_kinds[part->kind], mr_buf_text(&name), mr_buf_text(&name),
-                 *st->dir ? "annotations/" : "them");
+                 mr_coco_kinds[part->kind], mr_buf_text(&name), mr_buf_text(&name), *st->dir ? "annotations/" : "them");
     mr_buf_free(&name);
 }
 
@@ -183,7 +182,8 @@ static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *
         snprintf(bid->why, sizeof bid->why, "%zu COCO result files", st->results);
         snprintf(bid->refusal, sizeof bid->refusal,
                  "COCO result files (what a model found: bare lists, such as %.80s) hold no images and no truth; "
-                 "ingest the annotation files and the images they were made from", st->result);
+                 "ingest the annotation files and the images they were made from",
+                 st->result);
     }
     mr_coco_state_free(st);
     return MR_OK;

@@ -13,27 +13,27 @@
 #include "tables/coco_json.h"
 
 enum { MR_COCO_KINDS = 4, MR_COCO_IMAGE_INFO = 3 };
-extern const char *const mr_coco_kinds[MR_COCO_KINDS];      /* the words before _SPLIT.json, in the order of meta */
+extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* the words before _SPLIT.json, in the order of meta */
 
-#define MR_COCO_NONE UINT32_MAX
-#define MR_COCO_UNLISTED UINT64_MAX     /* a sample's aux: in no annotation file */
+#define MR_COCO_NONE     UINT32_MAX
+#define MR_COCO_UNLISTED UINT64_MAX /* a sample's aux: in no annotation file */
 
 typedef struct mr_coco_part {
     uint32_t entry;
     int kind;
-    const char *split;              /* "train2017", points into the entry's path */
+    const char *split; /* "train2017", points into the entry's path */
     size_t split_len;
-    mr_coco_file *file;             /* NULL until parsed, and for what is left out */
+    mr_coco_file *file; /* NULL until parsed, and for what is left out */
 } mr_coco_part;
 
 typedef struct mr_coco_group {
-    size_t first, count;            /* parts, one a kind at most */
-    char folder[256];               /* of its images, at the root or in images/: "train2017", or "train" if that is there */
-    bool left_out;                  /* by --split-map */
-    bool any;                       /* an image that its files list is there */
-    uint64_t found[3];              /* images whose name says no folder: in its folder, in images/, loose */
-    bool flat[3];                   /* has images directly in the root, in images/, in annotations/ */
-    uint32_t split;                 /* in plan->splits; MR_NO_ENTRY until its first sample */
+    size_t first, count; /* parts, one a kind at most */
+    char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that is there */
+    bool left_out;       /* by --split-map */
+    bool any;            /* an image that its files list is there */
+    uint64_t found[3];   /* images whose name says no folder: in its folder, in images/, loose */
+    bool flat[3];        /* has images directly in the root, in images/, in annotations/ */
+    uint32_t split;      /* in plan->splits; MR_NO_ENTRY until its first sample */
 } mr_coco_group;
 
 typedef struct mr_coco_state {
@@ -43,17 +43,17 @@ typedef struct mr_coco_state {
     size_t group_count, group_room;
     uint32_t *where;
     size_t where_count, where_room;
-    size_t results;                 /* result files seen (bare lists) */
-    const char *result;             /* the path of one */
-    const char *dir;                /* "annotations" or "" */
+    size_t results;     /* result files seen (bare lists) */
+    const char *result; /* the path of one */
+    const char *dir;    /* "annotations" or "" */
 } mr_coco_state;
 
-typedef struct mr_coco_build {      /* while plan() runs */
+typedef struct mr_coco_build { /* while plan() runs */
     const mr_tree *tree;
     const mr_layout_options *options;
     mr_plan *plan;
     mr_coco_state *st;
-    mr_buf name;                    /* of the image at hand: "./a/../b.jpg" is "b.jpg" */
+    mr_buf name; /* of the image at hand: "./a/../b.jpg" is "b.jpg" */
     mr_error *err;
 } mr_coco_build;
 

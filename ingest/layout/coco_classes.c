@@ -10,7 +10,7 @@ typedef struct category {
     int64_t id;
     const char *name;
     const mr_coco_file *file;
-    size_t order;                   /* of the file */
+    size_t order; /* of the file */
 } category;
 
 static int by_id(const void *a, const void *b)
@@ -39,9 +39,10 @@ static mr_status add_classes(const mr_tree *t, const category *list, size_t coun
     for (size_t i = 0; i < count; i++) {
         const category *c = &list[i], *before = i ? c - 1 : NULL;
         if (before && before->id == c->id && strcmp(before->name, c->name)) {
-            mr_fail(err, MR_BAD_DATA, "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
-                    "files do not belong together", c->id, before->name, mr_coco_name(t, before->file), c->name,
-                    mr_coco_name(t, c->file));
+            mr_fail(err, MR_BAD_DATA,
+                    "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
+                    "files do not belong together",
+                    c->id, before->name, mr_coco_name(t, before->file), c->name, mr_coco_name(t, c->file));
             return mr_source_dispensable(t->source, c->file->entry, "ingests without it", MR_BAD_DATA, err);
         }
         if (before && before->id == c->id)

@@ -8,8 +8,8 @@
 
 /* Where the file of an image may lie, by how good its claim is:
  *
- *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names (mr_coco_group.folder)
- *      CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the json says, from the root
+ *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
+ * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the json says, from the root
  *      CLAIM_LOOSE     NAME  annotations/NAME                      beside everything else
  *
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
@@ -34,8 +34,8 @@ static enum claim claim_of(const mr_coco_group *g, const char *path, size_t len,
 
 typedef struct place {
     enum claim claim;
-    uint32_t entry, rival;          /* MR_NO_ENTRY: not there, and no other file with an equal claim */
-    size_t dir, rival_dir;          /* in which of the folders */
+    uint32_t entry, rival; /* MR_NO_ENTRY: not there, and no other file with an equal claim */
+    size_t dir, rival_dir; /* in which of the folders */
 } place;
 
 static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const char *name, size_t len, const place *p)
@@ -44,7 +44,7 @@ static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const
     const char *path = mr_source_entry(s, p->entry)->path, *rival = mr_source_entry(s, p->rival)->path;
     size_t leave = mr_source_entry(s, p->rival)->path_len;
     mr_buf option = {0};
-    if (p->rival_dir == 1)          /* all of images/FOLDER/ is there twice, in all likelihood */
+    if (p->rival_dir == 1) /* all of images/FOLDER/ is there twice, in all likelihood */
         leave = b->tree->root_len + strlen("images/") + strlen(g->folder);
     mr_source_leave_out(rival, leave, &option);
     mr_fail(b->err, MR_BAD_DATA, "%.*s of split %s may be %.250s or %.250s: remove one, or leave it out with %s",
@@ -86,7 +86,8 @@ static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_ima
     return *inside ? resolve(b, g, (const char *)b->name.data, b->name.len, p) : MR_OK;
 }
 
-/* For those whose name says no folder: what else lies there is perhaps of the same split, and several are worth a word. */
+/* For those whose name says no folder: what else lies there is perhaps of the same split, and several are worth a word.
+ */
 static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p)
 {
     if (memchr(b->name.data, '/', b->name.len))
@@ -125,8 +126,8 @@ static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, 
                             const mr_coco_image *image)
 {
     mr_coco_state *st = b->st;
-    mr_sample sample = {.entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = st->where_count,
-                        .meta_bytes = image->len};
+    mr_sample sample = {
+        .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = st->where_count, .meta_bytes = image->len};
     for (size_t i = 0; i < g->count; i++) {
         const mr_coco_file *f = st->parts[g->first + i].file;
         if (where[1 + i] == MR_COCO_NONE)
@@ -174,9 +175,10 @@ static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g,
         m->where[1 + i] = image && image->id == least->id ? m->next[i]++ : MR_COCO_NONE;
         if (m->where[1 + i] == MR_COCO_NONE || !strcmp(image->file_name, least->file_name))
             continue;
-        *status = mr_fail(b->err, MR_BAD_DATA, "image id %" PRId64 " is %.150s in %s and %.150s in %s: the annotation "
-                          "files do not belong together", least->id, least->file_name, part_name(b, holder),
-                          image->file_name, part_name(b, &parts[i]));
+        *status = mr_fail(b->err, MR_BAD_DATA,
+                          "image id %" PRId64 " is %.150s in %s and %.150s in %s: the annotation "
+                          "files do not belong together",
+                          least->id, least->file_name, part_name(b, holder), image->file_name, part_name(b, &parts[i]));
         *status = mr_source_dispensable(b->tree->source, parts[i].entry, "ingests without it", *status, b->err);
         return NULL;
     }
@@ -229,8 +231,9 @@ mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g)
         mr_coco_part *part = &b->st->parts[g->first + i];
         mr_status status = mr_coco_parse(b->tree->source, part->entry, &part->file, b->err);
         if (status != MR_OK)
-            return b->st->part_count == 1 ? status : mr_source_dispensable(b->tree->source, part->entry,
-                                                                           "ingests without it", status, b->err);
+            return b->st->part_count == 1
+                       ? status
+                       : mr_source_dispensable(b->tree->source, part->entry, "ingests without it", status, b->err);
     }
     return find_any(b, g);
 }
@@ -248,6 +251,7 @@ mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
     if (status == MR_OK && !g->any && m.missing)
         mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
                     "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "
-                    "beside the annotation files)", m.missing, g->folder, g->folder);
+                    "beside the annotation files)",
+                    m.missing, g->folder, g->folder);
     return status;
 }

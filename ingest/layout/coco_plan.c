@@ -16,7 +16,8 @@ static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut
     for (size_t i = 0; i < b->st->group_count; i++) {
         const mr_coco_group *other = &b->st->groups[i];
         const mr_coco_part *part = &b->st->parts[other->first];
-        if (other->first != g->first && (other->any || !g->any) && mr_coco_without_year(part->split, part->split_len) == cut &&
+        if (other->first != g->first && (other->any || !g->any) &&
+            mr_coco_without_year(part->split, part->split_len) == cut &&
             !memcmp(part->split, b->st->parts[g->first].split, cut) &&
             !mr_split_map_find(b->options, part->split, part->split_len))
             return true;
@@ -133,8 +134,9 @@ static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
     for (size_t i = first + 1; i < end; i++) {
         if (p[i].kind != p[i - 1].kind)
             continue;
-        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s", mr_source_entry(s, p[i - 1].entry)->path,
-                mr_source_entry(s, p[i].entry)->path, mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
+        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s",
+                mr_source_entry(s, p[i - 1].entry)->path, mr_source_entry(s, p[i].entry)->path,
+                mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
         return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
     }
     return MR_OK;
@@ -178,9 +180,9 @@ static mr_status plan_classes(const mr_coco_build *b)
 static const char *const flat_dirs[] = {"", "images/", "annotations/"};
 
 typedef struct owners {
-    mr_coco_group **by_folder;      /* sorted */
+    mr_coco_group **by_folder; /* sorted */
     size_t count;
-    mr_coco_group *flat[MR_COUNT(flat_dirs)];   /* the only one with images there; NULL: none, or not to be told */
+    mr_coco_group *flat[MR_COUNT(flat_dirs)]; /* the only one with images there; NULL: none, or not to be told */
 } owners;
 
 static int by_folder(const void *a, const void *b)
@@ -191,7 +193,7 @@ static int by_folder(const void *a, const void *b)
 static mr_status find_owners(const mr_coco_build *b, owners *o)
 {
     mr_coco_state *st = b->st;
-    bool any_left_out = false;      /* its images may lie anywhere */
+    bool any_left_out = false; /* its images may lie anywhere */
     o->by_folder = mr_alloc(st->group_count, sizeof *o->by_folder);
     if (!o->by_folder)
         return mr_fail_memory(b->err, "listing COCO images");
@@ -220,7 +222,7 @@ static mr_coco_group *in_folder(const owners *o, const char *path, size_t len)
     mr_coco_group **found = bsearch(&wanted, o->by_folder, o->count, sizeof *o->by_folder, by_folder);
     if (!found || (found > o->by_folder && !by_folder(found - 1, found)) ||
         (found + 1 < o->by_folder + o->count && !by_folder(found, found + 1)))
-        return NULL;                /* train2014 and train2017 may both have train/ */
+        return NULL; /* train2014 and train2017 may both have train/ */
     return *found;
 }
 
@@ -242,8 +244,8 @@ static mr_coco_group *owner_of(const owners *o, const char *path, size_t len)
 static mr_status add_unlisted(const mr_coco_build *b, mr_coco_group *g, uint32_t entry)
 {
     mr_status status = mr_coco_group_split(b, g);
-    mr_sample sample = {.split = g->split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED,
-                        .aux = MR_COCO_UNLISTED};
+    mr_sample sample = {
+        .split = g->split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_COCO_UNLISTED};
     return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
 }
 

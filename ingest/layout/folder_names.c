@@ -13,37 +13,67 @@
 
 enum { WORD_MAX = 24, WORDS_MAX = 8 };
 
-typedef struct words {              /* of a name, in lower case */
+typedef struct words { /* of a name, in lower case */
     char text[WORDS_MAX][WORD_MAX];
     size_t count;
-    bool overflow;                  /* too many, or too long: no usual name */
+    bool overflow; /* too many, or too long: no usual name */
 } words;
 
 static const struct split_word {
     const char *word, *split;
 } split_words[] = {
-    {"train", "train"},       {"training", "train"},    {"trn", "train"},
-    {"val", "val"},           {"valid", "val"},         {"validation", "val"}, {"validate", "val"}, {"dev", "val"},
-    {"devel", "val"},         {"development", "val"},   {"eval", "val"},       {"evaluation", "val"},
-    {"test", "test"},         {"testing", "test"},      {"tst", "test"},       {"holdout", "test"}, {"heldout", "test"},
+    {"train", "train"},    {"training", "train"}, {"trn", "train"}, {"val", "val"},      {"valid", "val"},
+    {"validation", "val"}, {"validate", "val"},   {"dev", "val"},   {"devel", "val"},    {"development", "val"},
+    {"eval", "val"},       {"evaluation", "val"}, {"test", "test"}, {"testing", "test"}, {"tst", "test"},
+    {"holdout", "test"},   {"heldout", "test"},
 };
 
 /* What is put beside a split's word and changes nothing. */
 static const char *const additions[] = {
-    "set", "sets", "data", "dataset", "images", "image", "imgs", "img", "pictures", "pics", "photos", "samples",
-    "examples", "split", "folder", "dir", "seg",
+    "set",  "sets",   "data",    "dataset",  "images", "image",  "imgs", "img", "pictures",
+    "pics", "photos", "samples", "examples", "split",  "folder", "dir",  "seg",
 };
 
 static const char *const sure[] = {
-    "images", "image", "imgs", "img", "jpegimages", "jpegs", "jpeg", "jpgs", "jpg", "pngs", "png", "data", "dataset",
-    "masks", "labels", "annotations", "annotation", "annots", "groundtruth", "groundtruths",
-    "segmentation", "segmentations", "segmentationclass", "segmentationobject", "segmentationmasks", "trimaps", "bbox",
-    "bboxes", "inputs", "targets", "files", "samples", "thumbnails", "thumbs",
+    "images",
+    "image",
+    "imgs",
+    "img",
+    "jpegimages",
+    "jpegs",
+    "jpeg",
+    "jpgs",
+    "jpg",
+    "pngs",
+    "png",
+    "data",
+    "dataset",
+    "masks",
+    "labels",
+    "annotations",
+    "annotation",
+    "annots",
+    "groundtruth",
+    "groundtruths",
+    "segmentation",
+    "segmentations",
+    "segmentationclass",
+    "segmentationobject",
+    "segmentationmasks",
+    "trimaps",
+    "bbox",
+    "bboxes",
+    "inputs",
+    "targets",
+    "files",
+    "samples",
+    "thumbnails",
+    "thumbs",
 };
 
 static const char *const perhaps[] = {
-    "mask", "label", "gt", "photos", "photo", "pictures", "picture", "pics", "pic", "drawings", "sketches", "depth", "edges",
-    "input", "target",
+    "mask", "label",    "gt",       "photos", "photo", "pictures", "picture", "pics",
+    "pic",  "drawings", "sketches", "depth",  "edges", "input",    "target",
 };
 
 static bool is_letter(char c)
@@ -139,7 +169,7 @@ static const char *glued_split(const char *word)
 const char *mr_split_word(const char *name, size_t len)
 {
     words w;
-    char rest[WORDS_MAX * WORD_MAX] = "";       /* what is no addition, in one: "hold" and "out" */
+    char rest[WORDS_MAX * WORD_MAX] = ""; /* what is no addition, in one: "hold" and "out" */
     split_name(name, len, &w);
     if (w.overflow)
         return NULL;

@@ -173,7 +173,8 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
     if (status != MR_OK)
         return status;
     if (!plan->class_count && dirs->count)
-        return mr_fail(err, MR_BAD_DATA, "%.*s: no class folder with images (train/%sIMAGE) is there; "
+        return mr_fail(err, MR_BAD_DATA,
+                       "%.*s: no class folder with images (train/%sIMAGE) is there; "
                        "for another arrangement choose another --layout",
                        dirs->items[0].len ? (int)dirs->items[0].len : 10,
                        dirs->items[0].len ? dirs->items[0].name : "the source",
@@ -185,8 +186,8 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
     if (!present)
         return mr_fail_memory(err, "numbering the classes");
     for (size_t i = 0; i < dirs->count && status == MR_OK; i++)
-        status = add_samples(t, o, plan, &dirs->items[i], group,
-                             present + dirs->items[i].split * plan->class_count, err);
+        status =
+            add_samples(t, o, plan, &dirs->items[i], group, present + dirs->items[i].split * plan->class_count, err);
     for (size_t s = 0; s < plan->split_count && status == MR_OK; s++)
         note_missing(plan, present + s * plan->class_count, plan->splits[s].name);
     free(present);

@@ -10,18 +10,18 @@
 #include "layout/layout.h"
 
 typedef struct mr_split_dir {
-    const char *name;               /* its path under the root, not NUL-terminated: the class folders lie in it */
-    size_t len;                     /* of that path; 0: the root itself stands for a split "train" */
-    size_t called;                  /* how much of it is the split's name in the source: "seg_test" of two */
-    unsigned depth;                 /* its classes' folders lie so many levels below it, 1 or more */
-    uint32_t begin, end;            /* its entries */
-    uint32_t split;                 /* in plan->splits, after mr_split_dirs_open() */
+    const char *name;    /* its path under the root, not NUL-terminated: the class folders lie in it */
+    size_t len;          /* of that path; 0: the root itself stands for a split "train" */
+    size_t called;       /* how much of it is the split's name in the source: "seg_test" of two */
+    unsigned depth;      /* its classes' folders lie so many levels below it, 1 or more */
+    uint32_t begin, end; /* its entries */
+    uint32_t split;      /* in plan->splits, after mr_split_dirs_open() */
 } mr_split_dir;
 
-enum { MR_SPLIT_DIRS_MAX = 64 };    /* further folders are no splits, and their images are reported as left out */
+enum { MR_SPLIT_DIRS_MAX = 64 }; /* further folders are no splits, and their images are reported as left out */
 
 typedef struct mr_split_dirs {
-    mr_split_dir items[MR_SPLIT_DIRS_MAX];     /* in order of their entries */
+    mr_split_dir items[MR_SPLIT_DIRS_MAX]; /* in order of their entries */
     size_t count;
 } mr_split_dirs;
 
@@ -40,10 +40,9 @@ mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_pl
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip);
 /* Is the child a folder, not hidden, with an image in it?  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
-/* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name is
- * the path below the split folder ("animals/cat" at depth 2).
- *      mr_child c = {0};
- *      while (mr_class_next(&tree, dir, 0, &c)) ...                                                                 */
+/* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name
+ * is the path below the split folder ("animals/cat" at depth 2). mr_child c = {0}; while (mr_class_next(&tree, dir, 0,
+ * &c)) ...                                                                 */
 bool mr_class_next(const mr_tree *t, const mr_split_dir *dir, uint32_t most, mr_child *child);
 /* The number of class folders in a split folder. */
 size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most);

@@ -4,7 +4,7 @@
  *      data/train-00000-of-00002.parquet       a program opens each file; in the tree it becomes a folder:
  *      data/train-00001-of-00002.parquet           .../schema.json                     columns, rows, class names
  *      data/validation-00000-of-00001.parquet      .../000000000.json                  row 0
- *      [CONFIG/ in place of data/]                 .../000000000/497.jpeg              its image                       */
+ *      [CONFIG/ in place of data/]                 .../000000000/497.jpeg              its image */
 #include "layout/hub.h"
 
 #include <stdio.h>
@@ -33,8 +33,8 @@ static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
         mr_buf name = {0};
         mr_text_escape(&name, files.items[0].path.text, files.items[0].path.len);
         bid->score = named ? 70 : 45;
-        snprintf(bid->why, sizeof bid->why, "%zu Parquet file%s, first %.200s", files.count, files.count == 1 ? "" : "s",
-                 mr_buf_text(&name));
+        snprintf(bid->why, sizeof bid->why, "%zu Parquet file%s, first %.200s", files.count,
+                 files.count == 1 ? "" : "s", mr_buf_text(&name));
         mr_buf_free(&name);
     }
     free(files.items);
@@ -53,10 +53,11 @@ static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *er
         return mr_fail(err, MR_BAD_DATA, "%.*s: is empty, so the download was not finished; download it again",
                        (int)f->path.len, f->path.text);
     if (size < sizeof head)
-        return MR_OK;               /* for the program to say */
+        return MR_OK; /* for the program to say */
     mr_status status = mr_source_pread(t->source, f->entry, head, sizeof head, 0, err);
     if (status == MR_OK && memcmp(head, pointer, sizeof head) == 0)
-        return mr_fail(err, MR_BAD_DATA, "%.*s: is git's pointer to the file, not the file; fetch it with: git lfs pull",
+        return mr_fail(err, MR_BAD_DATA,
+                       "%.*s: is git's pointer to the file, not the file; fetch it with: git lfs pull",
                        (int)f->path.len, f->path.text);
     return status;
 }
@@ -66,7 +67,8 @@ static int place_of(const mr_hub_file *f)
 {
     static const char *const first[] = {"train", "val", "valid", "validation", "test"};
     size_t i = 0;
-    while (i < MR_COUNT(first) && (strlen(first[i]) != f->split.len || memcmp(first[i], f->split.text, f->split.len) != 0))
+    while (i < MR_COUNT(first) &&
+           (strlen(first[i]) != f->split.len || memcmp(first[i], f->split.text, f->split.len) != 0))
         i++;
     return (int)i;
 }
@@ -99,7 +101,7 @@ static mr_status drop_splits(const mr_layout_options *o, mr_plan *plan, mr_hub_f
             mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0, "split left out by --split-map");
     }
     files->count = kept;
-    plan->split_count = 0;          /* plan() makes those that have rows */
+    plan->split_count = 0; /* plan() makes those that have rows */
     if (kept)
         qsort(files->items, kept, sizeof *files->items, by_split_and_path);
     return MR_OK;

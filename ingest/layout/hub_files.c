@@ -1,5 +1,6 @@
 /* hub_files.c - what the names of a hub folder's files say: config, split, and which part of how many.
- * Invariant: a name is read from its end, by fixed rules; what it does not say is not guessed from the files beside it. */
+ * Invariant: a name is read from its end, by fixed rules; what it does not say is not guessed from the files beside it.
+ */
 #include "layout/hub.h"
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static const char digits[] = "0123456789", hex[] = "0123456789abcdef";
 /* "train-00000-of-00002", perhaps with "-" and 16 hex digits behind, as older writers put there. */
 static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
 {
-    enum { TAIL = 15, HASH = 17 };              /* "-00000-of-00002" */
+    enum { TAIL = 15, HASH = 17 }; /* "-00000-of-00002" */
     if (len > TAIL + HASH && stem[len - HASH] == '-' && all_of(stem + len - HASH + 1, HASH - 1, hex))
         len -= HASH;
     const char *tail = stem + len - TAIL;
@@ -46,8 +47,8 @@ static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
 /* The words for splits that the hub knows, alone or with more behind: "train", "test_easy". */
 static bool names_split(const char *text, size_t len)
 {
-    static const char *const words[] = {"train", "training", "val", "valid", "validation", "dev", "test", "testing",
-                                        "eval", "evaluation"};
+    static const char *const words[] = {"train", "training", "val",     "valid", "validation",
+                                        "dev",   "test",     "testing", "eval",  "evaluation"};
     for (size_t i = 0; i < MR_COUNT(words); i++) {
         size_t n = strlen(words[i]);
         if (len >= n && memcmp(text, words[i], n) == 0 && (len == n || strchr("-_.", text[n])))
@@ -204,7 +205,8 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, 
         if (f->split.len || !with_split)
             files->items[kept++] = *f;
         else
-            mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0, "left out: its name tells no split, where "
+            mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0,
+                        "left out: its name tells no split, where "
                         "those beside it do");
     }
     files->count = kept;
@@ -221,10 +223,13 @@ static mr_status complete_from(const mr_hub_files *files, size_t first, mr_error
         if (f && (!f->of || !same(f->split, a->split)))
             continue;
         if (f && (f->of != of || f->number < next))
-            return mr_fail(err, MR_BAD_DATA, "%.*s: does not go with the other files of its split: is it left from another "
-                           "download?", (int)f->path.len, f->path.text);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%.*s: does not go with the other files of its split: is it left from another "
+                           "download?",
+                           (int)f->path.len, f->path.text);
         if ((f && f->number > next) || (!f && next < of))
-            return mr_fail(err, MR_BAD_DATA, "%.*s: its split has %u files, and number %05u is missing; download it again",
+            return mr_fail(err, MR_BAD_DATA,
+                           "%.*s: its split has %u files, and number %05u is missing; download it again",
                            (int)a->path.len, a->path.text, of, next);
         next++;
     }

@@ -17,8 +17,8 @@ static mr_status find_script(char **out, mr_error *err)
     char self[PATH_MAX], path[2 * PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0)
-        return mr_fail(err, MR_SYSTEM, "cannot tell where millrace is installed; name the reader of Parquet files by "
-                       MR_HUB_READER);
+        return mr_fail(err, MR_SYSTEM,
+                       "cannot tell where millrace is installed; name the reader of Parquet files by " MR_HUB_READER);
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < MR_COUNT(places); i++) {
@@ -28,8 +28,9 @@ static mr_status find_script(char **out, mr_error *err)
         *out = strdup(path);
         return *out ? MR_OK : mr_fail_memory(err, "looking for " SCRIPT);
     }
-    return mr_fail(err, MR_SYSTEM, "%s: the reader of Parquet files is not there: install millrace again, or name one by "
-                   MR_HUB_READER, path);
+    return mr_fail(
+        err, MR_SYSTEM,
+        "%s: the reader of Parquet files is not there: install millrace again, or name one by " MR_HUB_READER, path);
 }
 
 static bool is_python(const char *program)

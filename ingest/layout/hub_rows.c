@@ -17,16 +17,16 @@ typedef struct build {
     const mr_tree *tree;
     const mr_layout_options *options;
     mr_plan *plan;
-    const mr_hub_file *file;        /* at hand */
-    mr_hub_schema first;                 /* of the first file: the others have to agree with it */
-    mr_labels labels;               /* texts */
-    bool no_numbers;                /* numbers that are no labels: negative, or too large */
-    int64_t most;                   /* the largest label */
-    mr_jsonl_field field;           /* the label's column */
+    const mr_hub_file *file; /* at hand */
+    mr_hub_schema first;     /* of the first file: the others have to agree with it */
+    mr_labels labels;        /* texts */
+    bool no_numbers;         /* numbers that are no labels: negative, or too large */
+    int64_t most;            /* the largest label */
+    mr_jsonl_field field;    /* the label's column */
     mr_jsonl row;
-    mr_note *left_out;              /* of the listing, sorted by path; their words are the notes' own */
+    mr_note *left_out; /* of the listing, sorted by path; their words are the notes' own */
     size_t left_out_count;
-    size_t only_counted;            /* of the images that the listing rejected: no note was kept of these */
+    size_t only_counted; /* of the images that the listing rejected: no note was kept of these */
     mr_buf path, scratch;
     mr_error *err;
 } build;
@@ -109,9 +109,8 @@ static mr_status plan_labels(build *b)
         return plan_texts(b);
     if (b->first.kind == MR_HUB_NO_LABEL && b->first.column)
         note_label(b, "a column of neither whole numbers nor texts: samples have no label");
-    json_array_foreach(b->first.names, i, item)
-        if (status == MR_OK)
-            status = add_class(b, json_string_value(item), json_string_length(item));
+    json_array_foreach(b->first.names, i, item) if (status == MR_OK) status =
+        add_class(b, json_string_value(item), json_string_length(item));
     if (b->first.kind != MR_HUB_NUMBERS)
         return status;
     if (b->no_numbers) {
@@ -261,7 +260,10 @@ static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, 
     status = take_label(b, row, &label);
     if (status != MR_OK)
         return status;
-    mr_sample sample = {.split = split, .entry = image, .label = label, .aux = json,
+    mr_sample sample = {.split = split,
+                        .entry = image,
+                        .label = label,
+                        .aux = json,
                         .meta_bytes = mr_source_entry(b->tree->source, json)->size};
     return mr_plan_add(b->plan, &sample, b->err);
 }

@@ -2,7 +2,7 @@
  * Invariant: what a schema says is judged here; nothing of it is taken for true about the rows.
  *
  *      {"rows": 78, "image": "image", "columns": ["label", ...],
- *       "label": {"column": "label", "kind": "names", "names": ["cat", "dog"]}}         or null                       */
+ *       "label": {"column": "label", "kind": "names", "names": ["cat", "dog"]}}         or null */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ static mr_status parse_names(json_t *names, mr_hub_schema *s, const char *name, 
     json_t *item, *other;
     if (json_array_size(names) == 0)
         return mr_fail(err, MR_BAD_DATA, "%s: a label with class names has none", name);
-    json_array_foreach(names, i, item) {
+    json_array_foreach(names, i, item)
+    {
         if (!json_is_string(item))
             return mr_fail(err, MR_BAD_DATA, "%s: class name %zu is no string", name, i);
         for (j = 0; j < i && i < 1000; j++)
@@ -98,13 +99,16 @@ mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan 
     return status;
 }
 
-mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file, mr_error *err)
+mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
+                              mr_error *err)
 {
     if (s->kind == first->kind && (s->kind == MR_HUB_NO_LABEL || strcmp(s->column, first->column) == 0) &&
         (s->kind != MR_HUB_NAMES || json_equal(s->names, first->names)))
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%.*s: its labels (%s) are not those of the files before it (%s)%s; choose a column "
-                   "that all have alike with --label-column", (int)file->path.len, file->path.text,
-                   s->column ? s->column : "none", first->column ? first->column : "none",
+    return mr_fail(err, MR_BAD_DATA,
+                   "%.*s: its labels (%s) are not those of the files before it (%s)%s; choose a column "
+                   "that all have alike with --label-column",
+                   (int)file->path.len, file->path.text, s->column ? s->column : "none",
+                   first->column ? first->column : "none",
                    s->kind == MR_HUB_NAMES && first->kind == MR_HUB_NAMES ? ", or have other class names" : "");
 }

@@ -40,19 +40,19 @@ static size_t flat_classes(const mr_tree *t, const mr_layout_options *o)
     size_t count = 0;
     mr_child child = {0};
     mr_split_dir whole = mr_split_dir_whole(t, o);
-    if (o->class_depth)             /* which folders are classes was said: they may be deep */
+    if (o->class_depth) /* which folders are classes was said: they may be deep */
         return mr_folder_count(t, &whole, LOOK_AT);
     while (mr_tree_next(t, "", 0, &child))
         count += is_flat_class(t, &child);
     return count;
 }
 
-/* bus/, train/, truck/: one folder with a split's name, images in all of them, class folders in none.  Two such names, or
- * one beside a single other folder, may as well be splits whose images have no classes. */
+/* bus/, train/, truck/: one folder with a split's name, images in all of them, class folders in none.  Two such names,
+ * or one beside a single other folder, may as well be splits whose images have no classes. */
 static bool split_is_class(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs)
 {
-    return dirs->count == 1 && !o->map_count && !o->class_depth &&
-           mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 && flat_classes(t, o) > 2;
+    return dirs->count == 1 && !o->map_count && !o->class_depth && mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 &&
+           flat_classes(t, o) > 2;
 }
 
 /* The splits of the tree; none: its folders are the classes of one split. */
@@ -80,7 +80,8 @@ static void bid_without_splits(const mr_tree *t, const mr_layout_options *o, mr_
     if (count < 2)
         return;
     bid->score = 20;
-    snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train", count);
+    snprintf(bid->why, sizeof bid->why, "%zu folders of images, no split folders: all of it is one split, train",
+             count);
 }
 
 static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
@@ -107,7 +108,7 @@ static mr_status imagenette_bid(const mr_tree *t, const mr_layout_options *o, mr
     bool wnids = all_wnids(t, &marks.dirs);
     bid->score = 50 + (csv ? 40 : 0) + (wnids ? 5 : 0);
     if (marks.kind || marks.valid || marks.readme || marks.names) {
-        bid->forced = bid->score - 1;   /* a tree without these marks has the better claim to the word */
+        bid->forced = bid->score - 1; /* a tree without these marks has the better claim to the word */
         bid->score = 0;
     }
     snprintf(bid->why, sizeof bid->why, "%s with %zu folder%s of images%s%s%s", names, most, most == 1 ? "" : "s",

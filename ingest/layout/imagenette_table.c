@@ -23,9 +23,9 @@ typedef struct key {
 typedef struct table {
     mr_csv csv;
     size_t path_column;
-    key *keys;                      /* sorted by path, then row */
-    size_t key_count;               /* rows whose path no earlier row has */
-    uint8_t *taken;                 /* by key */
+    key *keys;        /* sorted by path, then row */
+    size_t key_count; /* rows whose path no earlier row has */
+    uint8_t *taken;   /* by key */
 } table;
 
 const char *mr_imagenette_csv(const mr_tree *t)
@@ -201,8 +201,10 @@ static mr_status add_classes(const mr_tree *t, const table *tab, const char *nam
             others[count++] = cell;
     }
     if (count && !hits)
-        status = mr_fail(err, MR_MISUSE, "--label-column %s: no cell of this column in %s is a class of the dataset, "
-                         "one is \"%s\"", head, name, others[0]);
+        status = mr_fail(err, MR_MISUSE,
+                         "--label-column %s: no cell of this column in %s is a class of the dataset, "
+                         "one is \"%s\"",
+                         head, name, others[0]);
     qsort(others, count, sizeof *others, by_text);
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         if (i && !strcmp(others[i], others[i - 1]))
@@ -216,8 +218,7 @@ static mr_status add_classes(const mr_tree *t, const table *tab, const char *nam
     return status;
 }
 
-static mr_status label_samples(const mr_tree *t, table *tab, const char *name, int column, mr_plan *plan,
-                               mr_error *err)
+static mr_status label_samples(const mr_tree *t, table *tab, const char *name, int column, mr_plan *plan, mr_error *err)
 {
     size_t without = 0;
     mr_status status = MR_OK;
@@ -297,8 +298,9 @@ mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_p
     plan->state = tab;
     mr_status status = read_table(t, o, name, entry, tab, plan, err);
     if (status != MR_OK)
-        return o->label_column ? status : mr_source_dispensable(t->source, entry, "ingests with the folders as classes",
-                                                                status, err);
+        return o->label_column
+                   ? status
+                   : mr_source_dispensable(t->source, entry, "ingests with the folders as classes", status, err);
     note_missing(t, tab, name, entry, plan);
     plan->used[entry] = 1;
     return MR_OK;

@@ -6,11 +6,11 @@
 #include "layout/layout.h"
 #include "tables/jsonl.h"
 
-typedef struct mr_labels {          /* zero but for `asked` */
-    const char *asked;              /* --label-column; NULL: the layout's own label, which may turn out to be none */
-    mr_buf texts;                   /* "text\0" a sample */
-    bool other;                     /* some label is more than a single letter */
-    size_t labelled;                /* samples with one */
+typedef struct mr_labels { /* zero but for `asked` */
+    const char *asked;     /* --label-column; NULL: the layout's own label, which may turn out to be none */
+    mr_buf texts;          /* "text\0" a sample */
+    bool other;            /* some label is more than a single letter */
+    size_t labelled;       /* samples with one */
 } mr_labels;
 
 /* Keeps the label of the next sample.  `row` is the row's number for a message, called `what` there ("line").

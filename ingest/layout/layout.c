@@ -18,7 +18,7 @@ const mr_layout *const mr_layouts[] = {
 };
 
 typedef struct root {
-    const char *path;               /* "a/b/", points into an entry's path */
+    const char *path; /* "a/b/", points into an entry's path */
     size_t len;
     unsigned depth;
 } root;
@@ -59,8 +59,8 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
         bool given;
         const char *name;
     } options[] = {
-        {MR_OPTION_LABEL, o->label_column, "label-column"}, {MR_OPTION_CONFIG, o->config, "config"},
-        {MR_OPTION_IMAGE, o->image_column, "image-column"}, {MR_OPTION_TEXT, o->text_column, "text-column"},
+        {MR_OPTION_LABEL, o->label_column, "label-column"},      {MR_OPTION_CONFIG, o->config, "config"},
+        {MR_OPTION_IMAGE, o->image_column, "image-column"},      {MR_OPTION_TEXT, o->text_column, "text-column"},
         {MR_OPTION_UNLISTED, o->keep_unlisted, "keep-unlisted"}, {MR_OPTION_DEPTH, o->class_depth, "class-depth"},
     };
     for (size_t i = 0; i < MR_COUNT(options); i++)
@@ -161,8 +161,8 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     if (mr_source_count(s) == 0)
         mr_fail(err, MR_BAD_DATA, "holds no files");
     else
-        mr_fail(err, MR_BAD_DATA, "%s%s fits; seen: %s", forced ? "nothing of layout " : "no layout", forced ? forced : "",
-                mr_buf_text(&seen));
+        mr_fail(err, MR_BAD_DATA, "%s%s fits; seen: %s", forced ? "nothing of layout " : "no layout",
+                forced ? forced : "", mr_buf_text(&seen));
     mr_buf_free(&seen);
     return MR_BAD_DATA;
 }
@@ -210,10 +210,10 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
                    a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));
 }
 
-/* A layout that was asked for has bid equally in several places: the one at or around detection's is meant.  The roots stand
- * breadth first, so the last of those around it is the nearest. */
-static mr_status nearest(const mr_source *s, const roots *r, const mr_layout_options *o, mr_choice *best, mr_choice *rival,
-                         mr_error *err)
+/* A layout that was asked for has bid equally in several places: the one at or around detection's is meant.  The roots
+ * stand breadth first, so the last of those around it is the nearest. */
+static mr_status nearest(const mr_source *s, const roots *r, const mr_layout_options *o, mr_choice *best,
+                         mr_choice *rival, mr_error *err)
 {
     mr_choice found = {0}, near = {0};
     mr_status status = mr_layout_choose(s, NULL, o, &found, err);
@@ -264,7 +264,7 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layo
     if (rival.layout)
         return tie(&best, &rival, err);
     if (!best.layout && forced && mr_source_count(s) > 0) {
-        mr_choice other = {0};          /* where another layout finds its root, this one's will be, too */
+        mr_choice other = {0}; /* where another layout finds its root, this one's will be, too */
         if (mr_layout_choose(s, NULL, o, &other, err) == MR_SYSTEM)
             return MR_SYSTEM;
         for (const mr_layout *const *l = mr_layouts; *l; l++)

@@ -8,102 +8,106 @@
 #include "source/source.h"
 
 typedef struct mr_sample {
-    uint32_t split;                 /* index in plan->splits */
-    uint32_t entry;                 /* the image file */
-    int32_t label;                  /* -1: none */
-    uint32_t flags;                 /* MR_FLAG_MULTI_LABEL, MR_FLAG_UNANNOTATED */
-    uint32_t labels;                /* of MR_FLAG_MULTI_LABEL: a hash of all of them, in any order; else 0 */
-    uint32_t group_at, group_len;   /* the part of the entry's full path that names its group of copies; len 0: none */
-    uint64_t aux;                   /* the layout's own: a row number, an image's place in its tables */
-    uint64_t meta_bytes;            /* about how long its meta will be; shards are cut by it */
+    uint32_t split;               /* index in plan->splits */
+    uint32_t entry;               /* the image file */
+    int32_t label;                /* -1: none */
+    uint32_t flags;               /* MR_FLAG_MULTI_LABEL, MR_FLAG_UNANNOTATED */
+    uint32_t labels;              /* of MR_FLAG_MULTI_LABEL: a hash of all of them, in any order; else 0 */
+    uint32_t group_at, group_len; /* the part of the entry's full path that names its group of copies; len 0: none */
+    uint64_t aux;                 /* the layout's own: a row number, an image's place in its tables */
+    uint64_t meta_bytes;          /* about how long its meta will be; shards are cut by it */
 } mr_sample;
 
-typedef struct mr_split_alias {     /* what the source calls a split */
-    const char *name;               /* not NUL-terminated, lent by the source */
+typedef struct mr_split_alias { /* what the source calls a split */
+    const char *name;           /* not NUL-terminated, lent by the source */
     size_t len;
-    bool mapped;                    /* by --split-map, not by usage */
+    bool mapped; /* by --split-map, not by usage */
 } mr_split_alias;
 
 enum { MR_SPLIT_ALIASES = 8 };
 
 typedef struct mr_plan_split {
-    char name[64];                  /* as stored: train, val, test ... (mr_split_name_ok) */
-    mr_split_alias aliases[MR_SPLIT_ALIASES];   /* the first ones, each once */
+    char name[64];                            /* as stored: train, val, test ... (mr_split_name_ok) */
+    mr_split_alias aliases[MR_SPLIT_ALIASES]; /* the first ones, each once */
     size_t alias_count;
 } mr_plan_split;
 
 typedef struct mr_plan {
-    const char *variant;            /* static text: "folder", "multi-class"; see mr_plan_variant() */
-    char *variant_text;             /* malloc'ed path text that goes before it ("matching"), or NULL */
-    char *licence;                  /* malloc'ed path text, or NULL */
-    mr_sample *samples;             /* in order; the samples of a split keep their relative order */
+    const char *variant; /* static text: "folder", "multi-class"; see mr_plan_variant() */
+    char *variant_text;  /* malloc'ed path text that goes before it ("matching"), or NULL */
+    char *licence;       /* malloc'ed path text, or NULL */
+    mr_sample *samples;  /* in order; the samples of a split keep their relative order */
     size_t sample_count, sample_room;
     mr_plan_split *splits;
     size_t split_count, split_room;
     mr_class *classes;
     size_t class_count, class_room;
-    struct mr_class_place *places;  /* see mr_plan_classes_place(); NULL: the classes are sorted themselves */
+    struct mr_class_place *places; /* see mr_plan_classes_place(); NULL: the classes are sorted themselves */
     size_t place_count;
-    uint64_t maps_used;             /* bit i: --split-map number i found its split */
-    uint8_t *used;                  /* mr_use of each entry */
-    bool by_folder;                 /* a sample's class is its folder: an image that is no sample is missing, not unlisted */
-    bool flat;                      /* by_folder, and without split folders */
+    uint64_t maps_used; /* bit i: --split-map number i found its split */
+    uint8_t *used;      /* mr_use of each entry */
+    bool by_folder;     /* a sample's class is its folder: an image that is no sample is missing, not unlisted */
+    bool flat;          /* by_folder, and without split folders */
     mr_notes *notes;
-    void *state;                    /* the layout's own, see free_state */
+    void *state; /* the layout's own, see free_state */
 } mr_plan;
 
-typedef enum mr_use {               /* what a plan makes of an entry */
-    MR_USE_NONE,                    /* no part of the layout: reported as ignored */
-    MR_USE_TAKEN,                   /* a sample, a table, or in a note */
-    MR_USE_LEFT_OUT,                /* on purpose, by an option */
+typedef enum mr_use {                  /* what a plan makes of an entry */
+                      MR_USE_NONE,     /* no part of the layout: reported as ignored */
+                      MR_USE_TAKEN,    /* a sample, a table, or in a note */
+                      MR_USE_LEFT_OUT, /* on purpose, by an option */
 } mr_use;
 
-typedef struct mr_split_map {       /* --split-map test=val: stored under another name; to "" : left out */
+typedef struct mr_split_map { /* --split-map test=val: stored under another name; to "" : left out */
     const char *from, *to;
 } mr_split_map;
 
 /* Members of mr_layout_options that some layouts have no use for. */
 enum {
-    MR_OPTION_LABEL = 1, MR_OPTION_CONFIG = 2, MR_OPTION_IMAGE = 4, MR_OPTION_TEXT = 8, MR_OPTION_UNLISTED = 16,
+    MR_OPTION_LABEL = 1,
+    MR_OPTION_CONFIG = 2,
+    MR_OPTION_IMAGE = 4,
+    MR_OPTION_TEXT = 8,
+    MR_OPTION_UNLISTED = 16,
     MR_OPTION_DEPTH = 32,
 };
 
 typedef struct mr_layout_options {
-    const char *label_column;       /* NULL: the layout's own label */
-    const char *config;             /* newyorker, hub: which config; NULL: the only one */
-    const char *image_column, *text_column;     /* hub; NULL: found by type, and none */
+    const char *label_column;               /* NULL: the layout's own label */
+    const char *config;                     /* newyorker, hub: which config; NULL: the only one */
+    const char *image_column, *text_column; /* hub; NULL: found by type, and none */
     bool keep_unlisted;
-    const char *root;               /* the dataset's root in the source; NULL: found by bidding */
-    unsigned class_depth;           /* folders that make a class's name, below its split; 0: 1, unless that looks wrong */
+    const char *root;     /* the dataset's root in the source; NULL: found by bidding */
+    unsigned class_depth; /* folders that make a class's name, below its split; 0: 1, unless that looks wrong */
     const mr_split_map *maps;
     size_t map_count;
 } mr_layout_options;
 
 typedef struct mr_bid {
-    int score;                      /* 0: not mine; 100: certain */
-    int forced;                     /* for a tree that it leaves to another layout: its score under --layout */
-    char why[300];                  /* the evidence: "train/ and val/ with 10 folders of images" */
-    char refusal[300];              /* set: recognised, but cannot be read; says what to do instead */
+    int score;         /* 0: not mine; 100: certain */
+    int forced;        /* for a tree that it leaves to another layout: its score under --layout */
+    char why[300];     /* the evidence: "train/ and val/ with 10 folders of images" */
+    char refusal[300]; /* set: recognised, but cannot be read; says what to do instead */
 } mr_bid;
 
-typedef struct mr_layout_files {    /* files that a program turns into rows before plan() */
+typedef struct mr_layout_files { /* files that a program turns into rows before plan() */
     uint32_t *entries;
     size_t count, room;
-    const char *argv[16];           /* the program and its options, ends with NULL; lent by the options or `owned` */
-    char *owned[2];                 /* freed with it */
+    const char *argv[16]; /* the program and its options, ends with NULL; lent by the options or `owned` */
+    char *owned[2];       /* freed with it */
 } mr_layout_files;
 
 typedef struct mr_layout {
     const char *name;
-    const char *title;              /* one line for help */
-    const char *needs;              /* what it looks for, for the message when nobody bids */
-    unsigned options;               /* MR_OPTION_*: those that mean something to it */
+    const char *title; /* one line for help */
+    const char *needs; /* what it looks for, for the message when nobody bids */
+    unsigned options;  /* MR_OPTION_*: those that mean something to it */
     /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: it could not look, so nobody can
      * choose. */
     mr_status (*bid)(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err);
-    /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a folder
-     * of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here (paths
-     * of entries stay where they are, their numbers change).  NULL: nothing to open. */
+    /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a
+     * folder of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here
+     * (paths of entries stay where they are, their numbers change).  NULL: nothing to open. */
     mr_status (*open)(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_layout_files *out, mr_error *err);
     mr_status (*plan)(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
     /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
@@ -112,30 +116,30 @@ typedef struct mr_layout {
     void (*free_state)(void *state);
 } mr_layout;
 
-#define MR_LAYOUTS(X) X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub)
+#define MR_LAYOUTS(X)           X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
-extern const mr_layout *const mr_layouts[];         /* NULL-terminated, in the table's order */
+extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's order */
 
 /* ---- for layouts ---------------------------------------------------------------------------------------------- */
 
-/* The stored split for a source folder name: --split-map first, then the usual words (valid, dev -> val).  Adds it if it
- * is new; the name must outlive the plan.  *split is MR_NO_ENTRY when the map leaves it out.  MR_BAD_DATA: two names of the source are one split by usage
- * (dev and eval), and no map tells them apart. */
+/* The stored split for a source folder name: --split-map first, then the usual words (valid, dev -> val).  Adds it if
+ * it is new; the name must outlive the plan.  *split is MR_NO_ENTRY when the map leaves it out.  MR_BAD_DATA: two names
+ * of the source are one split by usage (dev and eval), and no map tells them apart. */
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
                             mr_error *err);
 /* The map that mr_plan_split_get() applies; NULL: none. */
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len);
 /* Names the variant by the path text in `name`, which is empty behind it. */
 mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
-mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err);   /* marks the entry used */
+mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err); /* marks the entry used */
 /* Adds a class (name bytes are escaped to path text) behind the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
 /* Index of the class of that name (path text of the bytes), -1: none.  Of the classes that there were at the last
  * mr_plan_classes_sort(), or, where they keep their order, at the last mr_plan_classes_place(). */
 int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len);
-void mr_plan_classes_sort(mr_plan *plan);           /* bytewise by name, duplicates removed */
-mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err);      /* no two have one name */
+void mr_plan_classes_sort(mr_plan *plan);                      /* bytewise by name, duplicates removed */
+mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err); /* no two have one name */
 
 /* ---- for ingest ----------------------------------------------------------------------------------------------- */
 
@@ -144,25 +148,25 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
 /* What no layout sees alone.  MR_MISUSE: a split map found no split, or a label column no label.  Notes splits of the
  * source that are stored as one. */
 mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_error *err);
-const char *mr_plan_variant(const mr_plan *plan);       /* NULL: it has no name */
+const char *mr_plan_variant(const mr_plan *plan); /* NULL: it has no name */
 
-typedef struct mr_choice {          /* the outcome of the bidding */
-    bool unknown;                   /* nobody bid: print what each layout needs */
+typedef struct mr_choice { /* the outcome of the bidding */
+    bool unknown;          /* nobody bid: print what each layout needs */
     const mr_layout *layout;
     mr_tree tree;
     mr_bid bid;
 } mr_choice;
 
-/* Lets every layout bid on every folder that may be a root, or on o->root alone.  Forced: only that layout, with the higher
- * of its two scores; of equal bids the one at, or around, the root that all layouts together choose; where it bids nowhere,
- * that root.  MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout would have needed.
- * MR_MISUSE: o->root is not there. */
+/* Lets every layout bid on every folder that may be a root, or on o->root alone.  Forced: only that layout, with the
+ * higher of its two scores; of equal bids the one at, or around, the root that all layouts together choose; where it
+ * bids nowhere, that root.  MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout
+ * would have needed. MR_MISUSE: o->root is not there. */
 mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
                            mr_error *err);
 
 /* A plan without a sample is MR_BAD_DATA; `source`: for the sentence that says why. */
 mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,
                         mr_error *err);
-void mr_plan_free(const mr_layout *layout, mr_plan *plan);      /* contents, not the struct */
+void mr_plan_free(const mr_layout *layout, mr_plan *plan); /* contents, not the struct */
 
 #endif

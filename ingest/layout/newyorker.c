@@ -71,8 +71,8 @@ mr_status mr_newyorker_choose(const mr_tree *t, const char *wanted, mr_newyorker
         if (wanted ? !strcmp(list.items[i].name, wanted) : list.count == 1)
             found = &list.items[i];
     if (status == MR_OK && !list.count)
-        status = mr_fail(err, MR_BAD_DATA, "no train.jsonl, val.jsonl or test.jsonl: needs %s",
-                         mr_layout_newyorker.needs);
+        status =
+            mr_fail(err, MR_BAD_DATA, "no train.jsonl, val.jsonl or test.jsonl: needs %s", mr_layout_newyorker.needs);
     else if (status == MR_OK && !found && wanted)
         status = mr_fail(err, MR_MISUSE, "--config %s is not there; choose one of: %s", wanted, mr_buf_text(&names));
     else if (status == MR_OK && !found)
@@ -103,8 +103,8 @@ static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_err
     uint64_t size = mr_source_entry(t->source, file)->size;
     size_t len = size < 64 << 10 ? (size_t)size : 64 << 10;
     char *head = malloc(len + 1);
-    mr_status status = head ? mr_source_pread(t->source, file, head, len, 0, err)
-                            : mr_fail_memory(err, "looking at rows");
+    mr_status status =
+        head ? mr_source_pread(t->source, file, head, len, 0, err) : mr_fail_memory(err, "looking at rows");
     if (status == MR_OK) {
         const char *end = memchr(head, '\n', len);
         *found = memmem(head, end ? (size_t)(end - head) : len, key, sizeof key - 1) != NULL;
@@ -135,13 +135,18 @@ static void bid_with(const configs *list, bool rows, bool images, mr_bid *bid)
     else
         snprintf(bid->why, sizeof bid->why, MR_NEWYORKER_IMAGES "/ with images");
     if (!images)
-        snprintf(bid->refusal, sizeof bid->refusal, "New Yorker caption contest rows (%.100s) without their images: "
-                 MR_NEWYORKER_IMAGES ".zip is missing; put it (or its folder) beside them", mr_buf_text(&names));
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "New Yorker caption contest rows (%.100s) without their images: " MR_NEWYORKER_IMAGES
+                 ".zip is missing; put it (or its folder) beside them",
+                 mr_buf_text(&names));
     else if (!rows && list->count)
-        snprintf(bid->refusal, sizeof bid->refusal, "New Yorker contest images without captions: the files of %.100s "
-                 "hold no row with contest_number", mr_buf_text(&names));
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "New Yorker contest images without captions: the files of %.100s "
+                 "hold no row with contest_number",
+                 mr_buf_text(&names));
     else if (!rows)
-        snprintf(bid->refusal, sizeof bid->refusal, "New Yorker contest images without captions: matching.zip (or "
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "New Yorker contest images without captions: matching.zip (or "
                  "ranking.zip, explanation.zip ...) is missing; put it beside " MR_NEWYORKER_IMAGES);
     mr_buf_free(&names);
 }

@@ -9,21 +9,21 @@
 #define MR_NEWYORKER_IMAGES "all_contest_images"
 
 enum { MR_NEWYORKER_FILES = 4 };
-extern const char *const mr_newyorker_stems[MR_NEWYORKER_FILES];    /* train, val, validation, test */
+extern const char *const mr_newyorker_stems[MR_NEWYORKER_FILES]; /* train, val, validation, test */
 
 typedef struct mr_newyorker_row {
     uint64_t at;
-    uint32_t len, file;             /* the jsonl's entry */
+    uint32_t len, file; /* the jsonl's entry */
 } mr_newyorker_row;
 
 typedef struct mr_newyorker_state {
-    mr_newyorker_row *rows;         /* a sample's aux is a place in it */
+    mr_newyorker_row *rows; /* a sample's aux is a place in it */
     size_t count, room;
 } mr_newyorker_state;
 
 typedef struct mr_newyorker_config {
-    char name[128];                 /* "matching"; "default" for files in the root itself */
-    uint32_t files[MR_NEWYORKER_FILES];     /* by stem; MR_NO_ENTRY: none */
+    char name[128];                     /* "matching"; "default" for files in the root itself */
+    uint32_t files[MR_NEWYORKER_FILES]; /* by stem; MR_NO_ENTRY: none */
 } mr_newyorker_config;
 
 /* The config to read: the one named, or the only one. MR_MISUSE lists those that are there. */

@@ -17,9 +17,9 @@ typedef struct build {
     const mr_layout_options *options;
     mr_plan *plan;
     mr_newyorker_state *st;
-    mr_jsonl_field fields[2];       /* contest_number, and the label */
+    mr_jsonl_field fields[2]; /* contest_number, and the label */
     mr_labels labels;
-    mr_buf columns;                 /* the first row's, for a message */
+    mr_buf columns; /* the first row's, for a message */
     mr_error *err;
 } build;
 
@@ -138,7 +138,11 @@ mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_pla
 {
     mr_newyorker_config config = {0};
     size_t files = 0;
-    build b = {.tree = t, .options = o, .plan = plan, .labels = {.asked = o->label_column}, .err = err,
+    build b = {.tree = t,
+               .options = o,
+               .plan = plan,
+               .labels = {.asked = o->label_column},
+               .err = err,
                .fields = {{.name = "contest_number"}, {.name = o->label_column ? o->label_column : "label"}}};
     mr_status status = mr_newyorker_choose(t, o->config, &config, err);
     if (status != MR_OK)

@@ -8,7 +8,7 @@
 #include "layout/layout.h"
 
 typedef struct mr_class_place {
-    const char *name;               /* of the class: its text stays where it is */
+    const char *name; /* of the class: its text stays where it is */
     int32_t class;
 } class_place;
 
@@ -72,8 +72,10 @@ static bool name_fits(const char *name, size_t len)
 static mr_status no_split_name(const mr_split_map *map, const char *name, size_t len, mr_error *err)
 {
     if (map)
-        return mr_fail(err, MR_MISUSE, "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
-                       "'_', '-' and '.', and does not start with '.'", map->from, map->to);
+        return mr_fail(err, MR_MISUSE,
+                       "--split-map %s=%s: a split's name is made of at most 63 letters, digits, "
+                       "'_', '-' and '.', and does not start with '.'",
+                       map->from, map->to);
     mr_buf text = {0};
     mr_text_escape(&text, name, len);
     mr_fail(err, MR_BAD_DATA, "%s: not a valid split name: store it under another one by --split-map NAME=train",
@@ -94,19 +96,20 @@ static bool add_alias(mr_plan_split *s, const char *name, size_t len, bool mappe
     return true;
 }
 
-/* Two names of the source that usage alone makes one split: val, valid and validation mean the same, but dev and eval may
- * well be two splits. */
+/* Two names of the source that usage alone makes one split: val, valid and validation mean the same, but dev and eval
+ * may well be two splits. */
 static mr_status check_alias(const mr_plan_split *s, const char *name, size_t len, mr_error *err)
 {
     const mr_split_alias *other = s->aliases;
-    while (other->mapped)           /* the name at hand, which is the last, is not */
+    while (other->mapped) /* the name at hand, which is the last, is not */
         other++;
     if (other == &s->aliases[s->alias_count - 1] || (is_val(name, len) && is_val(other->name, other->len)))
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%.*s and %.*s would both be stored as split %s: --split-map %.*s=OTHER stores the "
+    return mr_fail(err, MR_BAD_DATA,
+                   "%.*s and %.*s would both be stored as split %s: --split-map %.*s=OTHER stores the "
                    "second one as OTHER, --split-map %.*s= leaves it out, --split-map %.*s=%s puts both into one split",
-                   (int)other->len, other->name, (int)len, name, s->name, (int)len, name, (int)len, name, (int)len, name,
-                   s->name);
+                   (int)other->len, other->name, (int)len, name, s->name, (int)len, name, (int)len, name, (int)len,
+                   name, s->name);
 }
 
 mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const char *name, size_t len, uint32_t *split,
@@ -182,8 +185,10 @@ mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_err
 {
     mr_status status = check_maps(plan, o, err);
     if (status == MR_OK && o->label_column && plan->sample_count && !any_label(plan))
-        status = mr_fail(err, MR_MISUSE, "--label-column %s: no sample has a label there: the column is empty, or its "
-                         "rows name none of the images", o->label_column);
+        status = mr_fail(err, MR_MISUSE,
+                         "--label-column %s: no sample has a label there: the column is empty, or its "
+                         "rows name none of the images",
+                         o->label_column);
     if (status == MR_OK)
         note_merged(plan);
     return status;

@@ -40,8 +40,8 @@ uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name
     mr_buf table = {0}, path = {0};
     uint32_t entry = MR_NO_ENTRY;
     const char *prefix = mr_rf_path(dir, "", &table);
-    bool inside = mr_path_beside(prefix, table.len, name, &path) && path.len > table.len &&
-                  !memcmp(path.data, prefix, table.len);
+    bool inside =
+        mr_path_beside(prefix, table.len, name, &path) && path.len > table.len && !memcmp(path.data, prefix, table.len);
     if (table.failed || path.failed)
         notes->failed = true;
     else if (inside)
@@ -60,11 +60,13 @@ static void refuse(const mr_rf_marks *m, mr_bid *bid)
     if (!strcmp(format, "unknown"))
         snprintf(bid->refusal, sizeof bid->refusal,
                  "this is a Roboflow export of a form that millrace does not know (%s): export it again as 'COCO' "
-                 "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)", m->seen);
+                 "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
+                 m->seen);
     else
         snprintf(bid->refusal, sizeof bid->refusal,
                  "this is a Roboflow %s export (%s), which millrace does not read: export it again as 'COCO' (boxes), "
-                 "or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)", format, m->seen);
+                 "or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
+                 format, m->seen);
     snprintf(bid->why, sizeof bid->why, "%s", m->seen);
 }
 
@@ -158,7 +160,7 @@ static mr_status folder_plan(const mr_tree *t, const mr_layout_options *o, mr_pl
 static const struct variant {
     const char *name;
     mr_rf_plan_fn *plan;
-    mr_rf_meta_fn *meta;            /* NULL: nothing to add */
+    mr_rf_meta_fn *meta; /* NULL: nothing to add */
 } variants[] = {
     [MR_RF_FOLDER] = {"folder", folder_plan, NULL},
     [MR_RF_MULTI_CLASS] = {"multi-class", mr_rf_table_plan, mr_rf_table_meta},
@@ -181,7 +183,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
     if (!state)
         return mr_fail_memory(err, "reading a Roboflow export");
     plan->state = state;
-    state->kind = m.kind ? m.kind : MR_RF_FOLDER;       /* forced by --layout: class folders are the plainest form */
+    state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the plainest form */
     plan->variant = variants[state->kind].name;
     mr_status status = mr_split_dirs_open(t, o, plan, &m.dirs, err);
     if (status == MR_OK)

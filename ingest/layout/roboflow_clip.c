@@ -12,7 +12,7 @@ enum { TOKENS_MAX = 64 << 20 };
 struct mr_rf_clip {
     mr_split_dirs dirs;
     size_t classes;
-    char **captions;                /* [folder in dirs * classes + label], NULL: none */
+    char **captions; /* [folder in dirs * classes + label], NULL: none */
 };
 
 void mr_rf_clip_free(struct mr_rf_clip *clip)
@@ -80,8 +80,10 @@ static mr_status give_captions(const mr_buf *text, const char *name, const uint8
     while (text->len && next_line(&at, end, &line, &len))
         lines++;
     if (lines != folders)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu captions, where %zu class folders hold images: which caption "
-                       "belongs to which class cannot be told", name, lines, folders);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: %zu captions, where %zu class folders hold images: which caption "
+                       "belongs to which class cannot be told",
+                       name, lines, folders);
     at = (const char *)text->data;
     while (text->len && next_line(&at, end, &line, &len)) {
         while (label < classes && !present[label])
@@ -161,7 +163,8 @@ mr_status mr_rf_clip_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
 {
     (void)t;
     const struct mr_rf_clip *clip = ((const mr_rf_state *)plan->state)->clip;
-    const char *caption = sample->label < 0 ? NULL : clip->captions[sample->aux * clip->classes + (size_t)sample->label];
+    const char *caption =
+        sample->label < 0 ? NULL : clip->captions[sample->aux * clip->classes + (size_t)sample->label];
     if (!caption)
         return MR_OK;
     mr_buf_add_text(out, ",\"captions\":[");

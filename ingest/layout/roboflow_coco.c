@@ -10,7 +10,7 @@
 #include "layout/roboflow.h"
 
 struct mr_rf_coco {
-    mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)];         /* by split folder; NULL: it has no json */
+    mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)]; /* by split folder; NULL: it has no json */
 };
 
 void mr_rf_coco_free(struct mr_rf_coco *coco)
@@ -76,8 +76,8 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
             mr_rf_group(t, &s);
             status = mr_plan_add(plan, &s, err);
         } else if (mr_folder_image(t, e, dir->len + 1)) {
-            status = mr_folder_unlisted(t, o, plan, dir->split, e, "not listed in _annotations.coco.json", mr_rf_group,
-                                        err);
+            status =
+                mr_folder_unlisted(t, o, plan, dir->split, e, "not listed in _annotations.coco.json", mr_rf_group, err);
         }
     }
     free(image_of);

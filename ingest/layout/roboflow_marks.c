@@ -5,10 +5,10 @@
 
 #include "layout/roboflow.h"
 
-enum { LOOK_AT = 256 };             /* entries of a folder that are looked at for a kind of name */
+enum { LOOK_AT = 256 }; /* entries of a folder that are looked at for a kind of name */
 
 typedef struct sign {
-    const char *name;               /* of a file in a split folder; of its end, if it starts with '.' */
+    const char *name; /* of a file in a split folder; of its end, if it starts with '.' */
     mr_rf_kind kind;
     const char *format;
 } sign;

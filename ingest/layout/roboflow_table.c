@@ -18,11 +18,11 @@ static const uint64_t csv_max = (uint64_t)1 << 30;
 
 enum { NO_CLASS = -1, UNLABELED = -2 };
 
-typedef struct sheet {              /* of one split folder */
-    mr_csv csv;                     /* no columns: there is none */
-    int32_t *label_of;              /* by column: the class, NO_CLASS or UNLABELED */
-    size_t filename;                /* that column */
-    const char *name;               /* "train/_classes.csv" */
+typedef struct sheet { /* of one split folder */
+    mr_csv csv;        /* no columns: there is none */
+    int32_t *label_of; /* by column: the class, NO_CLASS or UNLABELED */
+    size_t filename;   /* that column */
+    const char *name;  /* "train/_classes.csv" */
 } sheet;
 
 struct mr_rf_table {
@@ -46,15 +46,17 @@ static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
 {
     int filename = mr_csv_column(&sh->csv, "filename");
     if (filename < 0 && mr_csv_column(&sh->csv, "Pixel Value") >= 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: this is a Roboflow export of segmentation masks, which millrace does not "
-                       "read: export it again as 'COCO Segmentation'", sh->name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: this is a Roboflow export of segmentation masks, which millrace does not "
+                       "read: export it again as 'COCO Segmentation'",
+                       sh->name);
     if (filename < 0)
         return mr_fail(err, MR_BAD_DATA, "%s: no column is named \"filename\"", sh->name);
     sh->filename = (size_t)filename;
     sh->label_of = mr_alloc(sh->csv.columns, sizeof *sh->label_of);
     if (!sh->label_of)
         return mr_fail_memory(err, "reading a table of classes");
-    mr_status status = mr_plan_classes_place(plan, err);    /* a header's own names differ */
+    mr_status status = mr_plan_classes_place(plan, err); /* a header's own names differ */
     for (size_t c = 0; c < sh->csv.columns && status == MR_OK; c++) {
         const char *name = sh->csv.header[c];
         bool unlabeled = !strcasecmp(name, "Unlabeled");
@@ -134,7 +136,7 @@ static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample
         }
         ones++;
         s->label = sh->label_of[c];
-        s->labels += (uint32_t)mr_hash64(&s->label, sizeof s->label);      /* sheets differ in the order of columns */
+        s->labels += (uint32_t)mr_hash64(&s->label, sizeof s->label); /* sheets differ in the order of columns */
         s->meta_bytes += 12 + strlen(plan->classes[s->label].name);
     }
     if (ones == 1 && !unlabeled) {
@@ -203,7 +205,8 @@ static mr_status or_without(const mr_tree *t, const mr_split_dirs *dirs, size_t 
 {
     uint32_t entry = mr_rf_find(t, &dirs->items[i], MR_RF_CLASSES_CSV, strlen(MR_RF_CLASSES_CSV));
     return dirs->count == 1 || entry == MR_NO_ENTRY
-               ? status : mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
+               ? status
+               : mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
 }
 
 mr_status mr_rf_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,

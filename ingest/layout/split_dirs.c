@@ -23,7 +23,8 @@ bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name)
     return false;
 }
 
-/* "train/train", "seg_test/seg_test", "train/images": one folder more, with the class folders in it and nothing beside. */
+/* "train/train", "seg_test/seg_test", "train/images": one folder more, with the class folders in it and nothing beside.
+ */
 static void enter_wrapper(const mr_tree *t, mr_split_dir *dir)
 {
     mr_child child = {0}, only = {0};
@@ -34,9 +35,10 @@ static void enter_wrapper(const mr_tree *t, mr_split_dir *dir)
             return;
         only = child;
     }
-    const char *outer = mr_split_word(dir->name, dir->called), *inner = only.name ? mr_split_word(only.name, only.name_len)
-                                                                                  : NULL;
-    if (!only.name || ((!outer || inner != outer) && mr_folder_container(only.name, only.name_len) != MR_CONTAINER_SURE))
+    const char *outer = mr_split_word(dir->name, dir->called),
+               *inner = only.name ? mr_split_word(only.name, only.name_len) : NULL;
+    if (!only.name ||
+        ((!outer || inner != outer) && mr_folder_container(only.name, only.name_len) != MR_CONTAINER_SURE))
         return;
     mr_split_dir deeper = *dir;
     deeper.len += 1 + only.name_len;
@@ -142,8 +144,8 @@ static mr_status check_overlap(const mr_split_dirs *dirs, mr_error *err)
     for (size_t i = 1; i < dirs->count; i++) {
         const mr_split_dir *a = &dirs->items[i - 1], *b = &dirs->items[i];
         if (b->begin < a->end)
-            return mr_fail(err, MR_MISUSE, "--split-map: the folders %.*s and %.*s are one in the other", (int)a->called,
-                           a->name, (int)b->called, b->name);
+            return mr_fail(err, MR_MISUSE, "--split-map: the folders %.*s and %.*s are one in the other",
+                           (int)a->called, a->name, (int)b->called, b->name);
     }
     return MR_OK;
 }

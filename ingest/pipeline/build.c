@@ -70,7 +70,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
     b->shard.images = b->shard.image_bytes = 0;
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
-    mr_status status = mr_stage_held(b->stage, err);        /* LMDB opens by path */
+    mr_status status = mr_stage_held(b->stage, err); /* LMDB opens by path */
     if (status == MR_OK)
         status = mr_writer_open(b->path, &w, err);
     for (size_t row = 0; status == MR_OK && row < b->cut->count; row++)

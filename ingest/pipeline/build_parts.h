@@ -13,9 +13,9 @@ typedef struct mr_build {
     mr_ingest *in;
     const mr_cut *cut;
     const mr_stage *stage;
-    int dir;                        /* its folder */
+    int dir; /* its folder */
     char mdb[128], idx[128], done[128], path[4096];
-    uint32_t *holders;              /* row -> first row of the shard with the same content, as far as hashes tell */
+    uint32_t *holders; /* row -> first row of the shard with the same content, as far as hashes tell */
     mr_row *rows;
     mr_buf image, other, meta;
     mr_shard shard;
@@ -29,7 +29,8 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 /* build.c: the offsets by the pages of the .mdb, the whole index in `index`, its digest in b->shard.idx. */
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
 
-/* build_take.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would write. */
+/* build_take.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would write.
+ */
 void mr_build_done_name(const char *shard, char name[128]);
 mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err);
 bool mr_build_take_over(mr_build *b);

@@ -141,8 +141,8 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err)
     r->orientation = f->orientation;
     r->components = f->components;
     r->bits = f->bits;
-    r->flags = f->flags | (s->flags & (MR_FLAG_MULTI_LABEL | MR_FLAG_UNANNOTATED)) |
-               (holder != row ? MR_FLAG_SAME_BYTES : 0);
+    r->flags =
+        f->flags | (s->flags & (MR_FLAG_MULTI_LABEL | MR_FLAG_UNANNOTATED)) | (holder != row ? MR_FLAG_SAME_BYTES : 0);
     r->holder = holder;
     if (b->meta.len > MR_META_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: its annotations are longer than 1 GiB",

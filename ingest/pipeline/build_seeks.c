@@ -1,6 +1,6 @@
 /* build_seeks.c - seek indexes of the shards that were just built, beside them in the staging folder.
- * Invariant: they are made by what `millrace seek` uses, of the files that will be published: later or now, they are the
- * same.  Those of an interrupted run are gone by then: their own hashes prove nothing about the pictures. */
+ * Invariant: they are made by what `millrace seek` uses, of the files that will be published: later or now, they are
+ * the same.  Those of an interrupted run are gone by then: their own hashes prove nothing about the pictures. */
 #include <stdlib.h>
 
 #include "pipeline/ingest.h"

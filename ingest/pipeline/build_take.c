@@ -1,6 +1,6 @@
 /* build_take.c - a shard that an earlier run left finished: is it the one that this run would write?
- * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index and
- * the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
+ * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index
+ * and the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
  * Whatever differs or cannot be read is no failure: the shard is written anew. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err)
     mr_build_done_name(shard->name, name);
     mr_hex(shard->mdb.xxh3_128, 16, xxh);
     mr_hex(shard->mdb.sha256, 32, sha);
-    json_t *doc = json_pack("{s{sIssss}}", "mdb", "bytes", (json_int_t)shard->mdb.bytes, "xxh3_128", xxh, "sha256", sha);
+    json_t *doc =
+        json_pack("{s{sIssss}}", "mdb", "bytes", (json_int_t)shard->mdb.bytes, "xxh3_128", xxh, "sha256", sha);
     mr_status status = mr_json_dump(doc, &text, err);
     if (status == MR_OK)
         status = mr_file_publish(dir, name, text.data, text.len, err);

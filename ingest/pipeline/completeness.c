@@ -1,6 +1,6 @@
 /* completeness.c - is everything that looks like part of the dataset in it?
- * Invariant: an image in a folder is a sample, or an option left it out, or the dataset's annotations do not list it; if
- * anything else is true of one, nothing is written.
+ * Invariant: an image in a folder is a sample, or an option left it out, or the dataset's annotations do not list it;
+ * if anything else is true of one, nothing is written.
  *
  *      data/train/cat/1.jpg        a sample of root data/
  *      data/test/1.jpg             in a split folder, but in no class folder
@@ -13,21 +13,21 @@
 #include "base/text.h"
 #include "pipeline/ingest.h"
 
-typedef struct folder {             /* of images that would be left out */
-    const char *path;               /* from the top of the source, not NUL-terminated */
+typedef struct folder { /* of images that would be left out */
+    const char *path;   /* from the top of the source, not NUL-terminated */
     size_t len;
-    uint32_t first;                 /* its first such image */
+    uint32_t first; /* its first such image */
     size_t images;
     uint64_t bytes;
-    bool inside;                    /* the root */
-    const mr_plan_split *split;     /* whose folder it is; NULL: none */
+    bool inside;                /* the root */
+    const mr_plan_split *split; /* whose folder it is; NULL: none */
 } folder;
 
 typedef struct search {
     mr_ingest *in;
-    uint8_t *taken;                 /* by entry: it is a sample */
-    folder at;                      /* the folder at hand; images 0: none */
-    mr_buf sentence;                /* about the first folder */
+    uint8_t *taken;  /* by entry: it is a sample */
+    folder at;       /* the folder at hand; images 0: none */
+    mr_buf sentence; /* about the first folder */
     size_t images, folders;
 } search;
 
@@ -104,7 +104,8 @@ static void advise_split(const search *s, mr_buf *out)
         any = &s->in->plan.splits[s->in->plan.samples[i].split] == f->split;
     mr_buf_add_text(out, "not in a class folder");
     if (slash && strncmp(slash + 1, "ILSVRC2012_", 11) == 0)
-        mr_buf_add_text(out, " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
+        mr_buf_add_text(out,
+                        " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
     mr_buf_add_text(out, "; --keep-unlisted takes them without labels, ");
     if (any) {
         mr_buf pattern = {0};
@@ -192,7 +193,7 @@ static void count_image(search *s, uint32_t n, const folder *f)
         s->at = *f;
     s->at.images++;
     s->at.bytes += mr_source_entry(s->in->source, n)->size;
-    s->in->plan.used[n] = MR_USE_TAKEN;         /* its folder is in a note */
+    s->in->plan.used[n] = MR_USE_TAKEN; /* its folder is in a note */
 }
 
 static mr_status judge(search *s, mr_error *err)
@@ -205,8 +206,9 @@ static mr_status judge(search *s, mr_error *err)
         return MR_OK;
     if (s->folders == 1)
         return mr_fail(err, MR_BAD_DATA, "%s: %s. Nothing was written", source, mr_buf_text(&s->sentence));
-    return mr_fail(err, MR_BAD_DATA, "%s: %s. With %s more folder%s, listed above, these are %s images; nothing was written",
-                   source, mr_buf_text(&s->sentence), mr_text_count(s->folders - 1, more), s->folders == 2 ? "" : "s",
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: %s. With %s more folder%s, listed above, these are %s images; nothing was written", source,
+                   mr_buf_text(&s->sentence), mr_text_count(s->folders - 1, more), s->folders == 2 ? "" : "s",
                    mr_text_count(s->images, count));
 }
 
@@ -229,10 +231,12 @@ static mr_status check_links(const mr_ingest *in, mr_error *err)
     char more[32];
     mr_text_escape(&path, links[first].path, links[first].len);
     mr_source_leave_out(links[first].path, links[first].len, &option);
-    mr_fail(err, MR_BAD_DATA, "%s: %s is a link that is not followed, so what it leads to would be left out%s%s%s: put the "
-            "files themselves there (`cp -rL`), or %s passes over it. Nothing was written", in->options->sources[0],
-            mr_buf_text(&path), missed > 1 ? " (and " : "", missed > 1 ? mr_text_count(missed - 1, more) : "",
-            missed > 1 ? " more, listed above)" : "", mr_buf_text(&option));
+    mr_fail(err, MR_BAD_DATA,
+            "%s: %s is a link that is not followed, so what it leads to would be left out%s%s%s: put the "
+            "files themselves there (`cp -rL`), or %s passes over it. Nothing was written",
+            in->options->sources[0], mr_buf_text(&path), missed > 1 ? " (and " : "",
+            missed > 1 ? mr_text_count(missed - 1, more) : "", missed > 1 ? " more, listed above)" : "",
+            mr_buf_text(&option));
     mr_buf_free(&path);
     mr_buf_free(&option);
     return MR_BAD_DATA;

@@ -54,9 +54,11 @@ static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
     for (size_t i = 0; i < in->plan.sample_count; i++)
         if (in->plan.samples[i].split == split)
             bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
-    return mr_fail(err, MR_MISUSE, "--shard-size %llu: makes more than the %d shards that split '%s' may have; use "
-                   "%lluMiB or more", (unsigned long long)in->options->shard_size, MR_SHARDS_MOST,
-                   in->plan.splits[split].name, (unsigned long long)(bytes / (MR_SHARDS_MOST / 2) >> 20) + 1);
+    return mr_fail(err, MR_MISUSE,
+                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use "
+                   "%lluMiB or more",
+                   (unsigned long long)in->options->shard_size, MR_SHARDS_MOST, in->plan.splits[split].name,
+                   (unsigned long long)(bytes / (MR_SHARDS_MOST / 2) >> 20) + 1);
 }
 
 static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
@@ -116,7 +118,8 @@ mr_status mr_check_metas(const mr_ingest *in, mr_error *err)
     }
     if (metas <= most)
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s: its %zu samples repeat so much of its tables that their metas have more than "
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: its %zu samples repeat so much of its tables that their metas have more than "
                    "%llu times the bytes of all its files, as a bomb's would; --max-ratio N lets more through",
                    in->options->sources[0], plan->sample_count, (unsigned long long)mr_source_ratio(ratio));
 }

@@ -10,14 +10,14 @@
 #include "pipeline/ingest.h"
 
 enum {
-    RANK_BLOCK = 64,                /* neighbouring files go to the same rank */
-    LARGE = 64 << 20,               /* one such file at a time: memory is the largest record, not that times threads */
+    RANK_BLOCK = 64,  /* neighbouring files go to the same rank */
+    LARGE = 64 << 20, /* one such file at a time: memory is the largest record, not that times threads */
     HEAD = 4096,
 };
 
 typedef struct pass {
     mr_ingest *in;
-    mr_buf *buffers;                /* one a worker */
+    mr_buf *buffers; /* one a worker */
     mr_progress *progress;
     pthread_mutex_t large;
 } pass;
@@ -150,7 +150,8 @@ static mr_status exchange(mr_ingest *in, mr_error *err)
                 memcpy(&len, all.data + at + sizeof in->examined[i], sizeof len);
             if (room < head || room - head < len) {
                 in->examined[i].why = NULL;
-                status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
+                status =
+                    mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
                 break;
             }
             memcpy(&in->examined[i], all.data + at, sizeof in->examined[i]);
@@ -217,8 +218,8 @@ static void note_oddities(mr_ingest *in)
             continue;
         const char *path = mr_tree_path(&in->choice.tree, in->files[first], &len);
         mr_note_add(&in->notes, MR_NOTE_INFO, path, len, mr_source_entry(in->source, in->files[first])->size,
-                    "%s, in %zu image%s: harmless, every decoder gives the same pixels", mr_oddity_words[oddity],
-                    count, count == 1 ? "" : "s, this one first");
+                    "%s, in %zu image%s: harmless, every decoder gives the same pixels", mr_oddity_words[oddity], count,
+                    count == 1 ? "" : "s, this one first");
     }
 }
 

@@ -26,7 +26,7 @@ static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (leader(in)) {
         if (stage)
             status = mr_stage_spool(stage, &spool, err);
-        if (stage && mr_ranks_world(in->ranks) == 1)        /* other ranks open it by its name */
+        if (stage && mr_ranks_world(in->ranks) == 1) /* other ranks open it by its name */
             mr_stage_spool_unlink(stage);
         if (status == MR_OK)
             status = mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err);
@@ -135,8 +135,10 @@ static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
         snprintf(limit, sizeof limit, "%llu", (unsigned long long)o->max_rejects);
     }
     if (too_many)
-        return mr_fail(err, MR_BAD_DATA, "%s of %s images are rejected, more than --max-rejects %s allows; nothing was "
-                       "written", mr_text_count(rejects, rejected), mr_text_count(files, of), limit);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s of %s images are rejected, more than --max-rejects %s allows; nothing was "
+                       "written",
+                       mr_text_count(rejects, rejected), mr_text_count(files, of), limit);
     if (in->order_count == 0)
         return mr_fail(err, MR_BAD_DATA, "all %s images are rejected; nothing was written", mr_text_count(files, of));
     return MR_OK;
@@ -156,7 +158,7 @@ static mr_status judge_leaks(const mr_ingest *in, mr_error *err)
 typedef struct pass {
     mr_ingest *in;
     const mr_stage *stage;
-    uint8_t *resumed;               /* one a shard */
+    uint8_t *resumed; /* one a shard */
 } pass;
 
 static mr_status build_one(void *ctx, size_t number, unsigned worker, mr_error *err)
@@ -205,8 +207,8 @@ static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
     pass p = {.in = in, .stage = stage, .resumed = mr_alloc(in->cut_count, 1)};
     if (!p.resumed)
         return mr_ranks_agree(in->ranks, mr_fail_memory(err, "building shards"), err);
-    in->progress = mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks),
-                                     in->options->quiet || !leader(in));
+    in->progress =
+        mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks), in->options->quiet || !leader(in));
     mr_status status = mr_pool_run(in->cut_count, in->options->jobs, build_one, &p, err);
     mr_progress_end(in->progress);
     in->progress = NULL;
@@ -266,11 +268,13 @@ static mr_status check_paths(const mr_ingest_options *o, mr_error *err)
         const char *source = o->sources[i];
         mr_manifest *dataset = NULL;
         if (mr_manifest_open(source, &dataset, NULL, NULL) == MR_OK)
-            status = mr_fail(err, MR_MISUSE, "%s: is a millrace dataset already; `millrace inspect` says what is in "
-                             "it, `millrace export` gives its files back", source);
-        else if (o->target && mr_path_inside(o->target, source))
-            status = mr_fail(err, MR_MISUSE, "%s: lies in the source %s; choose a DST outside of it", o->target,
+            status = mr_fail(err, MR_MISUSE,
+                             "%s: is a millrace dataset already; `millrace inspect` says what is in "
+                             "it, `millrace export` gives its files back",
                              source);
+        else if (o->target && mr_path_inside(o->target, source))
+            status =
+                mr_fail(err, MR_MISUSE, "%s: lies in the source %s; choose a DST outside of it", o->target, source);
         mr_manifest_free(dataset);
     }
     return status;

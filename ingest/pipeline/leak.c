@@ -99,7 +99,7 @@ mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
     if (status == MR_OK)
         mr_leak_names_report(in, &names);
     mr_leak_names_free(&names);
-    mr_notes_sort(&in->notes, noted);       /* they came in the order of the keys, which means nothing */
+    mr_notes_sort(&in->notes, noted); /* they came in the order of the keys, which means nothing */
     in->leaks = in->notes.counts[MR_NOTE_LEAK];
     return status;
 }

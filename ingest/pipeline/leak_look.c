@@ -48,7 +48,8 @@ static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
     return status;
 }
 
-/* The number of the picture that l->here is; it becomes a new one if it is none of those before.  *left: comparisons. */
+/* The number of the picture that l->here is; it becomes a new one if it is none of those before.  *left: comparisons.
+ */
 static uint8_t recognise(looker *l, unsigned *looks, size_t *left)
 {
     if (mr_alike_plain(&l->here))
@@ -81,7 +82,7 @@ static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_err
     const struct mr_name_group *g = &p->names->groups[number];
     mr_namesake *files = p->names->files + g->begin;
     unsigned looks = 0;
-    size_t left = 2 * g->count + 16;        /* files of a few bytes must not cost many milliseconds each */
+    size_t left = 2 * g->count + 16; /* files of a few bytes must not cost many milliseconds each */
     if (!mine(p->in, number))
         return MR_OK;
     for (size_t i = 0; i < g->count; i++) {

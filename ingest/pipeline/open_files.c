@@ -7,13 +7,13 @@
 #include "pipeline/ingest.h"
 #include "source/expand.h"
 
-enum { THREADS_MAX = 1024 };        /* --jobs ends there; numbers of spool files a rank */
+enum { THREADS_MAX = 1024 }; /* --jobs ends there; numbers of spool files a rank */
 
 typedef struct opening {
     mr_ingest *in;
-    const mr_stage *stage;          /* NULL on a dry run: what is unpacked goes to unlinked files */
+    const mr_stage *stage; /* NULL on a dry run: what is unpacked goes to unlinked files */
     mr_layout_files files;
-    mr_source *mine;                /* this rank's part */
+    mr_source *mine; /* this rank's part */
     mr_notes notes;
 } opening;
 
@@ -23,7 +23,7 @@ static mr_status give_spool(void *ctx, unsigned worker, int *fd, char path[4096]
     unsigned number = mr_ranks_rank(o->in->ranks) * THREADS_MAX + worker;
     *path = '\0';
     if (!o->stage)
-        return MR_OK;               /* -1: one in TMPDIR */
+        return MR_OK; /* -1: one in TMPDIR */
     mr_status status = mr_stage_rows(o->stage, number, fd, path, err);
     if (status == MR_OK && mr_ranks_world(o->in->ranks) == 1) {
         mr_stage_rows_unlink(o->stage, number);
@@ -73,7 +73,7 @@ static mr_status take_part(opening *o, const uint8_t *bytes, uint64_t len, mr_so
     uint64_t entries;
     memcpy(&entries, bytes, sizeof entries);
     mr_buf packed = {.data = (uint8_t *)bytes + sizeof entries, .len = (size_t)entries};
-    if (mr_ranks_rank(o->in->ranks) == 0)           /* its notes are the ones that are shown */
+    if (mr_ranks_rank(o->in->ranks) == 0) /* its notes are the ones that are shown */
         mr_notes_unpack(&o->in->notes, bytes + sizeof entries + entries, (size_t)(len - sizeof entries - entries));
     return mr_source_unpack(&packed, -1, part, err);
 }

@@ -14,10 +14,10 @@ static json_t *options_json(const mr_ingest *in)
     for (size_t i = 0; i < o->for_layout.map_count; i++)
         json_object_set_new(maps, o->for_layout.maps[i].from, json_string(o->for_layout.maps[i].to));
     json_t *doc = json_pack("{sIsososs?ss?sbso}", "shard_size", (json_int_t)o->shard_size, "order",
-                     json_string(o->shuffle ? "shuffled" : "source"), "seed",
-                     o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
-                     o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
-                     (int)o->for_layout.keep_unlisted, "split_map", maps);
+                            json_string(o->shuffle ? "shuffled" : "source"), "seed",
+                            o->shuffle ? json_integer((json_int_t)o->seed) : json_null(), "label_column",
+                            o->for_layout.label_column, "config", o->for_layout.config, "keep_unlisted",
+                            (int)o->for_layout.keep_unlisted, "split_map", maps);
     if (o->for_layout.image_column)
         json_object_set_new(doc, "image_column", json_string(o->for_layout.image_column));
     if (o->for_layout.text_column)
@@ -125,16 +125,22 @@ mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
     mr_status status = shards ? MR_OK : mr_fail_memory(err, "planning shards");
     for (size_t i = 0; shards && i < in->cut_count; i++) {
         const mr_cut *cut = &in->cuts[i];
-        shards[i] = (mr_shard){.first = cut->first, .samples = cut->count, .images = cut->images,
-                               .image_bytes = cut->image_bytes, .mdb.bytes = INT64_MAX, .idx.bytes = INT64_MAX};
+        shards[i] = (mr_shard){.first = cut->first,
+                               .samples = cut->count,
+                               .images = cut->images,
+                               .image_bytes = cut->image_bytes,
+                               .mdb.bytes = INT64_MAX,
+                               .idx.bytes = INT64_MAX};
         memcpy(shards[i].name, cut->name, sizeof shards[i].name);
     }
     if (status == MR_OK)
         status = make_manifest(in, shards, &m, err);
     if (status == MR_OK && mr_manifest_write(m, &text, &why) != MR_OK)
         status = why.status == MR_BAD_DATA
-                     ? mr_fail(err, MR_BAD_DATA, "%s; that comes of %zu classes and %zu shards: a larger --shard-size "
-                               "makes fewer shards", why.text, in->plan.class_count, in->cut_count)
+                     ? mr_fail(err, MR_BAD_DATA,
+                               "%s; that comes of %zu classes and %zu shards: a larger --shard-size "
+                               "makes fewer shards",
+                               why.text, in->plan.class_count, in->cut_count)
                      : mr_fail(err, why.status, "%s", why.text);
     mr_buf_free(&text);
     mr_manifest_free(m);
@@ -148,8 +154,8 @@ static json_t *notes_of(const mr_notes *notes, mr_note_kind kind)
     for (size_t i = 0; i < notes->count; i++) {
         const mr_note *n = &notes->items[i];
         if (n->kind == kind)
-            json_array_append_new(list, json_pack("{sssssI}", "file", n->path, "reason", n->detail, "bytes",
-                                                  (json_int_t)n->bytes));
+            json_array_append_new(
+                list, json_pack("{sssssI}", "file", n->path, "reason", n->detail, "bytes", (json_int_t)n->bytes));
     }
     return list;
 }
@@ -195,7 +201,8 @@ static json_t *samples_json(const mr_ingest *in, uint32_t split)
     for (size_t c = 0; by_class && c < plan->class_count; c++)
         if (by_class[c])
             json_object_set_new(classes, plan->classes[c].name, json_integer(by_class[c]));
-    json_t *doc = by_class ? json_pack("{sIsIso}", "samples", samples, "unlabelled", unlabelled, "classes", classes) : NULL;
+    json_t *doc =
+        by_class ? json_pack("{sIsIso}", "samples", samples, "unlabelled", unlabelled, "classes", classes) : NULL;
     free(by_class);
     if (!doc)
         json_decref(classes);
@@ -222,10 +229,9 @@ json_t *mr_ingest_report(const mr_ingest *in, bool complete)
     mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root ? in->choice.tree.root : "", in->choice.tree.root_len);
     json_t *doc = json_pack("{sbss?ss?ssss?sIsIsoso}", "complete", (int)complete, "layout",
-                            in->choice.layout ? in->choice.layout->name : NULL, "variant",
-                            mr_plan_variant(&in->plan), "root", mr_buf_text(&root), "evidence",
-                            in->choice.layout ? in->choice.bid.why : NULL, "files",
-                            (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
+                            in->choice.layout ? in->choice.layout->name : NULL, "variant", mr_plan_variant(&in->plan),
+                            "root", mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL,
+                            "files", (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
                             (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
     mr_buf_free(&root);
     json_t *counts = json_object_get(doc, "counts");

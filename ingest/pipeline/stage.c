@@ -14,22 +14,24 @@
 #include "pipeline/stage_parts.h"
 
 struct mr_stage {
-    char *path;                     /* DST.partial */
+    char *path; /* DST.partial */
     mr_target target;
-    char *made;                     /* the first of DST's parents that was not there before; NULL: all were */
+    char *made; /* the first of DST's parents that was not there before; NULL: all were */
     int dir;
-    bool owner;                     /* rank 0 */
+    bool owner; /* rank 0 */
     bool published;
 };
 
 #define ROWS "rows-%05u.spool"
 
-static const mr_folder_shards any;  /* what an unfinished dataset is going to have nobody knows yet */
+static const mr_folder_shards any; /* what an unfinished dataset is going to have nobody knows yet */
 
 static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
 {
-    return mr_fail(err, MR_MISUSE, "%s: holds '%s', which is no part of an unfinished dataset; move it away or choose "
-                   "another DST", s->path, name);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: holds '%s', which is no part of an unfinished dataset; move it away or choose "
+                   "another DST",
+                   s->path, name);
 }
 
 /* DST.partial is swept: only a folder that holds nothing but an unfinished dataset is taken over. */
@@ -44,8 +46,10 @@ static mr_status check_stage(const mr_stage *s, mr_error *err)
     if (status == MR_OK && foreign[0])
         return is_foreign(s, foreign, err);
     if (status == MR_OK && mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
-        return mr_fail(err, MR_MISUSE, "%s: is a mount point, which cannot take the place of DST; unmount it or choose "
-                       "another DST", s->path);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is a mount point, which cannot take the place of DST; unmount it or choose "
+                       "another DST",
+                       s->path);
     return status;
 }
 
@@ -108,7 +112,8 @@ static mr_stage *new_stage(const char *target, bool force, bool first_rank)
     mr_stage *s = mr_alloc(1, sizeof *s);
     if (!s)
         return NULL;
-    *s = (mr_stage){.dir = -1, .path = mr_stage_name(target),
+    *s = (mr_stage){.dir = -1,
+                    .path = mr_stage_name(target),
                     .target = {.path = strndup(target, mr_path_len(target)), .force = force, .old = -1}};
     if (!s->path || !s->target.path) {
         mr_stage_close(s);
@@ -124,8 +129,10 @@ static mr_status open_folder(mr_stage *s, mr_error *err)
     if (s->dir >= 0)
         return MR_OK;
     if (errno == ENOTDIR || errno == ELOOP)
-        return mr_fail(err, MR_MISUSE, "%s: is in the way, the dataset grows in a folder of this name; move it away or "
-                       "choose another DST", s->path);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is in the way, the dataset grows in a folder of this name; move it away or "
+                       "choose another DST",
+                       s->path);
     return mr_fail_errno(err, errno, "%s", s->path);
 }
 
@@ -144,7 +151,7 @@ mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stag
     if (status == MR_OK && first_rank)
         status = check_stage(s, err);
     if (status != MR_OK) {
-        s->owner = false;           /* not ours: leave it as it is */
+        s->owner = false; /* not ours: leave it as it is */
         if (s->dir < 0)
             remove_parents(s);
         mr_stage_close(s);
@@ -168,8 +175,10 @@ mr_status mr_stage_held(const mr_stage *s, mr_error *err)
 {
     if (mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return MR_OK;
-    return mr_fail(err, MR_SYSTEM, "%s: was moved, removed or replaced while the dataset grew in it, which ends here; run "
-                   "the command again", s->path);
+    return mr_fail(err, MR_SYSTEM,
+                   "%s: was moved, removed or replaced while the dataset grew in it, which ends here; run "
+                   "the command again",
+                   s->path);
 }
 
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err)
@@ -224,7 +233,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
         if (mr_folder_skips(e) || belongs(e->d_name, shards, count))
             continue;
-        if (!mr_folder_is_ours(s->dir, e, &any))        /* came after the first look, which may be hours ago */
+        if (!mr_folder_is_ours(s->dir, e, &any)) /* came after the first look, which may be hours ago */
             status = is_foreign(s, e->d_name, err);
         else
             status = mr_folder_unlink(s->dir, s->path, e->d_name, err);
@@ -238,7 +247,7 @@ mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err)
 {
     mr_status status = mr_dir_sync(s->dir, s->path, err);
     if (status == MR_OK)
-        status = mr_target_check(&s->target, err);      /* hours may have gone by */
+        status = mr_target_check(&s->target, err); /* hours may have gone by */
     if (status == MR_OK)
         status = mr_stage_held(s, err);
     if (status == MR_OK)
@@ -253,7 +262,7 @@ void mr_stage_close(mr_stage *s)
         return;
     if (s->owner && s->path && !s->published) {
         mr_stage_spool_unlink(s);
-        if (mr_stage_held(s, NULL) == MR_OK && rmdir(s->path) == 0)     /* stays if it holds finished shards */
+        if (mr_stage_held(s, NULL) == MR_OK && rmdir(s->path) == 0) /* stays if it holds finished shards */
             remove_parents(s);
     }
     if (s->dir >= 0)

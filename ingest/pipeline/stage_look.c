@@ -15,9 +15,9 @@
 /* How long the name of a shard is with which this file's name begins; 0: it is no file of a shard. */
 static size_t shard_of(const char *name)
 {
-    static const char *const ends[] = {".mdb", ".mdb-lock", ".idx", ".idx.tmp", ".seek", ".seek.tmp", ".done",
-                                       ".done.tmp", ".spool"};
-    const char *dash = strrchr(name, '-');          /* SPLIT-00017.mdb; LMDB's readers leave a .mdb-lock */
+    static const char *const ends[] = {".mdb",      ".mdb-lock", ".idx",      ".idx.tmp", ".seek",
+                                       ".seek.tmp", ".done",     ".done.tmp", ".spool"};
+    const char *dash = strrchr(name, '-'); /* SPLIT-00017.mdb; LMDB's readers leave a .mdb-lock */
     if (dash && strcmp(dash, "-lock") == 0)
         dash = memrchr(name, '-', (size_t)(dash - name));
     size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
@@ -58,7 +58,7 @@ mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err)
         status = mr_manifest_parse(text.data, text.len, MR_MANIFEST, &s->manifest, err);
     mr_buf_free(&text);
     if (status != MR_OK)
-        return status == MR_SYSTEM ? status : MR_OK;        /* what is damaged names nothing */
+        return status == MR_SYSTEM ? status : MR_OK; /* what is damaged names nothing */
     for (size_t i = 0; i < s->manifest->split_count; i++)
         count += s->manifest->splits[i].shard_count;
     s->names = mr_alloc(count, sizeof *s->names);

@@ -12,26 +12,26 @@
 
 /* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
 
-#define MR_STAGE_SPOOL "spool"
-#define MR_STAGE_ENDING ".partial"      /* of DST.partial, where a dataset grows */
-#define MR_STAGE_ASIDE ".old"           /* and behind that, where the old one lies between two renames */
+#define MR_STAGE_SPOOL  "spool"
+#define MR_STAGE_ENDING ".partial" /* of DST.partial, where a dataset grows */
+#define MR_STAGE_ASIDE  ".old"     /* and behind that, where the old one lies between two renames */
 
-/* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before they
- * are closed. */
+/* The most of what is there.  Held: nothing but files that are removed, and open on NFS; it cannot be removed before
+ * they are closed. */
 typedef enum mr_folder_kind { MR_FOLDER_EMPTY, MR_FOLDER_HELD, MR_FOLDER_OTHER, MR_FOLDER_DATASET } mr_folder_kind;
 
-DIR *mr_folder_list(int dir);                           /* of its own, to be closed; NULL: errno */
+DIR *mr_folder_list(int dir); /* of its own, to be closed; NULL: errno */
 
 /* Whose files an open folder may hold: of the shards that its manifest names, or, where no manifest can be read, of any
  * that are called as shards are. */
 typedef struct mr_folder_shards {
     mr_manifest *manifest;
-    const char **names;             /* sorted; NULL: any */
+    const char **names; /* sorted; NULL: any */
     size_t count;
 } mr_folder_shards;
 
 mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err);
-void mr_folder_shards_release(mr_folder_shards *s);     /* a zeroed one is fine, and means any */
+void mr_folder_shards_release(mr_folder_shards *s); /* a zeroed one is fine, and means any */
 
 /* ".", "..", and what NFS makes of a file that was removed while somebody has it open, until it is closed. */
 bool mr_folder_skips(const struct dirent *e);
@@ -43,8 +43,8 @@ mr_status mr_folder_look(int dir, const char *path, const mr_folder_shards *s, m
                          char foreign[NAME_MAX + 1], mr_error *err);
 /* A file of it, which may be gone already. */
 mr_status mr_folder_unlink(int dir, const char *path, const char *name, mr_error *err);
-/* Removes what millrace made from an open folder, the manifest last: killed in between, it still is a dataset.  What else
- * is there stays. */
+/* Removes what millrace made from an open folder, the manifest last: killed in between, it still is a dataset.  What
+ * else is there stays. */
 mr_status mr_folder_clear(int dir, const char *path, const mr_folder_shards *s, mr_error *err);
 
 /* For this process alone until `dir` is closed.  It is a failure if another one has it, none if there are no locks. */
@@ -52,10 +52,10 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
 
 /* ---- stage_target.c --------------------------------------------------------------------------------------------- */
 
-typedef struct mr_target {          /* DST */
-    char *path;                     /* no slashes behind it */
+typedef struct mr_target { /* DST */
+    char *path;            /* no slashes behind it */
     bool force;
-    int old;                        /* the dataset that goes when the new one is whole, locked; -1: none is there */
+    int old; /* the dataset that goes when the new one is whole, locked; -1: none is there */
 } mr_target;
 
 /* Whether a dataset may appear there; opens and locks the one that it replaces.  Called again it looks again. */

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "pipeline/stage_parts.h"
 
-enum { TRIES = 100 };               /* to remove a folder that others write to */
+enum { TRIES = 100 }; /* to remove a folder that others write to */
 
 /* ---- before ----------------------------------------------------------------------------------------------------- */
 
@@ -37,8 +37,10 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
         return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
                        t->path);
     if (*replaces && foreign[0])
-        return mr_fail(err, MR_MISUSE, "%s: --force would delete '%s', which is no part of a dataset; move it away or "
-                       "choose another DST", t->path, foreign);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: --force would delete '%s', which is no part of a dataset; move it away or "
+                       "choose another DST",
+                       t->path, foreign);
     if (*replaces && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return mr_fail_errno(err, errno, "%s: cannot be replaced, for what is in it cannot be removed", t->path);
     status = mr_dir_check_mount(dir, t->path, err);
@@ -70,14 +72,18 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
     int dir;
     mr_target_close(t);
     if (mr_is_dots(slash ? slash + 1 : t->path))
-        return mr_fail(err, MR_MISUSE, "%s: no folder can be replaced by this name; use its own, or that of one "
-                       "in it, for example %s/dataset", t->path, t->path);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: no folder can be replaced by this name; use its own, or that of one "
+                       "in it, for example %s/dataset",
+                       t->path, t->path);
     static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING MR_STAGE_ASIDE};
     for (size_t i = 0; i < MR_COUNT(ours); i++) {
         size_t len = strlen(t->path), end = strlen(ours[i]);
         if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)
-            return mr_fail(err, MR_MISUSE, "%s: names that end in %s are those of datasets on their way, which are swept; "
-                           "choose another DST", t->path, ours[i]);
+            return mr_fail(err, MR_MISUSE,
+                           "%s: names that end in %s are those of datasets on their way, which are swept; "
+                           "choose another DST",
+                           t->path, ours[i]);
     }
     mr_status status = open_target(t->path, &dir, err);
     if (status == MR_OK && dir >= 0)
@@ -128,8 +134,10 @@ static mr_status remove_one(int dir, const char *path, const mr_folder_shards *s
     if (status != MR_OK)
         return status;
     if (foreign[0])
-        return mr_fail(err, MR_MISUSE, "%s: is the dataset that was replaced, and is kept for '%s', which is no "
-                       "part of it", path, foreign);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is the dataset that was replaced, and is kept for '%s', which is no "
+                       "part of it",
+                       path, foreign);
     if (!mr_file_is_at(dir, AT_FDCWD, path, false))
         return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
     status = mr_folder_clear(dir, path, shards, err);
@@ -168,8 +176,10 @@ static mr_status clear_aside(const char *aside, mr_error *err)
     char foreign[NAME_MAX + 1];
     mr_status status = no_folder ? MR_OK : mr_folder_look(dir, aside, &any, &kind, foreign, err);
     if (status == MR_OK && kind == MR_FOLDER_HELD)
-        status = mr_fail(err, MR_SYSTEM, "%s: cannot go, for somebody still reads the dataset that was replaced; run the "
-                         "command again when that has ended", aside);
+        status = mr_fail(err, MR_SYSTEM,
+                         "%s: cannot go, for somebody still reads the dataset that was replaced; run the "
+                         "command again when that has ended",
+                         aside);
     else if (status == MR_OK && kind == MR_FOLDER_OTHER)
         status = mr_fail(err, MR_MISUSE, "%s: is in the way, and is no dataset; move it away", aside);
     if (status == MR_OK)

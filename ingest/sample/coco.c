@@ -15,10 +15,10 @@ typedef struct list {
     size_t *ends, count, room;
 } list;
 
-typedef struct album {              /* one split */
+typedef struct album { /* one split */
     mr_sketch *s;
     const char *split;
-    uint64_t next_id;               /* of annotations */
+    uint64_t next_id; /* of annotations */
     mr_buf images;
     list instances, keypoints, captions;
 } album;
@@ -28,16 +28,16 @@ static const struct {
     unsigned id;
     const char *group;
 } categories[MR_SHAPE_COUNT] = {
-    [MR_SHAPE_person] = {1, "person"},  [MR_SHAPE_circle] = {3, "round"},    [MR_SHAPE_square] = {4, "angular"},
-    [MR_SHAPE_triangle] = {7, "angular"}, [MR_SHAPE_star] = {8, "angular"},  [MR_SHAPE_ring] = {11, "round"},
-    [MR_SHAPE_cross] = {13, "angular"}, [MR_SHAPE_hexagon] = {16, "angular"}, [MR_SHAPE_moon] = {17, "round"},
-    [MR_SHAPE_heart] = {27, "round"},   [MR_SHAPE_arrow] = {90, "angular"},
+    [MR_SHAPE_person] = {1, "person"},    [MR_SHAPE_circle] = {3, "round"},     [MR_SHAPE_square] = {4, "angular"},
+    [MR_SHAPE_triangle] = {7, "angular"}, [MR_SHAPE_star] = {8, "angular"},     [MR_SHAPE_ring] = {11, "round"},
+    [MR_SHAPE_cross] = {13, "angular"},   [MR_SHAPE_hexagon] = {16, "angular"}, [MR_SHAPE_moon] = {17, "round"},
+    [MR_SHAPE_heart] = {27, "round"},     [MR_SHAPE_arrow] = {90, "angular"},
 };
 
 static const char *const joints[MR_KEYPOINTS] = {
-    "nose",        "left_eye",    "right_eye",  "left_ear",    "right_ear", "left_shoulder", "right_shoulder",
-    "left_elbow",  "right_elbow", "left_wrist", "right_wrist", "left_hip",  "right_hip",     "left_knee",
-    "right_knee",  "left_ankle",  "right_ankle",
+    "nose",           "left_eye",   "right_eye",   "left_ear",   "right_ear",   "left_shoulder",
+    "right_shoulder", "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip",
+    "right_hip",      "left_knee",  "right_knee",  "left_ankle", "right_ankle",
 };
 
 static void list_end_item(list *l)
@@ -278,7 +278,7 @@ static mr_status draw_one(album *a, uint64_t n, uint64_t in_split, mr_error *err
     mr_buf bytes = {0};
     uint32_t width, height;
     mr_random r = mr_sketch_random(a->s, n);
-    uint64_t image = (n * 4801 + a->s->seed % 999983) % 999983;       /* distinct: no common divisor */
+    uint64_t image = (n * 4801 + a->s->seed % 999983) % 999983; /* distinct: no common divisor */
     mr_sketch_size(a->s, mr_random_real(&r, 1.2, 1.5), &r, &width, &height);
     mr_scene_begin(&scene, width, height, false, &r);
     bool empty = in_split % 20 == 2;

@@ -19,13 +19,13 @@ typedef struct colour {
 
 typedef struct canvas {
     uint32_t width, height;
-    float *rgb;                     /* 0 to 255 */
-    uint16_t *cover;                /* one row */
+    float *rgb;      /* 0 to 255 */
+    uint16_t *cover; /* one row */
 } canvas;
 
 static const colour palette[MR_COLOURS] = {
-    {{214, 48, 49}},  {{232, 126, 34}}, {{241, 205, 60}}, {{46, 160, 90}},   {{52, 110, 219}},
-    {{130, 70, 170}}, {{240, 130, 180}}, {{122, 80, 50}}, {{240, 240, 236}}, {{36, 36, 42}},
+    {{214, 48, 49}},  {{232, 126, 34}},  {{241, 205, 60}}, {{46, 160, 90}},   {{52, 110, 219}},
+    {{130, 70, 170}}, {{240, 130, 180}}, {{122, 80, 50}},  {{240, 240, 236}}, {{36, 36, 42}},
 };
 
 /* ---- polygons ------------------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static colour flat(const void *ctx, uint32_t x, uint32_t y)
 static colour lit(const void *ctx, uint32_t x, uint32_t y)
 {
     const mr_figure *f = ctx;
-    double slope = ((x - f->cx) + (y - f->cy)) / (2 * f->radius);      /* -1 towards the light, 1 away */
+    double slope = ((x - f->cx) + (y - f->cy)) / (2 * f->radius); /* -1 towards the light, 1 away */
     colour p = palette[f->colour];
     for (int k = 0; k < 3; k++)
         p.c[k] = p.c[k] * (1 - .16 * slope) + (slope < 0 ? -14 * slope : 0);
@@ -120,15 +120,17 @@ static void ink(const canvas *v, const mr_figure *f, double width)
     const colour black = {{28, 28, 30}};
     for (size_t i = 0; i < f->count; i++) {
         if (f->shape == MR_SHAPE_ring && (i == f->count / 2 - 1 || i == f->count - 1))
-            continue;               /* the seam */
+            continue; /* the seam */
         mr_point a = f->outline[i], b = f->outline[(i + 1) % f->count];
         double dx = b.x - a.x, dy = b.y - a.y, length = sqrt(dx * dx + dy * dy);
         if (length < 1e-9)
             continue;
         dx *= width / 2 / length;
         dy *= width / 2 / length;
-        const mr_point quad[] = {{a.x - dx - dy, a.y - dy + dx}, {b.x + dx - dy, b.y + dy + dx},
-                                 {b.x + dx + dy, b.y + dy - dx}, {a.x - dx + dy, a.y - dy - dx}};
+        const mr_point quad[] = {{a.x - dx - dy, a.y - dy + dx},
+                                 {b.x + dx - dy, b.y + dy + dx},
+                                 {b.x + dx + dy, b.y + dy - dx},
+                                 {a.x - dx + dy, a.y - dy - dx}};
         fill(v, quad, MR_COUNT(quad), 1, flat, &black);
     }
 }
@@ -145,9 +147,9 @@ static void shadow(const canvas *v, const mr_figure *f)
 /* ---- paper ---------------------------------------------------------------------------------------------------- */
 
 typedef struct paper {
-    double grid[GRID][GRID];        /* uneven light: smooth between the knots */
-    double angle_x, angle_y;        /* direction of stripes and gradient */
-    uint32_t period;                /* of stripes, checks, dots */
+    double grid[GRID][GRID]; /* uneven light: smooth between the knots */
+    double angle_x, angle_y; /* direction of stripes and gradient */
+    uint32_t period;         /* of stripes, checks, dots */
     double contrast;
 } paper;
 
@@ -205,7 +207,7 @@ static void paper_fill(const canvas *v, const mr_scene *scene, mr_random *r)
     paper_begin(&p, scene, r);
     colour base = {{244, 243, 238}};
     if (!scene->cartoon)
-        for (int k = 0; k < 3; k++)         /* paler than the figures of that colour */
+        for (int k = 0; k < 3; k++) /* paler than the figures of that colour */
             base.c[k] = palette[scene->paper_colour].c[k] * .62 + 128 * .38;
     double blotch = scene->cartoon ? 4 : 16;
     float *out = v->rgb;

@@ -21,7 +21,10 @@ static const char *const folders[MR_SHAPE_CLASSES] = {
 static const struct {
     const char *column;
     unsigned percent;
-} noise[] = {{"noisy_labels_0", 0}, {"noisy_labels_1", 1}, {"noisy_labels_5", 5}, {"noisy_labels_25", 25},
+} noise[] = {{"noisy_labels_0", 0},
+             {"noisy_labels_1", 1},
+             {"noisy_labels_5", 5},
+             {"noisy_labels_25", 25},
              {"noisy_labels_50", 50}};
 
 static bool is_train(const mr_sketch *s, uint64_t n)
@@ -70,7 +73,7 @@ static mr_status draw_one(mr_sketch *s, uint64_t n, mr_error *err)
 
 static void add_row(const mr_sketch *s, uint64_t n, mr_buf *out)
 {
-    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40);     /* not the stream of the picture */
+    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40); /* not the stream of the picture */
     path_of(s, n, out);
     for (size_t i = 0; i < MR_COUNT(noise); i++) {
         unsigned label = class_of(s, n), other = (unsigned)mr_random_below(&r, MR_SHAPE_CLASSES - 1);

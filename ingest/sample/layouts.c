@@ -17,7 +17,7 @@ const mr_sketch_layout *const mr_sketch_layouts[] = {
 #define X(word) &mr_sketch_##word,
     MR_SKETCH_LAYOUTS(X)
 #undef X
-    NULL,
+        NULL,
 };
 
 uint64_t mr_sketch_share(const mr_sketch *s, enum mr_sketch_split split, bool has_test)

@@ -156,7 +156,7 @@ static bool shows(const mr_scene *scene, unsigned shape)
 static unsigned absent_shape(const mr_scene *scene, mr_random *r)
 {
     unsigned shape = (unsigned)mr_random_below(r, MR_SHAPE_CLASSES);
-    while (shows(scene, shape))         /* at most three of ten are there */
+    while (shows(scene, shape)) /* at most three of ten are there */
         shape = (shape + 1) % MR_SHAPE_CLASSES;
     return shape;
 }
@@ -208,7 +208,7 @@ static void add_row(const mr_sketch *s, uint64_t n, unsigned row, mr_buf *out)
     static const char letters[] = "ABCDE";
     mr_scene scene;
     compose(s, n, &scene);
-    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40);       /* choices are the same in every row of a contest */
+    mr_random r = mr_sketch_random(s, n | UINT64_C(1) << 40); /* choices are the same in every row of a contest */
     unsigned label = (unsigned)mr_random_below(&r, CHOICES), a = scene.figures[0].shape;
     unsigned b = scene.figures[scene.count - 1].shape;
     mr_buf choices[CHOICES] = {{0}}, told = {0};
@@ -238,8 +238,9 @@ static void add_row(const mr_sketch *s, uint64_t n, unsigned row, mr_buf *out)
                   mr_shape_words[a], mr_shape_words[b]);
     mr_sketch_hex(&id, 16, out);
     mr_buf_printf(out, "\", \"label\": \"%c\", \"n_tokens_label\": 1, \"questions\": [\"", letters[label]);
-    mr_buf_printf(out, row / TELLINGS % QUESTIONS ? "What is the %s saying to the %s?\"]}\n"
-                                                  : "Why is the %s beside the %s?\"]}\n",
+    mr_buf_printf(out,
+                  row / TELLINGS % QUESTIONS ? "What is the %s saying to the %s?\"]}\n"
+                                             : "Why is the %s beside the %s?\"]}\n",
                   mr_shape_words[a], mr_shape_words[b]);
     for (unsigned i = 0; i < CHOICES; i++) {
         out->failed |= choices[i].failed;
@@ -277,8 +278,8 @@ static mr_status write_matching(mr_sketch *s, mr_error *err)
     mr_status status = zip_open(s, "matching.zip", "deflate", &z, err);
     for (int split = MR_TRAIN; split <= MR_TEST && status == MR_OK; split++) {
         uint64_t count = s->in_split[split] = mr_sketch_share(s, (enum mr_sketch_split)split, true);
-        status = write_rows(s, &z, mr_sketch_newyorker.splits[split], first, count,
-                            split == MR_TRAIN ? TRAIN_ROWS : 1, err);
+        status =
+            write_rows(s, &z, mr_sketch_newyorker.splits[split], first, count, split == MR_TRAIN ? TRAIN_ROWS : 1, err);
         first += count;
     }
     return zip_close(s, &z, status, err);

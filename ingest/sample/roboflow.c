@@ -12,15 +12,17 @@
 
 enum { COPIES = 3 };
 
-typedef struct export {
+typedef struct export
+{
     mr_sketch *s;
-    bool folders;                   /* a folder a class, one figure a picture */
+    bool folders; /* a folder a class, one figure a picture */
     const char *split;
-    uint64_t in_split;              /* pictures of the split so far */
-    mr_buf csv, images, boxes;      /* annotations of the split; COCO's two lists */
+    uint64_t in_split;         /* pictures of the split so far */
+    mr_buf csv, images, boxes; /* annotations of the split; COCO's two lists */
     uint64_t box_count;
-    bool drawn[MR_SHAPE_CLASSES];   /* classes that the split has a folder of */
-} export;
+    bool drawn[MR_SHAPE_CLASSES]; /* classes that the split has a folder of */
+}
+export;
 
 /* The classes by name, as exports list them; 0 in COCO files is the pseudo category, so numbers there start at 1. */
 static const mr_shape sorted[MR_SHAPE_CLASSES] = {
@@ -142,8 +144,8 @@ static mr_status draw_one(export *e, uint64_t n, uint64_t group, uint64_t copy, 
     mr_status status = png ? mr_sketch_png(&scene, &r, &bytes, err) : mr_sketch_jpeg(&scene, &r, &bytes, err);
     const char *folder = e->folders ? mr_shape_words[group % MR_SHAPE_CLASSES] : "";
     if (status == MR_OK)
-        status = mr_sketch_write(e->s, &bytes, err, "%s/%s%s%s", e->split, folder, *folder ? "/" : "",
-                                 mr_buf_text(&name));
+        status =
+            mr_sketch_write(e->s, &bytes, err, "%s/%s%s%s", e->split, folder, *folder ? "/" : "", mr_buf_text(&name));
     if (status == MR_OK && !e->folders) {
         annotate_csv(e, mr_buf_text(&name), &scene, !scene.count && group % 18 == 8);
         annotate_coco(e, mr_buf_text(&name), &scene);
@@ -189,8 +191,8 @@ static mr_status write_readmes(mr_sketch *s, mr_error *err)
 {
     static const struct {
         const char *variant, *words;
-    } formats[] = {{"folder", "folder"}, {"multi-class", "Multi-Class Classification"}, {"coco", "COCO"},
-                   {"clip", "clip"}};
+    } formats[] = {
+        {"folder", "folder"}, {"multi-class", "Multi-Class Classification"}, {"coco", "COCO"}, {"clip", "clip"}};
     const char *words = "";
     for (size_t i = 0; i < MR_COUNT(formats); i++)
         if (strcmp(s->variant, formats[i].variant) == 0)

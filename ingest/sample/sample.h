@@ -17,51 +17,51 @@
 /* ---- what is seen: shapes.c ----------------------------------------------------------------------------- */
 
 /* The first ten are classes of the classification layouts; the person is drawn for keypoints only. */
-#define MR_SHAPES(X) X(circle) X(square) X(triangle) X(star) X(ring) X(cross) X(hexagon) X(moon) X(heart) X(arrow) \
-    X(person)
+#define MR_SHAPES(X)                                                                                                   \
+    X(circle) X(square) X(triangle) X(star) X(ring) X(cross) X(hexagon) X(moon) X(heart) X(arrow) X(person)
 
 typedef enum mr_shape {
 #define X(word) MR_SHAPE_##word,
     MR_SHAPES(X)
 #undef X
-    MR_SHAPE_COUNT
+        MR_SHAPE_COUNT
 } mr_shape;
 
 enum { MR_SHAPE_CLASSES = 10, MR_COLOURS = 10, MR_OUTLINE_MAX = 100, MR_FIGURES_MAX = 12, MR_KEYPOINTS = 17 };
 
 typedef struct mr_point {
-    double x, y;                    /* pixels from the top left */
+    double x, y; /* pixels from the top left */
 } mr_point;
 
 typedef struct mr_figure {
     mr_shape shape;
-    unsigned colour;                /* index of mr_colour_words */
-    double cx, cy, radius;          /* of a circle around it */
-    mr_point turn;                  /* unit vector: how it is turned */
+    unsigned colour;       /* index of mr_colour_words */
+    double cx, cy, radius; /* of a circle around it */
+    mr_point turn;         /* unit vector: how it is turned */
     size_t count;
     mr_point outline[MR_OUTLINE_MAX];
 } mr_figure;
 
 /* X(word, adjective for captions) */
-#define MR_PAPERS(X)                                                                                    \
+#define MR_PAPERS(X)                                                                                                   \
     X(plain, "plain") X(gradient, "shaded") X(stripes, "striped") X(checks, "checkered") X(dots, "dotted")
 
 typedef enum mr_paper {
 #define X(word, adjective) MR_PAPER_##word,
     MR_PAPERS(X)
 #undef X
-    MR_PAPER_COUNT
+        MR_PAPER_COUNT
 } mr_paper;
 
 typedef struct mr_scene {
     uint32_t width, height;
-    bool cartoon;                   /* ink on paper instead of colours */
-    bool gray;                      /* one channel; one in ten unless it is a cartoon, whose layout decides */
+    bool cartoon; /* ink on paper instead of colours */
+    bool gray;    /* one channel; one in ten unless it is a cartoon, whose layout decides */
     mr_paper paper;
     unsigned paper_colour;
-    double light;                   /* 1: as it is; augmented copies are lighter or darker */
+    double light; /* 1: as it is; augmented copies are lighter or darker */
     size_t count;
-    mr_figure figures[MR_FIGURES_MAX];      /* the first one is the picture's subject */
+    mr_figure figures[MR_FIGURES_MAX]; /* the first one is the picture's subject */
 } mr_scene;
 
 typedef struct mr_box {
@@ -86,7 +86,7 @@ double mr_figure_area(const mr_figure *f);
 bool mr_figure_covers(const mr_figure *f, double x, double y);
 /* A place on the figure given in its own measures (the circle around it is the unit circle, y down). */
 mr_point mr_figure_at(const mr_figure *f, double x, double y);
-extern const mr_point mr_person_keypoints[MR_KEYPOINTS];        /* COCO's order, in the figure's measures */
+extern const mr_point mr_person_keypoints[MR_KEYPOINTS]; /* COCO's order, in the figure's measures */
 
 /* "an" or "a"; the colour as it is seen; "a large red circle"; "at the top left"; a list of all that. */
 const char *mr_article(const char *word);
@@ -101,7 +101,7 @@ void mr_scene_caption(const mr_scene *scene, unsigned way, mr_buf *out);
 /* ---- pixels: draw.c; files: encode.c --------------------------------------------------------------- */
 
 typedef struct mr_picture {
-    uint32_t width, height, channels;       /* 1 gray, 3 RGB; rows without padding */
+    uint32_t width, height, channels; /* 1 gray, 3 RGB; rows without padding */
     uint8_t *pixels;
 } mr_picture;
 
@@ -109,10 +109,10 @@ mr_status mr_scene_draw(const mr_scene *scene, mr_random *r, mr_picture *out, mr
 void mr_picture_free(mr_picture *p);
 
 typedef struct mr_jpeg_style {
-    int quality;                    /* 1 to 100 */
-    bool full_chroma;               /* 4:4:4 instead of 4:2:0 */
+    int quality;      /* 1 to 100 */
+    bool full_chroma; /* 4:4:4 instead of 4:2:0 */
     bool progressive;
-    unsigned restart_rows;          /* restart markers every so many rows of blocks; 0: none */
+    unsigned restart_rows; /* restart markers every so many rows of blocks; 0: none */
 } mr_jpeg_style;
 
 mr_jpeg_style mr_jpeg_style_random(mr_random *r);
@@ -123,30 +123,30 @@ mr_status mr_picture_png(const mr_picture *p, mr_buf *out, mr_error *err);
 
 typedef struct mr_sketch {
     const char *dir;
-    const char *variant;            /* one of the layout's */
+    const char *variant; /* one of the layout's */
     uint64_t images, seed;
-    uint32_t min_side, max_side;    /* of the shorter side */
-    bool simple;                    /* square pictures, plain paper, a large figure, or one at each side */
-    uint64_t files, bytes;          /* written so far */
-    uint64_t in_split[3];           /* pictures: train, val, test */
-    char *last_folder;              /* known to exist */
+    uint32_t min_side, max_side; /* of the shorter side */
+    bool simple;                 /* square pictures, plain paper, a large figure, or one at each side */
+    uint64_t files, bytes;       /* written so far */
+    uint64_t in_split[3];        /* pictures: train, val, test */
+    char *last_folder;           /* known to exist */
 } mr_sketch;
 
 typedef struct mr_sketch_layout {
     const char *name;
-    const char *variants;           /* "folder multi-class coco clip", the default first; "": none */
+    const char *variants; /* "folder multi-class coco clip", the default first; "": none */
     uint32_t min_side, max_side;
-    const char *splits[3];          /* their names there; NULL: none */
-    bool has_simple;                /* knows mr_sketch.simple */
-    const char *remark;             /* for the summary; NULL: none */
+    const char *splits[3]; /* their names there; NULL: none */
+    bool has_simple;       /* knows mr_sketch.simple */
+    const char *remark;    /* for the summary; NULL: none */
     mr_status (*draw)(mr_sketch *s, mr_error *err);
 } mr_sketch_layout;
 
 #define MR_SKETCH_LAYOUTS(X) X(imagenette) X(roboflow) X(coco) X(newyorker)
-#define X(word) extern const mr_sketch_layout mr_sketch_##word;
+#define X(word)              extern const mr_sketch_layout mr_sketch_##word;
 MR_SKETCH_LAYOUTS(X)
 #undef X
-extern const mr_sketch_layout *const mr_sketch_layouts[];       /* NULL-terminated */
+extern const mr_sketch_layout *const mr_sketch_layouts[]; /* NULL-terminated */
 enum { MR_SKETCH_MIN_IMAGES = 10, MR_SKETCH_MAX_IMAGES = 100000, MR_SKETCH_MIN_SIDE = 32, MR_SKETCH_MAX_SIDE = 4096 };
 
 /* ---- for layouts ---- */

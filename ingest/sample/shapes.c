@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEPS = 48 };    /* of a full circle: 7.5 degrees each */
+enum { STEPS = 48 }; /* of a full circle: 7.5 degrees each */
 
 const char *const mr_shape_words[MR_SHAPE_COUNT] = {
 #define X(word) #word,
@@ -27,26 +27,26 @@ const char *const mr_paper_words[MR_PAPER_COUNT] = {
 
 static const mr_point square[] = {{-.7, -.7}, {.7, -.7}, {.7, .7}, {-.7, .7}};
 static const mr_point triangle[] = {{0, -1}, {.866, .5}, {-.866, .5}};
-static const mr_point cross[] = {{-.28, -.95}, {.28, -.95}, {.28, -.28}, {.95, -.28}, {.95, .28}, {.28, .28},
+static const mr_point cross[] = {{-.28, -.95}, {.28, -.95}, {.28, -.28}, {.95, -.28}, {.95, .28},   {.28, .28},
                                  {.28, .95},   {-.28, .95}, {-.28, .28}, {-.95, .28}, {-.95, -.28}, {-.28, -.28}};
 static const mr_point arrow[] = {{1, 0}, {.25, -.68}, {.25, -.27}, {-.95, -.27}, {-.95, .27}, {.25, .27}, {.25, .68}};
 static const mr_point person[] = {
-    {-.12, -.58}, {-.22, -.70}, {-.22, -.86}, {-.10, -.98}, {.10, -.98}, {.22, -.86}, {.22, -.70}, {.12, -.58},
-    {.36, -.52},  {.74, -.20},  {.62, -.06},  {.28, -.26},  {.24, .18},  {.38, .90},  {.16, .94},  {0, .34},
+    {-.12, -.58}, {-.22, -.70}, {-.22, -.86}, {-.10, -.98}, {.10, -.98},  {.22, -.86},  {.22, -.70},  {.12, -.58},
+    {.36, -.52},  {.74, -.20},  {.62, -.06},  {.28, -.26},  {.24, .18},   {.38, .90},   {.16, .94},   {0, .34},
     {-.16, .94},  {-.38, .90},  {-.24, .18},  {-.28, -.26}, {-.62, -.06}, {-.74, -.20}, {-.36, -.52},
 };
 
 /* Its left is the onlooker's right. */
 const mr_point mr_person_keypoints[MR_KEYPOINTS] = {
-    {0, -.76},    {.08, -.84},  {-.08, -.84}, {.20, -.78},  {-.20, -.78}, {.30, -.46}, {-.30, -.46}, {.48, -.32},
-    {-.48, -.32}, {.64, -.16},  {-.64, -.16}, {.14, .14},   {-.14, .14},  {.20, .52},  {-.20, .52},  {.26, .86},
-    {-.26, .86},
+    {0, -.76},    {.08, -.84}, {-.08, -.84}, {.20, -.78}, {-.20, -.78}, {.30, -.46},
+    {-.30, -.46}, {.48, -.32}, {-.48, -.32}, {.64, -.16}, {-.64, -.16}, {.14, .14},
+    {-.14, .14},  {.20, .52},  {-.20, .52},  {.26, .86},  {-.26, .86},
 };
 
 /* The point `step` of a circle, by turning a unit vector again and again. */
 static void circle_points(mr_point out[STEPS + 1])
 {
-    const double c = 0.99144486137381041, s = 0.13052619222005159;     /* of 7.5 degrees */
+    const double c = 0.99144486137381041, s = 0.13052619222005159; /* of 7.5 degrees */
     mr_point p = {1, 0};
     for (int i = 0; i <= STEPS; i++) {
         out[i] = p;
@@ -57,7 +57,7 @@ static void circle_points(mr_point out[STEPS + 1])
 
 static size_t star(mr_point *out)
 {
-    const double c = 0.80901699437494742, s = 0.58778525229247313;     /* of 36 degrees */
+    const double c = 0.80901699437494742, s = 0.58778525229247313; /* of 36 degrees */
     mr_point p = {0, -1};
     for (size_t i = 0; i < 10; i++) {
         double k = i % 2 ? 0.45 : 1;
@@ -82,7 +82,7 @@ static size_t moon(const mr_point *circle, mr_point *out)
     size_t n = 0;
     for (int i = 6; i <= 42; i++)
         out[n++] = circle[i];
-    for (int i = 32; i > 15; i--)       /* back along a circle of radius 0.765 around (1, 0), through the same tips */
+    for (int i = 32; i > 15; i--) /* back along a circle of radius 0.765 around (1, 0), through the same tips */
         out[n++] = (mr_point){1 + .7654 * circle[i].x, .7654 * circle[i].y};
     return n;
 }
@@ -193,7 +193,7 @@ static void put(mr_scene *scene, mr_shape shape, double radius, double x, double
     mr_figure *f = &scene->figures[scene->count++];
     *f = (mr_figure){.shape = shape, .cx = x, .cy = y, .radius = radius};
     f->colour = (unsigned)mr_random_below(r, MR_COLOURS - 1);
-    f->colour += f->colour >= scene->paper_colour;              /* any but the paper's */
+    f->colour += f->colour >= scene->paper_colour; /* any but the paper's */
     f->turn = random_turn((mr_point){1, 0}, shape == MR_SHAPE_person ? .15 : .45, r);
     trace(f);
 }

@@ -112,9 +112,13 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     mr_progress_add(u->progress, 1, p.size);
     if (p.in_place && (status = archive_holder(u, err)) != MR_OK)
         return status;
-    return list_add(l, &(mr_entry){.path = path, .path_len = (uint32_t)len, .size = p.size,
-                                   .holder = p.in_place ? u->holder : l->spool_holder,
-                                   .offset = p.in_place ? p.at : at}, err);
+    return list_add(l,
+                    &(mr_entry){.path = path,
+                                .path_len = (uint32_t)len,
+                                .size = p.size,
+                                .holder = p.in_place ? u->holder : l->spool_holder,
+                                .offset = p.in_place ? p.at : at},
+                    err);
 }
 
 /* Counts it, and looks at what is known of it without its data. */
@@ -162,7 +166,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
-    if (path[len - 1] == '/')       /* a folder that does not say so */
+    if (path[len - 1] == '/') /* a folder that does not say so */
         return MR_OK;
     if (!list_name_ok(l, path, len))
         return MR_OK;
@@ -231,7 +235,8 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
                        archive_input_why(u->archive, in));
     }
     /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are.  In UTF-8
-     * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none. */
+     * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none.
+     */
     locale_t names = newlocale(LC_CTYPE_MASK, archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
     locale_t before = names ? uselocale(names) : (locale_t)0;
     status = each_entry(u, in, err);

@@ -24,9 +24,14 @@ static int outer_filter(const uint8_t *p, size_t len)
         size_t len;
         int filter;
     } magics[] = {
-        {"\x1F\x8B", 2, ARCHIVE_FILTER_GZIP},           {"BZh", 3, ARCHIVE_FILTER_BZIP2},
-        {"\xFD" "7zXZ\0", 6, ARCHIVE_FILTER_XZ},         {"\x28\xB5\x2F\xFD", 4, ARCHIVE_FILTER_ZSTD},
-        {"\x04\x22\x4D\x18", 4, ARCHIVE_FILTER_LZ4},    {"\x1F\x9D", 2, ARCHIVE_FILTER_COMPRESS},
+        {"\x1F\x8B", 2, ARCHIVE_FILTER_GZIP},
+        {"BZh", 3, ARCHIVE_FILTER_BZIP2},
+        {"\xFD"
+         "7zXZ\0",
+         6, ARCHIVE_FILTER_XZ},
+        {"\x28\xB5\x2F\xFD", 4, ARCHIVE_FILTER_ZSTD},
+        {"\x04\x22\x4D\x18", 4, ARCHIVE_FILTER_LZ4},
+        {"\x1F\x9D", 2, ARCHIVE_FILTER_COMPRESS},
         {"LZIP", 4, ARCHIVE_FILTER_LZIP},
     };
     for (size_t i = 0; i < MR_COUNT(magics); i++)
@@ -204,8 +209,10 @@ mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
         in->grown = UINT64_MAX;
     if (archive_input_beyond(in) <= in->allowance)
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
-                   "more through", in->name, (unsigned long long)mr_source_ratio(in->ratio));
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
+                   "more through",
+                   in->name, (unsigned long long)mr_source_ratio(in->ratio));
 }
 
 bool archive_input_must_seek(const archive_input *in)
@@ -243,7 +250,7 @@ static int open_unpacker(archive_input *in, int filter)
 
 int archive_input_open(struct archive *a, archive_input *in)
 {
-    errno = 0;                          /* what stands in it later was left by this archive */
+    errno = 0; /* what stands in it later was left by this archive */
     archive_read_support_format_tar(a);
     /* No mtree (it may name files of this machine), no raw and no empty (they take anything). */
     archive_read_support_format_zip(a);
@@ -256,7 +263,7 @@ int archive_input_open(struct archive *a, archive_input *in)
     archive_read_support_format_lha(a);
     int filter = outer_filter(in->block, in->ready);
     if (in->seekable)
-        in->ready = 0;              /* it is read again, in its turn */
+        in->ready = 0; /* it is read again, in its turn */
     int r = filter == ARCHIVE_FILTER_NONE ? ARCHIVE_OK : open_unpacker(in, filter);
     if (r < ARCHIVE_WARN) {
         archive_set_error(a, EINVAL, "%s", in->unpacker ? why_not(in->unpacker) : "out of memory");
@@ -296,8 +303,10 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
         return MR_OK;
     /* libarchive takes the end of the bytes for the end of a tar, too; of a mark it reads a block or two. */
     if (is_tar && end == (uint64_t)archive_read_header_position(a))
-        return mr_fail(err, MR_BAD_DATA, "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
-                       "never finished", in->name, entries);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
+                       "never finished",
+                       in->name, entries);
     size_t left = !is_tar ? 0 : in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
     const void *bytes = in->given + in->given_len - left;
     mr_status status = MR_OK;

@@ -10,26 +10,26 @@
 
 #include <stdbool.h>
 
-typedef struct archive_input {      /* of mr_alloc(), zeroed but for name, fd, the rules and, if seekable, place */
-    const char *name;               /* for messages */
+typedef struct archive_input { /* of mr_alloc(), zeroed but for name, fd, the rules and, if seekable, place */
+    const char *name;          /* for messages */
     int fd;
     bool seekable;
-    uint64_t base, size;            /* where in the file the archive lies */
+    uint64_t base, size; /* where in the file the archive lies */
 
-    uint64_t ratio, allowance;      /* of what may come out; see archive_input_grow() */
-    uint64_t weight;                /* what the ratio is of, 0: the bytes that are read */
-    uint64_t padding;               /* behind a tar's end: zeros that are looked at, 0: all */
+    uint64_t ratio, allowance; /* of what may come out; see archive_input_grow() */
+    uint64_t weight;           /* what the ratio is of, 0: the bytes that are read */
+    uint64_t padding;          /* behind a tar's end: zeros that are looked at, 0: all */
 
-    uint64_t at;                    /* seekable: what is read next, in the archive */
-    uint64_t taken, grown;          /* bytes read; bytes and names that came out */
-    int read_errno;                 /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
-    struct archive *unpacker;       /* undoes the compression; at most one of the two is there */
+    uint64_t at;              /* seekable: what is read next, in the archive */
+    uint64_t taken, grown;    /* bytes read; bytes and names that came out */
+    int read_errno;           /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
+    struct archive *unpacker; /* undoes the compression; at most one of the two is there */
     struct gzip_input *gzip;
     bool unpacking_failed;
-    const uint8_t *given;           /* the block that the format has been given last, */
+    const uint8_t *given; /* the block that the format has been given last, */
     size_t given_len;
-    uint64_t given_end;             /* and where it ends among the bytes that are no longer compressed */
-    size_t ready;                   /* bytes of `block` read ahead of libarchive's first request */
+    uint64_t given_end; /* and where it ends among the bytes that are no longer compressed */
+    size_t ready;       /* bytes of `block` read ahead of libarchive's first request */
     uint8_t block[1 << 18], unpacked[1 << 18];
 } archive_input;
 
@@ -49,7 +49,7 @@ bool archive_input_is_tar(const archive_input *in);
 
 /* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
-const char *archive_input_why(struct archive *a, const archive_input *in);     /* the archive's fault, in words */
+const char *archive_input_why(struct archive *a, const archive_input *in); /* the archive's fault, in words */
 /* The same, or MR_BAD_DATA with those words.  `entry`: the one being read, NULL: none. */
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err);
@@ -62,11 +62,11 @@ bool archive_input_has_garbage(const archive_input *in);
 /* After the archive's reader has been freed.  Takes NULL. */
 void archive_input_free(archive_input *in);
 
-enum { ARCHIVE_INPUT_HEADER = 512 };    /* bytes of an entry's header, about */
+enum { ARCHIVE_INPUT_HEADER = 512 }; /* bytes of an entry's header, about */
 
 /* Counts what came out of the archive: data, holes, names and headers.  A few bytes may be packed so that they fill any
- * disk: MR_BAD_DATA when more came out than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together) and
- * `ratio` (0: 100) times its weight: what was read of it or, where parts may be read again and again, its size. */
+ * disk: MR_BAD_DATA when more came out than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together)
+ * and `ratio` (0: 100) times its weight: what was read of it or, where parts may be read again and again, its size. */
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err);
 /* What has come out beyond the ratio. */
 uint64_t archive_input_beyond(const archive_input *in);

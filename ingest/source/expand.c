@@ -18,15 +18,15 @@
 typedef struct worker {
     list list;
     mr_notes notes;
-    int spool;                      /* this thread's, closed at the end: the list has a descriptor of its own */
-    char path[4096];                /* of the spool */
+    int spool;       /* this thread's, closed at the end: the list has a descriptor of its own */
+    char path[4096]; /* of the spool */
     mr_buf prefix, name;
 } worker;
 
 typedef struct expansion {
     const mr_source *source;
     const mr_expand *x;
-    const char **argv;              /* with the file behind */
+    const char **argv; /* with the file behind */
     worker *workers;
     mr_progress *progress;
 } expansion;
@@ -91,7 +91,8 @@ static mr_status judge(const list *l, mr_error *err)
     if (l->count > list_max_entries(l))
         return list_too_many(l, err);
     if (l->source->beyond > MR_SOURCE_ALLOWANCE)
-        return mr_fail(err, MR_BAD_DATA, "the source: its files unpack to more than %llu times their size, as bombs do; "
+        return mr_fail(err, MR_BAD_DATA,
+                       "the source: its files unpack to more than %llu times their size, as bombs do; "
                        "--max-ratio N lets more through",
                        (unsigned long long)mr_source_ratio(l->options.max_ratio));
     return MR_OK;
@@ -270,8 +271,8 @@ mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *not
     unsigned jobs = x->jobs ? x->jobs : 1;
     while (x->argv[argc])
         argc++;
-    expansion e = {.source = s, .x = x, .argv = mr_alloc(argc + 2, sizeof *e.argv),
-                   .workers = mr_alloc(jobs, sizeof *e.workers)};
+    expansion e = {
+        .source = s, .x = x, .argv = mr_alloc(argc + 2, sizeof *e.argv), .workers = mr_alloc(jobs, sizeof *e.workers)};
     mr_status status = e.argv && e.workers ? MR_OK : mr_fail_memory(err, "listing the source");
     if (status == MR_OK) {
         memcpy(e.argv, x->argv, argc * sizeof *e.argv);

@@ -9,10 +9,10 @@
 #include "source/source.h"
 
 typedef struct mr_expand {
-    const char *const *argv;        /* the program and its options, ends with NULL; "/dev/stdin", the file, is put behind */
-    const uint32_t *entries;        /* the files to open */
+    const char *const *argv; /* the program and its options, ends with NULL; "/dev/stdin", the file, is put behind */
+    const uint32_t *entries; /* the files to open */
     size_t count;
-    unsigned jobs, rank, world;     /* this rank opens every world-th file, on so many threads */
+    unsigned jobs, rank, world; /* this rank opens every world-th file, on so many threads */
     const mr_source_options *options;
     /* An empty file for what thread `worker` unpacks, and its path in `path` ("" if other ranks cannot or need not open
      * it); the caller closes nothing.  Called once a thread; thread-safe. */

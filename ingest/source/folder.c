@@ -20,9 +20,9 @@ enum { MAX_DEPTH = 64 };
 typedef struct walk {
     list *list;
     uint32_t holder;
-    const char *given;              /* the folder's path */
-    mr_buf path;                    /* of where we are, relative */
-    char **archives;                /* names at the top that look like archives */
+    const char *given; /* the folder's path */
+    mr_buf path;       /* of where we are, relative */
+    char **archives;   /* names at the top that look like archives */
     size_t archive_count, archive_room;
 } walk;
 
@@ -64,7 +64,8 @@ static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err);
 static mr_status enter(walk *w, int dirfd, const char *name, unsigned depth, mr_error *err)
 {
     if (depth >= MAX_DEPTH)
-        return mr_fail(err, MR_BAD_DATA, "%s/%s: folders nest deeper than %d", w->given, mr_buf_text(&w->path), MAX_DEPTH);
+        return mr_fail(err, MR_BAD_DATA, "%s/%s: folders nest deeper than %d", w->given, mr_buf_text(&w->path),
+                       MAX_DEPTH);
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
@@ -202,10 +203,15 @@ mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err
     if (status == MR_OK && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         status = mr_fail_errno(err, errno, "%s", dir);
     if (status == MR_OK && (status = list_holder(l, dir, fd, HOLD_FOLDER, &number, err)) == MR_OK)
-        fd = -1;                    /* the list's now */
+        fd = -1; /* the list's now */
     if (status == MR_OK)
-        status = list_add(l, &(mr_entry){.path = name, .path_len = (uint32_t)strlen(name), .holder = number, .size = size,
-                                         .offset = FOLLOW_LINK}, err);
+        status = list_add(l,
+                          &(mr_entry){.path = name,
+                                      .path_len = (uint32_t)strlen(name),
+                                      .holder = number,
+                                      .size = size,
+                                      .offset = FOLLOW_LINK},
+                          err);
     if (fd >= 0)
         close(fd);
     free(dir);

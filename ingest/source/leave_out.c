@@ -64,8 +64,8 @@ mr_status list_leave_out(list *l, mr_error *err)
         sums[option].bytes += e->size;
     }
     for (size_t i = 0; status == MR_OK && l->options.leave_out_count && i < l->link_count; i++) {
-        size_t option = l->links[i].done ? l->options.leave_out_count
-                                         : list_left_out(l, l->links[i].path, l->links[i].path_len);
+        size_t option =
+            l->links[i].done ? l->options.leave_out_count : list_left_out(l, l->links[i].path, l->links[i].path_len);
         if (option < l->options.leave_out_count)
             sums[option].files++;
     }

@@ -7,7 +7,7 @@
 
 #include "source/list.h"
 
-enum { MOST_HOPS = 40 };            /* links that lead to links; the kernel stops there, too */
+enum { MOST_HOPS = 40 }; /* links that lead to links; the kernel stops there, too */
 
 static mr_status keep(list *l, const pending_link *link, mr_error *err)
 {
@@ -32,8 +32,10 @@ mr_status list_link(list *l, const char *path, size_t len, const char *target, m
         target = "";
         target_len = 0;
     }
-    return keep(l, &(pending_link){.path = path, .path_len = (uint32_t)len, .target = target,
-                                   .target_len = (uint32_t)target_len}, err);
+    return keep(
+        l,
+        &(pending_link){.path = path, .path_len = (uint32_t)len, .target = target, .target_len = (uint32_t)target_len},
+        err);
 }
 
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out)
@@ -119,7 +121,7 @@ static int by_path(const void *a, const void *b)
     return list_compare(x->path, x->path_len, y->path, y->path_len);
 }
 
-typedef struct left {               /* links that were not resolved, sorted by path */
+typedef struct left { /* links that were not resolved, sorted by path */
     const list *list;
     const pending_link **items;
     size_t count;
@@ -141,9 +143,9 @@ static bool through_link(const left *l, const pending_link *link)
     return false;
 }
 
-typedef struct reason {             /* why a link is not followed */
+typedef struct reason { /* why a link is not followed */
     const char *words;
-    bool folder;                    /* a folder is at its end, or may be */
+    bool folder; /* a folder is at its end, or may be */
 } reason;
 
 /* Nobody knows what is at its end: by its name, "bird" may be a folder, "notes.txt" not. */
@@ -188,7 +190,8 @@ static reason why_left(const left *l, const pending_link *link)
 {
     const pending_link *seen[MOST_HOPS + 1] = {NULL}, *next = link;
     if (!link->symbolic)
-        return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree", false};
+        return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree",
+                        false};
     for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
         for (size_t i = 0; i < hop; i++)
             if (seen[i] == next)
@@ -245,7 +248,7 @@ mr_status list_resolve(list *l, mr_error *err)
             return mr_fail_memory(err, "listing the source");
         find_contested(l, contested);
         status = resolve_once(l, contested, err);
-        if (status == MR_OK && l->count == before)      /* those who contest a name lead nowhere */
+        if (status == MR_OK && l->count == before) /* those who contest a name lead nowhere */
             status = resolve_once(l, NULL, err);
         free(contested);
         if (l->count == before)

@@ -8,34 +8,39 @@
 
 #include "source/source.h"
 
-/* HOLD_DAMAGED: of one entry of an archive, whose bytes are not what was packed; the path is the sentence that says so. */
+/* HOLD_DAMAGED: of one entry of an archive, whose bytes are not what was packed; the path is the sentence that says so.
+ */
 typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;
 
 typedef struct holder {
-    char *path;                     /* as given, for messages */
+    char *path; /* as given, for messages */
     int fd;
     holder_kind kind;
-    atomic_bool wanted;                    /* HOLD_DAMAGED: somebody asked for its bytes */
+    atomic_bool wanted; /* HOLD_DAMAGED: somebody asked for its bytes */
 } holder;
 
 typedef struct listed {
     mr_entry entry;
-    uint32_t order;                 /* of arrival: the first of two equal names stays */
+    uint32_t order; /* of arrival: the first of two equal names stays */
 } listed;
 
-typedef enum link_end {             /* what the file system says of a folder's link; archives cannot tell */
-    LINK_UNKNOWN, LINK_FOLDER, LINK_FILE, LINK_DEVICE, LINK_NOTHING
+typedef enum link_end { /* what the file system says of a folder's link; archives cannot tell */
+                        LINK_UNKNOWN,
+                        LINK_FOLDER,
+                        LINK_FILE,
+                        LINK_DEVICE,
+                        LINK_NOTHING
 } link_end;
 
-typedef struct pending_link {       /* of a folder or an archive: another name for bytes of the tree */
-    const char *path, *target;      /* the target is a path of the tree, too; "": it lies outside */
+typedef struct pending_link {  /* of a folder or an archive: another name for bytes of the tree */
+    const char *path, *target; /* the target is a path of the tree, too; "": it lies outside */
     uint32_t path_len, target_len;
-    uint32_t order;                 /* of arrival, among the files */
-    link_end end;                   /* for words alone: what is followed depends on names */
+    uint32_t order; /* of arrival, among the files */
+    link_end end;   /* for words alone: what is followed depends on names */
     bool symbolic, done;
 } pending_link;
 
-typedef struct block {              /* paths live in blocks that never move */
+typedef struct block { /* paths live in blocks that never move */
     struct block *next;
     size_t used, size;
     char bytes[];
@@ -48,7 +53,7 @@ struct mr_source {
     size_t count;
     mr_lost_link *lost;
     size_t lost_count, lost_room;
-    uint64_t beyond;                /* what came out of its archives beyond the ratio */
+    uint64_t beyond; /* what came out of its archives beyond the ratio */
     block *blocks;
 };
 
@@ -60,19 +65,19 @@ typedef struct list {
     size_t count, room;
     pending_link *links;
     size_t link_count, link_room;
-    uint32_t arrived;               /* files and links */
-    int spool;                      /* where archives unpack to */
-    const char *spool_path;         /* where other ranks find that file by name; NULL: they are told its descriptor */
-    const char *prefix;             /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
+    uint32_t arrived;       /* files and links */
+    int spool;              /* where archives unpack to */
+    const char *spool_path; /* where other ranks find that file by name; NULL: they are told its descriptor */
+    const char *prefix;     /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
     mr_buf prefixed;
-    uint64_t made_from;             /* the archive is a program's output: the bytes of its file, at least 1; 0: it is none */
+    uint64_t made_from; /* the archive is a program's output: the bytes of its file, at least 1; 0: it is none */
     uint32_t spool_holder;
     uint64_t spool_at;
 } list;
 
-enum { FOLLOW_LINK = 1 };           /* entry.offset of a file that was given by itself: it may be a link to anywhere */
+enum { FOLLOW_LINK = 1 }; /* entry.offset of a file that was given by itself: it may be a link to anywhere */
 
-char *list_keep(mr_source *s, const char *bytes, size_t len);      /* a copy that lives as long; NULL: no memory */
+char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long; NULL: no memory */
 mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
 /* False when the name was refused (with a note); `*status` is a failure when memory is out. */
 bool list_name_ok(list *l, const char *path, size_t len);
@@ -86,14 +91,15 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
 mr_status list_resolve(list *l, mr_error *err);
 /* Puts the list's prefix before the name, which is lent until the next call then; NULL and "" stay what they are. */
 mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
-const char *list_unsafe(const char *path, size_t len);             /* why the name is refused; NULL: it is fine */
-int list_compare(const char *a, size_t a_len, const char *b, size_t b_len);     /* bytewise, as memcmp() */
-uint32_t list_find(const mr_source *s, const char *path, size_t len);           /* once settled; MR_NO_ENTRY */
+const char *list_unsafe(const char *path, size_t len); /* why the name is refused; NULL: it is fine */
+int list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
+uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
 /* Sorts, drops second comers, and publishes the entries in the source. */
 mr_status list_settle(list *l, mr_error *err);
 /* The last step: entries under the name of a file go, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
-/* Is the path, or a folder that it lies in, one that the options leave out?  Its number; leave_out_count: it is none. */
+/* Is the path, or a folder that it lies in, one that the options leave out?  Its number; leave_out_count: it is none.
+ */
 size_t list_left_out(const list *l, const char *path, size_t len);
 /* After that: drops what the options leave out, with a note each.  MR_MISUSE: nothing is called so. */
 mr_status list_leave_out(list *l, mr_error *err);

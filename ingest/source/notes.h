@@ -6,43 +6,43 @@
 #include "base/buf.h"
 
 /* word: in report.json; head: in the summary, before a count */
-#define MR_NOTE_KINDS(X)                                                                                  \
-    X(REJECT, "rejects", "rejected")                     /* an image that cannot be trusted */            \
-    X(LINK, "links", "links not followed")               /* symbolic or hard links, devices, FIFOs */     \
-    X(BAD_NAME, "bad_names", "unsafe names refused")     /* .., absolute, NUL, empty, too long */         \
-    X(COLLISION, "collisions", "names seen twice")       /* the first stays */                            \
-    X(ODD_NAME, "odd_names", "names not UTF-8")          /* kept byte-exact */                            \
-    X(UNLISTED, "unlisted", "images in no annotation")                                                    \
-    X(MISSING, "missing", "annotated but not there")                                                      \
-    X(CLASS, "class_notes", "classes not in every split")                                                 \
-    X(LEAK, "leaks", "leaks between splits")                                                              \
-    X(LEFT_OUT, "left_out", "folders with images that would be left out")                                 \
-    X(SAME_NAME, "same_names", "same name in two splits")     /* no proof of a leak */                    \
-    X(IGNORED, "ignored", "other files left out")                                                         \
+#define MR_NOTE_KINDS(X)                                                                                               \
+    X(REJECT, "rejects", "rejected")                 /* an image that cannot be trusted */                             \
+    X(LINK, "links", "links not followed")           /* symbolic or hard links, devices, FIFOs */                      \
+    X(BAD_NAME, "bad_names", "unsafe names refused") /* .., absolute, NUL, empty, too long */                          \
+    X(COLLISION, "collisions", "names seen twice")   /* the first stays */                                             \
+    X(ODD_NAME, "odd_names", "names not UTF-8")      /* kept byte-exact */                                             \
+    X(UNLISTED, "unlisted", "images in no annotation")                                                                 \
+    X(MISSING, "missing", "annotated but not there")                                                                   \
+    X(CLASS, "class_notes", "classes not in every split")                                                              \
+    X(LEAK, "leaks", "leaks between splits")                                                                           \
+    X(LEFT_OUT, "left_out", "folders with images that would be left out")                                              \
+    X(SAME_NAME, "same_names", "same name in two splits") /* no proof of a leak */                                     \
+    X(IGNORED, "ignored", "other files left out")                                                                      \
     X(INFO, "notes", "remarks")
 
 typedef enum mr_note_kind {
 #define X(word, json, head) MR_NOTE_##word,
     MR_NOTE_KINDS(X)
 #undef X
-    MR_NOTE_COUNT
+        MR_NOTE_COUNT
 } mr_note_kind;
 
 typedef struct mr_note {
     mr_note_kind kind;
-    char *path;                     /* path text */
+    char *path; /* path text */
     char *detail;
     uint64_t bytes;
 } mr_note;
 
-enum { MR_NOTES_KEPT = 100000 };    /* of each kind, two kinds' worth in all: a few bytes of a source may earn a note */
+enum { MR_NOTES_KEPT = 100000 }; /* of each kind, two kinds' worth in all: a few bytes of a source may earn a note */
 
 typedef struct mr_notes {
     mr_note *items;
     size_t count, room;
-    size_t counts[MR_NOTE_COUNT];   /* of all that were added */
-    size_t kept[MR_NOTE_COUNT];     /* of those that are in `items`: the first ones */
-    bool failed;                    /* memory ran out; checked once at the end */
+    size_t counts[MR_NOTE_COUNT]; /* of all that were added */
+    size_t kept[MR_NOTE_COUNT];   /* of those that are in `items`: the first ones */
+    bool failed;                  /* memory ran out; checked once at the end */
 } mr_notes;
 
 extern const char *const mr_note_words[MR_NOTE_COUNT];

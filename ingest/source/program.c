@@ -21,8 +21,8 @@ struct mr_program {
     pid_t pid;
     int out, complaints;
     pthread_t listener;
-    atomic_bool ended;              /* the process: what it left running may keep the pipe open */
-    char words[WORDS];              /* the last of what it said; the listener's until it is joined */
+    atomic_bool ended; /* the process: what it left running may keep the pipe open */
+    char words[WORDS]; /* the last of what it said; the listener's until it is joined */
     size_t words_len;
 };
 
@@ -81,7 +81,7 @@ static mr_status spawn(mr_program *p, const char *const *argv, int input, int ou
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t ignored;               /* by us, which a program that is started would do, too */
+    sigset_t ignored; /* by us, which a program that is started would do, too */
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGPIPE);
     sigaddset(&ignored, SIGXFSZ);
@@ -116,7 +116,7 @@ static void close_all(int fds[4])
 
 mr_status mr_program_start(const char *const *argv, int input, mr_program **out, mr_error *err)
 {
-    int fds[4] = {-1, -1, -1, -1};  /* what it writes: read end, write end; its complaints: the same */
+    int fds[4] = {-1, -1, -1, -1}; /* what it writes: read end, write end; its complaints: the same */
     mr_program *p = mr_alloc(1, sizeof *p);
     mr_status status = MR_OK;
     if (!p)
@@ -124,7 +124,7 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
     if (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot make a pipe", argv[0]);
     if (status == MR_OK) {
-        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);     /* fewer turns; the usual size does, too */
+        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer turns; the usual size does, too */
         status = spawn(p, argv, input, fds[1], fds[3], err);
     }
     if (status != MR_OK) {

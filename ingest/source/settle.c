@@ -34,7 +34,7 @@ mr_status list_settle(list *l, mr_error *err)
             s->entries[s->count++] = *e;
         }
     }
-    l->count = s->count;            /* only the survivors stay listed: links may add to them and settle again */
+    l->count = s->count; /* only the survivors stay listed: links may add to them and settle again */
     return MR_OK;
 }
 

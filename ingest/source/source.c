@@ -1,6 +1,6 @@
 /* source.c - folders, archives and standard input as one sorted tree.
- * Invariant: after mr_source_open() nothing of a source changes but which damaged entries were wanted, so every reader is
- * thread-safe. */
+ * Invariant: after mr_source_open() nothing of a source changes but which damaged entries were wanted, so every reader
+ * is thread-safe. */
 #include "source/source.h"
 
 #include <errno.h>
@@ -203,7 +203,7 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
         status = list_drop_under_files(&l, err);
     if (status == MR_OK)
         status = list_leave_out(&l, err);
-    mr_notes_sort(notes, noted);    /* not in the order of the file system */
+    mr_notes_sort(notes, noted); /* not in the order of the file system */
     free(l.items);
     free(l.links);
     if (status == MR_OK)
@@ -323,9 +323,9 @@ bool mr_name_ends(const char *name, size_t len, const char *suffix)
 
 bool mr_name_is_image(const char *name, size_t len)
 {
-    static const char *const ends[] = {".jpg",  ".jpeg", ".jpe",  ".jfif", ".png",  ".webp", ".apng", ".gif",
-                                       ".bmp",  ".tif",  ".tiff", ".jp2",  ".mpo",  ".heic", ".heif", ".avif",
-                                       ".ppm",  ".pgm",  ".pbm",  ".jxl",  ".dng",  ".svg",  ".ico",  ".tga"};
+    static const char *const ends[] = {".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp", ".apng", ".gif",
+                                       ".bmp", ".tif",  ".tiff", ".jp2",  ".mpo", ".heic", ".heif", ".avif",
+                                       ".ppm", ".pgm",  ".pbm",  ".jxl",  ".dng", ".svg",  ".ico",  ".tga"};
     for (size_t i = 0; i < MR_COUNT(ends); i++)
         if (mr_name_ends(name, len, ends[i]))
             return true;

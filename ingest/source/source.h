@@ -9,26 +9,26 @@
 #define MR_NO_ENTRY UINT32_MAX
 
 typedef struct mr_entry {
-    const char *path;               /* NUL-terminated bytes, '/' between parts */
+    const char *path; /* NUL-terminated bytes, '/' between parts */
     uint32_t path_len;
-    uint32_t holder;                /* which folder, archive or spool has the bytes */
+    uint32_t holder; /* which folder, archive or spool has the bytes */
     uint64_t size;
-    uint64_t offset;                /* in the holder, if that is a file */
-    const char *file;               /* in the holder, if that is a folder: of a link what it leads to, else the path */
+    uint64_t offset;  /* in the holder, if that is a file */
+    const char *file; /* in the holder, if that is a folder: of a link what it leads to, else the path */
 } mr_entry;
 
 typedef struct mr_source mr_source;
 
 typedef struct mr_source_options {
-    uint64_t max_entry;             /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
-    uint64_t max_entries;           /* 0: 20,000,000 */
-    uint64_t max_ratio;             /* see mr_source_most() */
-    char *const *leave_out;         /* files, folders and patterns (fnmatch) that are treated as if they were not there */
+    uint64_t max_entry;     /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
+    uint64_t max_entries;   /* 0: 20,000,000 */
+    uint64_t max_ratio;     /* see mr_source_most() */
+    char *const *leave_out; /* files, folders and patterns (fnmatch) that are treated as if they were not there */
     size_t leave_out_count;
     bool quiet;
 } mr_source_options;
 
-enum { MR_SOURCE_ALLOWANCE = 64 << 20 };        /* beyond the ratio: little things may well repeat themselves */
+enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: little things may well repeat themselves */
 
 /* 0: the default. */
 static inline uint64_t mr_source_ratio(uint64_t max_ratio)
@@ -54,14 +54,15 @@ static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
  * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).
- * MR_MISUSE: a SRC does not exist, or leave_out names what is not there; MR_BAD_DATA: an archive that cannot be read to its end (names it). */
+ * MR_MISUSE: a SRC does not exist, or leave_out names what is not there; MR_BAD_DATA: an archive that cannot be read to
+ * its end (names it). */
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err);
 void mr_source_free(mr_source *s);
 
 uint32_t mr_source_count(const mr_source *s);
 const mr_entry *mr_source_entry(const mr_source *s, uint32_t n);
-uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len);     /* first entry with path >= this */
+uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len); /* first entry with path >= this */
 
 /* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter, or if its archive says
  * that these are not the bytes that were packed. */
@@ -75,7 +76,7 @@ mr_status mr_source_check(const mr_source *s, mr_error *err);
 
 /* A symbolic link that is not followed, though an image or a folder of them may be behind it. */
 typedef struct mr_lost_link {
-    const char *path;               /* bytes, from the top of the source; lives as long as the source */
+    const char *path; /* bytes, from the top of the source; lives as long as the source */
     uint32_t len;
 } mr_lost_link;
 
@@ -86,19 +87,19 @@ size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links);
 
 typedef struct mr_tree {
     const mr_source *source;
-    const char *root;               /* "" or "imagenette2-160/": a prefix of paths; not NUL-terminated at root_len */
+    const char *root; /* "" or "imagenette2-160/": a prefix of paths; not NUL-terminated at root_len */
     size_t root_len;
-    uint32_t begin, end;            /* the entries under it */
+    uint32_t begin, end; /* the entries under it */
 } mr_tree;
 
 mr_tree mr_tree_at(const mr_source *s, const char *root, size_t root_len);
 
 typedef struct mr_child {
-    const char *name;               /* not NUL-terminated: points into an entry's path */
+    const char *name; /* not NUL-terminated: points into an entry's path */
     size_t name_len;
     bool is_dir;
-    uint32_t entry;                 /* the file, or the first entry of the directory */
-    uint32_t end;                   /* one past the child's entries */
+    uint32_t entry; /* the file, or the first entry of the directory */
+    uint32_t end;   /* one past the child's entries */
 } mr_child;
 
 /* Iterates the children of directory `dir` ("" or "train/x", no trailing slash) in bytewise order of their full paths.
@@ -108,7 +109,7 @@ bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *c
 
 /* One past the last entry from `entry` on whose path under the root begins with the same `len` bytes. */
 uint32_t mr_tree_run_end(const mr_tree *t, uint32_t entry, size_t len);
-uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len);          /* a file; MR_NO_ENTRY */
+uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len); /* a file; MR_NO_ENTRY */
 bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
 /* An entry's path without the root. */
 const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
@@ -119,17 +120,20 @@ bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *ou
 
 /* Appends a path as reports write it, quoted where a shell wants that: --leave-out and --root take it so. */
 void mr_source_quote(const char *path, size_t len, mr_buf *out);
-/* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my data/a.txt'. */
+/* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my
+ * data/a.txt'. */
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
-/* For a table that ingest can do without: returns `status`, and, if that is MR_BAD_DATA, adds the way out to the sentence,
+/* For a table that ingest can do without: returns `status`, and, if that is MR_BAD_DATA, adds the way out to the
+ * sentence,
  * "; --leave-out PATH WHAT". */
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
 
 /* Does the name end like an image's: jpg jpeg png webp, and the kinds we refuse by name (gif bmp tif tiff ...)? */
 bool mr_name_is_image(const char *name, size_t len);
-bool mr_name_ends(const char *name, size_t len, const char *suffix);            /* ASCII case ignored */
+bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 
-/* ---- for ranks: rank 0 lists, the others take its listing --------------------------------------------------------- */
+/* ---- for ranks: rank 0 lists, the others take its listing ---------------------------------------------------------
+ */
 
 mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err);
 /* Opens the same folders and archives by path; `spool`: the shared spool file (taken over), -1 if there is none. */

@@ -17,19 +17,19 @@
 #include "source/zip_end.h"
 
 enum {
-    RECORD = 46,                    /* bytes of its fixed part */
-    HEADER = 30,                    /* the same */
-    MOST_TARGET = 4096,             /* of a link, as the kernel's */
+    RECORD = 46,        /* bytes of its fixed part */
+    HEADER = 30,        /* the same */
+    MOST_TARGET = 4096, /* of a link, as the kernel's */
     DIRECTORY_WINDOW = 1 << 18,
-    ONE_HEADER = 1 << 12,           /* bytes read at once where headers lie far apart, */
-    MANY_HEADERS = 1 << 16,         /* and where they do not: */
+    ONE_HEADER = 1 << 12,   /* bytes read at once where headers lie far apart, */
+    MANY_HEADERS = 1 << 16, /* and where they do not: */
     NEAR = 1 << 13,
-    ENCRYPTED = 0x2041,             /* flags: encrypted, strongly, and its header masked */
-    DESCRIBED = 0x0008,             /* flag: lengths and CRC-32 follow the data */
-    UTF8 = 0x0800,                  /* flag: so the name is */
-    UNICODE_PATH = 0x7075,          /* an extra field: the name as UTF-8, which libarchive prefers */
-    ZIP64 = 0x0001,                 /* an extra field: long lengths */
-    UNIX = 3,                       /* made there: the upper attributes are a mode */
+    ENCRYPTED = 0x2041,    /* flags: encrypted, strongly, and its header masked */
+    DESCRIBED = 0x0008,    /* flag: lengths and CRC-32 follow the data */
+    UTF8 = 0x0800,         /* flag: so the name is */
+    UNICODE_PATH = 0x7075, /* an extra field: the name as UTF-8, which libarchive prefers */
+    ZIP64 = 0x0001,        /* an extra field: long lengths */
+    UNIX = 3,              /* made there: the upper attributes are a mode */
     STORED = 0,
     DEFLATED = 8,
 };

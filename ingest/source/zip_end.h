@@ -5,10 +5,10 @@
 
 #include "base/buf.h"
 
-typedef struct window {             /* bytes of the archive; zeroed but for the chunk */
+typedef struct window { /* bytes of the archive; zeroed but for the chunk */
     mr_buf bytes;
     uint64_t at;
-    size_t chunk;                   /* read ahead */
+    size_t chunk; /* read ahead */
 } window;
 
 typedef struct zip {
@@ -16,12 +16,12 @@ typedef struct zip {
     uint64_t base, size;
     const char *name;
     window directory, headers;
-    uint64_t last;                  /* header that was looked at */
-    uint64_t headers_len;           /* of those that were read: they cannot be longer than the archive */
-    mr_buf target;                  /* of a link */
-    uint64_t start, end, count;     /* of the directory; records that it should have */
-    uint64_t wrap;                  /* the count is known modulo this, 0: exactly */
-    uint64_t shift;                 /* bytes before the archive, which its offsets do not count */
+    uint64_t last;              /* header that was looked at */
+    uint64_t headers_len;       /* of those that were read: they cannot be longer than the archive */
+    mr_buf target;              /* of a link */
+    uint64_t start, end, count; /* of the directory; records that it should have */
+    uint64_t wrap;              /* the count is known modulo this, 0: exactly */
+    uint64_t shift;             /* bytes before the archive, which its offsets do not count */
     bool several_parts;
     mr_error *err;
 } zip;

@@ -14,8 +14,8 @@
 
 enum {
     CHUNK = 256 << 10,
-    QUIET_MAX = 64 << 20,           /* bytes without a value: yajl would keep a longer one in memory */
-    RUN_MAX = 1 << 20,              /* annotations that stand side by side are read at once, up to this */
+    QUIET_MAX = 64 << 20, /* bytes without a value: yajl would keep a longer one in memory */
+    RUN_MAX = 1 << 20,    /* annotations that stand side by side are read at once, up to this */
     GAP_MAX = 64,
 };
 
@@ -183,8 +183,8 @@ static bool find_oddity(const mr_source *s, mr_coco_parser *p, uint64_t *at, cha
     uint64_t here = mr_coco_here(p), size = mr_source_entry(s, p->file->entry)->size;
     uint64_t from = here > sizeof window / 2 ? here - sizeof window / 2 : 0;
     size_t len = size - from < sizeof window ? (size_t)(size - from) : sizeof window;
-    mr_json_place place = {.text = window, .len = len, .at = (size_t)(here - from), .begins = !from,
-                           .ends = from + len == size};
+    mr_json_place place = {
+        .text = window, .len = len, .at = (size_t)(here - from), .begins = !from, .ends = from + len == size};
     if (mr_source_pread(s, p->file->entry, window, len, from, NULL) != MR_OK || !mr_json_oddity(&place, odd))
         return false;
     *at = from + place.at;
@@ -202,7 +202,8 @@ static mr_status check(const mr_source *s, mr_coco_parser *p, yajl_status status
     if (p->status != MR_OK)
         return p->status;
     if (find_oddity(s, p, &at, odd))
-        return p->status = mr_fail(p->err, MR_BAD_DATA, "%s: %s: not JSON: %s", p->name, place_words(p, at, words), odd);
+        return p->status =
+                   mr_fail(p->err, MR_BAD_DATA, "%s: %s: not JSON: %s", p->name, place_words(p, at, words), odd);
     at = mr_coco_here(p);
     unsigned char *text = yajl_get_error(p->yajl, 0, NULL, 0);
     size_t len = text ? strcspn((char *)text, "\n") : 0;
@@ -241,7 +242,7 @@ static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chun
             return status;
         if (size - at > len)
             len -= mr_utf8_cut((const char *)chunk, len);
-        size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0;     /* a byte order mark */
+        size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
         p->base = at + skip;
         p->chunk = chunk + skip;
         status = check(s, p, yajl_parse(p->yajl, chunk + skip, len - skip));
@@ -256,7 +257,7 @@ static mr_status feed(const mr_source *s, mr_coco_parser *p, unsigned char *chun
             return mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": 64 MiB without a value", p->name, at);
         at += len;
     }
-    p->base = size ? size - 1 : 0;  /* yajl feeds itself one blank behind the end */
+    p->base = size ? size - 1 : 0; /* yajl feeds itself one blank behind the end */
     mr_status status = check(s, p, yajl_complete_parse(p->yajl));
     if (status == MR_OK && !(p->seen_sections & 1u << IMAGES))
         return mr_fail(p->err, MR_BAD_DATA, "%s: no COCO annotation file: it has no \"images\"", p->name);

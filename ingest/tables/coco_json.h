@@ -8,15 +8,15 @@
 
 typedef struct mr_coco_image {
     int64_t id;
-    char *file_name;                /* UTF-8 and a NUL; a hostile one may hold a NUL before name_len */
-    uint64_t at;                    /* the object's text in the file */
+    char *file_name; /* UTF-8 and a NUL; a hostile one may hold a NUL before name_len */
+    uint64_t at;     /* the object's text in the file */
     uint32_t len, name_len;
-    uint32_t first, count;          /* its annotations: file->annotations[first .. first + count - 1] */
+    uint32_t first, count; /* its annotations: file->annotations[first .. first + count - 1] */
 } mr_coco_image;
 
 typedef struct mr_coco_annotation {
     int64_t image_id;
-    int64_t category_id;            /* INT64_MIN: none (captions) */
+    int64_t category_id; /* INT64_MIN: none (captions) */
     uint64_t at;
     uint32_t len;
 } mr_coco_annotation;
@@ -28,11 +28,11 @@ typedef struct mr_coco_category {
 
 typedef struct mr_coco_file {
     uint32_t entry;
-    mr_coco_image *images;          /* sorted by id */
-    mr_coco_annotation *annotations;/* sorted by image id, then by place in the file */
-    mr_coco_category *categories;   /* in the file's order */
+    mr_coco_image *images;           /* sorted by id */
+    mr_coco_annotation *annotations; /* sorted by image id, then by place in the file */
+    mr_coco_category *categories;    /* in the file's order */
     size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
-    uint64_t orphans;               /* annotations of an image that the file does not list */
+    uint64_t orphans; /* annotations of an image that the file does not list */
 } mr_coco_file;
 
 /* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is a COCO *result* file: said

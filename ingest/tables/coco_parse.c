@@ -15,7 +15,8 @@
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
 static const char *const field_words[] = {"", "id", "image_id", "category_id", "file_name", "name"};
-static const unsigned fields_of[SECTIONS] = {       /* the members we read, as bits */
+static const unsigned fields_of[SECTIONS] = {
+    /* the members we read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME,
     [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID,
     [CATEGORIES] = 1u << ID | 1u << NAME,
@@ -264,7 +265,13 @@ static int on_map_end(void *ctx)
 }
 
 const yajl_callbacks mr_coco_callbacks = {
-    .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string,
-    .yajl_start_map = on_map, .yajl_map_key = on_key, .yajl_end_map = on_map_end,
-    .yajl_start_array = on_array, .yajl_end_array = on_array_end,
+    .yajl_null = on_null,
+    .yajl_boolean = on_boolean,
+    .yajl_number = on_number,
+    .yajl_string = on_string,
+    .yajl_start_map = on_map,
+    .yajl_map_key = on_key,
+    .yajl_end_map = on_map_end,
+    .yajl_start_array = on_array,
+    .yajl_end_array = on_array_end,
 };

@@ -9,8 +9,8 @@
 enum { COLUMNS_MAX = 32768 };
 
 typedef struct reader {
-    char *at, *end;                 /* not read yet */
-    size_t line;                    /* of `at`, counted from 1 */
+    char *at, *end; /* not read yet */
+    size_t line;    /* of `at`, counted from 1 */
     const char *name;
     mr_csv *csv;
     size_t cell_count, cell_room;
@@ -146,7 +146,7 @@ static mr_status read_rows(reader *r, mr_error *err)
         for (bool last = false; !last;) {
             char *cell = NULL;
             mr_status status = read_cell(r, &cell, &last, err);
-            if (status == MR_OK && ++cells <= most)     /* more are counted, for the message, and cost nothing */
+            if (status == MR_OK && ++cells <= most) /* more are counted, for the message, and cost nothing */
                 status = put_cell(r, cell, err);
             if (status != MR_OK)
                 return status;

@@ -7,9 +7,9 @@
 #include "base/buf.h"
 
 typedef struct mr_csv {
-    mr_buf text;                    /* the file, rewritten in place: cells NUL-terminated, quotes undone */
-    char **cells;                   /* rows * columns pointers into text; row 0 is the header */
-    size_t columns, rows;           /* rows without the header: cell(r, c) for r in 0..rows-1 */
+    mr_buf text;          /* the file, rewritten in place: cells NUL-terminated, quotes undone */
+    char **cells;         /* rows * columns pointers into text; row 0 is the header */
+    size_t columns, rows; /* rows without the header: cell(r, c) for r in 0..rows-1 */
     char **header;
 } mr_csv;
 
@@ -17,7 +17,7 @@ typedef struct mr_csv {
  * MR_BAD_DATA: a row with another number of cells, an unclosed quote, a NUL byte, no header (`name` and line named). */
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
-int mr_csv_column(const mr_csv *csv, const char *name);         /* -1: none */
+int mr_csv_column(const mr_csv *csv, const char *name); /* -1: none */
 void mr_csv_free(mr_csv *csv);
 
 #endif

@@ -80,7 +80,7 @@ static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
 
 mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err)
 {
-    size_t seen = 0;                /* bytes behind pos known to hold no line end */
+    size_t seen = 0; /* bytes behind pos known to hold no line end */
     for (;;) {
         size_t left = j->buf.len - j->pos;
         const uint8_t *start = left ? j->buf.data + j->pos : NULL;
@@ -128,11 +128,11 @@ typedef struct pick {
     mr_jsonl_field *fields;
     size_t count;
     mr_buf *names;
-    uint64_t wanted;                /* fields whose value comes next, as bits */
-    mr_jsonl_field *list;           /* the field whose list of texts is being read, NULL: none */
+    uint64_t wanted;      /* fields whose value comes next, as bits */
+    mr_jsonl_field *list; /* the field whose list of texts is being read, NULL: none */
     unsigned depth;
     yajl_handle yajl;
-    size_t end;                     /* where the object closed */
+    size_t end; /* where the object closed */
     mr_status status;
     mr_error *err;
 } pick;
@@ -257,16 +257,22 @@ static int on_end(void *ctx)
 }
 
 static const yajl_callbacks callbacks = {
-    .yajl_null = on_null, .yajl_boolean = on_boolean, .yajl_number = on_number, .yajl_string = on_string,
-    .yajl_start_map = on_map, .yajl_map_key = on_key, .yajl_end_map = on_end,
-    .yajl_start_array = on_array, .yajl_end_array = on_end,
+    .yajl_null = on_null,
+    .yajl_boolean = on_boolean,
+    .yajl_number = on_number,
+    .yajl_string = on_string,
+    .yajl_start_map = on_map,
+    .yajl_map_key = on_key,
+    .yajl_end_map = on_end,
+    .yajl_start_array = on_array,
+    .yajl_end_array = on_end,
 };
 
 static mr_status refuse_row(const pick *p)
 {
     char odd[MR_JSON_ODDITY];
-    mr_json_place place = {.text = p->row->text, .len = p->row->len, .at = yajl_get_bytes_consumed(p->yajl),
-                           .begins = true, .ends = true};
+    mr_json_place place = {
+        .text = p->row->text, .len = p->row->len, .at = yajl_get_bytes_consumed(p->yajl), .begins = true, .ends = true};
     if (mr_json_oddity(&place, odd))
         return refuse(p->j, p->row->line, p->err, "byte %zu: no JSON object: %s", place.at + 1, odd);
     unsigned char *text = yajl_get_error(p->yajl, 0, NULL, 0);

@@ -9,35 +9,41 @@
 typedef struct mr_jsonl {
     const mr_source *source;
     uint32_t entry;
-    mr_buf buf;                     /* read, not yet handed out from `pos` on */
+    mr_buf buf; /* read, not yet handed out from `pos` on */
     size_t pos;
-    uint64_t buf_at;                /* the place of buf.data[0] in the file */
-    uint64_t line;                  /* lines seen, blank ones too */
+    uint64_t buf_at; /* the place of buf.data[0] in the file */
+    uint64_t line;   /* lines seen, blank ones too */
 } mr_jsonl;
 
 typedef struct mr_jsonl_row {
-    const char *text;               /* lent until the next call; not NUL-terminated */
+    const char *text; /* lent until the next call; not NUL-terminated */
     size_t len;
-    uint64_t at, line;              /* first byte in the file; line from 1 */
+    uint64_t at, line; /* first byte in the file; line from 1 */
 } mr_jsonl_row;
 
 /* Begin with a struct that is zero but for source and entry; end with mr_buf_free(&j->buf).  The next row that is not
  * blank; lines end with LF or CRLF, the last one needs none.  MR_END: no more. */
 mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err);
 
-/* Appends a row that was seen before, verbatim.  MR_BAD_DATA: what lies there now is no object any more.  Thread-safe. */
+/* Appends a row that was seen before, verbatim.  MR_BAD_DATA: what lies there now is no object any more.  Thread-safe.
+ */
 mr_status mr_jsonl_copy(const mr_source *source, uint32_t entry, uint64_t at, size_t len, mr_buf *out, mr_error *err);
 
 typedef enum mr_jsonl_kind {
-    MR_JSONL_ABSENT, MR_JSONL_NULL, MR_JSONL_STRING, MR_JSONL_INTEGER, MR_JSONL_OTHER, MR_JSONL_TEXTS
+    MR_JSONL_ABSENT,
+    MR_JSONL_NULL,
+    MR_JSONL_STRING,
+    MR_JSONL_INTEGER,
+    MR_JSONL_OTHER,
+    MR_JSONL_TEXTS
 } mr_jsonl_kind;
 
-typedef struct mr_jsonl_field {     /* a member of the row that the caller wants */
+typedef struct mr_jsonl_field { /* a member of the row that the caller wants */
     const char *name;
-    bool texts;                     /* wanted: a string or a list of strings and nulls, as MR_JSONL_TEXTS */
+    bool texts; /* wanted: a string or a list of strings and nulls, as MR_JSONL_TEXTS */
     mr_jsonl_kind kind;
-    mr_buf text;                    /* string without its quotes and escapes, or the number as written; TEXTS: the strings
-                                     * as the inside of a JSON list, "a","b" */
+    mr_buf text; /* string without its quotes and escapes, or the number as written; TEXTS: the strings
+                  * as the inside of a JSON list, "a","b" */
 } mr_jsonl_field;
 
 /* Validates the row and fills the fields.  MR_BAD_DATA, naming file and line: no JSON object, nested more than 200

@@ -77,8 +77,8 @@ static mr_status plan_slot(mr_loading *b, mr_work *w, uint64_t i, size_t *used, 
     mr_slot slot = mr_schedule_slot(&w->schedule, b->lent.epoch, b->lent.step, w->o.rank, i);
     uint64_t sample = mr_work_sample(w, slot.sample);
     *part = (mr_part){.meta_at = b->meta_used};
-    b->facts[i] = (mr_sample_facts){.sample = sample, .item = slot.sample, .weight = slot.weight, .label = -1,
-                                    .offset = *used};
+    b->facts[i] =
+        (mr_sample_facts){.sample = sample, .item = slot.sample, .weight = slot.weight, .label = -1, .offset = *used};
     mr_error why;
     mr_status status = mr_work_row(w, sample, &part->row, &why);
     if (mr_status_is_bad(status)) {
@@ -164,7 +164,7 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot,
 {
     mr_sample_facts *f = &b->facts[slot];
     mr_part *part = &b->parts[slot];
-    if (part->bad)                  /* its row: noted when it was planned */
+    if (part->bad) /* its row: noted when it was planned */
         return MR_OK;
     mr_view v = mr_work_view(w, b->lent.epoch, f->item, &part->row);
     fill_facts(f, w, &part->row, &v);
@@ -234,8 +234,10 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, 
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
     }
-    return mr_fail(err, MR_BAD_DATA, "%s: not one of its %llu samples is good; `millrace verify --decode` shows what "
-                   "is whole", w->split->name, (ull)items);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: not one of its %llu samples is good; `millrace verify --decode` shows what "
+                   "is whole",
+                   w->split->name, (ull)items);
 }
 
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err)

@@ -16,26 +16,26 @@
 
 enum { MR_SLAB_ALIGN = 64 };
 
-typedef struct mr_part {            /* a slot while it is being loaded */
+typedef struct mr_part { /* a slot while it is being loaded */
     mr_row row;
     uint64_t meta_at;
     bool bad;
 } mr_part;
 
 typedef struct mr_loading {
-    mr_batch lent;                  /* first: the caller's pointer is ours */
+    mr_batch lent; /* first: the caller's pointer is ours */
     mr_sample_facts *facts;
     mr_part *parts;
-    mr_slab data;                   /* bound */
+    mr_slab data; /* bound */
     mr_slab meta;
     size_t meta_used;
-    mr_bad_slot *bad;               /* in order of slots */
+    mr_bad_slot *bad; /* in order of slots */
     size_t bad_count, bad_room;
-    mr_status status;               /* of the whole batch, when it is finished */
+    mr_status status; /* of the whole batch, when it is finished */
     mr_error error;
     /* The loader's, under its lock: */
     int state;
-    uint64_t taken, done;           /* slots begun, slots loaded */
+    uint64_t taken, done; /* slots begun, slots loaded */
 } mr_loading;
 
 mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err);

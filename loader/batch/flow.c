@@ -7,8 +7,8 @@
 enum { FREE, PLANNING, PLANNED, BINDING, LOADING, FINISHING, DONE, LENT };
 
 enum {
-    AHEAD = 128,                    /* slots planned, so read ahead, before slots are loaded (if prefetch allows) */
-    RUN = 16,                       /* slots a hand takes at once, at most */
+    AHEAD = 128, /* slots planned, so read ahead, before slots are loaded (if prefetch allows) */
+    RUN = 16,    /* slots a hand takes at once, at most */
 };
 
 /* ---- the lock --------------------------------------------------------------------------------------------------- */

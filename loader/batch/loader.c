@@ -21,16 +21,16 @@ typedef struct hand {
 } hand;
 
 struct mr_loader {
-    mr_flow flow;                   /* its lock guards what is below, too */
+    mr_flow flow; /* its lock guards what is below, too */
     pid_t process;
     hand *hands;
-    unsigned started, hand_count;   /* threads running; hands (one without threads) */
-    unsigned callers;               /* inside of mr_loader_next() */
+    unsigned started, hand_count; /* threads running; hands (one without threads) */
+    unsigned callers;             /* inside of mr_loader_next() */
     bool settling;
-    uint64_t *met;                  /* bad samples of the batches given, ascending, where there is a limit */
+    uint64_t *met; /* bad samples of the batches given, ascending, where there is a limit */
     size_t met_count, met_room;
     mr_cursor cursor;
-    mr_status status;               /* final, once it is not MR_OK */
+    mr_status status; /* final, once it is not MR_OK */
     mr_error error;
 };
 
@@ -247,7 +247,8 @@ static mr_status next(mr_loader *l, const mr_batch **out, mr_error *err)
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err)
 {
     if (forked(l))
-        return mr_fail(err, MR_MISUSE, "this loader was opened before a fork: its threads stayed in the other process; "
+        return mr_fail(err, MR_MISUSE,
+                       "this loader was opened before a fork: its threads stayed in the other process; "
                        "open a loader in each process, or one without threads");
     pthread_mutex_lock(&l->flow.lock);
     l->callers++;

@@ -24,8 +24,8 @@ mr_loader_spent mr_loader_time(const mr_loader *l);
 
 /* What was bad in a lent batch: batch->replaced of them, in the order of their slots. */
 typedef struct mr_bad_slot {
-    uint64_t slot, sample;          /* sample: the damaged one, whatever stands in its place */
-    bool padding;                   /* the slot only fills up the batch: another one is answerable for the sample */
+    uint64_t slot, sample; /* sample: the damaged one, whatever stands in its place */
+    bool padding;          /* the slot only fills up the batch: another one is answerable for the sample */
     mr_error error;
 } mr_bad_slot;
 const mr_bad_slot *mr_batch_bad(const mr_batch *batch);

@@ -97,7 +97,8 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.allocator && (!o.allocator->alloc || !o.allocator->free))
         return mr_fail(err, MR_MISUSE, "allocator: needs both alloc and free");
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
-        return mr_fail(err, MR_MISUSE, "transform: unrounded pixels cannot be delivered in 8 bits; take float32 or "
+        return mr_fail(err, MR_MISUSE,
+                       "transform: unrounded pixels cannot be delivered in 8 bits; take float32 or "
                        "bfloat16");
     status = mr_transform_fill(&from->transform, &o.transform, err);
     if (status == MR_OK)

@@ -8,7 +8,7 @@
 enum {
     MR_MAX_THREADS = 1024,
     MR_MAX_PREFETCH = 4096,
-    MR_MAX_SIDE = 16384,            /* pixels of a transform's output */
+    MR_MAX_SIDE = 16384, /* pixels of a transform's output */
 };
 
 /* MR_MISUSE names the option.  What depends on the split's size (the global batch, the cursor) is judged later. */

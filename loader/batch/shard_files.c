@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 
-enum { ROWS_ENOUGH = 64 };          /* rows read one by one before all are: a shard may be open for one only */
+enum { ROWS_ENOUGH = 64 }; /* rows read one by one before all are: a shard may be open for one only */
 
 struct mr_shard_files {
     const mr_dataset *ds;
@@ -28,9 +28,9 @@ struct mr_shard_files {
     unsigned max, count;
     uint64_t clock;
     size_t rows_bytes, tables_bytes;
-    uint64_t foreign;               /* seek indexes that were not used */
-    _Atomic uint64_t found, refused;        /* entries, by mr_shard_files_seek() */
-    mr_open_shard *shards;          /* shard NULL: not open */
+    uint64_t foreign;                /* seek indexes that were not used */
+    _Atomic uint64_t found, refused; /* entries, by mr_shard_files_seek() */
+    mr_open_shard *shards;           /* shard NULL: not open */
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
 
@@ -153,10 +153,10 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
     }
     /* Rows are read one by one in random order; together they are a thousandth of the records. */
     posix_fadvise(idx, 0, 0, POSIX_FADV_WILLNEED);
-    if (seek >= 0)                  /* of this, its table alone */
+    if (seek >= 0) /* of this, its table alone */
         posix_fadvise(seek, 0, (off_t)(MR_SEEK_HEADER + (shard->samples + 1) * MR_SEEK_OFFSET), POSIX_FADV_WILLNEED);
-    *s = (mr_open_shard){.mdb = mdb, .idx = idx, .seek = seek, .seek_size = seek_size, .shard = shard,
-                         .place = f->count};
+    *s = (mr_open_shard){
+        .mdb = mdb, .idx = idx, .seek = seek, .seek_size = seek_size, .shard = shard, .place = f->count};
     f->open[f->count++] = s;
     return MR_OK;
 }
@@ -172,8 +172,10 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
             if (!full && status != MR_OK)
                 return status;
             if (full && f->count == 0)
-                return mr_fail(err, MR_SYSTEM, "%s.mdb: the process has too many files open; raise `ulimit -n` or open "
-                               "fewer loaders", shard->name);
+                return mr_fail(err, MR_SYSTEM,
+                               "%s.mdb: the process has too many files open; raise `ulimit -n` or open "
+                               "fewer loaders",
+                               shard->name);
             if (!full)
                 break;
         }
@@ -255,8 +257,8 @@ static place find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint6
     if (s->seek_table)
         pair = s->seek_table + i * MR_SEEK_OFFSET;
     pthread_mutex_unlock(&f->lock);
-    if (pair == read && mr_file_pread(s->seek, read, sizeof read, MR_SEEK_HEADER + i * MR_SEEK_OFFSET, s->shard->name,
-                                      NULL) != MR_OK)
+    if (pair == read &&
+        mr_file_pread(s->seek, read, sizeof read, MR_SEEK_HEADER + i * MR_SEEK_OFFSET, s->shard->name, NULL) != MR_OK)
         return WRONG;
     if (mr_get64le(pair) == mr_get64le(pair + MR_SEEK_OFFSET))
         return NONE;
@@ -270,7 +272,7 @@ static bool read_entries(const mr_open_shard *s, const mr_seek_span *span, uint6
     struct iovec parts[2] = {{check, sizeof check}, {out, span->len}};
     ssize_t n = preadv(s->seek, parts, 2, (off_t)span->offset);
     bool whole = n == (ssize_t)(sizeof check + span->len);
-    if (n >= 0 && !whole)           /* a signal, or the end of the file */
+    if (n >= 0 && !whole) /* a signal, or the end of the file */
         whole = mr_file_pread(s->seek, check, sizeof check, span->offset, s->shard->name, NULL) == MR_OK &&
                 mr_file_pread(s->seek, out, span->len, span->offset + sizeof check, s->shard->name, NULL) == MR_OK;
     return whole && mr_seek_believed(check, out, span->len, image_hash);
@@ -295,8 +297,8 @@ size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const 
 mr_shard_files_counts mr_shard_files_count(mr_shard_files *f)
 {
     pthread_mutex_lock(&f->lock);
-    mr_shard_files_counts counts = {.foreign = f->foreign, .found = atomic_load(&f->found),
-                                    .refused = atomic_load(&f->refused)};
+    mr_shard_files_counts counts = {
+        .foreign = f->foreign, .found = atomic_load(&f->found), .refused = atomic_load(&f->refused)};
     pthread_mutex_unlock(&f->lock);
     return counts;
 }

@@ -16,8 +16,8 @@
 typedef unsigned long long ull;
 
 enum {
-    READ_STEP = 4 << 20,            /* between two looks at `stop` */
-    ADVISE_STEP = 128 << 10,        /* the kernel reads ahead no more than this (read_ahead_kb) a call */
+    READ_STEP = 4 << 20,     /* between two looks at `stop` */
+    ADVISE_STEP = 128 << 10, /* the kernel reads ahead no more than this (read_ahead_kb) a call */
     COLD = 256,
 };
 
@@ -31,7 +31,7 @@ mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options
     if (status != MR_OK)
         return status;
     const mr_split *split = w->split = mr_manifest_split(mr_dataset_manifest(ds), w->o.split);
-    w->o.split = split->name;       /* the caller's text may go */
+    w->o.split = split->name; /* the caller's text may go */
     status = mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : split->samples, w->o.seed, w->o.window_bytes,
                            mr_split_mean_bytes(split), &order, err);
     if (status == MR_OK)
@@ -272,10 +272,14 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
 {
     size_t values = (size_t)o->transform.size * o->transform.size * 3;
     switch (o->deliver) {
-    case MR_DELIVER_U8_NHWC: return values;
-    case MR_DELIVER_F32_NCHW: return values * sizeof(float);
-    case MR_DELIVER_BF16_NCHW: return values * sizeof(uint16_t);
-    case MR_DELIVER_ENCODED: break;
+    case MR_DELIVER_U8_NHWC:
+        return values;
+    case MR_DELIVER_F32_NCHW:
+        return values * sizeof(float);
+    case MR_DELIVER_BF16_NCHW:
+        return values * sizeof(uint16_t);
+    case MR_DELIVER_ENCODED:
+        break;
     }
     return 0;
 }
@@ -285,9 +289,17 @@ static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
     mr_resize_job job = {
-        .in_width = v->width, .in_height = v->height, .out_width = v->out_width, .out_height = v->out_height,
-        .crop_left = v->crop_left, .crop_top = v->crop_top, .crop_width = t->size, .crop_height = t->size,
-        .flip = v->flip, .bicubic = t->bicubic != 0, .unrounded = t->unrounded != 0,
+        .in_width = v->width,
+        .in_height = v->height,
+        .out_width = v->out_width,
+        .out_height = v->out_height,
+        .crop_left = v->crop_left,
+        .crop_top = v->crop_top,
+        .crop_width = t->size,
+        .crop_height = t->size,
+        .flip = v->flip,
+        .bicubic = t->bicubic != 0,
+        .unrounded = t->unrounded != 0,
     };
     mr_resize_needs(&job, &job.columns, &job.rows);
     return job;
@@ -303,10 +315,10 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
 mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err)
 {
-    const uint32_t image_flags = MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE |
-                                 MR_FLAG_ARITHMETIC;
-    mr_image_facts facts = {row->width, row->height, row->codec, row->orientation, row->components, row->bits,
-                            row->flags & image_flags};
+    const uint32_t image_flags =
+        MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE | MR_FLAG_ARITHMETIC;
+    mr_image_facts facts = {
+        row->width, row->height, row->codec, row->orientation, row->components, row->bits, row->flags & image_flags};
     const mr_region stored = mr_work_region(w, row, v);
     mr_error why;
     const uint8_t *pixels = NULL;
@@ -334,10 +346,14 @@ mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
     switch (w->o.deliver) {
-    case MR_DELIVER_U8_NHWC: return mr_resize_u8(h->resizer, &job, out, err);
-    case MR_DELIVER_F32_NCHW: return mr_resize_f32(h->resizer, &job, t->mean, t->std, out, err);
-    case MR_DELIVER_BF16_NCHW: return mr_resize_bf16(h->resizer, &job, t->mean, t->std, out, err);
-    case MR_DELIVER_ENCODED: break;
+    case MR_DELIVER_U8_NHWC:
+        return mr_resize_u8(h->resizer, &job, out, err);
+    case MR_DELIVER_F32_NCHW:
+        return mr_resize_f32(h->resizer, &job, t->mean, t->std, out, err);
+    case MR_DELIVER_BF16_NCHW:
+        return mr_resize_bf16(h->resizer, &job, t->mean, t->std, out, err);
+    case MR_DELIVER_ENCODED:
+        break;
     }
     return MR_OK;
 }

@@ -14,23 +14,23 @@
 #include "region/pixels.h"
 #include "resize/resize.h"
 
-typedef struct mr_work {            /* shared by all threads, fixed after opening but for `stop` */
-    mr_loader_options o;            /* filled: options.h */
+typedef struct mr_work { /* shared by all threads, fixed after opening but for `stop` */
+    mr_loader_options o; /* filled: options.h */
     const mr_split *split;
     mr_shard_files *files;
-    mr_schedule schedule;           /* over items */
-    _Atomic bool stop;              /* given up: calls return MR_END as soon as they can */
-    _Atomic int cold;               /* how many more records to look after ahead of use: see work.c */
-    _Atomic uint64_t reading, decoding;     /* nanoseconds that threads spent so on decoded samples, all together */
+    mr_schedule schedule;               /* over items */
+    _Atomic bool stop;                  /* given up: calls return MR_END as soon as they can */
+    _Atomic int cold;                   /* how many more records to look after ahead of use: see work.c */
+    _Atomic uint64_t reading, decoding; /* nanoseconds that threads spent so on decoded samples, all together */
 } mr_work;
 
 /* Keeps a copy of the options, but for the split's name, the items and the allocator. */
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
-void mr_work_close(mr_work *w);     /* zeroed is fine */
+void mr_work_close(mr_work *w); /* zeroed is fine */
 
-typedef struct mr_hands {           /* what a thread owns */
-    mr_slab bytes;                  /* an encoded file */
-    mr_slab seek;                   /* what the seek index has of it: seek_len bytes */
+typedef struct mr_hands { /* what a thread owns */
+    mr_slab bytes;        /* an encoded file */
+    mr_slab seek;         /* what the seek index has of it: seek_len bytes */
     size_t seek_len;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
@@ -41,9 +41,9 @@ void mr_hands_free(mr_hands *h);
 
 /* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop; MR_END: w->stop
  * has become true. */
-mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err);     /* and starts reading its record */
-mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* image_len */
-mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);   /* meta_len */
+mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); /* and starts reading its record */
+mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err); /* image_len */
+mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* meta_len */
 
 /* The schedule counts items; without a list of them they are the samples. */
 static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
@@ -59,7 +59,7 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
 /* Reads into hands->bytes; and hands->seek, which holds for the one decode that follows. */
 mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err);
-void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row);    /* the second half of it */
+void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row); /* the second half of it */
 /* The stored pixels that the view needs: those of its box that have a weight in what is kept after resizing. */
 mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
 /* What was fetched: that region, turned if it is to be; lent by the hands. */

@@ -17,16 +17,16 @@
 
 enum { BATCH = 64 };
 
-static const uint64_t batch_bytes = 128 << 20;      /* that it takes as delivered: memory has to be made first */
+static const uint64_t batch_bytes = 128 << 20; /* that it takes as delivered: memory has to be made first */
 
 typedef struct bench {
     const mr_bench_options *o;
-    mr_work work;                   /* for the limits: rows, views, steps */
+    mr_work work; /* for the limits: rows, views, steps */
     mr_passes *passes;
     mr_loader *loader;
-    uint64_t taken;                 /* batches, since the first epoch began */
+    uint64_t taken; /* batches, since the first epoch began */
     mr_bench_record *records;
-    size_t batches, room;           /* of a turn; records there is room for */
+    size_t batches, room; /* of a turn; records there is room for */
     size_t record_count;
     mr_bench_turn *turns;
     size_t turn_count, turn_room;
@@ -48,9 +48,9 @@ static mr_status open_work(bench *b, const mr_dataset *ds, const mr_loader_optio
 static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err);
 static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_error *err);
 
-/* How long a picture takes, by one for each thread, out of a batch that the loader does not come to first.  The first time
- * memory is made, so that there is a second unless that would cost too much.  A damaged one is left to the loader, which
- * names it. */
+/* How long a picture takes, by one for each thread, out of a batch that the loader does not come to first.  The first
+ * time memory is made, so that there is a second unless that would cost too much.  A damaged one is left to the loader,
+ * which names it. */
 static mr_status probe(bench *b, mr_bench_probe *out, mr_error *err)
 {
     unsigned threads = b->work.o.threads ? b->work.o.threads : 1;
@@ -82,7 +82,7 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     if (status != MR_OK)
         return status;
     uint64_t each = o.global_batch / world, fit = mr_bench_batch(&b->o->budget, mr_seconds(), each, &slow);
-    if (fit < each) {               /* another batch is another schedule */
+    if (fit < each) { /* another batch is another schedule */
         close_work(b);
         o.global_batch = fit * world;
         status = open_work(b, ds, &o, err);
@@ -261,8 +261,8 @@ static double passes_wall(const mr_bench_turn *t)
     return t->warm.wall + t->product.wall + t->limit.wall + 2 * t->copy.wall + t->steps.wall;
 }
 
-/* The first turn, of one batch, is thrown away if there is time for another: it warms everything and says how many batches
- * make a turn. */
+/* The first turn, of one batch, is thrown away if there is time for another: it warms everything and says how many
+ * batches make a turn. */
 static mr_status run_turns(bench *b, mr_error *err)
 {
     const mr_bench_budget *budget = &b->o->budget;

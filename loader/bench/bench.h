@@ -16,29 +16,29 @@ typedef enum mr_bench_stage { MR_BENCH_READ, MR_BENCH_DECODE, MR_BENCH_INPUT } m
 
 typedef struct mr_bench_options {
     mr_bench_stage stage;
-    mr_loader_options loader;       /* split, threads, transform, rank, world; the rest is set here */
+    mr_loader_options loader; /* split, threads, transform, rank, world; the rest is set here */
     mr_bench_budget budget;
 } mr_bench_options;
 
-typedef struct mr_bench_rate {      /* medians over the turns */
+typedef struct mr_bench_rate { /* medians over the turns */
     double cpu_ms, images_per_second;
 } mr_bench_rate;
 
-typedef struct mr_bench_stages {    /* of millrace's own JPEG decoder: means over pictures taken one by one */
-    double parse_ms, entropy_ms, idct_ms, colour_ms;    /* CPU; the crop as the product cuts it */
+typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over pictures taken one by one */
+    double parse_ms, entropy_ms, idct_ms, colour_ms; /* CPU; the crop as the product cuts it */
     uint64_t pictures, with_seek;
 } mr_bench_stages;
 
 typedef struct mr_bench_result {
-    mr_bench_rate product, limit, copy;     /* copy: memcpy, stage read only, else 0 */
-    double cpu_ratio, rate_ratio;           /* product / limit: medians of the turns' ratios */
-    double resized_ratio;                   /* stage input: CPU, product / (limit + the same resize) */
-    double read_ms, hash_ms, decode_ms, resize_ms;  /* CPU of the product's steps taken one by one; 0: not part of it */
-    double first_batch_ms;                  /* wall, from opening a loader to its first batch */
-    uint64_t own_jpegs, jpegs;              /* decoded step by step: by millrace's own decoder, and all */
-    uint64_t seek_jpegs;                    /* of its own: with a seek index */
-    uint64_t seek_refused;                  /* entries, and whole seek indexes, that could not be believed */
-    mr_bench_stages stages;                 /* no pictures: another stage, or none that the decoder takes */
+    mr_bench_rate product, limit, copy;            /* copy: memcpy, stage read only, else 0 */
+    double cpu_ratio, rate_ratio;                  /* product / limit: medians of the turns' ratios */
+    double resized_ratio;                          /* stage input: CPU, product / (limit + the same resize) */
+    double read_ms, hash_ms, decode_ms, resize_ms; /* CPU of the product's steps taken one by one; 0: not part of it */
+    double first_batch_ms;                         /* wall, from opening a loader to its first batch */
+    uint64_t own_jpegs, jpegs;                     /* decoded step by step: by millrace's own decoder, and all */
+    uint64_t seek_jpegs;                           /* of its own: with a seek index */
+    uint64_t seek_refused;                         /* entries, and whole seek indexes, that could not be believed */
+    mr_bench_stages stages;                        /* no pictures: another stage, or none that the decoder takes */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

@@ -3,7 +3,7 @@
 
 static const double longest_pass = 0.5; /* of a turn: more would only make fewer turns */
 static const double stages_share = 0.2, stages_least = 0.1, stages_most = 2, probe_share = 0.2, used = 0.75, half = 0.5;
-static const double grace = 1;          /* beyond what was asked: figures of a few pictures more are worth it */
+static const double grace = 1; /* beyond what was asked: figures of a few pictures more are worth it */
 
 static double least(double a, double b)
 {
@@ -31,12 +31,13 @@ bool mr_bench_again(const mr_bench_budget *b, double now, const mr_bench_probe *
     return now - b->begin + last->steps + last->limit <= probe_share * (b->seconds + grace);
 }
 
-/* The loader fills its prefetch and gives one batch; then come the warm turn and those that count, each with the product, its
- * steps and the limit.  A little is kept for pictures that are slower than those of the probe. */
+/* The loader fills its prefetch and gives one batch; then come the warm turn and those that count, each with the
+ * product, its steps and the limit.  A little is kept for pictures that are slower than those of the probe. */
 uint64_t mr_bench_batch(const mr_bench_budget *b, double now, uint64_t most, const mr_bench_probe *probe)
 {
     const double turns = 1 + MR_BENCH_MIN_TURNS, first = MR_BENCH_PREFETCH + 1;
-    double one = ((first + 2 * turns) * probe->steps + turns * probe->limit) / (double)(probe->images ? probe->images : 1);
+    double one =
+        ((first + 2 * turns) * probe->steps + turns * probe->limit) / (double)(probe->images ? probe->images : 1);
     double left = mr_bench_end(b) - now, least_left = half * (left + grace);
     double images = one > 0 ? (used * left > least_left ? used * left : least_left) / one : (double)most;
     return images >= (double)most ? most : images >= 1 ? (uint64_t)images : 1;

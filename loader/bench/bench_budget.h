@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 typedef struct mr_bench_budget {
-    double begin;                   /* mr_seconds() when the command began */
-    double seconds;                 /* that it may take */
+    double begin;   /* mr_seconds() when the command began */
+    double seconds; /* that it may take */
 } mr_bench_budget;
 
 enum { MR_BENCH_MIN_TURNS = 3, MR_BENCH_PREFETCH = 2, MR_BENCH_MOST_BATCHES = 1000 };
@@ -34,7 +34,8 @@ bool mr_bench_again(const mr_bench_budget *b, double now, const mr_bench_probe *
 /* Images in a batch, 1 to `most`: as many as let the first batches, the warm turn and MR_BENCH_MIN_TURNS fit. */
 uint64_t mr_bench_batch(const mr_bench_budget *b, double now, uint64_t most, const mr_bench_probe *probe);
 
-/* Batches in a turn, at least 1, after a warm turn of one batch: `turn` seconds in all, `longest` for its longest pass. */
+/* Batches in a turn, at least 1, after a warm turn of one batch: `turn` seconds in all, `longest` for its longest pass.
+ */
 size_t mr_bench_batches(const mr_bench_budget *b, double now, double turn, double longest);
 
 /* Is there time for another turn of so many seconds? */

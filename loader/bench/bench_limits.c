@@ -12,7 +12,7 @@
 #include "base/term.h"
 #include "bench/bench.h"
 
-enum { KEPT = 64 };                 /* records a plain program would have in its batch */
+enum { KEPT = 64 }; /* records a plain program would have in its batch */
 
 /* Memory that copies come from, and at most that records go to: more than caches hold, those that all threads share and
  * those of each. */
@@ -26,12 +26,12 @@ typedef struct ring {
 
 typedef struct worker {
     mr_hands hands;
-    mr_pixels_scratch *plain;       /* libjpeg-turbo for all JPEGs */
-    ring batch;                     /* where plain reads and copies go */
-    ring source;                    /* where copies come from */
+    mr_pixels_scratch *plain; /* libjpeg-turbo for all JPEGs */
+    ring batch;               /* where plain reads and copies go */
+    ring source;              /* where copies come from */
     float *out;
     double read, hash, decode, resize;
-    char apart[64];                 /* from the next worker's numbers */
+    char apart[64]; /* from the next worker's numbers */
 } worker;
 
 struct mr_passes {
@@ -43,7 +43,7 @@ struct mr_passes {
     mr_bench_pass pass;
     int until;
     const mr_bench_record *records;
-    double end;                     /* when no record is begun any more */
+    double end; /* when no record is begun any more */
     atomic_bool cut;
 };
 
@@ -88,8 +88,11 @@ mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error 
     mr_status status = MR_OK;
     if (!b)
         return mr_fail_memory(err, "measuring");
-    *b = (mr_passes){.work = w, .threads = threads, .batch_room = share(w->split, KEPT, threads),
-                     .source_room = share(w->split, w->split->samples / threads, threads), .end = INFINITY};
+    *b = (mr_passes){.work = w,
+                     .threads = threads,
+                     .batch_room = share(w->split, KEPT, threads),
+                     .source_room = share(w->split, w->split->samples / threads, threads),
+                     .end = INFINITY};
     b->workers = mr_alloc(threads, sizeof *b->workers);
     if (!b->workers)
         status = mr_fail_memory(err, "measuring");
@@ -149,8 +152,9 @@ static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, m
     status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, "its image", &why);
     const char *shard = open->shard->name;
     mr_shard_files_return(b->work->files, open);
-    return status == MR_OK ? status : mr_fail(err, status, "%s.mdb: sample %llu: %s", shard,
-                                              (unsigned long long)r->sample, why.text);
+    return status == MR_OK
+               ? status
+               : mr_fail(err, status, "%s.mdb: sample %llu: %s", shard, (unsigned long long)r->sample, why.text);
 }
 
 static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
@@ -183,8 +187,12 @@ static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_erro
 static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     const mr_row *row = &r->row;
-    const mr_image_facts facts = {.width = row->width, .height = row->height, .codec = row->codec,
-                                  .orientation = row->orientation, .components = row->components, .bits = row->bits,
+    const mr_image_facts facts = {.width = row->width,
+                                  .height = row->height,
+                                  .codec = row->codec,
+                                  .orientation = row->orientation,
+                                  .components = row->components,
+                                  .bits = row->bits,
                                   .flags = row->flags};
     const mr_region whole = {0, 0, row->width, row->height};
     const uint8_t *rgb;
@@ -212,8 +220,10 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
         mr_work_fetch_seek(b->work, &w->hands, r->sample, &r->row);
     w->read += lap(&since);
     if (status == MR_OK && mr_hash64(w->hands.bytes.data, r->row.image_len) != r->row.image_hash)
-        status = mr_fail(err, MR_BAD_SAMPLE, "sample %llu: its image differs from what was ingested; `millrace verify` "
-                         "shows the extent", (unsigned long long)r->sample);
+        status = mr_fail(err, MR_BAD_SAMPLE,
+                         "sample %llu: its image differs from what was ingested; `millrace verify` "
+                         "shows the extent",
+                         (unsigned long long)r->sample);
     w->hash += lap(&since);
     if (status != MR_OK || b->until == MR_BENCH_READ)
         return status;
@@ -250,18 +260,22 @@ static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
     if (time_is_up(b, item))
         return MR_OK;
     switch (b->pass) {
-    case MR_PASS_PREAD: return read_plain(b, w, r, err);
-    case MR_PASS_COPY: return copy(b, w, r, err);
-    case MR_PASS_STEPS: return steps(b, w, r, err);
-    case MR_PASS_DECODE: break;
+    case MR_PASS_PREAD:
+        return read_plain(b, w, r, err);
+    case MR_PASS_COPY:
+        return copy(b, w, r, err);
+    case MR_PASS_STEPS:
+        return steps(b, w, r, err);
+    case MR_PASS_DECODE:
+        break;
     }
     return decode_plain(b, w, r, err);
 }
 
 /* ---- one pass --------------------------------------------------------------------------------------------------- */
 
-mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records,
-                            size_t count, mr_bench_times *times, mr_error *err)
+mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records, size_t count,
+                        mr_bench_times *times, mr_error *err)
 {
     b->pass = pass;
     b->until = until;

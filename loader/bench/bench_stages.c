@@ -13,15 +13,15 @@
 
 #include "jpeg/partial.h"
 
-enum { PICTURES = 200, RUNS = 5, LEVELS = 4 };      /* levels: the header, and one for each mr_jpeg_parts */
-enum { RUN_COST = 3 };              /* of a run over all levels, in decodes in whole */
+enum { PICTURES = 200, RUNS = 5, LEVELS = 4 }; /* levels: the header, and one for each mr_jpeg_parts */
+enum { RUN_COST = 3 };                         /* of a run over all levels, in decodes in whole */
 
 static const size_t most_bytes = 64 << 20;
 
 typedef struct picture {
     mr_jpeg_job job;
-    uint8_t *memory;                /* file and seek index */
-    double ms[LEVELS];              /* the best of the runs */
+    uint8_t *memory;   /* file and seek index */
+    double ms[LEVELS]; /* the best of the runs */
 } picture;
 
 typedef struct stages {
@@ -34,15 +34,22 @@ typedef struct stages {
     double seconds;
 } stages;
 
-/* ---- pictures ----------------------------------------------------------------------------------------------------- */
+/* ---- pictures -----------------------------------------------------------------------------------------------------
+ */
 
 static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
 {
     mr_view v = mr_work_view(s->work, r->epoch, r->sample, &r->row);
     mr_region stored = mr_work_region(s->work, &r->row, &v);
     return (mr_jpeg_job){
-        .len = r->row.image_len, .width = r->row.width, .height = r->row.height, .left = stored.left, .top = stored.top,
-        .crop_width = stored.width, .crop_height = stored.height, .seek_len = s->hands.seek_len,
+        .len = r->row.image_len,
+        .width = r->row.width,
+        .height = r->row.height,
+        .left = stored.left,
+        .top = stored.top,
+        .crop_width = stored.width,
+        .crop_height = stored.height,
+        .seek_len = s->hands.seek_len,
     };
 }
 
@@ -58,7 +65,7 @@ static double decode(stages *s, const picture *p, int level)
 {
     mr_jpeg_job job = p->job;
     job.rgb = s->rgb.data;
-    job.width += level == 0;        /* whoever finds another size in the header stops there */
+    job.width += level == 0; /* whoever finds another size in the header stops there */
     double start = thread_cpu();
     mr_jpeg_outcome outcome = mr_jpeg_decode_region(s->decoders[level ? level - 1 : MR_JPEG_PARTS_ALL], &job);
     double took = thread_cpu() - start;
@@ -96,7 +103,8 @@ static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
     return MR_OK;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------------------------- */
+/* ---- measuring ----------------------------------------------------------------------------------------------------
+ */
 
 static void measure(stages *s, int runs, mr_bench_stages *out)
 {
@@ -151,7 +159,8 @@ mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, si
             status = mr_fail_memory(err, "measuring");
     }
     for (size_t i = 0; status == MR_OK && i < count && s->count < PICTURES && s->bytes < most_bytes &&
-         s->seconds * RUNS * RUN_COST < seconds; i++)
+                       s->seconds * RUNS * RUN_COST < seconds;
+         i++)
         if (records[i].row.codec == MR_CODEC_JPEG)
             status = take(s, &records[i], err);
     if (status == MR_OK)

@@ -11,18 +11,54 @@ static int by_value(const void *a, const void *b)
 
 typedef double (*figure)(const mr_bench_turn *t);
 
-static double product_cpu(const mr_bench_turn *t) { return t->product.cpu / (double)t->images * 1e3; }
-static double product_rate(const mr_bench_turn *t) { return (double)t->images / t->product.wall; }
-static double limit_cpu(const mr_bench_turn *t) { return t->limit.cpu / (double)t->images * 1e3; }
-static double limit_rate(const mr_bench_turn *t) { return (double)t->images / t->limit.wall; }
-static double copy_cpu(const mr_bench_turn *t) { return t->copy.cpu / (double)t->images * 1e3; }
-static double copy_rate(const mr_bench_turn *t) { return t->copy.wall > 0 ? (double)t->images / t->copy.wall : 0; }
-static double cpu_ratio(const mr_bench_turn *t) { return product_cpu(t) / limit_cpu(t); }
-static double rate_ratio(const mr_bench_turn *t) { return product_rate(t) / limit_rate(t); }
-static double read_ms(const mr_bench_turn *t) { return t->steps.read / (double)t->images * 1e3; }
-static double hash_ms(const mr_bench_turn *t) { return t->steps.hash / (double)t->images * 1e3; }
-static double decode_ms(const mr_bench_turn *t) { return t->steps.decode / (double)t->images * 1e3; }
-static double resize_ms(const mr_bench_turn *t) { return t->steps.resize / (double)t->images * 1e3; }
+static double product_cpu(const mr_bench_turn *t)
+{
+    return t->product.cpu / (double)t->images * 1e3;
+}
+static double product_rate(const mr_bench_turn *t)
+{
+    return (double)t->images / t->product.wall;
+}
+static double limit_cpu(const mr_bench_turn *t)
+{
+    return t->limit.cpu / (double)t->images * 1e3;
+}
+static double limit_rate(const mr_bench_turn *t)
+{
+    return (double)t->images / t->limit.wall;
+}
+static double copy_cpu(const mr_bench_turn *t)
+{
+    return t->copy.cpu / (double)t->images * 1e3;
+}
+static double copy_rate(const mr_bench_turn *t)
+{
+    return t->copy.wall > 0 ? (double)t->images / t->copy.wall : 0;
+}
+static double cpu_ratio(const mr_bench_turn *t)
+{
+    return product_cpu(t) / limit_cpu(t);
+}
+static double rate_ratio(const mr_bench_turn *t)
+{
+    return product_rate(t) / limit_rate(t);
+}
+static double read_ms(const mr_bench_turn *t)
+{
+    return t->steps.read / (double)t->images * 1e3;
+}
+static double hash_ms(const mr_bench_turn *t)
+{
+    return t->steps.hash / (double)t->images * 1e3;
+}
+static double decode_ms(const mr_bench_turn *t)
+{
+    return t->steps.decode / (double)t->images * 1e3;
+}
+static double resize_ms(const mr_bench_turn *t)
+{
+    return t->steps.resize / (double)t->images * 1e3;
+}
 
 static double resized_ratio(const mr_bench_turn *t)
 {

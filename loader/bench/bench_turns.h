@@ -8,9 +8,9 @@
 
 typedef struct mr_bench_turn {
     mr_bench_times warm, product, limit, copy, steps;
-    double wall;                    /* of all of it */
+    double wall; /* of all of it */
     uint64_t images;
-    bool cut;                       /* the time was up before its end */
+    bool cut; /* the time was up before its end */
 } mr_bench_turn;
 
 /* Sets the rates, ratios and steps of `out`, as medians over at least one turn, and counts turns and images. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_STATIC_LINKING_ONLY     /* the state's size and its pointer */
+#define XXH_STATIC_LINKING_ONLY /* the state's size and its pointer */
 #include <xxhash.h>
 #if defined(__x86_64__)
 #include <xxh_x86dispatch.h>

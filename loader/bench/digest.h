@@ -9,15 +9,15 @@
 
 typedef struct mr_running_digest mr_running_digest;
 
-mr_running_digest *mr_running_digest_new(void);         /* begun; NULL: no memory */
+mr_running_digest *mr_running_digest_new(void); /* begun; NULL: no memory */
 void mr_running_digest_free(mr_running_digest *d);
 void mr_running_digest_begin(mr_running_digest *d);
 void mr_running_digest_add(mr_running_digest *d, const void *bytes, size_t len);
-void mr_running_digest_end(const mr_running_digest *d, uint8_t out[16]);       /* canonical (big-endian) form */
+void mr_running_digest_end(const mr_running_digest *d, uint8_t out[16]); /* canonical (big-endian) form */
 
 /* For another process of the same program: appended to `out`; taken from the front of `bytes`, false if too short. */
 void mr_running_digest_save(const mr_running_digest *d, mr_buf *out);
 bool mr_running_digest_load(mr_running_digest *d, const void *bytes, size_t len);
-size_t mr_running_digest_size(void);                    /* of what is saved */
+size_t mr_running_digest_size(void); /* of what is saved */
 
 #endif

@@ -15,11 +15,11 @@
 typedef struct run {
     const mr_replay *replay;
     mr_ranks *ranks;
-    mr_loader **loaders;            /* of this process's ranks, in order */
+    mr_loader **loaders; /* of this process's ranks, in order */
     unsigned count;
     mr_running_digest *digest;
     mr_damage *damage;
-    mr_buf mine, all;               /* what is handed on: state of the digest, text */
+    mr_buf mine, all; /* what is handed on: state of the digest, text */
     uint64_t *lens;
 } run;
 
@@ -30,8 +30,10 @@ static mr_status open_loaders(run *r, const mr_dataset *ds, mr_error *err)
     o.world = r->replay->world;
     o.epochs = 1;
     if (processes > 1 && processes != o.world)
-        return mr_fail(err, MR_MISUSE, "--ranks %u under a launcher of %u ranks; leave --ranks out, or run without the "
-                       "launcher", o.world, processes);
+        return mr_fail(err, MR_MISUSE,
+                       "--ranks %u under a launcher of %u ranks; leave --ranks out, or run without the "
+                       "launcher",
+                       o.world, processes);
     r->loaders = mr_alloc(o.world, sizeof *r->loaders);
     if (!r->loaders)
         return mr_fail_memory(err, "replaying");

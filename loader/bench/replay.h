@@ -8,15 +8,15 @@
 
 typedef struct mr_replay_batch {
     uint64_t epoch, step;
-    uint8_t digest[16];             /* XXH3-128, canonical form */
-    const char *text;               /* what `describe` wrote for all samples */
+    uint8_t digest[16]; /* XXH3-128, canonical form */
+    const char *text;   /* what `describe` wrote for all samples */
     size_t text_len;
 } mr_replay_batch;
 
 typedef struct mr_replay {
-    mr_loader_options options;      /* rank and world are set by mr_replay_run() */
-    unsigned world;                 /* all ranks; under a launcher: its ranks */
-    uint64_t first, end;            /* steps of the epoch options.start.epoch */
+    mr_loader_options options; /* rank and world are set by mr_replay_run() */
+    unsigned world;            /* all ranks; under a launcher: its ranks */
+    uint64_t first, end;       /* steps of the epoch options.start.epoch */
     /* Appends words about a sample, in every process; NULL: none.  `bad`: the damaged one in whose place it stands (its
      * own where it is masked), NULL: none. */
     mr_status (*describe)(void *ctx, const mr_sample_facts *facts, const mr_bad_slot *bad, mr_buf *out, mr_error *err);

@@ -11,9 +11,9 @@
 
 /* A box in pixels of the picture as it will be seen (orientation applied, if it is to be). */
 typedef struct mr_view {
-    uint32_t left, top, width, height;  /* the source box, at least 1 x 1, inside the picture */
-    uint32_t out_width, out_height;     /* what it is resized to */
-    uint32_t crop_left, crop_top;       /* of the resized picture, the size x size part that is kept */
+    uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the picture */
+    uint32_t out_width, out_height;    /* what it is resized to */
+    uint32_t crop_left, crop_top;      /* of the resized picture, the size x size part that is kept */
     bool flip;
 } mr_view;
 

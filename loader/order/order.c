@@ -17,7 +17,7 @@ enum { MAX_ROUNDS = 24 };
 static const uint64_t max_samples = (uint64_t)1 << 40;
 
 typedef struct network {
-    unsigned half;                  /* bits of a half */
+    unsigned half; /* bits of a half */
     unsigned rounds;
     uint64_t mask, swap;
     uint64_t keys[MAX_ROUNDS];

@@ -5,8 +5,8 @@
  *   source    position n is sample n
  *   shuffled  a keyed permutation: a balanced Feistel network on the next even number of bits, walked until it falls
  *             inside (cycle walking)
- *   window    blocks of neighbouring samples in shuffled order, and positions shuffled inside windows of several blocks:
- *             the disk sees runs, the trainer a shuffle as good as the window is large
+ *   window    blocks of neighbouring samples in shuffled order, and positions shuffled inside windows of several
+ * blocks: the disk sees runs, the trainer a shuffle as good as the window is large
  */
 #ifndef MR_ORDER_H
 #define MR_ORDER_H
@@ -17,13 +17,14 @@ typedef struct mr_order {
     mr_shuffle kind;
     uint64_t samples;
     uint64_t seed;
-    uint64_t block, window;         /* in samples, for MR_SHUFFLE_WINDOW: 1 <= block <= window */
+    uint64_t block, window; /* in samples, for MR_SHUFFLE_WINDOW: 1 <= block <= window */
 } mr_order;
 
-/* window_bytes and mean_bytes (of a record) only for MR_SHUFFLE_WINDOW. MR_MISUSE: more than 2^40 samples, a window of 0. */
+/* window_bytes and mean_bytes (of a record) only for MR_SHUFFLE_WINDOW. MR_MISUSE: more than 2^40 samples, a window of
+ * 0. */
 mr_status mr_order_make(mr_shuffle kind, uint64_t samples, uint64_t seed, uint64_t window_bytes, uint64_t mean_bytes,
                         mr_order *out, mr_error *err);
-uint64_t mr_order_at(const mr_order *o, uint64_t epoch, uint64_t position);     /* position < samples */
+uint64_t mr_order_at(const mr_order *o, uint64_t epoch, uint64_t position); /* position < samples */
 
 /* The keyed permutation by itself: 0..count-1 onto itself, and back. */
 uint64_t mr_permute(uint64_t count, uint64_t key, uint64_t tweak, uint64_t n);

@@ -14,10 +14,14 @@ static mr_status check_world(uint64_t batch, unsigned world, mr_error *err)
     if (below == batch)
         return MR_OK;
     if (below == 0)
-        return mr_fail(err, MR_MISUSE, "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that "
-                       "can is %llu", (ull)batch, world, (ull)above);
-    return mr_fail(err, MR_MISUSE, "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that can "
-                   "are %llu and %llu", (ull)batch, world, (ull)below, (ull)above);
+        return mr_fail(err, MR_MISUSE,
+                       "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that "
+                       "can is %llu",
+                       (ull)batch, world, (ull)above);
+    return mr_fail(err, MR_MISUSE,
+                   "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that can "
+                   "are %llu and %llu",
+                   (ull)batch, world, (ull)below, (ull)above);
 }
 
 mr_status mr_schedule_make(const mr_order *order, uint64_t global_batch, unsigned world, mr_tail tail, mr_schedule *out,
@@ -78,9 +82,10 @@ mr_status mr_schedule_step_at(const mr_schedule *s, uint64_t position, uint64_t 
     }
     if (position != below) {
         uint64_t above = mr_schedule_position(s, position / s->global_batch + 1);
-        return mr_fail(err, MR_MISUSE, "no step begins at position %llu with a global batch of %llu; the nearest are "
-                       "%llu and %llu", (ull)position, (ull)s->global_batch, (ull)below,
-                       (ull)(above > position ? above : samples));
+        return mr_fail(err, MR_MISUSE,
+                       "no step begins at position %llu with a global batch of %llu; the nearest are "
+                       "%llu and %llu",
+                       (ull)position, (ull)s->global_batch, (ull)below, (ull)(above > position ? above : samples));
     }
     *step = position / s->global_batch;
     return MR_OK;

@@ -14,10 +14,10 @@
 
 typedef struct mr_schedule {
     mr_order order;
-    uint64_t global_batch;          /* samples of all ranks together */
+    uint64_t global_batch; /* samples of all ranks together */
     unsigned world;
     mr_tail tail;
-    uint64_t steps;                 /* of an epoch */
+    uint64_t steps; /* of an epoch */
 } mr_schedule;
 
 /* A world of 0 counts as 1.  MR_MISUSE: a global batch of 0 or of more than 2^40, or one that the ranks do not divide;
@@ -27,7 +27,7 @@ mr_status mr_schedule_make(const mr_order *order, uint64_t global_batch, unsigne
 
 typedef struct mr_slot {
     uint64_t sample;
-    float weight;                   /* 1, or 0 for padding */
+    float weight; /* 1, or 0 for padding */
 } mr_slot;
 
 /* Slots of `rank` in step k: how many (0 where there is no such step or rank), and the i-th of them. */
@@ -37,6 +37,6 @@ mr_slot mr_schedule_slot(const mr_schedule *s, uint64_t epoch, uint64_t step, un
 /* The step that begins at `position` samples of the epoch (a cursor), or `steps` at its end: behind the last step or
  * behind all samples.  MR_MISUSE if no step begins there. */
 mr_status mr_schedule_step_at(const mr_schedule *s, uint64_t position, uint64_t *step, mr_error *err);
-uint64_t mr_schedule_position(const mr_schedule *s, uint64_t step);      /* at most the number of samples */
+uint64_t mr_schedule_position(const mr_schedule *s, uint64_t step); /* at most the number of samples */
 
 #endif

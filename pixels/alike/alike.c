@@ -2,9 +2,9 @@
  * Invariant: every step is bounded by constants: no two pictures cost much more than any others.
  *
  *      64 x 64   8 ways to turn and mirror: alike if one of them agrees
- *      32 x 32   8 ways, 9 shapes, 9 places: the best place of each shape, and of those the best CLIMBS, go uphill: shift,
- *                turn, zoom, stretch and shear in ever smaller steps; the best one goes on
- *      64 x 64   uphill again, and the verdict
+ *      32 x 32   8 ways, 9 shapes, 9 places: the best place of each shape, and of those the best CLIMBS, go uphill:
+ * shift, turn, zoom, stretch and shear in ever smaller steps; the best one goes on 64 x 64   uphill again, and the
+ * verdict
  *
  * What is climbed is the mean, over blocks, of the correlation of both pictures' details in the block.  A correlation
  * does not see brightness and contrast.  Taking it block by block limits what a square that was cut out, or a black
@@ -24,46 +24,47 @@ enum {
     CLIMBS = 6,
     ROUNDS = 8,
     BLOCKS_MOST = 36,
-    BLOCKS_LEAST = 6,               /* fewer can be made to fit by chance: two spots are alike wherever they are */
+    BLOCKS_LEAST = 6, /* fewer can be made to fit by chance: two spots are alike wherever they are */
 };
 
 /* A block is compared if its details, in one picture or both, deviate by this many grey levels; JPEG makes less. */
 static const float noise = 1.0F;
 
 /* What copies reach and other pictures do not: the mean agreement of pictures as they are, turned or mirrored at most;
- * the median, once one was moved over the other; and that of whole pictures that have no details.  Measured on exports of
- * Roboflow and others: 399 of 405 pairs of copies are recognised (rotated up to 15 degrees, squares cut out, brighter).  Of
- * 2,116 pairs of other photographs, 16 of them under one name, 1 is taken for copies, and they are, under two names; the
- * means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the picture 11 are
- * taken for copies, of 2,324 pairs of the very same sign 9 %: what differs in them is little. */
+ * the median, once one was moved over the other; and that of whole pictures that have no details.  Measured on exports
+ * of Roboflow and others: 399 of 405 pairs of copies are recognised (rotated up to 15 degrees, squares cut out,
+ * brighter).  Of 2,116 pairs of other photographs, 16 of them under one name, 1 is taken for copies, and they are,
+ * under two names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that
+ * fill the picture 11 are taken for copies, of 2,324 pairs of the very same sign 9 %: what differs in them is little.
+ */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
 /* At the middle level, where no copy that was recognised had less: a step up, and at the top.  They save time alone. */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 typedef struct level {
-    int side, margin;               /* of the pictures; what is not compared of them, for a copy may lack it */
-    int block, step;                /* side of a block; every step-th cell of a row, and row, is looked at */
-    bool slopes;                    /* a block's slope counts as a detail of it */
+    int side, margin; /* of the pictures; what is not compared of them, for a copy may lack it */
+    int block, step;  /* side of a block; every step-th cell of a row, and row, is looked at */
+    bool slopes;      /* a block's slope counts as a detail of it */
 } level;
 
 static const level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
 static const level fine = {SIDE, SIDE / 8, 8, 1, false};
-static const level entire = {SIDE, 0, SIDE, 1, true};       /* in one block */
+static const level entire = {SIDE, 0, SIDE, 1, true}; /* in one block */
 
 /* The ways to turn and mirror a square. */
 static const float ways[WAYS][4] = {{1, 0, 0, 1}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {-1, 0, 0, -1},
                                     {0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, 1, 0}, {0, -1, -1, 0}};
 
-typedef struct warp {               /* from a place in one picture, relative to its middle, to the place in the other */
-    float m[4];                     /* row by row */
-    float x, y;                     /* in sides */
+typedef struct warp { /* from a place in one picture, relative to its middle, to the place in the other */
+    float m[4];       /* row by row */
+    float x, y;       /* in sides */
 } warp;
 
-typedef struct sums {               /* over a block: of values, their squares, and their products with the place */
+typedef struct sums { /* over a block: of values, their squares, and their products with the place */
     float v, vv, x, y;
 } sums;
 
-typedef struct view {               /* two pictures at one level */
+typedef struct view { /* two pictures at one level */
     const level *at;
     const float *a, *b;
     sums of_b[BLOCKS_MOST];
@@ -189,7 +190,7 @@ static warp moved(const warp *w, int kind, float step)
 {
     enum { ACROSS, DOWN, TURN, ZOOM, STRETCH, SHEAR };
     warp to = *w;
-    float a = 0.06F * step;         /* moves a cell at the border of the middle level as far as a shift does */
+    float a = 0.06F * step; /* moves a cell at the border of the middle level as far as a shift does */
     const float *m = w->m;
     if (kind == ACROSS)
         to.x += step / (SIDE / 2.0F);
@@ -259,9 +260,11 @@ static void try_way(const view *v, const float *way, start best[CLIMBS])
         float zoom = zooms[shape / 3], turn = zoom * turns[shape % 3];
         start top = {.agreement = -1};
         for (int place = 0; place < 9; place++) {
-            start s = {0, {{zoom * way[0] - turn * way[2], zoom * way[1] - turn * way[3],
-                            turn * way[0] + zoom * way[2], turn * way[1] + zoom * way[3]},
-                           shifts[place / 3], shifts[place % 3]}};
+            start s = {0,
+                       {{zoom * way[0] - turn * way[2], zoom * way[1] - turn * way[3], turn * way[0] + zoom * way[2],
+                         turn * way[1] + zoom * way[3]},
+                        shifts[place / 3],
+                        shifts[place % 3]}};
             s.agreement = agreement(v, &s.warp, 1);
             if (s.agreement > top.agreement)
                 top = s;
@@ -336,7 +339,7 @@ bool mr_alike_plain(const mr_alike *a)
         low = a->grey[i] < low ? a->grey[i] : low;
         high = a->grey[i] > high ? a->grey[i] : high;
     }
-    return high - low < 4;          /* what noise, or JPEG at its worst, makes of a single tone */
+    return high - low < 4; /* what noise, or JPEG at its worst, makes of a single tone */
 }
 
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b)

@@ -14,17 +14,37 @@
 #include "jpeg/region.h"
 
 enum {
-    SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, JPG = 0xc8, SOF9 = 0xc9, SOF10 = 0xca, DAC = 0xcc, SOF15 = 0xcf,
-    RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8, EOI = 0xd9, SOS = 0xda, DQT = 0xdb, DNL = 0xdc, DRI = 0xdd,
-    APP0 = 0xe0, APP1 = 0xe1, APP15 = 0xef, JPEG_LS = 0xf7, COM = 0xfe, TEM = 0x01,
+    SOF0 = 0xc0,
+    SOF1 = 0xc1,
+    SOF2 = 0xc2,
+    DHT = 0xc4,
+    JPG = 0xc8,
+    SOF9 = 0xc9,
+    SOF10 = 0xca,
+    DAC = 0xcc,
+    SOF15 = 0xcf,
+    RST0 = 0xd0,
+    RST7 = 0xd7,
+    SOI = 0xd8,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DQT = 0xdb,
+    DNL = 0xdc,
+    DRI = 0xdd,
+    APP0 = 0xe0,
+    APP1 = 0xe1,
+    APP15 = 0xef,
+    JPEG_LS = 0xf7,
+    COM = 0xfe,
+    TEM = 0x01,
 };
 
 typedef struct walk {
     const uint8_t *bytes;
     size_t len, at;
     mr_image_limits limits;
-    mr_image_facts facts;           /* codec is set once a frame header was read */
-    uint8_t ids[4], blocks[4];      /* of the frame's components: name, coding blocks in an interleaved unit */
+    mr_image_facts facts;      /* codec is set once a frame header was read */
+    uint8_t ids[4], blocks[4]; /* of the frame's components: name, coding blocks in an interleaved unit */
     uint32_t scans, segments;
     bool exif;
 } walk;

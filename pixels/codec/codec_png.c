@@ -14,14 +14,18 @@
 #include "codec/codec.h"
 
 enum {
-    MAX_SIDE = 1000000,             /* libpng's own limit: wider files cannot be read by most programs */
-    CHUNK_MEMORY = 64 << 20,        /* for text and profiles that libspng unpacks on the way */
-    GRAY = 0, RGB = 2, PALETTE = 3, GRAY_ALPHA = 4, RGB_ALPHA = 6,
+    MAX_SIDE = 1000000,      /* libpng's own limit: wider files cannot be read by most programs */
+    CHUNK_MEMORY = 64 << 20, /* for text and profiles that libspng unpacks on the way */
+    GRAY = 0,
+    RGB = 2,
+    PALETTE = 3,
+    GRAY_ALPHA = 4,
+    RGB_ALPHA = 6,
 };
 
 static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
-typedef struct crc_tables {         /* eight bytes a step; built per file, which costs as much as 8 KB of data */
+typedef struct crc_tables { /* eight bytes a step; built per file, which costs as much as 8 KB of data */
     uint32_t t[8][256];
 } crc_tables;
 
@@ -34,7 +38,7 @@ typedef struct walk {
     uint8_t colour;
     uint32_t chunks;
     bool header, palette, exif, end;
-    uint64_t data;                  /* bytes of IDAT so far */
+    uint64_t data; /* bytes of IDAT so far */
 } walk;
 
 typedef struct chunk {
@@ -65,8 +69,8 @@ static uint32_t crc_of(const crc_tables *c, const uint8_t *p, size_t len)
     uint32_t v = 0xffffffff;
     for (; len >= 8; len -= 8, p += 8) {
         uint32_t a = v ^ mr_le32(p), b = mr_le32(p + 4);
-        v = c->t[7][a & 255] ^ c->t[6][a >> 8 & 255] ^ c->t[5][a >> 16 & 255] ^ c->t[4][a >> 24] ^
-            c->t[3][b & 255] ^ c->t[2][b >> 8 & 255] ^ c->t[1][b >> 16 & 255] ^ c->t[0][b >> 24];
+        v = c->t[7][a & 255] ^ c->t[6][a >> 8 & 255] ^ c->t[5][a >> 16 & 255] ^ c->t[4][a >> 24] ^ c->t[3][b & 255] ^
+            c->t[2][b >> 8 & 255] ^ c->t[1][b >> 16 & 255] ^ c->t[0][b >> 24];
     }
     while (len--)
         v = v >> 8 ^ c->t[0][(v ^ *p++) & 255];
@@ -297,7 +301,7 @@ static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced, uint8_
     }
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS | SPNG_DECODE_PROGRESSIVE);
     for (uint32_t y = 0; !e && y < shrink->height; y++) {
-        e = spng_decode_row(ctx, *pixels, size);        /* SPNG_EOI: and it was the last one */
+        e = spng_decode_row(ctx, *pixels, size); /* SPNG_EOI: and it was the last one */
         if (!e || e == SPNG_EOI)
             shrink_row(shrink, y, *pixels);
     }

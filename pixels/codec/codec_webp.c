@@ -22,7 +22,7 @@ typedef struct chunk {
     size_t len;
 } chunk;
 
-typedef struct run {                /* of chunks: the file's, or a frame's */
+typedef struct run { /* of chunks: the file's, or a frame's */
     const uint8_t *bytes;
     size_t at, end;
 } run;

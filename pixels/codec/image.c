@@ -141,7 +141,7 @@ mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limi
 }
 
 mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                                  mr_error *err)
+                                   mr_error *err)
 {
     const mr_codec *codec = NULL;
     *oddities = 0;
@@ -176,7 +176,7 @@ mr_image_limits mr_image_limits_fill(const mr_image_limits *limits)
 
 uint32_t mr_image_scans_allowed(const mr_image_limits *limits, uint64_t pixels)
 {
-    enum { FULL_PASSES = 16 };      /* encoders write 10 to 13 */
+    enum { FULL_PASSES = 16 }; /* encoders write 10 to 13 */
     uint64_t work, allowed;
     if (pixels == 0 || __builtin_mul_overflow(limits->max_pixels, (uint64_t)FULL_PASSES, &work))
         return limits->max_scans;
@@ -191,7 +191,9 @@ mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height,
         return mr_fail(err, MR_BAD_SAMPLE, "%s says it is %u x %u pixels: there is no picture in it", name, width,
                        height);
     if ((uint64_t)width * height > limits->max_pixels)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s of %u x %u pixels: more than the limit of %llu pixels "
-                       "(--max-pixels)", name, width, height, (unsigned long long)limits->max_pixels);
+        return mr_fail(err, MR_BAD_SAMPLE,
+                       "%s of %u x %u pixels: more than the limit of %llu pixels "
+                       "(--max-pixels)",
+                       name, width, height, (unsigned long long)limits->max_pixels);
     return MR_OK;
 }

@@ -9,63 +9,62 @@
 #include "alike/alike.h"
 #include "base/error.h"
 
-#define MR_RECORD_MAX ((uint64_t)UINT32_MAX)    /* bytes of an encoded image: an index row has 32 bits for them */
+#define MR_RECORD_MAX ((uint64_t)UINT32_MAX) /* bytes of an encoded image: an index row has 32 bits for them */
 
 /* On disk: a number is never changed or used again. */
 enum mr_codec_id { MR_CODEC_NONE = 0, MR_CODEC_JPEG = 1, MR_CODEC_PNG = 2, MR_CODEC_WEBP = 3 };
 
 /* Flags of an image and of a sample, as an index row has them (FORMAT.md). */
-enum mr_flag {                      /* row flags */
-    MR_FLAG_SAME_BYTES  = 1 << 0,   /* image stored under an earlier sample of the shard (`holder`) */
-    MR_FLAG_MULTI_LABEL = 1 << 1,   /* meta has "labels", a list, perhaps empty; label is -1 */
-    MR_FLAG_UNANNOTATED = 1 << 2,   /* the source has no annotation for it */
-    MR_FLAG_PROGRESSIVE = 1 << 3,   /* progressive JPEG or interlaced PNG */
-    MR_FLAG_ANIMATED    = 1 << 4,   /* more than one frame: the first counts */
-    MR_FLAG_ALPHA       = 1 << 5,   /* an alpha channel or transparent colour */
-    MR_FLAG_PALETTE     = 1 << 6,   /* palette PNG */
-    MR_FLAG_ARITHMETIC  = 1 << 7,   /* arithmetic-coded JPEG */
+enum mr_flag {                               /* row flags */
+               MR_FLAG_SAME_BYTES = 1 << 0,  /* image stored under an earlier sample of the shard (`holder`) */
+               MR_FLAG_MULTI_LABEL = 1 << 1, /* meta has "labels", a list, perhaps empty; label is -1 */
+               MR_FLAG_UNANNOTATED = 1 << 2, /* the source has no annotation for it */
+               MR_FLAG_PROGRESSIVE = 1 << 3, /* progressive JPEG or interlaced PNG */
+               MR_FLAG_ANIMATED = 1 << 4,    /* more than one frame: the first counts */
+               MR_FLAG_ALPHA = 1 << 5,       /* an alpha channel or transparent colour */
+               MR_FLAG_PALETTE = 1 << 6,     /* palette PNG */
+               MR_FLAG_ARITHMETIC = 1 << 7,  /* arithmetic-coded JPEG */
 };
 
 typedef struct mr_image_facts {
-    uint32_t width, height;         /* pixels as stored */
-    uint8_t codec;                  /* enum mr_codec_id */
-    uint8_t orientation;            /* EXIF 1 to 8; 1 if none or unreadable */
-    uint8_t components;             /* colour channels stored: 1 gray, 2 gray+alpha, 3, 4 (CMYK, RGBA); palette: 3 */
-    uint8_t bits;                   /* bits a channel */
-    uint32_t flags;                 /* MR_FLAG_PROGRESSIVE, _ANIMATED, _ALPHA, _PALETTE, _ARITHMETIC */
+    uint32_t width, height; /* pixels as stored */
+    uint8_t codec;          /* enum mr_codec_id */
+    uint8_t orientation;    /* EXIF 1 to 8; 1 if none or unreadable */
+    uint8_t components;     /* colour channels stored: 1 gray, 2 gray+alpha, 3, 4 (CMYK, RGBA); palette: 3 */
+    uint8_t bits;           /* bits a channel */
+    uint32_t flags;         /* MR_FLAG_PROGRESSIVE, _ANIMATED, _ALPHA, _PALETTE, _ARITHMETIC */
 } mr_image_facts;
 
-#define MR_DEFAULT_MAX_PIXELS 178956970     /* what Pillow refuses above */
+#define MR_DEFAULT_MAX_PIXELS 178956970 /* what Pillow refuses above */
 
-typedef struct mr_image_limits {    /* 0: the default */
-    uint64_t max_pixels;            /* MR_DEFAULT_MAX_PIXELS */
-    uint32_t max_scans;             /* of a JPEG, 256; and no more than 16 over a picture of max_pixels */
-    uint32_t max_segments;          /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
+typedef struct mr_image_limits { /* 0: the default */
+    uint64_t max_pixels;         /* MR_DEFAULT_MAX_PIXELS */
+    uint32_t max_scans;          /* of a JPEG, 256; and no more than 16 over a picture of max_pixels */
+    uint32_t max_segments;       /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
 /* What a decoder warns of although the pixels are the ones that every decoder gives: reported, never a failure. */
-#define MR_ODDITIES(X)                                                  \
-    X(JFIF_REVISION, "unknown JFIF revision")                           \
-    X(SCAN_PARAMETERS, "invalid scan parameters in a sequential JPEG")  \
-    X(STRAY_BYTES, "extraneous bytes before a JPEG marker")             \
-    X(ADOBE_TRANSFORM, "unknown Adobe colour transform")                \
+#define MR_ODDITIES(X)                                                                                                 \
+    X(JFIF_REVISION, "unknown JFIF revision")                                                                          \
+    X(SCAN_PARAMETERS, "invalid scan parameters in a sequential JPEG")                                                 \
+    X(STRAY_BYTES, "extraneous bytes before a JPEG marker")                                                            \
+    X(ADOBE_TRANSFORM, "unknown Adobe colour transform")                                                               \
     X(COLOUR_PROFILE, "invalid colour profile")
 
 typedef enum mr_oddity {
 #define X(name, words) MR_ODDITY_##name,
     MR_ODDITIES(X)
 #undef X
-    MR_ODDITY_COUNT
+        MR_ODDITY_COUNT
 } mr_oddity;
 
 extern const char *const mr_oddity_words[MR_ODDITY_COUNT];
 
-
-typedef struct mr_codec {           /* one file and one word in MR_CODECS make a new one */
-    const char *name;               /* "JPEG" */
-    const char *suffix;             /* "jpg", for exported names that have none */
+typedef struct mr_codec { /* one file and one word in MR_CODECS make a new one */
+    const char *name;     /* "JPEG" */
+    const char *suffix;   /* "jpg", for exported names that have none */
     enum mr_codec_id id;
-    bool (*claims)(const uint8_t *bytes, size_t len);                       /* by the first bytes */
+    bool (*claims)(const uint8_t *bytes, size_t len); /* by the first bytes */
     /* Header, structure up to the end marker, EXIF.  Reads no pixel. */
     mr_status (*examine)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_image_facts *facts,
                          mr_error *err);
@@ -74,11 +73,12 @@ typedef struct mr_codec {           /* one file and one word in MR_CODECS make a
      * more pixels than the limit; stripes where the library can. */
     mr_status (*decode)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
                         mr_error *err);
-    /* Decodes the picture into the few grey cells by which it is compared; fails as `decode` does, and takes no more. */
+    /* Decodes the picture into the few grey cells by which it is compared; fails as `decode` does, and takes no more.
+     */
     mr_status (*shrink)(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 } mr_codec;
 
-#define MR_CODECS(X) X(jpeg) X(png) X(webp)
+#define MR_CODECS(X)           X(jpeg) X(png) X(webp)
 #define MR_CODEC_DECLARE(word) extern const mr_codec mr_codec_##word;
 MR_CODECS(MR_CODEC_DECLARE)
 
@@ -93,9 +93,10 @@ mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limi
 mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err);
 /* The same; *oddities: the harmless warnings on the way, a bit 1 << mr_oddity each. */
 mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
-                                  mr_error *err);
+                                   mr_error *err);
 
-mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
+mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
+                          mr_error *err);
 
 /* The limits with defaults filled in. */
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits);

@@ -11,7 +11,7 @@
 typedef struct mr_jpeg_source {
     struct jpeg_source_mgr manager; /* first: libjpeg's callbacks are given its address */
     const uint8_t *bytes;
-    size_t len, given; /* bytes of the file; handed out so far */
+    size_t len, given;          /* bytes of the file; handed out so far */
     bool (*stopped)(void *ctx); /* asked before each piece; true ends the work with MR_END; NULL: never */
     void *ctx;
 } mr_jpeg_source;

@@ -24,12 +24,12 @@
 #include "codec/image.h"
 
 typedef struct mr_jpeg_trap {
-    struct jpeg_error_mgr errors;           /* first: libjpeg's callbacks are given its address */
+    struct jpeg_error_mgr errors; /* first: libjpeg's callbacks are given its address */
     struct jpeg_progress_mgr progress;
     jmp_buf out;
     mr_image_limits limits;
     mr_status status;
-    uint32_t oddities;                      /* harmless warnings so far, a bit 1 << mr_oddity each */
+    uint32_t oddities; /* harmless warnings so far, a bit 1 << mr_oddity each */
     mr_error *err;
 } mr_jpeg_trap;
 
@@ -39,9 +39,9 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 /* jpeg_create_decompress() with its scans watched; may jump.  libjpeg takes up to 2 bytes a pixel (of whole MCUs) and
  * component, so who calls lets in neither too many pixels nor, where RGB or CMYK do not see to that, components. */
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
-/* jpeg_start_decompress(); may jump.  Refuses also what libjpeg passes over in silence: a component without a scan, and,
- * in a file with extraneous bytes, a missing Huffman table or bits of coefficients that no scan holds: the extraneous
- * bytes may have been the table or the scan. */
+/* jpeg_start_decompress(); may jump.  Refuses also what libjpeg passes over in silence: a component without a scan,
+ * and, in a file with extraneous bytes, a missing Huffman table or bits of coefficients that no scan holds: the
+ * extraneous bytes may have been the table or the scan. */
 void mr_jpeg_trap_start(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
 
 #endif

@@ -24,10 +24,10 @@ typedef struct jpeg_run {
     mr_jpeg_trap trap;
     struct jpeg_decompress_struct cinfo;
     mr_jpeg_source source;
-    void (*count_scans)(j_common_ptr);      /* the trap's own monitor */
+    void (*count_scans)(j_common_ptr); /* the trap's own monitor */
     mr_pixels_scratch *scratch;
     const mr_pixels_job *job;
-    size_t lead;                    /* pixels of the cut before the region */
+    size_t lead; /* pixels of the cut before the region */
 } jpeg_run;
 
 static bool stopped(void *ctx)
@@ -100,8 +100,8 @@ static void read_rows(jpeg_run *run)
     uint8_t *out = run->job->rgb;
     if (r->top)
         jpeg_skip_scanlines(c, r->top);
-    JSAMPROW row = straight ? out : mr_pixels_room(&run->scratch->work, c->output_width,
-                                                   (size_t)c->output_components, 1);
+    JSAMPROW row =
+        straight ? out : mr_pixels_room(&run->scratch->work, c->output_width, (size_t)c->output_components, 1);
     if (!row) {
         run->trap.status = mr_fail_memory(run->trap.err, "decoding a JPEG");
         return;
@@ -146,9 +146,19 @@ static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_jo
 {
     const mr_region *r = &job->region;
     const mr_jpeg_job own = {
-        .bytes = job->bytes, .len = job->len, .width = job->facts->width, .height = job->facts->height, .left = r->left,
-        .top = r->top, .crop_width = r->width, .crop_height = r->height, .rgb = job->rgb, .stopped = stopped, .ctx = s,
-        .seek = job->seek, .seek_len = job->seek_len,
+        .bytes = job->bytes,
+        .len = job->len,
+        .width = job->facts->width,
+        .height = job->facts->height,
+        .left = r->left,
+        .top = r->top,
+        .crop_width = r->width,
+        .crop_height = r->height,
+        .rgb = job->rgb,
+        .stopped = stopped,
+        .ctx = s,
+        .seek = job->seek,
+        .seek_len = job->seek_len,
     };
     mr_jpeg_outcome outcome = s->jpeg ? mr_jpeg_decode_region(s->jpeg, &own) : MR_JPEG_LEFT;
     s->counts.own += outcome == MR_JPEG_DONE;
@@ -160,15 +170,18 @@ static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_jo
 mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
     switch (decode_ourselves(s, job)) {
-    case MR_JPEG_DONE: return MR_OK;
-    case MR_JPEG_STOPPED: return MR_END;
-    case MR_JPEG_LEFT: break;
+    case MR_JPEG_DONE:
+        return MR_OK;
+    case MR_JPEG_STOPPED:
+        return MR_END;
+    case MR_JPEG_LEFT:
+        break;
     }
     /* The caller has let this size in. */
     uint64_t pixels = (uint64_t)job->facts->width * job->facts->height;
     mr_image_limits limits = mr_image_limits_fill(NULL);
     limits.max_pixels = pixels > limits.max_pixels ? pixels : limits.max_pixels;
-    limits.max_scans = UINT32_MAX;      /* the number was ingest's to judge (--max-scans); here the passes bound it */
+    limits.max_scans = UINT32_MAX; /* the number was ingest's to judge (--max-scans); here the passes bound it */
     jpeg_run run = {.source = {.stopped = stopped, .ctx = s}, .scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
     run.count_scans = run.trap.progress.progress_monitor;

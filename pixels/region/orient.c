@@ -18,7 +18,7 @@ static turn turn_of(uint8_t orientation)
 {
     static const turn turns[9] = {
         [2] = {false, true, false}, [3] = {false, true, true}, [4] = {false, false, true}, [5] = {true, false, false},
-        [6] = {true, false, true}, [7] = {true, true, true}, [8] = {true, true, false},
+        [6] = {true, false, true},  [7] = {true, true, true},  [8] = {true, true, false},
     };
     return turns[orientation < MR_COUNT(turns) ? orientation : 0];
 }

@@ -11,13 +11,13 @@ typedef struct mr_pixels_buffer {
 } mr_pixels_buffer;
 
 struct mr_pixels_scratch {
-    mr_pixels_buffer rgb;           /* the region */
-    mr_pixels_buffer work;          /* what the decoder gives: a row, or a whole picture */
-    mr_pixels_buffer turned;        /* the region as it is meant to be seen */
-    const _Atomic bool *stop;       /* NULL: never */
-    struct mr_jpeg_decoder *jpeg;   /* NULL: libjpeg-turbo does all JPEGs */
+    mr_pixels_buffer rgb;         /* the region */
+    mr_pixels_buffer work;        /* what the decoder gives: a row, or a whole picture */
+    mr_pixels_buffer turned;      /* the region as it is meant to be seen */
+    const _Atomic bool *stop;     /* NULL: never */
+    struct mr_jpeg_decoder *jpeg; /* NULL: libjpeg-turbo does all JPEGs */
     mr_pixels_counts counts;
-    const uint8_t *seek;            /* of the file that is decoded next, NULL: it has none */
+    const uint8_t *seek; /* of the file that is decoded next, NULL: it has none */
     size_t seek_len;
 };
 
@@ -30,9 +30,9 @@ typedef struct mr_pixels_job {
     const uint8_t *bytes;
     size_t len;
     const mr_image_facts *facts;
-    mr_region region;               /* inside facts, not empty */
-    uint8_t *rgb;                   /* room for region.width * 3 * region.height */
-    const uint8_t *seek;            /* where a JPEG's scan can be entered (jpeg/seek.h), or NULL */
+    mr_region region;    /* inside facts, not empty */
+    uint8_t *rgb;        /* room for region.width * 3 * region.height */
+    const uint8_t *seek; /* where a JPEG's scan can be entered (jpeg/seek.h), or NULL */
     size_t seek_len;
 } mr_pixels_job;
 

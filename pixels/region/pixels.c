@@ -74,7 +74,7 @@ uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, siz
         return NULL;
     if (need <= buffer->room && buffer->data)
         return buffer->data;
-    free(buffer->data);             /* not realloc: nobody wants the old bytes moved */
+    free(buffer->data); /* not realloc: nobody wants the old bytes moved */
     buffer->room = need + need / 4;
     if (buffer->room < 4096)
         buffer->room = 4096;
@@ -87,8 +87,10 @@ uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, siz
 mr_status mr_pixels_other_size(const char *name, uint64_t width, uint64_t height, const mr_image_facts *facts,
                                mr_error *err)
 {
-    return mr_fail(err, MR_BAD_SAMPLE, "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify "
-                   "--deep`", name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
+    return mr_fail(err, MR_BAD_SAMPLE,
+                   "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify "
+                   "--deep`",
+                   name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
 }
 
 static bool inside(const mr_region *r, const mr_image_facts *f)
@@ -105,8 +107,8 @@ mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t le
         [MR_CODEC_PNG] = mr_pixels_png,
         [MR_CODEC_WEBP] = mr_pixels_webp,
     };
-    mr_pixels_job job = {.bytes = bytes, .len = len, .facts = facts, .region = *region, .seek = s->seek,
-                         .seek_len = s->seek_len};
+    mr_pixels_job job = {
+        .bytes = bytes, .len = len, .facts = facts, .region = *region, .seek = s->seek, .seek_len = s->seek_len};
     mr_pixels_scratch_seek(s, NULL, 0);
     if (facts->codec >= MR_COUNT(decoders) || !decoders[facts->codec])
         return mr_fail(err, MR_BAD_SAMPLE, "codec %u is none that can be decoded", facts->codec);

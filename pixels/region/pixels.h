@@ -26,8 +26,8 @@ typedef struct mr_region {
     uint32_t left, top, width, height;
 } mr_region;
 
-typedef struct mr_pixels_scratch mr_pixels_scratch;     /* one a thread: decoder state and buffers, reused */
-mr_pixels_scratch *mr_pixels_scratch_new(void);         /* NULL: no memory */
+typedef struct mr_pixels_scratch mr_pixels_scratch; /* one a thread: decoder state and buffers, reused */
+mr_pixels_scratch *mr_pixels_scratch_new(void);     /* NULL: no memory */
 void mr_pixels_scratch_free(mr_pixels_scratch *s);
 /* From now on a decode or a turn ends with MR_END, soon after *stop has become true: within a few rows, 1 KiB of a
  * JPEG, or a 256th of a large WebP's bytes (however much of the picture they hold).  `stop` must outlive the
@@ -38,8 +38,8 @@ void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
  * later. */
 void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s);
 typedef struct mr_pixels_counts {
-    uint64_t own, libjpeg;      /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or refused by it) */
-    uint64_t seek;              /* of its own: with a seek index at hand */
+    uint64_t own, libjpeg; /* JPEGs decoded by millrace's own decoder, and by libjpeg-turbo (or refused by it) */
+    uint64_t seek;         /* of its own: with a seek index at hand */
 } mr_pixels_counts;
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 

@@ -7,7 +7,7 @@
 
 #include "region/parts.h"
 
-enum { MAX_SIDE = 1000000, CHUNK_MEMORY = 64 << 20 };       /* as in codec_png.c */
+enum { MAX_SIDE = 1000000, CHUNK_MEMORY = 64 << 20 }; /* as in codec_png.c */
 
 typedef struct png_run {
     mr_pixels_scratch *scratch;
@@ -44,7 +44,7 @@ static int take_palette(png_run *run, spng_ctx *ctx)
 
 static unsigned sample16(const uint8_t *p)
 {
-    uint16_t v;                     /* libspng gives them in the machine's order */
+    uint16_t v; /* libspng gives them in the machine's order */
     memcpy(&v, p, 2);
     return v;
 }
@@ -110,7 +110,7 @@ static int decode_whole(png_run *run, spng_ctx *ctx, uint8_t *whole)
 {
     const mr_region *r = &run->job->region;
     struct spng_row_info at;
-    if (run->ihdr.bit_depth < 8)    /* libspng 0.7 ors these samples into what is there */
+    if (run->ihdr.bit_depth < 8) /* libspng 0.7 ors these samples into what is there */
         memset(whole, 0, run->row_bytes * run->ihdr.height);
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
     while (!e && !mr_pixels_stopped(run->scratch)) {

@@ -11,8 +11,8 @@
 #include "region/parts.h"
 
 enum {
-    MARGIN = 2,                     /* pixels: one chroma sample */
-    LARGE = 2 << 20,                /* pixels that take some 20 ms */
+    MARGIN = 2,      /* pixels: one chroma sample */
+    LARGE = 2 << 20, /* pixels that take some 20 ms */
     PIECES = 256,
 };
 
@@ -22,7 +22,8 @@ static mr_status webp_failure(VP8StatusCode code, mr_error *err)
         return mr_fail_memory(err, "decoding a WebP");
     return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s",
                    code == VP8_STATUS_SUSPENDED || code == VP8_STATUS_NOT_ENOUGH_DATA ? "the data ends too early"
-                   : code == VP8_STATUS_UNSUPPORTED_FEATURE ? "an unsupported feature" : "the coded data is damaged");
+                   : code == VP8_STATUS_UNSUPPORTED_FEATURE                           ? "an unsupported feature"
+                                                                                      : "the coded data is damaged");
 }
 
 /* The region and its neighbours, from an even pixel. */

@@ -47,10 +47,10 @@ AVX2 static inline __m256i settle(sums s)
 /* One output pixel of two rows: r g b 0 in 32 bits each, a row a half. */
 AVX2 static inline __m256i pixel(const uint8_t *a, const uint8_t *b, const int16_t *k, size_t pairs)
 {
-    const __m256i first = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
-                                           0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
-    const __m256i second = _mm256_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1,
-                                            6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
+    const __m256i first = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1,
+                                           -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
+    const __m256i second = _mm256_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7,
+                                            -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
     sums s = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     size_t q = 0;
     for (; q + 2 <= pairs; q += 2, k += 8, a += 12, b += 12) {
@@ -66,8 +66,8 @@ AVX2 static inline __m256i pixel(const uint8_t *a, const uint8_t *b, const int16
 /* Four pixels of two rows, packed to 12 bytes and 4 zeros a row. */
 AVX2 static inline __m256i pack_four(const __m256i p[4])
 {
-    const __m256i squeeze = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
-                                             0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    const __m256i squeeze = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4, 5, 6,
+                                             8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
     __m256i v = _mm256_packus_epi16(_mm256_packs_epi32(p[0], p[1]), _mm256_packs_epi32(p[2], p[3]));
     return _mm256_shuffle_epi8(v, squeeze);
 }
@@ -123,7 +123,7 @@ AVX2 static inline void down_row(const int16_t *k, size_t pairs, const uint8_t *
 {
     for (size_t x = 0; x + 16 <= len; x += 16)
         _mm_storeu_si128((__m128i *)(out + x), down_16(k, pairs, rows, x));
-    if (len >= 16)                  /* the last bytes once more, with those before them */
+    if (len >= 16) /* the last bytes once more, with those before them */
         _mm_storeu_si128((__m128i *)(out + len - 16), down_16(k, pairs, rows, len - 16));
 }
 
@@ -156,10 +156,10 @@ AVX2 static inline constants constants_of(const mr_resize_norm *n, size_t c)
 /* Channel c of eight pixels: every third of 24 bytes. */
 AVX2 static inline __m256 eight(const uint8_t *rgb, size_t c, const constants *k)
 {
-    static const int8_t early[3][8] = {{0, 3, 6, 9, 12, 15, -1, -1}, {1, 4, 7, 10, 13, -1, -1, -1},
-                                       {2, 5, 8, 11, 14, -1, -1, -1}};
-    static const int8_t late[3][8] = {{-1, -1, -1, -1, -1, -1, 10, 13}, {-1, -1, -1, -1, -1, 8, 11, 14},
-                                      {-1, -1, -1, -1, -1, 9, 12, 15}};
+    static const int8_t early[3][8] = {
+        {0, 3, 6, 9, 12, 15, -1, -1}, {1, 4, 7, 10, 13, -1, -1, -1}, {2, 5, 8, 11, 14, -1, -1, -1}};
+    static const int8_t late[3][8] = {
+        {-1, -1, -1, -1, -1, -1, 10, 13}, {-1, -1, -1, -1, -1, 8, 11, 14}, {-1, -1, -1, -1, -1, 9, 12, 15}};
     __m128i a = _mm_loadu_si128((const __m128i *)rgb), b = _mm_loadu_si128((const __m128i *)(rgb + 8));
     a = _mm_shuffle_epi8(a, _mm_loadl_epi64((const __m128i *)early[c]));
     b = _mm_shuffle_epi8(b, _mm_loadl_epi64((const __m128i *)late[c]));

@@ -18,7 +18,7 @@
 #define AVX512 __attribute__((target(MR_AVX512_VNNI_TARGET)))
 #define INLINE AVX512 static inline __attribute__((always_inline))
 
-enum { HELD = 3 };                  /* pairs whose weights stay in registers */
+enum { HELD = 3 }; /* pairs whose weights stay in registers */
 
 typedef struct sums {
     __m512i low, high;
@@ -88,7 +88,7 @@ INLINE __m512i places(const uint32_t start[4], bool near)
 {
     const __m512i pair = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5, 0, 0, 0, 0, 0));
     const __m512i quarters = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    __m128i at = _mm_setr_epi32(0, 0x10101010, 0x20202020, 0x30303030);        /* in each byte */
+    __m128i at = _mm_setr_epi32(0, 0x10101010, 0x20202020, 0x30303030); /* in each byte */
     if (near)
         at = _mm_mullo_epi32(_mm_sub_epi32(load_16(start), _mm_set1_epi32((int)base_of(start))),
                              _mm_set1_epi32(0x03030303));
@@ -106,9 +106,9 @@ INLINE __m512i load_windows(const uint32_t start[4], bool near, const uint8_t *r
 /* Four pixels of four rows, r g b 0 in 32 bits each, become 12 bytes and 4 more a row. */
 INLINE void put_four(const sums s[4], uint8_t *const out[4], size_t at)
 {
-    const __m512i squeeze = _mm512_setr_epi32(0x10020100, 0x21201211, 0x32313022, 0, 0x14060504, 0x25241615, 0x36353426,
-                                              0, 0x180a0908, 0x29281a19, 0x3a39382a, 0, 0x1c0e0d0c, 0x2d2c1e1d,
-                                              0x3e3d3c2e, 0);
+    const __m512i squeeze =
+        _mm512_setr_epi32(0x10020100, 0x21201211, 0x32313022, 0, 0x14060504, 0x25241615, 0x36353426, 0, 0x180a0908,
+                          0x29281a19, 0x3a39382a, 0, 0x1c0e0d0c, 0x2d2c1e1d, 0x3e3d3c2e, 0);
     __m512i v = _mm512_packus_epi16(_mm512_packs_epi32(settle(s[0]), settle(s[1])),
                                     _mm512_packs_epi32(settle(s[2]), settle(s[3])));
     v = _mm512_permutexvar_epi8(squeeze, v);
@@ -122,7 +122,7 @@ INLINE void put_four(const sums s[4], uint8_t *const out[4], size_t at)
 INLINE void across_four(const mr_resize_axis *axis, size_t pairs, size_t o, bool near, const uint8_t *const rows[4],
                         uint8_t *const out[4])
 {
-    const __mmask64 bytes = 0x0555055505550555;         /* those that are pixels; the others are 0 */
+    const __mmask64 bytes = 0x0555055505550555; /* those that are pixels; the others are 0 */
     const uint32_t *start = axis->start + o;
     const int16_t *k = axis->k + o * pairs * 4;
     __m512i first = places(start, near), second = _mm512_add_epi8(first, _mm512_set1_epi8(6));
@@ -152,7 +152,7 @@ AVX512 static void across_rest(const mr_resize_axis *axis, size_t o, const uint8
 
 INLINE void across_near(const mr_resize_axis *axis, size_t pairs, const uint8_t *const rows[4], uint8_t *const out[4])
 {
-    const mr_resize_axis held = *axis;                  /* which no store can change */
+    const mr_resize_axis held = *axis; /* which no store can change */
     const uint8_t *const from[4] = {rows[0], rows[1], rows[2], rows[3]};
     uint8_t *const to[4] = {out[0], out[1], out[2], out[3]};
     size_t o = 0;
@@ -189,8 +189,8 @@ INLINE weights weights_of(const int16_t *k)
 }
 
 /* 64 bytes of the rows' sum, of which `bytes` count.  Unpacking puts bytes in an order that packing undoes. */
-INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows,
-                    __mmask64 bytes, size_t x, uint8_t *out)
+INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows, __mmask64 bytes,
+                    size_t x, uint8_t *out)
 {
     const __m512i zero = _mm512_setzero_si512();
     sums s[4] = {no_sums(), no_sums(), no_sums(), no_sums()};
@@ -209,8 +209,8 @@ INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const u
     _mm512_mask_storeu_epi8(out + x, bytes, v);
 }
 
-INLINE void down_row(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows,
-                     size_t len, uint8_t *out)
+INLINE void down_row(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t len,
+                     uint8_t *out)
 {
     size_t x = 0;
     for (; x + 64 <= len; x += 64)
@@ -248,7 +248,7 @@ AVX512 static void down(const int16_t *k, size_t pairs, const uint8_t *const *ro
 
 typedef struct constants {
     __m512 unit, unit_rest, mean, inverse, rest;
-    __m512i bytes;                  /* every third of 48 */
+    __m512i bytes; /* every third of 48 */
 } constants;
 
 INLINE constants constants_of(const mr_resize_norm *n, size_t c)
@@ -256,9 +256,9 @@ INLINE constants constants_of(const mr_resize_norm *n, size_t c)
     const __m512i third = _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45);
     float inverse, rest;
     mr_resize_inverse(255.0f, &inverse, &rest);
-    return (constants){_mm512_set1_ps(inverse), _mm512_set1_ps(rest), _mm512_set1_ps(n->mean[c]),
-                       _mm512_set1_ps(n->inverse[c]), _mm512_set1_ps(n->rest[c]),
-                       _mm512_add_epi32(third, _mm512_set1_epi32((int)c))};
+    return (constants){_mm512_set1_ps(inverse),    _mm512_set1_ps(rest),
+                       _mm512_set1_ps(n->mean[c]), _mm512_set1_ps(n->inverse[c]),
+                       _mm512_set1_ps(n->rest[c]), _mm512_add_epi32(third, _mm512_set1_epi32((int)c))};
 }
 
 /* A channel of 16 pixels. */

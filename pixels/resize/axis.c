@@ -13,17 +13,17 @@ static double triangle(double x)
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-static double cubic(double x)           /* Keys, a = -1/2 */
+static double cubic(double x) /* Keys, a = -1/2 */
 {
     const double a = -0.5;
     x = fabs(x);
     double inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1, outer = (((x - 5) * x + 8) * x - 4) * a;
-    outer = x < 2.0 ? outer : 0.0;      /* both, as a processor does not foresee which */
+    outer = x < 2.0 ? outer : 0.0; /* both, as a processor does not foresee which */
     return x < 1.0 ? inner : outer;
 }
 
 typedef struct window {
-    double centre, step;                /* step: 1 / fs */
+    double centre, step; /* step: 1 / fs */
     uint32_t low, taps;
 } window;
 
@@ -126,14 +126,14 @@ static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
 
 mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err)
 {
-    const mr_resize_side kept = *side, *s = &kept;                          /* which no store below can change */
+    const mr_resize_side kept = *side, *s = &kept; /* which no store below can change */
     uint32_t taps = most_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
     if (!make_room(axis, s->count, pairs))
         return mr_fail_memory(err, "resizing a picture");
     axis->outputs = s->count;
     axis->pairs = pairs;
-    uint32_t last = held > 2 * pairs ? held - (uint32_t)(2 * pairs) : 0;    /* where a window may start */
+    uint32_t last = held > 2 * pairs ? held - (uint32_t)(2 * pairs) : 0; /* where a window may start */
     for (uint32_t i = 0; i < s->count; i++) {
         window w = window_at(s, i);
         uint32_t low = w.low - s->held.from, lead = low > last ? low - last : 0;

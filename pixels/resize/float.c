@@ -34,7 +34,7 @@ static bool make_room(mr_resize_unrounded *u, size_t in_stride, const mr_resize_
 static void widen(const uint8_t *row, size_t len, float *out)
 {
     size_t i = 0;
-#ifdef __SSE2__                     /* of every x86-64; compilers take it apart into bytes if they are not told */
+#ifdef __SSE2__ /* of every x86-64; compilers take it apart into bytes if they are not told */
     const __m128i zero = _mm_setzero_si128();
     for (; i + 8 <= len; i += 8) {
         __m128i words = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(row + i)), zero);
@@ -46,7 +46,7 @@ static void widen(const uint8_t *row, size_t len, float *out)
         out[i] = row[i];
 }
 
-static four pixel(const float *row, size_t x)   /* and one value behind it */
+static four pixel(const float *row, size_t x) /* and one value behind it */
 {
     return *(const four *)(const void *)(row + 3 * x);
 }
@@ -56,7 +56,7 @@ static void across(const mr_resize_floats *axis, const float *row, float *out)
     size_t width = axis->outputs;
     for (size_t o = 0; o < width; o++) {
         const float *k = axis->k + o * axis->taps, *from = row + (size_t)axis->start[o] * 3;
-        four sum = {0}, odd = {0};                              /* two, as an addition waits for the one before it */
+        four sum = {0}, odd = {0}; /* two, as an addition waits for the one before it */
         uint32_t t = 0, count = axis->count[o];
         for (; t + 2 <= count; t += 2) {
             sum += k[t] * pixel(from, t);

@@ -16,16 +16,16 @@
 #include "resize/resize.h"
 
 enum {
-    MR_RESIZE_BITS = 22,            /* of a coefficient's fraction */
+    MR_RESIZE_BITS = 22, /* of a coefficient's fraction */
     MR_RESIZE_SPLIT = 15,
-    MR_RESIZE_SLACK = 64,           /* bytes that kernels may read or write behind a row */
+    MR_RESIZE_SLACK = 64, /* bytes that kernels may read or write behind a row */
 };
 
 typedef struct mr_resize_axis {
-    uint32_t *start;                /* first input of each output; start + taps never reaches past what is held ... */
-    int16_t *k;                     /* ... except where that is less than 2 * pairs */
+    uint32_t *start; /* first input of each output; start + taps never reaches past what is held ... */
+    int16_t *k;      /* ... except where that is less than 2 * pairs */
     size_t outputs, pairs;
-    size_t start_room, k_room;      /* of the allocations */
+    size_t start_room, k_room; /* of the allocations */
 } mr_resize_axis;
 
 /* The same weights as floats, before they are made fixed: output o is the sum of k[o * taps + t] * input[start[o] + t]
@@ -34,14 +34,14 @@ typedef struct mr_resize_floats {
     uint32_t *start, *count;
     float *k;
     size_t outputs, taps;
-    size_t room, k_room;            /* of the allocations */
+    size_t room, k_room; /* of the allocations */
 } mr_resize_floats;
 
 /* What becomes of each value of a byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
  * the precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
 typedef struct mr_resize_norm {
     float mean[3], std[3];
-    float inverse[3], rest[3];      /* of std */
+    float inverse[3], rest[3]; /* of std */
     bool set, quick;
     float f32[3][256];
     uint16_t bf16[3][256];
@@ -51,7 +51,7 @@ typedef struct mr_resize_norm {
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
 /* Three planes of values of 0..1 and about become (value - mean) / std. */
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
-uint16_t mr_resize_bf16_of(float v);        /* nearest, ties to even */
+uint16_t mr_resize_bf16_of(float v); /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 
@@ -83,14 +83,14 @@ struct mr_resize_kernels {
 };
 
 extern const mr_resize_kernels mr_resize_plain;
-extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512;           /* x86-64 only */
-extern const mr_resize_kernels *const mr_resize_kernels_all[];              /* best first; NULL behind the last */
-const mr_resize_kernels *mr_resize_kernels_best(void);                      /* of those that this machine runs */
+extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512; /* x86-64 only */
+extern const mr_resize_kernels *const mr_resize_kernels_all[];   /* best first; NULL behind the last */
+const mr_resize_kernels *mr_resize_kernels_best(void);           /* of those that this machine runs */
 
 /* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */
 typedef struct mr_resize_side {
     uint32_t in, out, first, count;
-    mr_resize_span held;            /* the inputs that there are; not empty */
+    mr_resize_span held; /* the inputs that there are; not empty */
     bool bicubic, mirrored;
 } mr_resize_side;
 
@@ -107,8 +107,8 @@ void mr_resize_floats_free(mr_resize_floats *axis);
 /* float.c: a job without rounding.  `values` gets the planes as they are before normalising. */
 typedef struct mr_resize_unrounded {
     mr_resize_floats columns, rows;
-    float *memory;                  /* a row of the input, then one that is resampled across */
-    size_t memory_room;             /* floats */
+    float *memory;      /* a row of the input, then one that is resampled across */
+    size_t memory_room; /* floats */
 } mr_resize_unrounded;
 
 mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *job, const _Atomic bool *stop,

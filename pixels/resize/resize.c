@@ -14,20 +14,20 @@
 
 #include "resize/kernels.h"
 
-enum { MAX_SIDE = 1 << 24, ABREAST = 4 };       /* of the input; ABREAST: rows that `across` does at a time */
+enum { MAX_SIDE = 1 << 24, ABREAST = 4 }; /* of the input; ABREAST: rows that `across` does at a time */
 
 struct mr_resizer {
     const mr_resize_kernels *kernels;
     mr_resize_axis columns, rows;
-    uint8_t *memory;                            /* ring, one row to spread, ABREAST input rows with slack */
+    uint8_t *memory; /* ring, one row to spread, ABREAST input rows with slack */
     size_t memory_room;
-    const uint8_t **taps;                       /* the rows that make one */
+    const uint8_t **taps; /* the rows that make one */
     size_t taps_room;
     mr_resize_norm norm;
     mr_resize_unrounded unrounded;
-    float *values;                              /* unrounded planes on their way to bfloat16 */
+    float *values; /* unrounded planes on their way to bfloat16 */
     size_t values_room;
-    const _Atomic bool *stop;                   /* NULL: never */
+    const _Atomic bool *stop; /* NULL: never */
 };
 
 typedef struct resizing {
@@ -35,10 +35,10 @@ typedef struct resizing {
     const mr_resize_job *job;
     mr_resize_side across, down;
     size_t in_stride, row_bytes, slot_bytes, slots;
-    bool direct;                                /* no pass across: rows are taken from the input */
+    bool direct; /* no pass across: rows are taken from the input */
     uint8_t *ring, *line, *copies;
-    uint32_t ready;                             /* rows in the ring: up to here */
-    uint8_t *u8;                                /* one of the three */
+    uint32_t ready; /* rows in the ring: up to here */
+    uint8_t *u8;    /* one of the three */
     float *f32;
     uint16_t *bf16;
 } resizing;
@@ -83,14 +83,23 @@ static mr_resize_span held_of(mr_resize_span span, uint32_t in)
 
 mr_resize_side mr_resize_across(const mr_resize_job *j)
 {
-    return (mr_resize_side){.in = j->in_width, .out = j->out_width, .first = j->crop_left, .count = j->crop_width,
-                            .held = held_of(j->columns, j->in_width), .bicubic = j->bicubic, .mirrored = j->flip};
+    return (mr_resize_side){.in = j->in_width,
+                            .out = j->out_width,
+                            .first = j->crop_left,
+                            .count = j->crop_width,
+                            .held = held_of(j->columns, j->in_width),
+                            .bicubic = j->bicubic,
+                            .mirrored = j->flip};
 }
 
 mr_resize_side mr_resize_down(const mr_resize_job *j)
 {
-    return (mr_resize_side){.in = j->in_height, .out = j->out_height, .first = j->crop_top, .count = j->crop_height,
-                            .held = held_of(j->rows, j->in_height), .bicubic = j->bicubic};
+    return (mr_resize_side){.in = j->in_height,
+                            .out = j->out_height,
+                            .first = j->crop_top,
+                            .count = j->crop_height,
+                            .held = held_of(j->rows, j->in_height),
+                            .bicubic = j->bicubic};
 }
 
 void mr_resize_needs(const mr_resize_job *job, mr_resize_span *columns, mr_resize_span *rows)
@@ -193,7 +202,7 @@ static void advance(resizing *run)
 
 static void gather_taps(resizing *run, uint32_t start)
 {
-    const uint8_t *first = run->job->rgb + (size_t)(run->across.first - run->across.held.from) * 3;    /* if direct */
+    const uint8_t *first = run->job->rgb + (size_t)(run->across.first - run->across.held.from) * 3; /* if direct */
     size_t taps = run->r->rows.pairs * 2;
     uint32_t end = run->down.held.count;
     for (size_t t = 0; t < taps; t++) {

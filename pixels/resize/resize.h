@@ -13,8 +13,8 @@
 
 #include "millrace.h"
 
-typedef struct mr_resizer mr_resizer;       /* one a thread: coefficient tables and buffers, reused */
-mr_resizer *mr_resizer_new(void);           /* NULL: no memory */
+typedef struct mr_resizer mr_resizer; /* one a thread: coefficient tables and buffers, reused */
+mr_resizer *mr_resizer_new(void);     /* NULL: no memory */
 void mr_resizer_free(mr_resizer *r);
 /* From now on this set of inner loops (kernels.h) does the work: the same bytes. For tests. */
 typedef struct mr_resize_kernels mr_resize_kernels;
@@ -22,22 +22,22 @@ void mr_resizer_use(mr_resizer *r, const mr_resize_kernels *kernels);
 /* From now on a job ends with MR_END between two output rows once *stop is true; `stop` must outlive the resizer. */
 void mr_resizer_stop(mr_resizer *r, const _Atomic bool *stop);
 
-#define MR_RESIZE_LONGEST (UINT32_MAX - 1)  /* side of a resized picture, of which the kept part alone takes memory */
+#define MR_RESIZE_LONGEST (UINT32_MAX - 1) /* side of a resized picture, of which the kept part alone takes memory */
 
 typedef struct mr_resize_span {
     uint32_t from, count;
 } mr_resize_span;
 
 typedef struct mr_resize_job {
-    const uint8_t *rgb;                     /* packed, columns.count * 3 bytes a row */
-    uint32_t in_width, in_height;           /* of the whole picture that is resized ... */
-    mr_resize_span columns, rows;           /* ... and what of it is in `rgb`: mr_resize_needs or more; zeros: all */
-    uint32_t out_width, out_height;         /* of the whole resized picture */
-    uint32_t crop_left, crop_top;           /* the part of it that is kept ... */
-    uint32_t crop_width, crop_height;       /* ... only this is computed; inside the resized picture */
-    bool flip;                              /* mirror the kept part left to right */
+    const uint8_t *rgb;               /* packed, columns.count * 3 bytes a row */
+    uint32_t in_width, in_height;     /* of the whole picture that is resized ... */
+    mr_resize_span columns, rows;     /* ... and what of it is in `rgb`: mr_resize_needs or more; zeros: all */
+    uint32_t out_width, out_height;   /* of the whole resized picture */
+    uint32_t crop_left, crop_top;     /* the part of it that is kept ... */
+    uint32_t crop_width, crop_height; /* ... only this is computed; inside the resized picture */
+    bool flip;                        /* mirror the kept part left to right */
     bool bicubic;
-    bool unrounded;                         /* floats only: neither rounded to bytes between the passes nor clamped */
+    bool unrounded; /* floats only: neither rounded to bytes between the passes nor clamped */
 } mr_resize_job;
 
 /* The columns and rows of the input that the kept part is made of, which `columns` and `rows` must hold.  Those of the

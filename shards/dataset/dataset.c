@@ -20,7 +20,7 @@
 #include "seek/seek.h"
 
 struct mr_dataset {
-    char *path, *place;             /* as the caller gave it, and where that was; NULL: the system cannot say */
+    char *path, *place; /* as the caller gave it, and where that was; NULL: the system cannot say */
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
@@ -39,7 +39,8 @@ const uint8_t *mr_dataset_digest(const mr_dataset *ds)
 static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
 {
     errno = ESTALE;
-    return mr_fail(err, MR_SYSTEM, "%s: was replaced, moved or removed while it was read; run the command again", ds->path);
+    return mr_fail(err, MR_SYSTEM, "%s: was replaced, moved or removed while it was read; run the command again",
+                   ds->path);
 }
 
 /* Its name now is another dataset's, or nobody's: `ingest --force` took the place. */
@@ -79,7 +80,7 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
-    mr_error why = {.status = MR_OK};       /* of a shard, whose name alone would not tell where it lies */
+    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone would not tell where it lies */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
     /* The folder before the manifest: then it shows if the two are of different datasets. */
@@ -87,8 +88,8 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
     int unopened = errno;
     ds->path = strdup(path);
     ds->place = realpath(path, NULL);
-    mr_status status = ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err)
-                                : mr_fail_memory(err, "opening a dataset");
+    mr_status status =
+        ds->path ? mr_manifest_open(path, &ds->manifest, ds->digest, err) : mr_fail_memory(err, "opening a dataset");
     if (status == MR_OK && ds->dir < 0)
         status = mr_fail_errno(err, unopened, "%s", path);
     for (size_t i = 0; status == MR_OK && i < ds->manifest->split_count; i++)
@@ -185,8 +186,10 @@ static mr_status read_record(int fd, const mr_shard *shard, uint64_t n, const ch
 {
     mr_status status = mr_file_pread(fd, out, len, offset, shard->name, err);
     if (status == MR_OK && mr_hash64(out, len) != hash)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s.mdb: sample %llu: its %s differs from what was ingested; "
-                       "`millrace verify` shows the extent", shard->name, (unsigned long long)n, what);
+        return mr_fail(err, MR_BAD_SAMPLE,
+                       "%s.mdb: sample %llu: its %s differs from what was ingested; "
+                       "`millrace verify` shows the extent",
+                       shard->name, (unsigned long long)n, what);
     return status;
 }
 
@@ -222,8 +225,8 @@ static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n
     return read_row(ds, *shard, n - (*shard)->first, row, err);
 }
 
-static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n, bool with_image,
-                             mr_sample_view *view, mr_error *err)
+static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n, bool with_image, mr_sample_view *view,
+                             mr_error *err)
 {
     const mr_shard *shard = NULL;
     mr_row row;

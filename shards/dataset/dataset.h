@@ -7,15 +7,15 @@
 #include "format/manifest.h"
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
-const uint8_t *mr_dataset_digest(const mr_dataset *ds);     /* [32], of the manifest that was read */
+const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest that was read */
 
 /* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says.
- * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files; ESTALE:
- * the dataset's place was taken by another one). */
+ * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files;
+ * ESTALE: the dataset's place was taken by another one). */
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
 
-/* Opens the seek index of a shard, if there is one that says it is of this very shard.  MR_END: there is none; MR_BAD_DATA:
- * it is not of this shard; MR_SYSTEM: errno is what the system said. */
+/* Opens the seek index of a shard, if there is one that says it is of this very shard.  MR_END: there is none;
+ * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is what the system said. */
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
 
 /* The shard that has sample n of the split; n < split->samples. */

@@ -15,8 +15,10 @@ mr_status mr_dataset_agree(mr_ranks *ranks, const uint8_t digest[32], mr_error *
     if (status == MR_OK && other) {
         mr_hex(all.data, DIGEST, first);
         mr_hex(all.data + (size_t)other * DIGEST, DIGEST, second);
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u reads the dataset %s, rank 0 %s; give all of them the same "
-                         "files", other, second, first);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "mpirun: rank %u reads the dataset %s, rank 0 %s; give all of them the same "
+                         "files",
+                         other, second, first);
     }
     mr_buf_free(&all);
     return status;

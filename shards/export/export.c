@@ -68,9 +68,9 @@ mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_exp
 /* ---- a folder ------------------------------------------------------------------------------------------------- */
 
 typedef struct folder {
-    int dirfd;                      /* the temporary one */
+    int dirfd; /* the temporary one */
     mr_export_result *result;
-    mr_buf source, path, parent;    /* parent: the folder made last */
+    mr_buf source, path, parent; /* parent: the folder made last */
 } folder;
 
 static bool path_is_safe(const mr_buf *path)
@@ -101,8 +101,10 @@ static mr_status find_path(folder *f, const mr_export_sample *s, mr_error *err)
     if (f->path.failed || f->source.failed)
         return mr_fail_memory(err, "exporting");
     if (!readable || !path_is_safe(&f->path))
-        return mr_fail(err, MR_BAD_DATA, "%s %llu: its source path \"%.300s\" leads out of the folder or is none; nothing "
-                       "was exported", s->split, (ull)s->sample, mr_buf_text(&f->source));
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s %llu: its source path \"%.300s\" leads out of the folder or is none; nothing "
+                       "was exported",
+                       s->split, (ull)s->sample, mr_buf_text(&f->source));
     return MR_OK;
 }
 
@@ -131,8 +133,10 @@ static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
     mr_buf old = {0};
     mr_status status = mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err);
     if (status == MR_OK && (old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0))
-        status = mr_fail(err, MR_BAD_DATA, "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
-                         "use --to tar", s->split, (ull)s->sample, mr_buf_text(&f->source));
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
+                         "use --to tar",
+                         s->split, (ull)s->sample, mr_buf_text(&f->source));
     mr_buf_free(&old);
     return status;
 }
@@ -150,8 +154,10 @@ static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
     if (fd < 0 && errno == EEXIST)
         return compare(f, s, err);
     if (fd < 0 && errno == ENOTDIR)
-        return mr_fail(err, MR_BAD_DATA, "%s %llu: the source path \"%.300s\" runs through another sample's file; use "
-                       "--to tar", s->split, (ull)s->sample, name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s %llu: the source path \"%.300s\" runs through another sample's file; use "
+                       "--to tar",
+                       s->split, (ull)s->sample, name);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s: cannot create", name);
     status = mr_file_write(fd, s->view->image, s->view->image_len, name, err);
@@ -172,8 +178,10 @@ mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *er
     if (mr_path_inside(dataset, out))
         return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);
     if (mr_path_inside(out, dataset))
-        return mr_fail(err, MR_MISUSE, "%s: lies in the dataset %s, where nothing else belongs; export to another "
-                       "place", out, dataset);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: lies in the dataset %s, where nothing else belongs; export to another "
+                       "place",
+                       out, dataset);
     return MR_OK;
 }
 
@@ -188,7 +196,7 @@ static mr_status look_into(const char *path, bool *replace, mr_error *err)
         entries++;
     mr_status status = mr_dir_check_mount(dirfd(dir), path, err);
     closedir(dir);
-    *replace = entries > 2;         /* "." and ".." */
+    *replace = entries > 2; /* "." and ".." */
     return status;
 }
 
@@ -208,7 +216,8 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
         return mr_fail(err, MR_MISUSE, "%s: is there and is no folder", out);
     mr_status status = look_into(*target, replace, err);
     if (status == MR_OK && *replace && !force)
-        return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it", out);
+        return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it",
+                       out);
     return status;
 }
 
@@ -219,7 +228,8 @@ static mr_status no_rename(const mr_export_temp *temp, const char *target, int e
                          gone ? ", which is now " : "", gone ? gone : "");
 }
 
-/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows. */
+/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows.
+ */
 static mr_status change_places(mr_export_temp *temp, const char *target, mr_error *err)
 {
     char *aside;

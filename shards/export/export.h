@@ -7,9 +7,9 @@
 #include "base/buf.h"
 
 typedef struct mr_export_options {
-    const char *split;              /* NULL: all */
-    bool force;                     /* replace OUT */
-    bool quiet;                     /* no progress line */
+    const char *split; /* NULL: all */
+    bool force;        /* replace OUT */
+    bool quiet;        /* no progress line */
 } mr_export_options;
 
 typedef struct mr_export_result {
@@ -46,8 +46,8 @@ mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_exp
 /* Beside OUT and with a name no one else has: a folder or a file that is made before it gets OUT's name. */
 typedef struct mr_export_temp {
     char *path;
-    int fd;                         /* of the folder, or of the file, for writing */
-    bool made;                      /* there is something of ours at `path` */
+    int fd;    /* of the folder, or of the file, for writing */
+    bool made; /* there is something of ours at `path` */
 } mr_export_temp;
 
 /* Removes what exports to `out` that were killed left there, and makes a new one.  To be closed if it failed, too. */

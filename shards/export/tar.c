@@ -23,14 +23,15 @@
 typedef struct tar {
     struct archive *archive;
     struct archive_entry *entry;
-    const char *name;               /* for messages */
+    const char *name; /* for messages */
     mr_export_result *result;
     int fd;
-    mr_status written;              /* of what libarchive gave us to write; why in `error` */
+    mr_status written; /* of what libarchive gave us to write; why in `error` */
     mr_error error;
 } tar;
 
-/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole. */
+/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole.
+ */
 static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
 {
     tar *t = ctx;
@@ -53,14 +54,15 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     const char *why = archive_error_string(t->archive);
     if (errnum == ENOMEM)
         return mr_fail_memory(err, t->name);
-    if (errnum <= 0 && !why)        /* it ran out of memory before it could say so */
+    if (errnum <= 0 && !why) /* it ran out of memory before it could say so */
         errnum = errno;
     if (errnum > 0)
         return mr_fail_errno(err, errnum, "%s: cannot write", t->name);
     return mr_fail(err, MR_SYSTEM, "%s: cannot write: %s", t->name, why ? why : strerror(errnum));
 }
 
-static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len, mr_error *err)
+static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
+                     mr_error *err)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/%08llu.%s", s->split, (unsigned long long)s->sample, suffix);
@@ -125,7 +127,7 @@ static mr_status write_tar(const char *dataset, int fd, const char *name, const 
     if (status == MR_OK)
         status = what_was_written(&t, err);
     else
-        t.written = status;         /* no end marker behind a tar that is not whole */
+        t.written = status; /* no end marker behind a tar that is not whole */
     archive_entry_free(t.entry);
     archive_write_free(t.archive);
     return status;

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/path.h"
 
-#define MARK ".millrace-export-"    /* nobody calls a folder of his own so */
+#define MARK ".millrace-export-" /* nobody calls a folder of his own so */
 
 static bool is_temp_of(const char *entry, const char *name)
 {
@@ -35,7 +35,7 @@ static void sweep_one(int dir, const char *name)
     if (fd < 0)
         return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        mr_dir_remove(dir, name, NULL);         /* what stays is swept next time */
+        mr_dir_remove(dir, name, NULL); /* what stays is swept next time */
     close(fd);
 }
 
@@ -52,7 +52,8 @@ static void sweep(const char *parent, const char *name)
 /* Another export at OUT may have taken ours for left behind between its making and its locking. */
 static mr_status swept(const mr_export_temp *t, mr_error *err)
 {
-    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again", t->path);
+    return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again",
+                   t->path);
 }
 
 static mr_status lock(const mr_export_temp *t, mr_error *err)

@@ -12,7 +12,7 @@ enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
 enum { MR_CLASS_COUNTS_MOST = 4194304 };
 
 typedef struct mr_class_counts {
-    uint64_t *counts;               /* [split * width + class]; to be freed, after a failure too */
+    uint64_t *counts; /* [split * width + class]; to be freed, after a failure too */
     size_t width;
 } mr_class_counts;
 

@@ -83,7 +83,7 @@ void mr_row_unpack(const uint8_t in[MR_INDEX_ROW], mr_row *row)
         .flags = mr_get32le(in + 56),
         .holder = mr_get32le(in + 60),
     };
-    memcpy(&row->label, &label, sizeof row->label);     /* two's complement, whatever the sign */
+    memcpy(&row->label, &label, sizeof row->label); /* two's complement, whatever the sign */
 }
 
 void mr_index_header_pack(const mr_index_header *h, uint8_t out[MR_INDEX_HEADER])
@@ -97,8 +97,8 @@ void mr_index_header_pack(const mr_index_header *h, uint8_t out[MR_INDEX_HEADER]
     mr_put64le(out + 32, h->mdb_bytes);
 }
 
-mr_status mr_index_header_unpack(const uint8_t in[MR_INDEX_HEADER], uint64_t size, const char *name,
-                                 mr_index_header *h, mr_error *err)
+mr_status mr_index_header_unpack(const uint8_t in[MR_INDEX_HEADER], uint64_t size, const char *name, mr_index_header *h,
+                                 mr_error *err)
 {
     if (size < MR_INDEX_HEADER || memcmp(in, MR_INDEX_MAGIC, 8) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: is not a millrace index (no %s at its start)", name, MR_INDEX_MAGIC);

@@ -27,12 +27,12 @@ enum {
     MR_LMDB_KEY = 8,
 };
 
-#define MR_INDEX_MAGIC  "MRINDEX1"
-#define MR_DB_IMAGE     "image"
-#define MR_DB_META      "meta"
-#define MR_MANIFEST     "manifest.json"
-#define MR_REPORT       "report.json"
-#define MR_META_MAX     ((uint64_t)1 << 30)        /* yajl counts in signed 32 bits */
+#define MR_INDEX_MAGIC "MRINDEX1"
+#define MR_DB_IMAGE    "image"
+#define MR_DB_META     "meta"
+#define MR_MANIFEST    "manifest.json"
+#define MR_REPORT      "report.json"
+#define MR_META_MAX    ((uint64_t)1 << 30) /* yajl counts in signed 32 bits */
 
 typedef struct mr_row {
     uint64_t image_offset, image_hash, meta_offset, meta_hash;
@@ -50,8 +50,8 @@ void mr_row_pack(const mr_row *row, uint8_t out[MR_INDEX_ROW]);
 void mr_row_unpack(const uint8_t in[MR_INDEX_ROW], mr_row *row);
 void mr_index_header_pack(const mr_index_header *h, uint8_t out[MR_INDEX_HEADER]);
 /* MR_BAD_DATA if magic, version, row size or padding are wrong, or if `size` is not header + rows. */
-mr_status mr_index_header_unpack(const uint8_t in[MR_INDEX_HEADER], uint64_t size, const char *name,
-                                 mr_index_header *h, mr_error *err);
+mr_status mr_index_header_unpack(const uint8_t in[MR_INDEX_HEADER], uint64_t size, const char *name, mr_index_header *h,
+                                 mr_error *err);
 
 /* Keys of both databases: the sample's number in its split, big-endian, so that LMDB's byte order is number order. */
 void mr_key_pack(uint64_t sample, uint8_t out[MR_LMDB_KEY]);

@@ -67,8 +67,10 @@ mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t 
     if (status != MR_OK)
         return status;
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes)
-        return mr_fail(err, MR_BAD_DATA, "%s: is the index of another shard (first sample, rows or size of the .mdb "
-                       "differ from the manifest); `millrace reindex` makes it anew", name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: is the index of another shard (first sample, rows or size of the .mdb "
+                       "differ from the manifest); `millrace reindex` makes it anew",
+                       name);
     return MR_OK;
 }
 
@@ -121,10 +123,11 @@ mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_sh
         *counted = found;
     if (found.images == shard->images && found.image_bytes == shard->image_bytes)
         return MR_OK;
-    return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": counts %llu images of %llu bytes in %s, whose index has %llu of "
-                   "%llu; bring back the original manifest or ingest again", (unsigned long long)shard->images,
-                   (unsigned long long)shard->image_bytes, shard->name, (unsigned long long)found.images,
-                   (unsigned long long)found.image_bytes);
+    return mr_fail(err, MR_BAD_DATA,
+                   MR_MANIFEST ": counts %llu images of %llu bytes in %s, whose index has %llu of "
+                               "%llu; bring back the original manifest or ingest again",
+                   (unsigned long long)shard->images, (unsigned long long)shard->image_bytes, shard->name,
+                   (unsigned long long)found.images, (unsigned long long)found.image_bytes);
 }
 
 mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffix, int *fd, mr_error *err)

@@ -13,9 +13,9 @@ typedef struct build {
     int fd;
     const char *name;
     uint64_t first, samples;
-    uint64_t next;              /* row whose record comes next */
+    uint64_t next; /* row whose record comes next */
     mr_row *rows;
-    bool known;                 /* rows carry lengths and facts already (mr_index_locate) */
+    bool known; /* rows carry lengths and facts already (mr_index_locate) */
     mr_buf record;
 } build;
 
@@ -40,8 +40,7 @@ static mr_status read_record(build *b, const mr_walk_record *r, mr_error *err)
 /* The row that an image_of of this row names: an earlier one that stores its own image. */
 static mr_status find_holder(const build *b, uint64_t row, uint64_t image_of, uint32_t *holder, mr_error *err)
 {
-    if (image_of < b->first || image_of - b->first >= row ||
-        (b->rows[image_of - b->first].flags & MR_FLAG_SAME_BYTES))
+    if (image_of < b->first || image_of - b->first >= row || (b->rows[image_of - b->first].flags & MR_FLAG_SAME_BYTES))
         return fault(b, row, err, "its \"image_of\" is no earlier sample of the shard that stores its own image");
     *holder = (uint32_t)(image_of - b->first);
     return MR_OK;

@@ -15,8 +15,8 @@
 #include "format/format.h"
 
 enum { WHERE = 200, LEAST_NODE = 16 };
-/* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory that
- * its index takes, whatever the manifest of a stranger claims. */
+/* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory
+ * that its index takes, whatever the manifest of a stranger claims. */
 
 void mr_manifest_free(mr_manifest *m)
 {
@@ -64,7 +64,7 @@ bool mr_split_name_ok(const char *name)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
     size_t len = strlen(name);
-    return len > 0 && len < sizeof ((mr_split *)NULL)->name && name[0] != '.' && strspn(name, allowed) == len;
+    return len > 0 && len < sizeof((mr_split *)NULL)->name && name[0] != '.' && strspn(name, allowed) == len;
 }
 
 static mr_status copy_text(const json_t *obj, const char *key, const char *where, char **out, mr_error *err)
@@ -214,7 +214,8 @@ static mr_status parse_splits(const json_t *doc, const char *name, mr_manifest *
         return mr_fail_memory(err, "reading the manifest");
     m->split_count = count;
     mr_split *next = m->splits;
-    json_object_foreach(splits, key, value) {
+    json_object_foreach(splits, key, value)
+    {
         status = parse_split(key, value, name, next++, err);
         if (status != MR_OK)
             return status;

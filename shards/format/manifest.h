@@ -8,42 +8,42 @@
 #include "json/json.h"
 
 typedef struct mr_shard {
-    char name[80];                  /* "train-00000": files NAME.mdb and NAME.idx */
-    uint64_t first, samples;        /* numbers in the split: first .. first + samples - 1 */
-    uint64_t images;                /* distinct image records stored */
-    uint64_t image_bytes;           /* their bytes */
+    char name[80];           /* "train-00000": files NAME.mdb and NAME.idx */
+    uint64_t first, samples; /* numbers in the split: first .. first + samples - 1 */
+    uint64_t images;         /* distinct image records stored */
+    uint64_t image_bytes;    /* their bytes */
     mr_digest mdb, idx;
 } mr_shard;
 
 typedef struct mr_split {
-    char name[64];                  /* [A-Za-z0-9_.-], not starting with '.' */
+    char name[64]; /* [A-Za-z0-9_.-], not starting with '.' */
     uint64_t samples, images, image_bytes;
     size_t shard_count;
     mr_shard *shards;
 } mr_split;
 
-enum { MR_SPLITS_MOST = 1000, MR_SHARDS_MOST = 100000 };    /* of a dataset; of a split */
+enum { MR_SPLITS_MOST = 1000, MR_SHARDS_MOST = 100000 }; /* of a dataset; of a split */
 
 /* The bytes of a manifest, and the memory that it may take when it is read: 1.3 million classes, or 300,000 shards. */
-#define MR_MANIFEST_MOST ((uint64_t)256 << 20)
+#define MR_MANIFEST_MOST   ((uint64_t)256 << 20)
 #define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
 
 typedef struct mr_class {
-    char *name;                     /* path text */
+    char *name; /* path text */
     bool has_id;
-    int64_t id;                     /* the source's own number (COCO category id) */
+    int64_t id; /* the source's own number (COCO category id) */
 } mr_class;
 
 typedef struct mr_manifest {
-    char *layout, *variant;         /* "roboflow", "multi-class" */
-    char *licence;                  /* NULL if the source states none */
-    json_t *options;                /* what shaped the bytes: shard_size, shuffle, label_column, split_map ... */
+    char *layout, *variant; /* "roboflow", "multi-class" */
+    char *licence;          /* NULL if the source states none */
+    json_t *options;        /* what shaped the bytes: shard_size, shuffle, label_column, split_map ... */
     size_t class_count, split_count;
     mr_class *classes;
     mr_split *splits;
 } mr_manifest;
 
-void mr_manifest_free(mr_manifest *m);      /* contents and the struct; NULL is fine */
+void mr_manifest_free(mr_manifest *m); /* contents and the struct; NULL is fine */
 /* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
@@ -61,7 +61,7 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
  * MR_MISUSE: no dataset there. MR_BAD_DATA: damaged. */
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
 
-const mr_split *mr_manifest_split(const mr_manifest *m, const char *name);      /* NULL: none */
+const mr_split *mr_manifest_split(const mr_manifest *m, const char *name); /* NULL: none */
 /* The same; MR_MISUSE if there is none, in a sentence that names those there are.  `dataset`: its path; NULL: unknown.
  * `out` may be NULL. */
 mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,

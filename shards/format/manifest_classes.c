@@ -11,7 +11,7 @@ static int by_name(const void *a, const void *b)
     int cmp = strcmp(x->name, y->name);
     if (cmp)
         return cmp;
-    if (x->has_id != y->has_id)         /* those without an id first: next to all that they must differ from */
+    if (x->has_id != y->has_id) /* those without an id first: next to all that they must differ from */
         return x->has_id - y->has_id;
     return (x->id > y->id) - (x->id < y->id);
 }
@@ -32,9 +32,10 @@ mr_status mr_classes_check(const mr_class *classes, size_t count, const char *wh
     for (size_t i = 1; status == MR_OK && i < count; i++) {
         const mr_class *a = list[i - 1], *b = list[i];
         if (strcmp(a->name, b->name) == 0 && (!a->has_id || a->id == b->id))
-            status = mr_fail(err, MR_BAD_DATA, "%s: classes %zu and %zu are both named \"%.100s\": nothing tells them "
-                             "apart", where, (size_t)((a < b ? a : b) - classes), (size_t)((a < b ? b : a) - classes),
-                             a->name);
+            status = mr_fail(err, MR_BAD_DATA,
+                             "%s: classes %zu and %zu are both named \"%.100s\": nothing tells them "
+                             "apart",
+                             where, (size_t)((a < b ? a : b) - classes), (size_t)((a < b ? b : a) - classes), a->name);
     }
     free(list);
     return status;

@@ -7,8 +7,8 @@
  *     "seal": "0123456789abcdef0123456789abcdef"
  *    }
  *
- * Invariant: a seal stands at a fixed distance from the end, so finding it needs no JSON.  It finds accidents; who edits
- * with intent can seal anew, and only the dataset's digest (verify --expect) shows that. */
+ * Invariant: a seal stands at a fixed distance from the end, so finding it needs no JSON.  It finds accidents; who
+ * edits with intent can seal anew, and only the dataset's digest (verify --expect) shows that. */
 #include <string.h>
 
 #include "format/format.h"
@@ -16,7 +16,7 @@
 
 #define OPENING ",\n \"seal\": \""
 #define CLOSING "\"\n}\n"
-#define END "\n}\n"
+#define END     "\n}\n"
 
 enum { HEX = 32, TAIL = sizeof OPENING - 1 + HEX + sizeof CLOSING - 1 };
 
@@ -58,13 +58,17 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
     uint8_t found[16];
     char hex[HEX + 1];
     if (len < TAIL || memcmp(tail, OPENING, opening) != 0 || memcmp(tail + opening + HEX, CLOSING, closing) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s: does not end with its seal: it was edited or damaged; bring back the "
-                       "original or ingest again", name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: does not end with its seal: it was edited or damaged; bring back the "
+                       "original or ingest again",
+                       name);
     mr_status status = hash_unsealed(bytes, len - TAIL, found, err);
     if (status == MR_OK)
         mr_hex(found, sizeof found, hex);
     if (status == MR_OK && memcmp(tail + opening, hex, HEX) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "%s: its seal does not fit its text: it was edited or damaged; bring back the "
-                         "original or ingest again", name);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s: its seal does not fit its text: it was edited or damaged; bring back the "
+                         "original or ingest again",
+                         name);
     return status;
 }

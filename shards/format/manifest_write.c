@@ -110,8 +110,8 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
     if (status == MR_OK && out->len - start > MR_MANIFEST_MOST)
-        status = mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB",
-                         out->len - start);
+        status =
+            mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB", out->len - start);
     if (status == MR_OK)
         status = mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
     json_decref(doc);

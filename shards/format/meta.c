@@ -21,11 +21,11 @@ typedef struct scan {
     mr_meta_facts facts;
     mr_buf *source, *class_name;
     unsigned depth;
-    member current;             /* whose value comes next or, inside a list, is being read */
-    unsigned seen;              /* one bit a member */
+    member current; /* whose value comes next or, inside a list, is being read */
+    unsigned seen;  /* one bit a member */
     yajl_handle parser;
-    size_t end;                 /* where the object closed */
-    char why[120];              /* why a callback ended the parse */
+    size_t end;    /* where the object closed */
+    char why[120]; /* why a callback ended the parse */
 } scan;
 
 static int refuse(scan *s, const char *what)

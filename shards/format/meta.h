@@ -13,8 +13,8 @@
 #include "base/buf.h"
 
 typedef struct mr_meta_facts {
-    int32_t label;                  /* -1: none */
-    int32_t highest;                /* of "label" and the items of "labels"; -1: none */
+    int32_t label;   /* -1: none */
+    int32_t highest; /* of "label" and the items of "labels"; -1: none */
     bool multi_label, unannotated, has_image_of, has_class;
     uint64_t image_of;
 } mr_meta_facts;

@@ -20,7 +20,7 @@ enum {
     PAGE_HEADER = 16,
     NODE_HEADER = 8,
     DB_SIZE = 48,
-    MAX_DEPTH = 32,             /* LMDB's own limit, CURSOR_STACK */
+    MAX_DEPTH = 32, /* LMDB's own limit, CURSOR_STACK */
     P_BRANCH = 0x01,
     P_LEAF = 0x02,
     P_OVERFLOW = 0x04,
@@ -32,7 +32,7 @@ enum {
 #define META_MAGIC 0xBEEFC0DEu
 #define NO_ROOT    UINT64_MAX
 
-typedef struct tree {           /* LMDB's MDB_db: what it says, and what the walk has counted */
+typedef struct tree { /* LMDB's MDB_db: what it says, and what the walk has counted */
     uint16_t depth;
     uint64_t branches, leaves, runs, entries, root;
     uint64_t seen_branches, seen_leaves, seen_runs, seen_entries;
@@ -41,10 +41,10 @@ typedef struct tree {           /* LMDB's MDB_db: what it says, and what the wal
 typedef struct walk {
     int fd;
     const char *name;
-    uint64_t pages;             /* whole pages in the file, and no more than LMDB says are in use */
-    uint8_t *seen;              /* one bit a page */
-    uint64_t least;             /* smallest key that may come next */
-    bool full;                  /* the greatest key has come */
+    uint64_t pages; /* whole pages in the file, and no more than LMDB says are in use */
+    uint8_t *seen;  /* one bit a page */
+    uint64_t least; /* smallest key that may come next */
+    bool full;      /* the greatest key has come */
     tree db;
     mr_walk_fn fn;
     void *ctx;
@@ -54,9 +54,9 @@ typedef struct walk {
 
 typedef struct node {
     uint16_t flags, key_len;
-    uint64_t child;             /* of a branch */
-    uint32_t data_len;          /* of a leaf */
-    size_t key, data;           /* places in the page */
+    uint64_t child;    /* of a branch */
+    uint32_t data_len; /* of a leaf */
+    size_t key, data;  /* places in the page */
 } node;
 
 static mr_status bad(const walk *w, uint64_t page, const char *what)
@@ -87,8 +87,8 @@ static mr_status read_page(walk *w, uint64_t page, unsigned flags, uint8_t *p, u
     if (mr_get64le(p) != page)
         return bad(w, page, "carries the number of another page");
     if (mr_get16le(p + 10) != flags)
-        return bad(w, page, flags == P_LEAF ? "is not the leaf page it should be"
-                                            : "is not the branch page it should be");
+        return bad(w, page,
+                   flags == P_LEAF ? "is not the leaf page it should be" : "is not the branch page it should be");
     if (lower <= PAGE_HEADER || lower % 2 || lower > upper || upper > MR_LMDB_PAGE)
         return bad(w, page, "the bounds of its free space are wrong");
     *nodes = (lower - PAGE_HEADER) / 2;
@@ -188,7 +188,7 @@ static mr_status walk_page(walk *w, uint64_t page, unsigned level)
         node n;
         uint64_t key;
         status = read_node(w, page, p, i, false, &n);
-        if (status == MR_OK && i > 0)           /* the first child's key means "everything before the second" */
+        if (status == MR_OK && i > 0) /* the first child's key means "everything before the second" */
             status = take_key(w, page, p, &n, &key);
         if (status == MR_OK)
             status = walk_page(w, n.child, level + 1);

@@ -22,13 +22,13 @@ struct mr_writer {
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi image, meta;
-    uint64_t pending;               /* bytes put since the last commit */
-    uint64_t bytes, map;            /* of the file after the last commit and at most since; what the map has room for */
+    uint64_t pending;    /* bytes put since the last commit */
+    uint64_t bytes, map; /* of the file after the last commit and at most since; what the map has room for */
 };
 
 enum {
     FIRST_MAP = 64 << 20,
-    SPARE = 4 << 20,                /* for what a commit itself writes: branches, roots, the list of free pages */
+    SPARE = 4 << 20, /* for what a commit itself writes: branches, roots, the list of free pages */
 };
 
 /* LMDB reports what is not written in full as EIO or ENOSPC, whatever kept it: ask the system for the true cause. */
@@ -42,11 +42,15 @@ static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
         return mr_fail(err, MR_SYSTEM, "%s: no space left on the disk", w->path);
     if ((cut || code == EFBIG) && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
         stat(w->path, &st) == 0 && (uint64_t)st.st_size + MR_WRITER_BATCH * 2 > most.rlim_cur)
-        return mr_fail(err, MR_SYSTEM, "%s: File too large: no file may be larger than %llu bytes here (`ulimit -f`); "
-                       "raise the limit, or give a smaller --shard-size", w->path, (unsigned long long)most.rlim_cur);
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: File too large: no file may be larger than %llu bytes here (`ulimit -f`); "
+                       "raise the limit, or give a smaller --shard-size",
+                       w->path, (unsigned long long)most.rlim_cur);
     if (code == EIO)
-        return mr_fail(err, MR_SYSTEM, "%s: cannot be written in full: disk full, a quota or file size limit, or a "
-                       "failing disk", w->path);
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: cannot be written in full: disk full, a quota or file size limit, or a "
+                       "failing disk",
+                       w->path);
     if (code == MDB_MAP_FULL)
         return mr_fail(err, MR_SYSTEM, "%s: the shard has outgrown its map", w->path);
     if (code == ENOMEM)
@@ -149,7 +153,8 @@ static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *byt
     uint8_t key_bytes[MR_LMDB_KEY];
     mr_key_pack(sample, key_bytes);
     MDB_val key = {sizeof key_bytes, key_bytes}, value = {len, (void *)(uintptr_t)bytes};
-    /* At most: pages of its own behind a header, and a place in a leaf; or all of it in a leaf, half of which is idle. */
+    /* At most: pages of its own behind a header, and a place in a leaf; or all of it in a leaf, half of which is idle.
+     */
     uint64_t most = len < MR_LMDB_PAGE / 2 ? 2 * (len + 64) : len + 2 * MR_LMDB_PAGE;
     if (w->bytes + most + SPARE > w->map) {
         mr_status status = make_room(w, most, err);

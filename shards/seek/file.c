@@ -27,7 +27,7 @@ void mr_seek_header_pack(const mr_seek_header *h, uint8_t out[MR_SEEK_HEADER])
 
 static uint64_t table_bytes(uint64_t rows)
 {
-    return (rows + 1) * MR_SEEK_OFFSET;         /* rows: at most 2^32, as the manifest has them */
+    return (rows + 1) * MR_SEEK_OFFSET; /* rows: at most 2^32, as the manifest has them */
 }
 
 mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, const mr_shard *shard,
@@ -37,16 +37,20 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
         return mr_fail(err, MR_BAD_DATA, "%s.seek: is not a seek index (no %s at its start); " ANEW, shard->name,
                        MR_SEEK_MAGIC);
     uint32_t version = mr_get32le(in + 8);
-    mr_seek_header h = {.every = mr_get32le(in + 12), .first = mr_get64le(in + 16), .rows = mr_get64le(in + 24),
-                        .mdb_bytes = mr_get64le(in + 32), .table_hash = mr_get64le(in + 56)};
+    mr_seek_header h = {.every = mr_get32le(in + 12),
+                        .first = mr_get64le(in + 16),
+                        .rows = mr_get64le(in + 24),
+                        .mdb_bytes = mr_get64le(in + 32),
+                        .table_hash = mr_get64le(in + 56)};
     memcpy(h.mdb_xxh3_128, in + 40, 16);
     if (version != MR_SEEK_VERSION)
         return mr_fail(err, MR_BAD_DATA, "%s.seek: version %u; this program reads version %d; " ANEW, shard->name,
                        version, MR_SEEK_VERSION);
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes ||
         memcmp(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: is the seek index of another shard, or of what this one was before; "
-                       ANEW, shard->name);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s.seek: is the seek index of another shard, or of what this one was before; " ANEW,
+                       shard->name);
     if (h.every > MR_SEEK_EVERY_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " ANEW, shard->name,
                        h.every, MR_SEEK_EVERY_MAX);
@@ -57,8 +61,8 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
     return MR_OK;
 }
 
-/* Entries and their check, at most as long as the images; no sum of these wraps: the manifest's sizes are those of files,
- * and image_bytes is below that of the .mdb in a dataset that opens at all. */
+/* Entries and their check, at most as long as the images; no sum of these wraps: the manifest's sizes are those of
+ * files, and image_bytes is below that of the .mdb in a dataset that opens at all. */
 uint64_t mr_seek_bytes_most(const mr_shard *shard)
 {
     uint64_t images = shard->image_bytes < shard->mdb.bytes ? shard->image_bytes : shard->mdb.bytes;
@@ -69,7 +73,8 @@ uint64_t mr_seek_bytes_most(const mr_shard *shard)
 bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint64_t rows, uint64_t image_len,
                      mr_seek_span *out)
 {
-    uint64_t from = mr_get64le(pair), to = mr_get64le(pair + MR_SEEK_OFFSET), before = MR_SEEK_HEADER + table_bytes(rows);
+    uint64_t from = mr_get64le(pair), to = mr_get64le(pair + MR_SEEK_OFFSET),
+             before = MR_SEEK_HEADER + table_bytes(rows);
     if (from < before || to > size - MR_SEEK_TAIL || to < from || to - from <= MR_SEEK_CHECK ||
         to - from - MR_SEEK_CHECK > image_len)
         return false;
@@ -102,11 +107,11 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
         if (from == to)
             continue;
         if (!mr_seek_span_at(pair, size, h->rows, rows ? rows[i].image_len : UINT64_MAX, &span))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " ANEW, shard->name,
-                           (ull)(shard->first + i));
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " ANEW,
+                           shard->name, (ull)(shard->first + i));
         if (rows && !may_have(rows, i))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " ANEW, shard->name,
-                           (ull)(shard->first + i));
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " ANEW,
+                           shard->name, (ull)(shard->first + i));
     }
     return MR_OK;
 }

@@ -13,10 +13,10 @@
 #include "base/term.h"
 
 typedef struct run {
-    mr_seek_job *jobs;              /* of this rank's shards */
-    size_t *first;                  /* job -> its first item; one more: how many there are */
+    mr_seek_job *jobs; /* of this rank's shards */
+    size_t *first;     /* job -> its first item; one more: how many there are */
     size_t count;
-    mr_seek_hands *hands;           /* one a thread */
+    mr_seek_hands *hands; /* one a thread */
     unsigned threads, rank, world;
     mr_progress *progress;
 } run;
@@ -76,8 +76,8 @@ static void dispose(run *v)
 }
 
 /* Every rank's results, joined on all. */
-static mr_status exchange(const run *v, const mr_seek_options *o, size_t count, mr_seek_result *results, mr_status status,
-                          mr_error *err)
+static mr_status exchange(const run *v, const mr_seek_options *o, size_t count, mr_seek_result *results,
+                          mr_status status, mr_error *err)
 {
     mr_buf mine = {0}, all = {0};
     size_t at = 0;
@@ -103,7 +103,8 @@ static mr_status exchange(const run *v, const mr_seek_options *o, size_t count, 
 mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, const mr_seek_options *o,
                        mr_seek_result *results, mr_error *err)
 {
-    run v = {.threads = o->jobs ? o->jobs : mr_pool_processors(), .world = o->ranks ? mr_ranks_world(o->ranks) : 1,
+    run v = {.threads = o->jobs ? o->jobs : mr_pool_processors(),
+             .world = o->ranks ? mr_ranks_world(o->ranks) : 1,
              .rank = o->ranks ? mr_ranks_rank(o->ranks) : 0};
     uint64_t samples = 0;
     memset(results, 0, count * sizeof *results);

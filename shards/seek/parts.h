@@ -10,9 +10,9 @@
 
 #include "seek/seek.h"
 
-enum { MR_SEEK_CHUNK = 128 };       /* rows that a thread takes at a time */
+enum { MR_SEEK_CHUNK = 128 }; /* rows that a thread takes at a time */
 
-typedef struct mr_seek_hands {      /* what a thread owns */
+typedef struct mr_seek_hands { /* what a thread owns */
     mr_jpeg_decoder *decoder;
     mr_buf record, entries;
 } mr_seek_hands;
@@ -22,17 +22,17 @@ typedef struct mr_seek_job {
     const mr_shard *shard;
     const mr_seek_options *options;
     mr_seek_result *out;
-    pthread_mutex_t lock;           /* guards `out` and what follows but chunks and lens */
+    pthread_mutex_t lock; /* guards `out` and what follows but chunks and lens */
     size_t chunk_count, left;
-    size_t failed_chunk;            /* of the failure kept in out->why: the first in order */
-    bool begun, idle;               /* idle: nothing to make */
+    size_t failed_chunk; /* of the failure kept in out->why: the first in order */
+    bool begun, idle;    /* idle: nothing to make */
     int mdb;
     mr_row *rows;
-    mr_buf *chunks;                 /* checks and entries, one behind the other */
-    uint32_t *lens;                 /* a row: bytes of it in its chunk; 0: none */
+    mr_buf *chunks; /* checks and entries, one behind the other */
+    uint32_t *lens; /* a row: bytes of it in its chunk; 0: none */
 } mr_seek_job;
 
-mr_status mr_seek_job_init(mr_seek_job *job, mr_error *err);    /* the members up to `out` are set */
+mr_status mr_seek_job_init(mr_seek_job *job, mr_error *err); /* the members up to `out` are set */
 void mr_seek_job_free(mr_seek_job *job);
 /* A damaged shard is no failure of the call: the job's result has it. */
 void mr_seek_job_chunk(mr_seek_job *job, mr_seek_hands *h, size_t chunk);

@@ -59,11 +59,13 @@ static mr_status read_index(mr_seek_job *job, mr_error *err)
     if (status == MR_OK)
         mr_hash128(bytes.data, bytes.len, digest);
     if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
-                         "it anew", shard->name);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
+                         "it anew",
+                         shard->name);
     if (status == MR_OK)
         status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
-    if (status == MR_OK)        /* readers bound a seek index by the manifest's counts */
+    if (status == MR_OK) /* readers bound a seek index by the manifest's counts */
         status = mr_index_check_counts(job->rows, shard, NULL, err);
     mr_buf_free(&bytes);
     return status;
@@ -116,7 +118,7 @@ static mr_status begin(mr_seek_job *job, mr_error *err)
     char name[MR_SEEK_NAME];
     bool good = false;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
-    mr_file_forget(job->dirfd, name);       /* of a run that was killed */
+    mr_file_forget(job->dirfd, name); /* of a run that was killed */
     mr_status status = read_index(job, err);
     if (status != MR_OK)
         return status;
@@ -144,10 +146,13 @@ static mr_status read_image(const mr_seek_job *job, mr_seek_hands *h, uint64_t i
     mr_buf_clear(&h->record);
     if (!mr_buf_reserve(&h->record, row->image_len))
         return mr_fail_memory(err, job->shard->name);
-    mr_status status = mr_file_pread(job->mdb, h->record.data, row->image_len, row->image_offset, job->shard->name, err);
+    mr_status status =
+        mr_file_pread(job->mdb, h->record.data, row->image_len, row->image_offset, job->shard->name, err);
     if (status == MR_OK && mr_hash64(h->record.data, row->image_len) != row->image_hash)
-        return mr_fail(err, MR_BAD_DATA, "%s.mdb: sample %llu: its image differs from what was ingested; `millrace verify` "
-                       "shows the extent", job->shard->name, (ull)(job->shard->first + i));
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s.mdb: sample %llu: its image differs from what was ingested; `millrace verify` "
+                       "shows the extent",
+                       job->shard->name, (ull)(job->shard->first + i));
     return status;
 }
 
@@ -161,8 +166,8 @@ static mr_status add_row(mr_seek_job *job, mr_seek_hands *h, mr_buf *out, uint64
         return status;
     mr_buf_clear(&h->entries);
     double start = thread_cpu();
-    mr_jpeg_outcome outcome = mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->options->every,
-                                                &h->entries);
+    mr_jpeg_outcome outcome =
+        mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->options->every, &h->entries);
     t->cpu += thread_cpu() - start;
     t->examined++;
     status = mr_buf_status(&h->entries, err, job->shard->name);
@@ -209,8 +214,8 @@ static mr_status publish(mr_seek_job *job, mr_error *err)
     const mr_shard *shard = job->shard;
     char name[MR_SEEK_NAME];
     uint8_t packed[MR_SEEK_HEADER] = {0}, tail[MR_SEEK_TAIL];
-    mr_seek_header h = {.every = job->options->every, .first = shard->first, .rows = shard->samples,
-                        .mdb_bytes = shard->mdb.bytes};
+    mr_seek_header h = {
+        .every = job->options->every, .first = shard->first, .rows = shard->samples, .mdb_bytes = shard->mdb.bytes};
     mr_buf out = {0};
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
     memcpy(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16);

@@ -33,7 +33,7 @@ static bool listed(const mr_verify_find *find, const char *name)
 /* SPLIT-NNNNN: only such a file could be taken for one of the dataset's. */
 static bool could_be_a_shard(const char *name)
 {
-    char split[sizeof ((mr_split *)NULL)->name];
+    char split[sizeof((mr_split *)NULL)->name];
     const char *dash = strrchr(name, '-');
     if (!dash || dash - name >= (ptrdiff_t)sizeof split || strspn(dash + 1, "0123456789") < 5)
         return false;
@@ -83,8 +83,10 @@ mr_status mr_verify_beside(int dirfd, const char *dir, const mr_verify_find *fin
             r->seeks += ends_with(e->d_name, MR_SEEK_SUFFIX);
     }
     if (r && r->seeks && r->seeks < r->shard_count)
-        mr_problem_add(&r->warnings, MR_PROBLEM_SEEK, NULL, MR_NO_SAMPLE, NULL, "%zu of %zu shards have a seek index; "
-                       "`millrace seek` makes the others", r->seeks, r->shard_count);
+        mr_problem_add(&r->warnings, MR_PROBLEM_SEEK, NULL, MR_NO_SAMPLE, NULL,
+                       "%zu of %zu shards have a seek index; "
+                       "`millrace seek` makes the others",
+                       r->seeks, r->shard_count);
     closedir(stream);
     if (r && r->problems.items && !r->problems.failed)
         qsort(r->problems.items, r->problems.count, sizeof *r->problems.items, by_detail);

@@ -23,7 +23,7 @@ static const mr_image_limits no_limits = {
 typedef struct walk_state {
     const mr_verify_job *job;
     bool meta;
-    uint64_t row;                   /* the next one expected */
+    uint64_t row; /* the next one expected */
 } walk_state;
 
 static void skip_shared(walk_state *w)
@@ -45,8 +45,10 @@ static mr_status compare_record(void *ctx, const mr_walk_record *found, mr_error
     const mr_row *row = &w->job->rows[w->row];
     uint64_t offset = w->meta ? row->meta_offset : row->image_offset, len = w->meta ? row->meta_len : row->image_len;
     if (found->sample != shard->first + w->row || found->offset != offset || found->len != len)
-        return mr_fail(err, MR_BAD_DATA, "%s: the pages hold sample %llu at %llu (%llu bytes), the index sample %llu at "
-                       "%llu (%llu bytes)", w->job->mdb_name, (ull)found->sample, (ull)found->offset, (ull)found->len,
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: the pages hold sample %llu at %llu (%llu bytes), the index sample %llu at "
+                       "%llu (%llu bytes)",
+                       w->job->mdb_name, (ull)found->sample, (ull)found->offset, (ull)found->len,
                        (ull)(shard->first + w->row), (ull)offset, (ull)len);
     w->row++;
     return MR_OK;
@@ -62,8 +64,8 @@ static mr_status walk(mr_verify_job *job, bool meta, mr_error *err)
     if (status == MR_OK && job->index_good) {
         skip_shared(&w);
         if (w.row < job->shard->samples)
-            status = mr_fail(&why, MR_BAD_DATA, "%s: the pages of \"%s\" end before sample %llu", job->mdb_name, database,
-                             (ull)(job->shard->first + w.row));
+            status = mr_fail(&why, MR_BAD_DATA, "%s: the pages of \"%s\" end before sample %llu", job->mdb_name,
+                             database, (ull)(job->shard->first + w.row));
     }
     if (status == MR_BAD_DATA) {
         mr_problem_add(&job->out->problems, MR_PROBLEM_PAGE_WALK, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why.text);
@@ -82,7 +84,8 @@ static void add(mr_verify_job *job, mr_problem_kind kind, uint64_t row, const ch
 }
 
 /* Into scratch->record; *whole says whether it still has its hash. */
-static mr_status read_record(mr_verify_job *job, uint64_t offset, uint32_t len, uint64_t hash, bool *whole, mr_error *err)
+static mr_status read_record(mr_verify_job *job, uint64_t offset, uint32_t len, uint64_t hash, bool *whole,
+                             mr_error *err)
 {
     mr_buf *record = &job->scratch->record;
     *whole = false;
@@ -147,8 +150,8 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
 
 static bool same_facts(const mr_row *row, const mr_image_facts *f)
 {
-    const uint32_t image_flags = MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE |
-                                 MR_FLAG_ARITHMETIC;
+    const uint32_t image_flags =
+        MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE | MR_FLAG_ARITHMETIC;
     return row->width == f->width && row->height == f->height && row->codec == f->codec &&
            row->orientation == f->orientation && row->components == f->components && row->bits == f->bits &&
            (row->flags & image_flags) == (f->flags & image_flags);
@@ -158,8 +161,13 @@ static bool same_facts(const mr_row *row, const mr_image_facts *f)
 static void compare_shared(mr_verify_job *job, uint64_t i)
 {
     const mr_row *h = &job->rows[job->rows[i].holder];
-    const mr_image_facts facts = {.width = h->width, .height = h->height, .codec = h->codec, .bits = h->bits,
-                                  .orientation = h->orientation, .components = h->components, .flags = h->flags};
+    const mr_image_facts facts = {.width = h->width,
+                                  .height = h->height,
+                                  .codec = h->codec,
+                                  .bits = h->bits,
+                                  .orientation = h->orientation,
+                                  .components = h->components,
+                                  .flags = h->flags};
     uint8_t hit = job->hit[job->rows[i].holder];
     char text[80];
     if (hit & MR_HIT_IMAGE) {
@@ -192,7 +200,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
         return MR_OK;
     }
     mr_image_limits limits = no_limits;
-    limits.max_pixels = job->options->limits.max_pixels;    /* which bounds the work of scans, too */
+    limits.max_pixels = job->options->limits.max_pixels; /* which bounds the work of scans, too */
     mr_problem_kind kind = MR_PROBLEM_IMAGE;
     status = mr_image_examine(job->scratch->record.data, row->image_len, &no_limits, &facts, &why);
     if (status == MR_OK && !same_facts(row, &facts))

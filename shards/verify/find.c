@@ -77,7 +77,7 @@ const mr_shard *mr_verify_find_other(const mr_verify_job *job, bool idx, uint64_
             high = mid;
     }
     low += low < f->count && list[low] == job->shard;
-    bool same = low < f->count && compare(idx ? &list[low]->idx : &list[low]->mdb, digest ? digest : &any,
-                                          digest != NULL, sha256) == 0;
+    bool same = low < f->count &&
+                compare(idx ? &list[low]->idx : &list[low]->mdb, digest ? digest : &any, digest != NULL, sha256) == 0;
     return same ? list[low] : NULL;
 }

@@ -1,6 +1,7 @@
 /* parts.h - between the files of verify: one shard's state on its way through the checks.
  *
- *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers, pixels)
+ *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers,
+ * pixels)
  *
  * Invariant: hit[row] is set exactly when that sample was found damaged, out of reach, or not to be decoded. */
 #ifndef MR_VERIFY_PARTS_H
@@ -10,16 +11,16 @@
 #include "seek/seek.h"
 #include "verify/verify.h"
 
-enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2, MR_HIT_DECODE = 4 };      /* DECODE: bytes whole, pixels not */
+enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2, MR_HIT_DECODE = 4 }; /* DECODE: bytes whole, pixels not */
 
-enum { MR_PASS_CHUNK = 256 * 1024 };    /* measured: the fastest that stays in the second-level cache with its hashes */
+enum { MR_PASS_CHUNK = 256 * 1024 }; /* measured: the fastest that stays in the second-level cache with its hashes */
 
 /* What a worker thread owns and reuses from shard to shard. */
 typedef struct mr_verify_scratch {
-    uint8_t *chunk;                     /* MR_PASS_CHUNK bytes, page-aligned */
+    uint8_t *chunk; /* MR_PASS_CHUNK bytes, page-aligned */
     mr_hash64_stream *stream;
     mr_buf record, source;
-    mr_jpeg_decoder *decoder;           /* for seek indexes; NULL until one is there */
+    mr_jpeg_decoder *decoder; /* for seek indexes; NULL until one is there */
     mr_buf entries;
 } mr_verify_scratch;
 
@@ -27,7 +28,7 @@ typedef struct mr_verify_scratch {
 typedef struct mr_verify_find {
     size_t count;
     const char **names;
-    const mr_shard **by_mdb, **by_idx;  /* by size, digest, name */
+    const mr_shard **by_mdb, **by_idx; /* by size, digest, name */
 } mr_verify_find;
 
 typedef struct mr_verify_job {
@@ -41,14 +42,14 @@ typedef struct mr_verify_job {
     mr_verify_shard *out;
 
     char mdb_name[96], idx_name[96];
-    int mdb;                            /* -1: cannot be read */
-    uint64_t size;                      /* the .mdb's actual one */
-    uint64_t unread;                    /* bytes of the .mdb that the system did not give */
-    mr_row *rows;                       /* NULL: no usable index */
-    bool index_good;                    /* rows are those the manifest's digest vouches for */
-    mr_shard counted;                   /* the shard with images and bytes as its rows have them */
-    uint8_t *hit;                       /* a byte a row */
-    mr_buf seek;                        /* the whole seek index, if it is to be compared with one made anew */
+    int mdb;          /* -1: cannot be read */
+    uint64_t size;    /* the .mdb's actual one */
+    uint64_t unread;  /* bytes of the .mdb that the system did not give */
+    mr_row *rows;     /* NULL: no usable index */
+    bool index_good;  /* rows are those the manifest's digest vouches for */
+    mr_shard counted; /* the shard with images and bytes as its rows have them */
+    uint8_t *hit;     /* a byte a row */
+    mr_buf seek;      /* the whole seek index, if it is to be compared with one made anew */
     mr_seek_header seek_header;
 } mr_verify_job;
 
@@ -76,8 +77,8 @@ const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts
 mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, uint64_t *read_to, mr_error *err);
 
 /* The system's failure to open or read a file of the shard: MR_OK and a problem of the shard, where it is about that
- * file alone (a bad sector, permissions); else (memory, open files) `why`, which ends verify.  `errnum`: what the system
- * said. */
+ * file alone (a bad sector, permissions); else (memory, open files) `why`, which ends verify.  `errnum`: what the
+ * system said. */
 mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err);
 
 /* What can be said of NAME.seek, if there is one, without reading the .mdb. */

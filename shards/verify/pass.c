@@ -18,7 +18,7 @@
 typedef struct piece {
     uint64_t offset;
     uint32_t len;
-    uint32_t tag;                   /* row * 2, + 1 for its meta */
+    uint32_t tag; /* row * 2, + 1 for its meta */
 } piece;
 
 typedef struct pieces {

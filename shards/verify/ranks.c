@@ -72,9 +72,7 @@ static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *ent
     s->hit = (uint64_t)hit;
     s->index_only = index_only;
     s->seconds = seconds;
-    json_array_foreach(list, i, p)
-        if (!mr_problem_unjson(p, &s->problems))
-            return false;
+    json_array_foreach(list, i, p) if (!mr_problem_unjson(p, &s->problems)) return false;
     return mr_verify_odd_unjson(odd, s);
 }
 
@@ -83,10 +81,8 @@ static bool unpack_rank(const mr_ranks *ranks, mr_verify_report *r, json_t *doc)
     json_t *entry;
     size_t i;
     bool good = json_is_array(json_array_get(doc, 0)) && json_is_array(json_array_get(doc, 1));
-    json_array_foreach(json_array_get(doc, 0), i, entry)
-        good = good && unpack_problem(r, entry);
-    json_array_foreach(json_array_get(doc, 1), i, entry)
-        good = good && unpack_shard(ranks, r, entry);
+    json_array_foreach(json_array_get(doc, 0), i, entry) good = good && unpack_problem(r, entry);
+    json_array_foreach(json_array_get(doc, 1), i, entry) good = good && unpack_shard(ranks, r, entry);
     return good;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { JUNIT_LINES = 200 };     /* a test case; people read them in a web page */
+enum { JUNIT_LINES = 200 }; /* a test case; people read them in a web page */
 
 const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT] = {
 #define X(name, word) word,
@@ -137,8 +137,8 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
 {
     char digest[65];
     json_t *problems = json_array(), *warnings = json_array(), *damaged = json_array();
-    bool good = problems && warnings && damaged && append_all(problems, &r->problems) &&
-                append_all(warnings, &r->warnings);
+    bool good =
+        problems && warnings && damaged && append_all(problems, &r->problems) && append_all(warnings, &r->warnings);
     uint64_t hit = 0;
     for (size_t i = 0; good && i < r->shard_count; i++) {
         const mr_verify_shard *s = &r->shards[i];
@@ -146,17 +146,18 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
         good = append_all(problems, &s->problems);
         if (good && s->problems.count)
             good = json_array_append_new(damaged, json_pack("{s:s,s:I,s:I,s:b,s:b}", "shard", s->name, "samples",
-                                         (json_int_t)s->samples, "hit", (json_int_t)s->hit, "index_only",
-                                         s->index_only, "seek_only",
-                                         mr_verify_only(s, 1u << MR_PROBLEM_SEEK))) == 0;
+                                                            (json_int_t)s->samples, "hit", (json_int_t)s->hit,
+                                                            "index_only", s->index_only, "seek_only",
+                                                            mr_verify_only(s, 1u << MR_PROBLEM_SEEK))) == 0;
     }
     mr_hex(r->digest, sizeof r->digest, digest);
-    json_t *doc = !good ? NULL :
-        json_pack("{s:b,s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r), "whole",
-                  mr_verify_whole(r), "shards", (json_int_t)r->shard_count, "seek_indexes", (json_int_t)r->seeks,
-                  "records", (json_int_t)r->samples, "bytes", (json_int_t)r->bytes, "digest",
-                  r->have_digest ? digest : NULL, "level", mr_verify_level_words[r->level], "seconds", r->seconds,
-                  "records_hit", (json_int_t)hit, "damaged", damaged, "problems", problems, "warnings", warnings);
+    json_t *doc = !good ? NULL
+                        : json_pack("{s:b,s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r),
+                                    "whole", mr_verify_whole(r), "shards", (json_int_t)r->shard_count, "seek_indexes",
+                                    (json_int_t)r->seeks, "records", (json_int_t)r->samples, "bytes",
+                                    (json_int_t)r->bytes, "digest", r->have_digest ? digest : NULL, "level",
+                                    mr_verify_level_words[r->level], "seconds", r->seconds, "records_hit",
+                                    (json_int_t)hit, "damaged", damaged, "problems", problems, "warnings", warnings);
     json_decref(problems);
     json_decref(warnings);
     json_decref(damaged);
@@ -179,11 +180,21 @@ static void add_xml(mr_buf *out, const char *text)
 {
     for (; *text; text++) {
         switch (*text) {
-        case '&': mr_buf_add_text(out, "&amp;"); break;
-        case '<': mr_buf_add_text(out, "&lt;"); break;
-        case '>': mr_buf_add_text(out, "&gt;"); break;
-        case '"': mr_buf_add_text(out, "&quot;"); break;
-        case '\'': mr_buf_add_text(out, "&apos;"); break;
+        case '&':
+            mr_buf_add_text(out, "&amp;");
+            break;
+        case '<':
+            mr_buf_add_text(out, "&lt;");
+            break;
+        case '>':
+            mr_buf_add_text(out, "&gt;");
+            break;
+        case '"':
+            mr_buf_add_text(out, "&quot;");
+            break;
+        case '\'':
+            mr_buf_add_text(out, "&apos;");
+            break;
         default:
             if (!forbidden(text)) {
                 mr_buf_add(out, text, 1);

@@ -20,8 +20,8 @@ static void check_labels(mr_verify_job *job)
     if (found)
         mr_problem_add(&job->out->problems, MR_PROBLEM_MANIFEST, job->shard->name, job->shard->first + first, NULL,
                        MR_MANIFEST ": has %zu classes, and its label in %s is %d (so %llu of the shard's samples); "
-                       "bring back the original manifest or ingest again", job->manifest->class_count, job->idx_name,
-                       (int)job->rows[first].label, (ull)found);
+                                   "bring back the original manifest or ingest again",
+                       job->manifest->class_count, job->idx_name, (int)job->rows[first].label, (ull)found);
 }
 
 void mr_verify_rows(mr_verify_job *job)

@@ -114,8 +114,10 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)
         return mr_fail_memory(err, job->mdb_name);
     size_t len = made && s->entries.len <= row->image_len ? s->entries.len : 0;
     if (len != span.len || (len && memcmp(s->entries.data, job->seek.data + span.offset + MR_SEEK_CHECK, len) != 0))
-        problem(job, job->shard->first + i, len ? "its entries in the seek index are not those that its scan has; "
-                "`millrace seek --force` makes them anew" : "has entries in the seek index, but its scan cannot be "
-                "entered; `millrace seek --force` makes the seek index anew");
+        problem(job, job->shard->first + i,
+                len ? "its entries in the seek index are not those that its scan has; "
+                      "`millrace seek --force` makes them anew"
+                    : "has entries in the seek index, but its scan cannot be "
+                      "entered; `millrace seek --force` makes the seek index anew");
     return MR_OK;
 }

@@ -14,9 +14,9 @@
 
 typedef unsigned long long ull;
 
-enum { SOURCE_META_MAX = 64 << 20 };    /* a larger meta is not read only to name its source */
+enum { SOURCE_META_MAX = 64 << 20 }; /* a larger meta is not read only to name its source */
 
-#define SHARD_PROBLEM(job, kind, ...) \
+#define SHARD_PROBLEM(job, kind, ...)                                                                                  \
     mr_problem_add(&(job)->out->problems, kind, (job)->shard->name, MR_NO_SAMPLE, NULL, __VA_ARGS__)
 
 mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum, const mr_error *why, mr_error *err)
@@ -58,7 +58,9 @@ static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64
     }
     if (!S_ISREG(st.st_mode)) {
         SHARD_PROBLEM(job, MR_PROBLEM_NOT_A_FILE, "%s: is a %s, not a file", name,
-                      S_ISDIR(st.st_mode) ? "folder" : S_ISFIFO(st.st_mode) ? "FIFO" : "device");
+                      S_ISDIR(st.st_mode)    ? "folder"
+                      : S_ISFIFO(st.st_mode) ? "FIFO"
+                                             : "device");
         close(*fd);
         *fd = -1;
         return MR_OK;
@@ -93,7 +95,7 @@ static void digest_problem(mr_verify_job *job, const char *name, bool idx, const
     bool by_sha = memcmp(listed->xxh3_128, found->xxh3_128, 16) == 0;
     mr_hex(by_sha ? found->sha256 : found->xxh3_128, 16, a);
     mr_hex(by_sha ? listed->sha256 : listed->xxh3_128, 16, b);
-    if (by_sha)     /* no accident does that */
+    if (by_sha) /* no accident does that */
         so = "..., though XXH3-128 agrees: the file or the manifest was changed on purpose";
     SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: its %s is %s%s, the manifest says %s%s", name,
                   by_sha ? "SHA-256" : "XXH3-128", a, by_sha ? "..." : "", b, so);
@@ -198,12 +200,13 @@ static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
 {
     const mr_row *r = &job->rows[row];
     bool image = job->hit[row] & MR_HIT_IMAGE, meta = job->hit[row] & MR_HIT_META;
-    bool beyond = (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
+    bool beyond =
+        (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
     const char *what = image && meta ? "its image and its meta" : image ? "its image" : "its meta";
     const char *how = job->unread ? (image && meta ? "cannot be read, or differ from their hashes"
                                                    : "cannot be read, or differs from its hash")
-                    : beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
-                             : (image && meta ? "differ from their hashes" : "differs from its hash");
+                      : beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
+                               : (image && meta ? "differ from their hashes" : "differs from its hash");
     char shared[80] = "";
     if (image && r->holder != row)
         snprintf(shared, sizeof shared, " (stored once, under sample %llu)", (ull)(job->shard->first + r->holder));
@@ -240,8 +243,10 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
     if ((hits || forged) && whole_size)
         digest_problem(job, job->mdb_name, false, found, "");
     else if (whole_size)
-        SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE, "%s: the digest differs, yet every record is whole as the index sees "
-                      "it: the damage lies in LMDB's own pages", job->mdb_name);
+        SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE,
+                      "%s: the digest differs, yet every record is whole as the index sees "
+                      "it: the damage lies in LMDB's own pages",
+                      job->mdb_name);
     name_hits(job, read_to);
 }
 
@@ -307,7 +312,7 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
         job->hit = mr_alloc(job->shard->samples, 1);
         if (!job->hit)
             status = mr_fail_memory(err, job->idx_name);
-        else if (job->shard->samples > INT32_MAX)   /* a row and its part share 32 bits in the pass over the file */
+        else if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
             status = mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
     }
     if (status == MR_OK)

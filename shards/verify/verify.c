@@ -16,11 +16,11 @@
 typedef struct run {
     const mr_verify_options *o;
     mr_verify_report *report;
-    const mr_shard **shards;        /* of all splits, as the report's */
+    const mr_shard **shards; /* of all splits, as the report's */
     mr_verify_find find;
-    mr_verify_scratch *scratch;     /* one a thread */
+    mr_verify_scratch *scratch; /* one a thread */
     mr_progress *progress;
-    int dirfd, dir_errno;           /* why dirfd is -1 */
+    int dirfd, dir_errno; /* why dirfd is -1 */
     unsigned rank, world;
 } run;
 
@@ -42,8 +42,8 @@ static mr_status list_shards(run *v, mr_error *err)
         for (size_t k = 0; k < m->splits[i].shard_count; k++, n++) {
             const mr_shard *s = &m->splits[i].shards[k];
             v->shards[n] = s;
-            r->shards[n] = (mr_verify_shard){.name = s->name, .samples = s->samples,
-                                             .bytes = s->mdb.bytes + s->idx.bytes};
+            r->shards[n] =
+                (mr_verify_shard){.name = s->name, .samples = s->samples, .bytes = s->mdb.bytes + s->idx.bytes};
             r->samples += s->samples;
             r->bytes += r->shards[n].bytes;
         }
@@ -92,8 +92,8 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
     if (status == MR_MISUSE && v->dirfd >= 0 &&
         mr_verify_beside(v->dirfd, dir, &v->find, NULL, &shards, NULL) == MR_OK && shards) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
-                       "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again", shards,
-                       shards == 1 ? "" : "s");
+                       "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again",
+                       shards, shards == 1 ? "" : "s");
         return MR_OK;
     }
     if (err)
@@ -125,8 +125,13 @@ static mr_status one_shard(void *ctx, size_t item, unsigned worker, mr_error *er
 {
     run *v = ctx;
     size_t n = item * v->world + v->rank;
-    mr_verify_job job = {.dirfd = v->dirfd, .manifest = v->report->manifest, .find = &v->find, .shard = v->shards[n],
-                         .options = v->o, .scratch = &v->scratch[worker], .progress = v->progress,
+    mr_verify_job job = {.dirfd = v->dirfd,
+                         .manifest = v->report->manifest,
+                         .find = &v->find,
+                         .shard = v->shards[n],
+                         .options = v->o,
+                         .scratch = &v->scratch[worker],
+                         .progress = v->progress,
                          .out = &v->report->shards[n]};
     return mr_verify_one(&job, err);
 }
@@ -200,11 +205,13 @@ static void agree_on_manifest(run *v)
     mr_error why = {0};
     mr_status mine = MR_OK;
     if (!r->manifest)
-        mine = mr_fail(&why, MR_BAD_DATA, "%s", r->problems.count && r->problems.items[0].detail
-                       ? r->problems.items[0].detail : "manifest.json: damaged");
+        mine = mr_fail(&why, MR_BAD_DATA, "%s",
+                       r->problems.count && r->problems.items[0].detail ? r->problems.items[0].detail
+                                                                        : "manifest.json: damaged");
     if (mr_ranks_agree(v->o->ranks, mine, &why) == MR_OK || !r->manifest)
         return;
-    mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s (as another rank sees it)", why.text);
+    mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s (as another rank sees it)",
+                   why.text);
     r->shard_count = 0;
     mr_manifest_free(r->manifest);
     r->manifest = NULL;

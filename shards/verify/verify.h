@@ -9,29 +9,29 @@
 #include "codec/image.h"
 #include "json/json.h"
 
-#define MR_PROBLEM_KINDS(X)                                                              \
-    X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */    \
-    X(MISSING, "missing")       /* a file that the manifest lists */                     \
-    X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */        \
-    X(UNREADABLE, "unreadable") /* the system does not let the file, or a part of it, be read */ \
-    X(SIZE, "size")                                                                      \
-    X(DIGEST, "digest")                                                                  \
-    X(INDEX, "index")           /* the index does not describe the shard */              \
-    X(RECORD, "record")         /* a sample's bytes differ from their hash */            \
-    X(STRUCTURE, "structure")   /* every record whole, LMDB's own pages are not */       \
-    X(PAGE_WALK, "page-walk")                                                            \
-    X(META, "meta")                                                                      \
-    X(IMAGE, "image")                                                                    \
-    X(DECODE, "decode")                                                                  \
-    X(SEEK, "seek")             /* the seek index is not what this shard's would be */   \
-    X(EXTRA, "extra")           /* a file that the manifest does not list */             \
-    X(EXPECT, "expect")         /* another dataset than the one asked for */
+#define MR_PROBLEM_KINDS(X)                                                                                            \
+    X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */                                  \
+    X(MISSING, "missing")       /* a file that the manifest lists */                                                   \
+    X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */                                      \
+    X(UNREADABLE, "unreadable") /* the system does not let the file, or a part of it, be read */                       \
+    X(SIZE, "size")                                                                                                    \
+    X(DIGEST, "digest")                                                                                                \
+    X(INDEX, "index")         /* the index does not describe the shard */                                              \
+    X(RECORD, "record")       /* a sample's bytes differ from their hash */                                            \
+    X(STRUCTURE, "structure") /* every record whole, LMDB's own pages are not */                                       \
+    X(PAGE_WALK, "page-walk")                                                                                          \
+    X(META, "meta")                                                                                                    \
+    X(IMAGE, "image")                                                                                                  \
+    X(DECODE, "decode")                                                                                                \
+    X(SEEK, "seek")     /* the seek index is not what this shard's would be */                                         \
+    X(EXTRA, "extra")   /* a file that the manifest does not list */                                                   \
+    X(EXPECT, "expect") /* another dataset than the one asked for */
 
 typedef enum mr_problem_kind {
 #define X(name, word) MR_PROBLEM_##name,
     MR_PROBLEM_KINDS(X)
 #undef X
-    MR_PROBLEM_KIND_COUNT
+        MR_PROBLEM_KIND_COUNT
 } mr_problem_kind;
 
 extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT];
@@ -40,55 +40,55 @@ extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT];
 
 typedef struct mr_problem {
     mr_problem_kind kind;
-    char *shard;                    /* "train-00003"; NULL: the dataset as a whole */
-    uint64_t sample;                /* its number in the split, or MR_NO_SAMPLE */
-    char *source;                   /* path text, NULL if it cannot be known */
-    char *detail;                   /* a sentence, UTF-8 */
-    bool refused;                   /* by the system: what there is cannot be known */
+    char *shard;     /* "train-00003"; NULL: the dataset as a whole */
+    uint64_t sample; /* its number in the split, or MR_NO_SAMPLE */
+    char *source;    /* path text, NULL if it cannot be known */
+    char *detail;    /* a sentence, UTF-8 */
+    bool refused;    /* by the system: what there is cannot be known */
 } mr_problem;
 
 typedef struct mr_problems {
     mr_problem *items;
     size_t count, room;
-    bool failed;                    /* memory ran out */
+    bool failed; /* memory ran out */
 } mr_problems;
 
 /* source may be NULL. */
 void mr_problem_add(mr_problems *list, mr_problem_kind kind, const char *shard, uint64_t sample, const char *source,
                     const char *format, ...) MR_PRINTF(6, 7);
-void mr_problems_free(mr_problems *list);       /* contents */
+void mr_problems_free(mr_problems *list); /* contents */
 
 typedef enum mr_verify_level {
-    MR_VERIFY_QUICK,                /* manifest, sizes, every index, table of every seek index */
-    MR_VERIFY_FULL,                 /* + digest of every file, hash of every record, all of every seek index */
-    MR_VERIFY_DEEP,                 /* + page walk, meta, image headers against the index */
-    MR_VERIFY_DECODE,               /* + every pixel, seek indexes made again and compared */
+    MR_VERIFY_QUICK,  /* manifest, sizes, every index, table of every seek index */
+    MR_VERIFY_FULL,   /* + digest of every file, hash of every record, all of every seek index */
+    MR_VERIFY_DEEP,   /* + page walk, meta, image headers against the index */
+    MR_VERIFY_DECODE, /* + every pixel, seek indexes made again and compared */
 } mr_verify_level;
 
 extern const char *const mr_verify_level_words[];
 
 typedef struct mr_verify_options {
     mr_verify_level level;
-    bool no_sha256;                 /* XXH3 alone: finds accidents, not intent */
-    mr_image_limits limits;         /* max_pixels of the pictures that are decoded; larger ones are a problem */
-    unsigned jobs;                  /* threads; 0: all processors */
-    const char *expect;             /* 64 hex digits: the dataset digest to insist on; NULL: any */
-    mr_ranks *ranks;                /* shares out the shards; NULL: alone */
-    bool quiet;                     /* no progress line */
+    bool no_sha256;         /* XXH3 alone: finds accidents, not intent */
+    mr_image_limits limits; /* max_pixels of the pictures that are decoded; larger ones are a problem */
+    unsigned jobs;          /* threads; 0: all processors */
+    const char *expect;     /* 64 hex digits: the dataset digest to insist on; NULL: any */
+    mr_ranks *ranks;        /* shares out the shards; NULL: alone */
+    bool quiet;             /* no progress line */
 } mr_verify_options;
 
-typedef struct mr_verify_odd {      /* images that decode with a harmless warning of one kind */
+typedef struct mr_verify_odd { /* images that decode with a harmless warning of one kind */
     uint64_t count;
-    uint64_t first;                 /* the first one's sample, its number in the split */
-    char *source;                   /* path text of it, NULL if it cannot be known */
+    uint64_t first; /* the first one's sample, its number in the split */
+    char *source;   /* path text of it, NULL if it cannot be known */
 } mr_verify_odd;
 
 typedef struct mr_verify_shard {
-    const char *name;               /* the manifest's */
+    const char *name; /* the manifest's */
     uint64_t samples;
-    uint64_t bytes;                 /* of both files, as the manifest says */
-    uint64_t hit;                   /* samples that are damaged or cannot be reached */
-    bool index_only;                /* the only damage is the index: `millrace reindex` mends it */
+    uint64_t bytes;  /* of both files, as the manifest says */
+    uint64_t hit;    /* samples that are damaged or cannot be reached */
+    bool index_only; /* the only damage is the index: `millrace reindex` mends it */
     double seconds;
     mr_problems problems;
     mr_verify_odd odd[MR_ODDITY_COUNT];
@@ -97,15 +97,15 @@ typedef struct mr_verify_shard {
 typedef struct mr_verify_report {
     mr_verify_level level;
     bool have_digest;
-    uint8_t digest[32];             /* of the dataset */
+    uint8_t digest[32]; /* of the dataset */
     size_t split_count, shard_count;
-    size_t seeks;                   /* shards that have a file for a seek index */
+    size_t seeks; /* shards that have a file for a seek index */
     mr_verify_shard *shards;
-    uint64_t samples, bytes;        /* sums over the shards */
+    uint64_t samples, bytes; /* sums over the shards */
     double seconds;
-    mr_problems problems;           /* of the dataset as a whole */
-    mr_problems warnings;           /* fine for the data, yet worth a look */
-    struct mr_manifest *manifest;   /* keeps the names alive; NULL if it is damaged */
+    mr_problems problems;         /* of the dataset as a whole */
+    mr_problems warnings;         /* fine for the data, yet worth a look */
+    struct mr_manifest *manifest; /* keeps the names alive; NULL if it is damaged */
 } mr_verify_report;
 
 /* MR_OK: looked at everything; *out says what was found (under mpirun complete on rank 0 only).  MR_MISUSE: `dir` is
@@ -116,7 +116,7 @@ void mr_verify_report_free(mr_verify_report *r);
 bool mr_verify_ok(const mr_verify_report *r);
 /* Nothing is wrong but that another dataset was expected, or that files stand beside it. */
 bool mr_verify_whole(const mr_verify_report *r);
-const mr_problem *mr_verify_refused(const mr_verify_report *r);     /* the first that is the system's; NULL: none */
+const mr_problem *mr_verify_refused(const mr_verify_report *r); /* the first that is the system's; NULL: none */
 /* Whether all of the shard's problems are of these kinds (bit 1 << kind); true if it has none. */
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds);
 size_t mr_verify_problem_count(const mr_verify_report *r);

@@ -164,7 +164,7 @@ static void bench_write(mr_checkpoint *c, const char *dir, int rounds, uint64_t 
     static took ours, plain;
     mr_error err;
     float *const buffers[2] = {c->values, c->state[0]};
-    for (int i = -1; i < rounds; i++) {         /* round -1 only makes what the others replace */
+    for (int i = -1; i < rounds; i++) { /* round -1 only makes what the others replace */
         int round = i < 0 ? 0 : i;
         c->update++;
         begin(&ours, round);

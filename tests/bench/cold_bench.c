@@ -18,7 +18,7 @@
 
 enum { BATCH = 64, WAYS = 5, LOADER = 0, READ_AHEAD = 128 << 10, MAX_ROUNDS = 101 };
 
-static const size_t ahead[WAYS] = {0, 16, 32, 64, 128};     /* records; [LOADER] is not used */
+static const size_t ahead[WAYS] = {0, 16, 32, 64, 128}; /* records; [LOADER] is not used */
 
 typedef struct record {
     int fd;

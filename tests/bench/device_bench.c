@@ -25,10 +25,10 @@ typedef struct bench {
                   float *c, blasint ldc);
     unsigned threads;
     size_t image, tokens, rows;
-    float *x, *y, *z, *w, *g, *m, *v;   /* [rows, MLP] three times; parameters and their company */
+    float *x, *y, *z, *w, *g, *m, *v; /* [rows, MLP] three times; parameters and their company */
     float *gain, *mean, *rstd, *saved;
     uint64_t *keys;
-    double rate, copy;              /* limits: operations and bytes a second */
+    double rate, copy; /* limits: operations and bytes a second */
 } bench;
 
 static double now(void)
@@ -68,9 +68,16 @@ typedef struct product {
 
 static double time_gemm(const bench *b, const product *p)
 {
-    mr_gemm g = {.m = p->m, .n = p->n, .k = p->k, .transpose_a = p->transpose_a, .transpose_b = p->transpose_b,
-                 .accumulate = p->accumulate, .a = b->x, .b = p->transpose_a ? b->y : b->w,
-                 .c = p->transpose_a ? b->g : b->z, .bias = p->bias ? b->gain : NULL};
+    mr_gemm g = {.m = p->m,
+                 .n = p->n,
+                 .k = p->k,
+                 .transpose_a = p->transpose_a,
+                 .transpose_b = p->transpose_b,
+                 .accumulate = p->accumulate,
+                 .a = b->x,
+                 .b = p->transpose_a ? b->y : b->w,
+                 .c = p->transpose_a ? b->g : b->z,
+                 .bias = p->bias ? b->gain : NULL};
     double start = now();
     b->d->card->gemm(b->d, &g);
     b->d->card->wait(b->d, NULL);
@@ -134,8 +141,15 @@ static void copy(bench *b)
 
 static mr_activate activate_of(bench *b, float rate)
 {
-    return (mr_activate){.kind = MR_GELU, .rows = b->rows, .width = MLP, .sample_rows = b->tokens, .x = b->x, .y = b->y,
-                         .d_y = b->y, .d_x = b->z, .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
+    return (mr_activate){.kind = MR_GELU,
+                         .rows = b->rows,
+                         .width = MLP,
+                         .sample_rows = b->tokens,
+                         .x = b->x,
+                         .y = b->y,
+                         .d_y = b->y,
+                         .d_x = b->z,
+                         .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
 }
 
 static void gelu(bench *b)
@@ -164,9 +178,19 @@ static void gelu_dropout_back(bench *b)
 
 static void run_norm(bench *b, float rate)
 {
-    mr_norm n = {.rows = b->rows, .width = HIDDEN, .sample_rows = b->tokens, .x = b->x, .residual = b->y, .total = b->z,
-                 .y = b->z + b->rows * HIDDEN, .gain = b->gain, .bias = b->gain, .mean = b->mean, .rstd = b->rstd,
-                 .eps = 1e-6F, .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
+    mr_norm n = {.rows = b->rows,
+                 .width = HIDDEN,
+                 .sample_rows = b->tokens,
+                 .x = b->x,
+                 .residual = b->y,
+                 .total = b->z,
+                 .y = b->z + b->rows * HIDDEN,
+                 .gain = b->gain,
+                 .bias = b->gain,
+                 .mean = b->mean,
+                 .rstd = b->rstd,
+                 .eps = 1e-6F,
+                 .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
     b->d->card->norm(b->d, &n);
 }
 
@@ -182,8 +206,17 @@ static void norm_dropout(bench *b)
 
 static void norm_back(bench *b)
 {
-    mr_norm_back n = {.rows = b->rows, .width = HIDDEN, .d_y = b->x, .total = b->y, .gain = b->gain, .mean = b->mean,
-                      .rstd = b->rstd, .d_residual = b->z, .d_total = b->z, .d_gain = b->g, .d_bias = b->g + HIDDEN};
+    mr_norm_back n = {.rows = b->rows,
+                      .width = HIDDEN,
+                      .d_y = b->x,
+                      .total = b->y,
+                      .gain = b->gain,
+                      .mean = b->mean,
+                      .rstd = b->rstd,
+                      .d_residual = b->z,
+                      .d_total = b->z,
+                      .d_gain = b->g,
+                      .d_bias = b->g + HIDDEN};
     b->d->card->norm_back(b->d, &n);
 }
 
@@ -205,10 +238,20 @@ static void add(bench *b)
 
 static mr_attention attention_of(const bench *b)
 {
-    return (mr_attention){.batch = BATCH, .heads = HEADS, .head_dim = HIDDEN / HEADS, .queries = b->tokens,
-                          .keys = b->tokens, .q = b->x, .k = b->x + HIDDEN, .v = b->x + 2 * HIDDEN,
-                          .q_stride = 3 * HIDDEN, .k_stride = 3 * HIDDEN, .v_stride = 3 * HIDDEN, .scale = 0.125F,
-                          .saved = b->saved, .out = b->y};
+    return (mr_attention){.batch = BATCH,
+                          .heads = HEADS,
+                          .head_dim = HIDDEN / HEADS,
+                          .queries = b->tokens,
+                          .keys = b->tokens,
+                          .q = b->x,
+                          .k = b->x + HIDDEN,
+                          .v = b->x + 2 * HIDDEN,
+                          .q_stride = 3 * HIDDEN,
+                          .k_stride = 3 * HIDDEN,
+                          .v_stride = 3 * HIDDEN,
+                          .scale = 0.125F,
+                          .saved = b->saved,
+                          .out = b->y};
 }
 
 static void attention(bench *b)
@@ -220,8 +263,8 @@ static void attention(bench *b)
 static void attention_back(bench *b)
 {
     mr_attention a = attention_of(b);
-    mr_attention_back back = {.forward = &a, .d_out = b->y, .d_q = b->z, .d_k = b->z + HIDDEN,
-                              .d_v = b->z + 2 * HIDDEN};
+    mr_attention_back back = {
+        .forward = &a, .d_out = b->y, .d_q = b->z, .d_k = b->z + HIDDEN, .d_v = b->z + 2 * HIDDEN};
     b->d->card->attention_back(b->d, &back);
 }
 
@@ -233,8 +276,17 @@ static void patches(bench *b)
 
 static void run_tokens(bench *b, float rate, bool back)
 {
-    mr_tokens t = {.batch = BATCH, .rows = b->tokens, .width = HIDDEN, .x = b->x, .first = b->gain, .position = b->w,
-                   .y = b->y, .d_y = b->y, .d_x = b->z, .d_first = b->g, .d_position = b->g + HIDDEN,
+    mr_tokens t = {.batch = BATCH,
+                   .rows = b->tokens,
+                   .width = HIDDEN,
+                   .x = b->x,
+                   .first = b->gain,
+                   .position = b->w,
+                   .y = b->y,
+                   .d_y = b->y,
+                   .d_x = b->z,
+                   .d_first = b->g,
+                   .d_position = b->g + HIDDEN,
                    .dropout = {.rate = rate, .site = 1, .keys = b->keys}};
     (back ? b->d->card->tokens_back : b->d->card->tokens)(b->d, &t);
 }
@@ -256,8 +308,19 @@ static void squares(bench *b)
 
 static mr_update update_of(bench *b)
 {
-    return (mr_update){.count = PARAMETERS, .w = b->w, .g = b->g, .m = b->m, .v = b->v, .g_scale = 1, .lr = 1e-9,
-                       .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .correction1 = 1, .correction2 = 1};
+    return (mr_update){.count = PARAMETERS,
+                       .w = b->w,
+                       .g = b->g,
+                       .m = b->m,
+                       .v = b->v,
+                       .g_scale = 1,
+                       .lr = 1e-9,
+                       .momentum = 0.9,
+                       .beta1 = 0.9,
+                       .beta2 = 0.999,
+                       .eps = 1e-8,
+                       .correction1 = 1,
+                       .correction2 = 1};
 }
 
 static void sgd(bench *b)
@@ -288,17 +351,28 @@ static void bench_rest(bench *b)
     const struct {
         const char *name;
         run_fn *fn;
-        size_t floats;              /* read and written */
-        double work;                /* of matrix products */
+        size_t floats; /* read and written */
+        double work;   /* of matrix products */
     } runs[] = {
-        {"copy", copy, 2 * wide, 0}, {"gelu", gelu, 2 * wide, 0}, {"gelu, dropout", gelu_dropout, 2 * wide, 0},
-        {"gelu back", gelu_back, 3 * wide, 0}, {"gelu back, dropout", gelu_dropout_back, 3 * wide, 0},
-        {"norm", norm, 4 * x, 0}, {"norm, dropout", norm_dropout, 4 * x, 0}, {"norm back", norm_back, 4 * x, 0},
-        {"sum rows", sum_rows, wide, 0}, {"drop", drop, 2 * x, 0}, {"add", add, 3 * x, 0},
-        {"attention", attention, 4 * x, products}, {"attention back", attention_back, 7 * x, 2.5 * products},
-        {"patches", patches, 2 * BATCH * 3 * b->image * b->image, 0}, {"tokens", tokens, 2 * x, 0},
-        {"tokens back", tokens_back, 2 * x, 0}, {"sum of squares", squares, PARAMETERS, 0},
-        {"sgd", sgd, 5 * (size_t)PARAMETERS, 0}, {"adamw", adamw, 7 * (size_t)PARAMETERS, 0},
+        {"copy", copy, 2 * wide, 0},
+        {"gelu", gelu, 2 * wide, 0},
+        {"gelu, dropout", gelu_dropout, 2 * wide, 0},
+        {"gelu back", gelu_back, 3 * wide, 0},
+        {"gelu back, dropout", gelu_dropout_back, 3 * wide, 0},
+        {"norm", norm, 4 * x, 0},
+        {"norm, dropout", norm_dropout, 4 * x, 0},
+        {"norm back", norm_back, 4 * x, 0},
+        {"sum rows", sum_rows, wide, 0},
+        {"drop", drop, 2 * x, 0},
+        {"add", add, 3 * x, 0},
+        {"attention", attention, 4 * x, products},
+        {"attention back", attention_back, 7 * x, 2.5 * products},
+        {"patches", patches, 2 * BATCH * 3 * b->image * b->image, 0},
+        {"tokens", tokens, 2 * x, 0},
+        {"tokens back", tokens_back, 2 * x, 0},
+        {"sum of squares", squares, PARAMETERS, 0},
+        {"sgd", sgd, 5 * (size_t)PARAMETERS, 0},
+        {"adamw", adamw, 7 * (size_t)PARAMETERS, 0},
     };
     double best[MR_COUNT(runs)];
     for (size_t i = 0; i < MR_COUNT(runs); i++)
@@ -328,7 +402,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "device_bench: %s\n", err.text);
         return 3;
     }
-    void *symbol = dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "cblas_sgemm");      /* the device has loaded it */
+    void *symbol = dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "cblas_sgemm"); /* the device has loaded it */
     memcpy(&b.sgemm, &symbol, sizeof symbol);
     b.tokens = 1 + (b.image / PATCH) * (b.image / PATCH);
     b.rows = BATCH * b.tokens;

@@ -29,7 +29,7 @@ typedef struct file {
     mr_buf seek[SPACINGS];
 } file;
 
-typedef struct spent {              /* CPU ms on all images */
+typedef struct spent { /* CPU ms on all images */
     double make[SPACINGS], decode[SPACINGS], bytes[SPACINGS];
 } spent;
 
@@ -105,8 +105,8 @@ static void must(mr_status s, const mr_error *err)
 
 /* Each spacing of the region in turn, against the pixels that are known.  A scratch each: nobody finds tables of this
  * file, which another has made. */
-static void with_entries(mr_pixels_scratch *const scratch[SPACINGS], mr_jpeg_decoder *d, file *f,
-                         const mr_region *g, const uint8_t *want, spent *t, bool counted)
+static void with_entries(mr_pixels_scratch *const scratch[SPACINGS], mr_jpeg_decoder *d, file *f, const mr_region *g,
+                         const uint8_t *want, spent *t, bool counted)
 {
     mr_error err;
     for (int i = 0; i < SPACINGS; i++) {
@@ -164,12 +164,17 @@ int main(int argc, char **argv)
     mr_random_seed(&r, 1);
     for (int i = 2; i < argc; i++)
         count += take_file(argv[i], &files[count]);
-    for (long round = -1; round < atol(argv[1]); round++) {         /* the first one is not counted */
+    for (long round = -1; round < atol(argv[1]); round++) { /* the first one is not counted */
         for (size_t i = 0; i < count; i++) {
             file *f = &files[i];
             mr_region g = draw(&r, f->facts.width, f->facts.height);
-            mr_resize_job j = {.in_width = g.width, .in_height = g.height, .out_width = SIZE, .out_height = SIZE,
-                               .crop_width = SIZE, .crop_height = SIZE, .flip = mr_random_below(&r, 2)};
+            mr_resize_job j = {.in_width = g.width,
+                               .in_height = g.height,
+                               .out_width = SIZE,
+                               .out_height = SIZE,
+                               .crop_width = SIZE,
+                               .crop_height = SIZE,
+                               .flip = mr_random_below(&r, 2)};
             double a = cpu();
             const uint8_t *rgb = full_decode(f, &whole, &room);
             double b = cpu();
@@ -214,8 +219,8 @@ int main(int argc, char **argv)
     printf("libjpeg-turbo region decode %.3f + resize         %.3f = %.3f\n", t[5] / n, t[4] / n, (t[5] + t[4]) / n);
     printf("own region decode           %.3f + resize         %.3f = %.3f\n", t[3] / n, t[4] / n, mine);
     printf("ratios: decode %.3f, resize %.3f, whole path %.3f; beside full decode + our resize: %.3f (libjpeg-turbo's "
-           "region %.3f)\n", t[3] / t[0], t[4] / t[2], mine / full, (t[3] + t[4]) / (t[0] + t[4]),
-           (t[5] + t[4]) / (t[0] + t[4]));
+           "region %.3f)\n",
+           t[3] / t[0], t[4] / t[2], mine / full, (t[3] + t[4]) / (t[0] + t[4]), (t[5] + t[4]) / (t[0] + t[4]));
     print_entries(&entries, n, bytes / n, t[0] / n, t[4] / n);
     mr_pixels_counts share = mr_pixels_scratch_counts(s);
     printf("own decoder: %" PRIu64 " of %" PRIu64 "\n", share.own, share.own + share.libjpeg);

@@ -23,8 +23,8 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
-enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 };    /* ids of RoBERTa's tokens; words follow */
-enum { FIRST_PLACE = 2 };                           /* row of the table of positions */
+enum { BEGIN = 0, PAD = 1, END = 2, WORDS = 4 }; /* ids of RoBERTa's tokens; words follow */
+enum { FIRST_PLACE = 2 };                        /* row of the table of positions */
 
 typedef struct bench {
     mr_model_config config;
@@ -32,7 +32,7 @@ typedef struct bench {
     size_t batch, length;
     uint64_t steps, update;
     const char *weights_file;
-    double dropout;                 /* below 0: the model's own */
+    double dropout; /* below 0: the model's own */
     bool forward;
     uint64_t start_bytes;
     mr_device *device;
@@ -150,8 +150,8 @@ static void open_bench(bench *b)
 {
     const mr_schedule_lr lr = {.base = b->config.card->text ? 1e-5 : 1e-3, .decay = MR_DECAY_NONE};
     const mr_optimizer_options sgd = {.kind = MR_SGD, .lr = lr, .momentum = 0.9, .clip = 1};
-    const mr_optimizer_options adamw = {.kind = MR_ADAMW, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                                        .weight_decay = 0.01, .clip = 1};
+    const mr_optimizer_options adamw = {
+        .kind = MR_ADAMW, .lr = lr, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .clip = 1};
     mr_error err;
     if (mr_device_open("cpu", &b->device_options, &b->device, &err) ||
         b->config.card->params(&b->config, &b->params, &err) ||
@@ -188,8 +188,14 @@ static void introduce(const bench *b)
 
 static void step(bench *b)
 {
-    const mr_model_input in = {.count = b->batch, .training = !b->forward, .images = b->images, .labels = b->labels,
-                               .keys = b->keys, .tokens = b->tokens, .places = b->places, .seen = b->seen,
+    const mr_model_input in = {.count = b->batch,
+                               .training = !b->forward,
+                               .images = b->images,
+                               .labels = b->labels,
+                               .keys = b->keys,
+                               .tokens = b->tokens,
+                               .places = b->places,
+                               .seen = b->seen,
                                .length = b->length};
     const mr_model_card *card = b->config.card;
     mr_model_output out;
@@ -254,31 +260,62 @@ static void settle(bench *b, uint32_t image, uint32_t text)
 static void read_options(bench *b, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"model", required_argument, NULL, 'm'},   {"image", required_argument, NULL, 'i'},
-        {"batch", required_argument, NULL, 'b'},   {"classes", required_argument, NULL, 'c'},
-        {"threads", required_argument, NULL, 't'}, {"dropout", required_argument, NULL, 'd'},
-        {"config", required_argument, NULL, 'C'},  {"weights", required_argument, NULL, 'w'},
-        {"text", required_argument, NULL, 'x'},    {"tokens", required_argument, NULL, 'n'},
-        {"forward", no_argument, NULL, 'f'},       {"steps", required_argument, NULL, 's'},
+        {"model", required_argument, NULL, 'm'},
+        {"image", required_argument, NULL, 'i'},
+        {"batch", required_argument, NULL, 'b'},
+        {"classes", required_argument, NULL, 'c'},
+        {"threads", required_argument, NULL, 't'},
+        {"dropout", required_argument, NULL, 'd'},
+        {"config", required_argument, NULL, 'C'},
+        {"weights", required_argument, NULL, 'w'},
+        {"text", required_argument, NULL, 'x'},
+        {"tokens", required_argument, NULL, 'n'},
+        {"forward", no_argument, NULL, 'f'},
+        {"steps", required_argument, NULL, 's'},
         {0},
     };
     uint32_t image = 0, text = 64;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         unsigned long n = optarg ? strtoul(optarg, NULL, 10) : 0;
         switch (o) {
-        case 'm': find_model(b, optarg); break;
-        case 'i': image = (uint32_t)n; break;
-        case 'b': b->batch = n; break;
-        case 'c': b->config.classes = (uint32_t)n; break;
-        case 't': b->device_options.threads = (unsigned)n; break;
-        case 'd': b->dropout = strtod(optarg, NULL); break;
-        case 'C': read_config(b, optarg); break;
-        case 'w': b->weights_file = optarg; break;
-        case 'x': text = (uint32_t)n; break;
-        case 'n': b->length = n; break;
-        case 'f': b->forward = true; break;
-        case 's': b->steps = n; break;
-        default: stop("its head says how it is used");
+        case 'm':
+            find_model(b, optarg);
+            break;
+        case 'i':
+            image = (uint32_t)n;
+            break;
+        case 'b':
+            b->batch = n;
+            break;
+        case 'c':
+            b->config.classes = (uint32_t)n;
+            break;
+        case 't':
+            b->device_options.threads = (unsigned)n;
+            break;
+        case 'd':
+            b->dropout = strtod(optarg, NULL);
+            break;
+        case 'C':
+            read_config(b, optarg);
+            break;
+        case 'w':
+            b->weights_file = optarg;
+            break;
+        case 'x':
+            text = (uint32_t)n;
+            break;
+        case 'n':
+            b->length = n;
+            break;
+        case 'f':
+            b->forward = true;
+            break;
+        case 's':
+            b->steps = n;
+            break;
+        default:
+            stop("its head says how it is used");
         }
     }
     settle(b, image, text);

@@ -1,6 +1,6 @@
 /* faults.c - the wrappers themselves: count, then fail, kill, or do the real thing and write it down.
  * Invariant: without a word in the environment every wrapper is the call that it wraps. */
-#undef _FILE_OFFSET_BITS            /* open and open64 are two symbols, and both are wrapped */
+#undef _FILE_OFFSET_BITS /* open and open64 are two symbols, and both are wrapped */
 #undef _FORTIFY_SOURCE
 #include "faults.h"
 
@@ -30,13 +30,13 @@ static const char *const words[] = {
 static const struct {
     const char *word;
     int number;
-} errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"EACCES", EACCES},
-              {"EAGAIN", EAGAIN}, {"EDQUOT", EDQUOT}, {"EFBIG", EFBIG}, {"EROFS", EROFS}, {"EINTR", EINTR}};
+} errors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"EACCES", EACCES},
+              {"EAGAIN", EAGAIN}, {"EDQUOT", EDQUOT}, {"EFBIG", EFBIG},   {"EROFS", EROFS},   {"EINTR", EINTR}};
 
 enum { HOW_SHORT = -1, HOW_KILL = -2 };
 
 static struct {
-    int class, how;                 /* class: -1 none */
+    int class, how; /* class: -1 none */
     unsigned long first;
     bool lasting, trace;
     atomic_ulong calls[FAULT_COUNT];
@@ -77,10 +77,10 @@ __attribute__((constructor)) static void begin(void)
     }
     plan.trace = getenv("MILLRACE_FAULT_TRACE") != NULL;
 #ifdef FAULTS_PRELOAD
-    unsetenv("LD_PRELOAD");         /* a program that this one starts is none of ours */
+    unsetenv("LD_PRELOAD"); /* a program that this one starts is none of ours */
 #endif
     if (text)
-        backtrace((void *[1]){0}, 1);           /* loads what it needs while calls still work */
+        backtrace((void *[1]){0}, 1); /* loads what it needs while calls still work */
     log_wanted();
     atomic_store(&plan.ready, true);
 }
@@ -141,6 +141,8 @@ static int fault(fault_class class)
     return hit(class) ? plan.how : 0;
 }
 
+/* clang-format takes these macros for types and statements, and would nest what follows ever deeper. */
+/* clang-format off */
 #ifdef FAULTS_PRELOAD
 #define WRAPPED(name) name
 #define DECLARE(type, name, ...)

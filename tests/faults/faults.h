@@ -18,14 +18,14 @@
 #include <sys/uio.h>
 
 /* "disk" counts every call of write, size, sync, rename, make and remove, and fails none of its own. */
-#define FAULT_CLASSES(X) \
+#define FAULT_CLASSES(X)                                                                                               \
     X(memory) X(map) X(open) X(read) X(write) X(size) X(sync) X(rename) X(make) X(remove) X(close) X(thread) X(disk)
 
 typedef enum fault_class {
 #define X(word) FAULT_##word,
     FAULT_CLASSES(X)
 #undef X
-    FAULT_COUNT
+        FAULT_COUNT
 } fault_class;
 
 /* The log: records, each with its bytes behind it.  A file is its inode, for the program may rename it.
@@ -33,13 +33,21 @@ typedef enum fault_class {
  * sync: of file 0: of everything.  write: `at`, the bytes.  size: `at` is the new one.  ack: the driver's own word,
  * "exit 0 was seen". */
 typedef enum log_kind {
-    LOG_CREATE = 1, LOG_MKDIR, LOG_WRITE, LOG_SIZE, LOG_SYNC, LOG_RENAME, LOG_EXCHANGE, LOG_REMOVE, LOG_ACK
+    LOG_CREATE = 1,
+    LOG_MKDIR,
+    LOG_WRITE,
+    LOG_SIZE,
+    LOG_SYNC,
+    LOG_RENAME,
+    LOG_EXCHANGE,
+    LOG_REMOVE,
+    LOG_ACK
 } log_kind;
 
 typedef struct log_record {
-    uint32_t kind, len;             /* of the bytes behind it */
-    uint64_t file;                  /* inode; of rename and remove: 0 */
-    uint64_t dir, other_dir;        /* inodes of folders */
+    uint32_t kind, len;      /* of the bytes behind it */
+    uint64_t file;           /* inode; of rename and remove: 0 */
+    uint64_t dir, other_dir; /* inodes of folders */
     uint64_t at;
 } log_record;
 
@@ -53,7 +61,7 @@ void log_opened(int dirfd, const char *path, int fd, int flags, bool was_there);
 void log_made(int dirfd, const char *path);
 void log_written(int fd, int64_t at, const struct iovec *parts, int count, ssize_t done);
 void log_sized(int fd, int64_t size);
-void log_synced(int fd);           /* -1: everything */
+void log_synced(int fd); /* -1: everything */
 void log_renamed(int old_dirfd, const char *old, int new_dirfd, const char *new, bool exchange);
 void log_removed(int dirfd, const char *path);
 int64_t log_position(int fd);

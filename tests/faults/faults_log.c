@@ -15,7 +15,7 @@
 
 static struct {
     pthread_mutex_t lock;
-    int fd;                         /* 0: not looked for yet, -1: not wanted */
+    int fd; /* 0: not looked for yet, -1: not wanted */
 } state = {PTHREAD_MUTEX_INITIALIZER, 0};
 
 bool log_wanted(void)

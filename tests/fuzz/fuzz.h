@@ -31,7 +31,7 @@ bool fuzz_is_json(const void *bytes, size_t len);
 typedef struct fuzz_member {
     const char *name;
     size_t name_len;
-    size_t at, len;                 /* its content in data */
+    size_t at, len; /* its content in data */
 } fuzz_member;
 
 mr_source *fuzz_source(const uint8_t *data, size_t size, const fuzz_member *members, size_t count, mr_notes *notes);

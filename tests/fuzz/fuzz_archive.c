@@ -1,6 +1,6 @@
 /* fuzz_archive.c - an archive of any format, listed and read.
- * Promises: only safe paths, sorted, each once and within the limits; every entry can be read, or is damaged and said to
- * be once it was wanted; a packed listing gives the same entries on another rank. */
+ * Promises: only safe paths, sorted, each once and within the limits; every entry can be read, or is damaged and said
+ * to be once it was wanted; a packed listing gives the same entries on another rank. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_buf text = {0}, again = {0}, third = {0};
     check_name(data, size);
     mr_buf_add(&text, data, size);
-    if (!check_parse(&text, &again)) {          /* its seal, if there is any, replaced by one that fits */
+    if (!check_parse(&text, &again)) { /* its seal, if there is any, replaced by one that fits */
         if (size >= TAIL && memcmp(data + size - TAIL, OPENING, sizeof OPENING - 1) == 0)
             text.len = size - TAIL;
         mr_buf_add_text(&text, END);

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(configure(text.data, text.len, &again, &err) == MR_OK);
     FUZZ_MUST(mr_bt_describe(&again, &twice, &err) == MR_OK);
     FUZZ_MUST(text.len == twice.len && memcmp(text.data, twice.data, text.len) == 0);
-    if (c.layers <= 8) {                /* thousands of layers would take its time */
+    if (c.layers <= 8) { /* thousands of layers would take its time */
         mr_params params = {0};
         status = mr_bt_params(&c, &params, &err);
         FUZZ_MUST(status == MR_OK || status == MR_MISUSE || status == MR_BAD_DATA);

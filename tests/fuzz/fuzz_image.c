@@ -1,6 +1,6 @@
 /* fuzz_image.c - headers, structure, EXIF and pixels of an image.
- * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good, and can be
- * shrunk. */
+ * Promises: facts within their ranges and limits, the same on a second look; what decodes was examined as good, and can
+ * be shrunk. */
 #include "alike/alike.h"
 #include "codec/image.h"
 #include "fuzz.h"

@@ -41,7 +41,7 @@ static void own_entries(places *p, const fuzz_judgement *want, mr_random *draw)
     FUZZ_MUST(a.len == b.len && a.len <= p->job.len && (made == MR_JPEG_DONE) == (a.len > 0));
     if (made == MR_JPEG_DONE) {
         FUZZ_MUST(memcmp(a.data, b.data, a.len) == 0);
-        bool done = both(p, NULL, 0);       /* not, if the size is another one than the caller has */
+        bool done = both(p, NULL, 0); /* not, if the size is another one than the caller has */
         FUZZ_MUST(both(p, a.data, a.len) == done);
         FUZZ_MUST(!done || (want->status == MR_OK && memcmp(p->rgb[0], want->rgb, p->rgb_len) == 0));
         for (int i = 0; i < 3; i++) {
@@ -79,10 +79,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mr_random_seed(&draw, mr_hash64(data, size));
     mr_region r = fuzz_region(&draw, f.width, f.height);
     size_t rgb_len = (size_t)r.width * r.height * 3;
-    places p = {.best = mr_jpeg_decoder_new(), .plain = mr_jpeg_decoder_new(),
-                .rgb = {malloc(rgb_len), malloc(rgb_len)}, .rgb_len = rgb_len,
-                .job = {.bytes = data, .len = size, .width = f.width, .height = f.height, .left = r.left,
-                        .top = r.top, .crop_width = r.width, .crop_height = r.height}};
+    places p = {.best = mr_jpeg_decoder_new(),
+                .plain = mr_jpeg_decoder_new(),
+                .rgb = {malloc(rgb_len), malloc(rgb_len)},
+                .rgb_len = rgb_len,
+                .job = {.bytes = data,
+                        .len = size,
+                        .width = f.width,
+                        .height = f.height,
+                        .left = r.left,
+                        .top = r.top,
+                        .crop_width = r.width,
+                        .crop_height = r.height}};
     mr_pixels_scratch *libjpeg = mr_pixels_scratch_new();
     FUZZ_MUST(p.best && p.plain && p.rgb[0] && p.rgb[1] && libjpeg);
     mr_jpeg_decoder_plain(p.plain);

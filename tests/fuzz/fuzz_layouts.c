@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_tree tree;
     fuzz_tree_make(data, size, &tree);
-    setenv("MILLRACE_PARQUET_READER", "none", 1);       /* it is not run */
+    setenv("MILLRACE_PARQUET_READER", "none", 1); /* it is not run */
     try_layout(tree.files, tree.nothing, NULL, &tree.options);
     for (const mr_layout *const *l = mr_layouts; *l; l++)
         try_layout(tree.files, (*l)->open ? tree.opened : NULL, (*l)->name, &tree.options);

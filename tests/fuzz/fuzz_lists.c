@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_max_rejects(text);
     check_sides(text);
     check_plan(text);
-    check_split_map(text);          /* the last: it cuts the text up */
+    check_split_map(text); /* the last: it cuts the text up */
     free(text);
     return 0;
 }

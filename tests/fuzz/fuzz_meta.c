@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_MUST(facts.label >= -1 && !(facts.multi_label && facts.label >= 0));
         FUZZ_MUST(fuzz_is_json(data, size));
         check_begin(&facts, &source);
-        if (doc) {                      /* it refuses some numbers that yajl takes as text */
+        if (doc) { /* it refuses some numbers that yajl takes as text */
             check_against(doc, &facts, &source);
             check_laid_out(doc, data, size);
         }

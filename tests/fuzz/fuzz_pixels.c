@@ -1,13 +1,13 @@
 /* fuzz_pixels.c - a picture of any codec as the loader shows it: a drawn region, turned by a drawn orientation.
- * Promises: what ingest lets in with --check decode loads, and no other JPEG; where the whole picture decodes, so does any part of it,
- * with the same pixels; a turned part is that part of the turned whole. */
+ * Promises: what ingest lets in with --check decode loads, and no other JPEG; where the whole picture decodes, so does
+ * any part of it, with the same pixels; a turned part is that part of the turned whole. */
 #include "base/hash.h"
 #include "pictures.h"
 
 typedef struct shown {
     fuzz_judgement judged;
-    mr_region seen;                 /* in the picture as it is meant to be seen */
-    const uint8_t *rgb;             /* its pixels; lent by the scratch */
+    mr_region seen;     /* in the picture as it is meant to be seen */
+    const uint8_t *rgb; /* its pixels; lent by the scratch */
 } shown;
 
 static shown show(mr_pixels_scratch *s, const uint8_t *data, size_t size, const mr_image_facts *f, mr_region seen)

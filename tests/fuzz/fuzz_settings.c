@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(kept && mr_settings_adopt(&again, kept, &err) == MR_OK);
     json_t *other = mr_settings_json(&again);
     FUZZ_MUST(other && json_equal(kept, other));
-    FUZZ_MUST(mr_settings_adopt(&s, kept, &err) == MR_OK);      /* all are given, and none says otherwise */
+    FUZZ_MUST(mr_settings_adopt(&s, kept, &err) == MR_OK); /* all are given, and none says otherwise */
     json_decref(kept);
     json_decref(other);
     mr_settings_release(&s);

@@ -47,7 +47,8 @@ static void check_index(const uint8_t *data, size_t size)
         fuzz_refused(status, &err);
         return;
     }
-    json_object_foreach(map, key, value) {
+    json_object_foreach(map, key, value)
+    {
         const char *file = json_string_value(value);
         FUZZ_MUST(file && *file && !strchr(file, '/') && strcmp(file, ".") != 0 && strcmp(file, "..") != 0);
     }

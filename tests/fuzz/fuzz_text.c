@@ -24,7 +24,7 @@ static void check_path_text(const char *bytes, size_t len)
     FUZZ_MUST(value && strcmp(json_string_value(value), mr_buf_text(&text)) == 0);
     json_decref(value);
     mr_buf_clear(&back);
-    mr_text_unescape(&back, bytes, len);        /* any bytes as if they were path text */
+    mr_text_unescape(&back, bytes, len); /* any bytes as if they were path text */
     mr_buf_free(&text);
     mr_buf_free(&back);
     mr_buf_free(&quoted);

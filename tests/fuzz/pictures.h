@@ -7,15 +7,15 @@
 #include "fuzz.h"
 #include "region/parts.h"
 
-enum { FUZZ_PIXELS = 1 << 16 };     /* larger pictures are left alone: a fuzzer wants many, not large ones */
+enum { FUZZ_PIXELS = 1 << 16 }; /* larger pictures are left alone: a fuzzer wants many, not large ones */
 
 /* Some part of a picture of that size; one of three times all of it. */
 mr_region fuzz_region(mr_random *draw, uint32_t width, uint32_t height);
 
 typedef struct fuzz_judgement {
-    mr_status status;               /* MR_OK or MR_BAD_SAMPLE */
+    mr_status status; /* MR_OK or MR_BAD_SAMPLE */
     mr_error err;
-    const uint8_t *rgb;             /* lent by the scratch */
+    const uint8_t *rgb; /* lent by the scratch */
 } fuzz_judgement;
 
 fuzz_judgement fuzz_decode(mr_pixels_scratch *s, const uint8_t *data, size_t size, const mr_image_facts *f,

@@ -22,10 +22,10 @@
 
 enum {
     MAX_FILE = 1 << 20,
-    MOST_TIMES = 1000,              /* what a mutation may cost of the dearest file: less than 5 is usual */
+    MOST_TIMES = 1000, /* what a mutation may cost of the dearest file: less than 5 is usual */
 };
 
-static struct {                     /* what a signal handler has to know */
+static struct { /* what a signal handler has to know */
     const uint8_t *bytes;
     size_t len;
     char name[256], keep[300];
@@ -62,7 +62,7 @@ void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak)
 /* The CPU seconds it took. */
 static double run(const uint8_t *bytes, size_t len)
 {
-    uint8_t *copy = malloc(len ? len : 1);      /* exactly as long, so that a byte too far is seen */
+    uint8_t *copy = malloc(len ? len : 1); /* exactly as long, so that a byte too far is seen */
     if (!copy)
         exit(3);
     memcpy(copy, bytes, len);
@@ -95,11 +95,21 @@ static size_t mutate(uint8_t *bytes, size_t len, mr_random *r)
     for (uint64_t n = mr_random_between(r, 1, 4); n > 0 && len > 0; n--) {
         size_t at = mr_random_below(r, len), piece = 1 + mr_random_below(r, len - at < 64 ? len - at : 64);
         switch (mr_random_below(r, 6)) {
-        case 0: bytes[at] ^= (uint8_t)(1 << mr_random_below(r, 8)); break;
-        case 1: bytes[at] = (uint8_t)mr_random_u64(r); break;
-        case 2: bytes[at] = odd[mr_random_below(r, sizeof odd)]; break;
-        case 3: len = at; break;
-        case 4: memmove(bytes + at, bytes + mr_random_below(r, len - piece + 1), piece); break;
+        case 0:
+            bytes[at] ^= (uint8_t)(1 << mr_random_below(r, 8));
+            break;
+        case 1:
+            bytes[at] = (uint8_t)mr_random_u64(r);
+            break;
+        case 2:
+            bytes[at] = odd[mr_random_below(r, sizeof odd)];
+            break;
+        case 3:
+            len = at;
+            break;
+        case 4:
+            memmove(bytes + at, bytes + mr_random_below(r, len - piece + 1), piece);
+            break;
         default:
             memmove(bytes + at, bytes + at + piece, len - at - piece);
             len -= piece;
@@ -120,7 +130,7 @@ static void collect(corpus *c, const char *path)
     struct dirent **list;
     mr_error err;
     if (stat(path, &st) != 0)
-        return;                     /* a target without findings has no folder */
+        return; /* a target without findings has no folder */
     if (S_ISDIR(st.st_mode)) {
         int n = scandir(path, &list, NULL, alphasort);
         for (int i = 0; i < n; i++) {

@@ -45,7 +45,8 @@ static void seed_shards(const char *tmp)
 {
     picture small = make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 1});
     picture big = make_png(40, 40, 2, 8, false);
-    made few[4] = {{.source = "a.jpg", .image = small, .more = ",\"label\":1"}, {.source = "b.png", .image = big},
+    made few[4] = {{.source = "a.jpg", .image = small, .more = ",\"label\":1"},
+                   {.source = "b.png", .image = big},
                    {.source = "c.jpg", .shares = true},
                    {.source = "d.jpg", .image = small, .more = ",\"labels\":[0,2]"}};
     made many[160];
@@ -84,13 +85,32 @@ static void seed_words(const char *target, const char *const *words, size_t coun
 
 static void seed_texts(void)
 {
-    static const char *const texts[] = {"256MiB", "64k", "1.5GB", "18446744073709551615", "18446744073709551616",
-                                        "1e400", "a\\x41\\\\b", "caf\xC3\xA9/\xFF\x01.jpg", "verfy", "train-2017",
+    static const char *const texts[] = {"256MiB",
+                                        "64k",
+                                        "1.5GB",
+                                        "18446744073709551615",
+                                        "18446744073709551616",
+                                        "1e400",
+                                        "a\\x41\\\\b",
+                                        "caf\xC3\xA9/\xFF\x01.jpg",
+                                        "verfy",
+                                        "train-2017",
                                         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
-    static const char *const lists[] = {"test=val,old=", "a=b,c=d", "10", "0.5%", "1e2%", "0:10", ":10", "10:", ":",
-                                        "7", "32:40", "4096", "full", "window:1GiB", "window:64k"};
-    static const char *const settings[] = {"0.05", "1e-300", "10", "9223372036854775807", "adamw", "both", "apply",
-                                           "mask", "10%", "runs/\xC3\xA9\x01", "9223372036854775808", "bf16"};
+    static const char *const lists[] = {"test=val,old=", "a=b,c=d", "10",   "0.5%",        "1e2%",
+                                        "0:10",          ":10",     "10:",  ":",           "7",
+                                        "32:40",         "4096",    "full", "window:1GiB", "window:64k"};
+    static const char *const settings[] = {"0.05",
+                                           "1e-300",
+                                           "10",
+                                           "9223372036854775807",
+                                           "adamw",
+                                           "both",
+                                           "apply",
+                                           "mask",
+                                           "10%",
+                                           "runs/\xC3\xA9\x01",
+                                           "9223372036854775808",
+                                           "bf16"};
     seed_words("text", texts, MR_COUNT(texts));
     seed_words("lists", lists, MR_COUNT(lists));
     seed_words("settings", settings, MR_COUNT(settings));
@@ -160,15 +180,15 @@ static void seed_small_trees(void)
         "{\"images\":[{\"id\":7,\"file_name\":\"7.jpg\"}],"
         "\"annotations\":[{\"id\":1,\"image_id\":7,\"caption\":\"a\"}]}\0"
         "train2017/7.jpg\0\0train2017/8.jpg\0";
-    static const char newyorker[] =
-        ",matching,,\0all_contest_images/5.jpeg\0\0matching/train.jsonl\0"
-        "{\"contest_number\":5,\"label\":\"B\",\"caption_choices\":[\"a\",\"b\"]}\n\0"
-        "matching/validation.jsonl\0{\"contest_number\":6}\n\0all_contest_images/6.jpeg\0";
+    static const char newyorker[] = ",matching,,\0all_contest_images/5.jpeg\0\0matching/train.jsonl\0"
+                                    "{\"contest_number\":5,\"label\":\"B\",\"caption_choices\":[\"a\",\"b\"]}\n\0"
+                                    "matching/validation.jsonl\0{\"contest_number\":6}\n\0all_contest_images/6.jpeg\0";
     static const char imagenette[] =
         "noisy_labels_5,,,\0train/n01440764/a.JPEG\0\0val/n01440764/b.JPEG\0\0noisy_imagenette.csv\0"
         "path,noisy_labels_0,noisy_labels_5,is_valid\ntrain/n01440764/a.JPEG,n01440764,n02102040,False\n";
     static const char hub[] =
-        "label,,validation=dev,\0data/train-00000-of-00001.parquet\0PAR1\0data/validation-00000-of-00001.parquet\0PAR1\0"
+        "label,,validation=dev,\0data/train-00000-of-00001.parquet\0PAR1\0data/"
+        "validation-00000-of-00001.parquet\0PAR1\0"
         "data/pic.jpg\0\0data/train-00000-of-00001.parquet/schema.json\0{\"rows\":3,\"columns\":[\"label\"],\"label\":"
         "{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"a\",\"b\"]}}\0"
         "data/train-00000-of-00001.parquet/000000000.json\0{\"label\":1}\0"
@@ -255,9 +275,9 @@ static void seed_archive(const char *name, int format, int filter, bool streamed
 
 static void seed_layouts(const char *tmp)
 {
-    static const char *const kinds[][2] = {{"imagenette", NULL}, {"coco", NULL}, {"newyorker", NULL},
-                                           {"roboflow", "folder"}, {"roboflow", "multi-class"}, {"roboflow", "coco"},
-                                           {"roboflow", "clip"}};
+    static const char *const kinds[][2] = {
+        {"imagenette", NULL},        {"coco", NULL},       {"newyorker", NULL}, {"roboflow", "folder"},
+        {"roboflow", "multi-class"}, {"roboflow", "coco"}, {"roboflow", "clip"}};
     for (size_t i = 0; i < MR_COUNT(kinds); i++) {
         const char *variant = kinds[i][1];
         char *name = support_path("%s%s%s", kinds[i][0], variant ? "-" : "", variant ? variant : "");

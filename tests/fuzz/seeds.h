@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-void seed(const char *target, const char *name, const void *bytes, size_t len);     /* OUT/TARGET/NAME */
-void seed_file(const char *target, const char *name, const char *path);             /* a copy of that file */
+void seed(const char *target, const char *name, const void *bytes, size_t len); /* OUT/TARGET/NAME */
+void seed_file(const char *target, const char *name, const char *path);         /* a copy of that file */
 
 void seed_pictures(void);
 void seed_train(const char *tmp);

@@ -15,8 +15,8 @@ static void seed_picture(const char *name, picture p)
 
 static void seed_pngs(void)
 {
-    static const uint8_t kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1}, {3, 2},
-                                       {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
+    static const uint8_t kinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
+                                       {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
     for (size_t i = 0; i < 2 * MR_COUNT(kinds); i++) {
         const uint8_t *k = kinds[i / 2];
         char name[32];
@@ -32,10 +32,10 @@ static void seed_images(void)
     seed("image", "exif-be", exif_be.bytes, exif_be.len);
     seed_picture("gray.jpg", make_jpeg((jpeg_kind){.width = 9, .height = 7, .components = 1}));
     seed_picture("exif.jpg", make_jpeg((jpeg_kind){.width = 16, .height = 16, .components = 3, .exif = &exif_be}));
-    seed_picture("progressive.jpg", make_jpeg((jpeg_kind){.width = 24, .height = 8, .components = 3,
-                                                          .progressive = true, .restart = 1}));
-    seed_picture("arithmetic.jpg", make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 4,
-                                                         .arithmetic = true}));
+    seed_picture("progressive.jpg",
+                 make_jpeg((jpeg_kind){.width = 24, .height = 8, .components = 3, .progressive = true, .restart = 1}));
+    seed_picture("arithmetic.jpg",
+                 make_jpeg((jpeg_kind){.width = 8, .height = 8, .components = 4, .arithmetic = true}));
     seed_pngs();
     seed_picture("lossy.webp", make_webp(9, 7, false, false));
     seed_picture("lossy-alpha.webp", make_webp(9, 7, false, true));
@@ -68,11 +68,25 @@ static void seed_jpegs(void)
     mr_random_seed(&r, 1);
     for (unsigned i = 0; i < 20; i++) {
         const uint8_t *f = factors[i / 2 % 4];
-        jpeg_coded coded = {.width = 9 + i, .height = 25 - i, .components = i < 16 ? 3 : 1, .h = f[0], .v = f[1],
-                            .restart = i & 1 ? 2 : 0, .ladder = 1 + i % 8, .dc_bits = 6 + i % 9, .ac_bits = 1 + i % 9,
-                            .density = i * 5, .quant = i % 3 ? 9 : 300};
-        jpeg_make encoded = {.width = 20 - i, .height = 9 + i, .components = coded.components, .h = {f[0], 1, 1},
-                             .v = {f[1], 1, 1}, .restart = coded.restart, .progressive = i == 19, .optimized = true};
+        jpeg_coded coded = {.width = 9 + i,
+                            .height = 25 - i,
+                            .components = i < 16 ? 3 : 1,
+                            .h = f[0],
+                            .v = f[1],
+                            .restart = i & 1 ? 2 : 0,
+                            .ladder = 1 + i % 8,
+                            .dc_bits = 6 + i % 9,
+                            .ac_bits = 1 + i % 9,
+                            .density = i * 5,
+                            .quant = i % 3 ? 9 : 300};
+        jpeg_make encoded = {.width = 20 - i,
+                             .height = 9 + i,
+                             .components = coded.components,
+                             .h = {f[0], 1, 1},
+                             .v = {f[1], 1, 1},
+                             .restart = coded.restart,
+                             .progressive = i == 19,
+                             .optimized = true};
         if (i >= 16)
             coded.h = coded.v = 1;
         picture pictures[2] = {jpeg_coded_make(&r, &coded), pixels_jpeg_make(&r, &encoded)};

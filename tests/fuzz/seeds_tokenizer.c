@@ -5,8 +5,9 @@
 #include "support.h"
 #include "text/tokenizer.h"
 
-#define MODEL "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"abab\":6,\"<unk>\":7," \
-              "\"\xC4\xA0\":8},\"merges\":[\"a b\",[\"ab\",\"ab\"]]}"
+#define MODEL                                                                                                          \
+    "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"abab\":6,\"<unk>\":7,"                     \
+    "\"\xC4\xA0\":8},\"merges\":[\"a b\",[\"ab\",\"ab\"]]}"
 #define BYTE_LEVEL "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
 
 /* With every part that is taken, each in both of its forms. */
@@ -16,10 +17,9 @@ static const char *const files[] = {
     "\"lstrip\":true,\"rstrip\":true,\"normalized\":false,\"special\":true},{\"id\":10,\"content\":\" b\",\"rstrip\":t"
     "rue}],"
     "\"normalizer\":null," BYTE_LEVEL ",\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cl"
-                                      "s\":[\"<s>\",0]},"
+    "s\":[\"<s>\",0]},"
     "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":\"\",\"fuse_un"
-    "k\":true," MODEL
-    ",\"decoder\":\" b abab <x> \xE2\x80\xA8 b a's\"}",
+    "k\":true," MODEL ",\"decoder\":\" b abab <x> \xE2\x80\xA8 b a's\"}",
     "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]"
     "},"
     "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},{\"type\":\"TemplateProcessin"

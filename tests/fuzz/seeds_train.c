@@ -48,8 +48,10 @@ static void seed_npz(const char *tmp)
     support_archive(path, "zip", entries, 2);
     seed_file("npz", "stored", path);
 
-    static const mr_npz_array arrays[] = {{"cls", MR_NPZ_F32, 3, {1, 1, 8}, 8}, {"y", MR_NPZ_I64, 1, {2}, 2},
-                                          {"a/pixels", MR_NPZ_U8, 0, {0}, 1}, {"none", MR_NPZ_F32, 2, {0, 3}, 0}};
+    static const mr_npz_array arrays[] = {{"cls", MR_NPZ_F32, 3, {1, 1, 8}, 8},
+                                          {"y", MR_NPZ_I64, 1, {2}, 2},
+                                          {"a/pixels", MR_NPZ_U8, 0, {0}, 1},
+                                          {"none", MR_NPZ_F32, 2, {0, 3}, 0}};
     mr_npz_writer *w;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     assert_int_equal(mr_npz_create(fd, path, &w, NULL), MR_OK);
@@ -83,7 +85,8 @@ static void seed_checkpoint(void)
 /* Facts as train writes them, of a run with standard options; and a log of two runs. */
 static void seed_run(void)
 {
-    static const char few[] = "{\"options\":{\"lr\":\"0.1\",\"flip\":\"yes\",\"split\":\"a\\\\x41\"},\"classes\":[\"a\"]}";
+    static const char few[] =
+        "{\"options\":{\"lr\":\"0.1\",\"flip\":\"yes\",\"split\":\"a\\\\x41\"},\"classes\":[\"a\"]}";
     static const char log[] = "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2}\n{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3,"
                               " \"eval_loss\": null}\nnote\n{\"step\": 4}\n{\"step\": 5";
     mr_settings s;
@@ -115,17 +118,19 @@ static void seed_safetensors(const char *tmp)
     static const char index[] = "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"1.safetensors\","
                                 "\"b.c\":\"2.safetensors\"}}";
     const float values[6] = {1, -2, 3e30f};
-    const mr_tensor_source tensors[] = {{"a.weight", 2, {2, 3}, values}, {"b", 0, {0}, values},
-                                        {"none", 3, {4, 0, 1}, values}};
+    const mr_tensor_source tensors[] = {
+        {"a.weight", 2, {2, 3}, values}, {"b", 0, {0}, values}, {"none", 3, {4, 0, 1}, values}};
     char *path = support_path("%s/a.safetensors", tmp);
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     assert_int_equal(mr_safetensors_write(fd, path, tensors, MR_COUNT(tensors), NULL, NULL), MR_OK);
     close(fd);
     seed_file("safetensors", "ours", path);
     free(path);
-    seed_tensors("types", "{\"h\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[0,6]},\"b\":{\"dtype\":\"BF16\","
+    seed_tensors("types",
+                 "{\"h\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[0,6]},\"b\":{\"dtype\":\"BF16\","
                  "\"shape\":[1,1],\"data_offsets\":[6,8]},\"position_ids\":{\"dtype\":\"I64\",\"shape\":[1,2],"
-                 "\"data_offsets\":[8,24]}}", 24);
+                 "\"data_offsets\":[8,24]}}",
+                 24);
     seed_tensors("wide", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[0,2]}} ", 2);
     seed_tensors("empty", "{}", 0);
     seed("tensors_json", "index", index, strlen(index));
@@ -134,9 +139,19 @@ static void seed_safetensors(const char *tmp)
 static void seed_config(void)
 {
     static const char bare[] = "{\"contrastive_hidden_size\":8,\"logit_scale_init_value\":2.5,\"text_config\":null}";
-    mr_model_config tiny = {.image = 16, .patch = 8, .hidden = 64, .layers = 2, .heads = 2, .mlp = 32,
-                            .cross_layers = 1, .vocab = 100, .positions = 20, .embed = 8, .text = 16,
-                            .norm_eps = 1e-5, .logit_scale = 2.5};
+    mr_model_config tiny = {.image = 16,
+                            .patch = 8,
+                            .hidden = 64,
+                            .layers = 2,
+                            .heads = 2,
+                            .mlp = 32,
+                            .cross_layers = 1,
+                            .vocab = 100,
+                            .positions = 20,
+                            .embed = 8,
+                            .text = 16,
+                            .norm_eps = 1e-5,
+                            .logit_scale = 2.5};
     const mr_model_config *configs[] = {&tiny, &mr_bt_presets[0]};
     for (size_t i = 0; i < MR_COUNT(configs); i++) {
         mr_buf text = {0};

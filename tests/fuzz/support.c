@@ -72,8 +72,8 @@ mr_source *fuzz_source(const uint8_t *data, size_t size, const fuzz_member *memb
     bool ok = l.source && list_holder(&l, "fuzz", fuzz_file(data, size), HOLD_SPOOL, &number, &err) == MR_OK;
     for (size_t i = 0; ok && i < count; i++) {
         const fuzz_member *m = &members[i];
-        mr_entry e = {.path = m->name, .path_len = (uint32_t)m->name_len, .holder = number, .size = m->len,
-                      .offset = m->at};
+        mr_entry e = {
+            .path = m->name, .path_len = (uint32_t)m->name_len, .holder = number, .size = m->len, .offset = m->at};
         ok = list_add(&l, &e, &err) == MR_OK;
     }
     if (ok && l.count)

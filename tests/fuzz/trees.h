@@ -12,14 +12,14 @@
 
 typedef struct fuzz_tree {
     mr_layout_options options;
-    mr_source *files, *opened;      /* what is in the tree; what came out of opened files */
-    mr_source *nothing;             /* in place of `opened`: no program was run */
+    mr_source *files, *opened; /* what is in the tree; what came out of opened files */
+    mr_source *nothing;        /* in place of `opened`: no program was run */
     mr_split_map map;
-    char *text;                     /* holds the options' words */
+    char *text; /* holds the options' words */
     mr_notes notes;
 } fuzz_tree;
 
-void fuzz_tree_make(const uint8_t *data, size_t size, fuzz_tree *out);      /* `out` stays where it is */
+void fuzz_tree_make(const uint8_t *data, size_t size, fuzz_tree *out); /* `out` stays where it is */
 void fuzz_tree_free(fuzz_tree *tree);
 
 #endif

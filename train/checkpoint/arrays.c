@@ -75,14 +75,14 @@ mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const cha
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-typedef struct arrays {             /* of one file: `slots` buffers of all parameters each */
+typedef struct arrays { /* of one file: `slots` buffers of all parameters each */
     const char *name;
     mr_npz_reader *npz;
     const mr_params *params;
     const char *prefixes[2];
     unsigned slots;
     float *buffers[2];
-    bool *seen;                     /* [slots * params->count] */
+    bool *seen; /* [slots * params->count] */
     size_t taken;
 } arrays;
 
@@ -177,7 +177,7 @@ static mr_status take_tensors(const arrays *a, const mr_safetensors *s, mr_error
         if (status != MR_OK)
             return status;
     }
-    return MR_OK;                   /* as many names as parameters, and each of those found: there is no other */
+    return MR_OK; /* as many names as parameters, and each of those found: there is no other */
 }
 
 static mr_status read_tensors(const arrays *a, int fd, mr_error *err)

@@ -33,9 +33,9 @@ void mr_checkpoint_release(mr_checkpoint *c)
 typedef struct writing {
     const mr_checkpoint *c;
     const char *output;
-    char name[MR_STEP_NAME], temp[MR_STEP_NAME];        /* step-N, .step-N.tmp-PID */
-    int output_fd, fd;              /* of OUTPUT and of the temporary directory */
-    mr_buf config;                  /* config.json; empty: none */
+    char name[MR_STEP_NAME], temp[MR_STEP_NAME]; /* step-N, .step-N.tmp-PID */
+    int output_fd, fd;                           /* of OUTPUT and of the temporary directory */
+    mr_buf config;                               /* config.json; empty: none */
     mr_digest digests[MR_FILES];
     uint64_t bytes;
 } writing;
@@ -144,7 +144,7 @@ static mr_status make_temp(writing *w, mr_error *err)
     w->fd = openat(w->output_fd, w->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (w->fd < 0)
         return mr_fail_errno(err, errno, "%s/%s: cannot open the directory", w->output, w->temp);
-    (void)flock(w->fd, LOCK_EX | LOCK_NB);      /* says that we live; see owner_gone() */
+    (void)flock(w->fd, LOCK_EX | LOCK_NB); /* says that we live; see owner_gone() */
     return MR_OK;
 }
 
@@ -211,7 +211,7 @@ static mr_status write_and_publish(writing *w, mr_error *err)
         status = publish(w, err);
     if (w->fd >= 0)
         close(w->fd);
-    mr_dir_remove(w->output_fd, w->temp, NULL);     /* what failed, or the one exchanged for ours */
+    mr_dir_remove(w->output_fd, w->temp, NULL); /* what failed, or the one exchanged for ours */
     return status;
 }
 
@@ -221,7 +221,7 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     mr_buf unused = {0};
     mr_step_name(c->update, w.name);
     mr_step_hidden(c->update, "tmp", w.temp);
-    mr_status status = mr_state_write(c, w.digests, &unused, err);      /* nonsense is told before any work */
+    mr_status status = mr_state_write(c, w.digests, &unused, err); /* nonsense is told before any work */
     mr_buf_free(&unused);
     if (status == MR_OK && (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1])))
         status = mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
@@ -273,12 +273,12 @@ mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsign
     const char *path = mr_buf_text(&dir);
     mr_status status = mr_buf_status(&dir, err, output);
     if (status == MR_OK)
-        status = mr_checkpoint_sweep(c, output, 0, err);    /* it may have been moved aside */
+        status = mr_checkpoint_sweep(c, output, 0, err); /* it may have been moved aside */
     int folder = status == MR_OK ? open_folder(c, output) : -1;
     int fd = folder >= 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (status == MR_OK)
-        status = fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", path)
-                        : replace_state(c, path, fd, err);
+        status =
+            fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", path) : replace_state(c, path, fd, err);
     if (fd >= 0)
         close(fd);
     if (folder >= 0)

@@ -23,19 +23,19 @@
 typedef struct mr_checkpoint {
     mr_model_config model;
     mr_params params;
-    float *values;                  /* [params.total], host */
+    float *values; /* [params.total], host */
     mr_optimizer_kind optimizer;
     unsigned slots;
-    float *state[2];                /* [params.total], host; NULL if only weights were asked for */
-    uint64_t update;                /* updates done */
-    mr_cursor cursor;               /* the next sample to come */
+    float *state[2];  /* [params.total], host; NULL if only weights were asked for */
+    uint64_t update;  /* updates done */
+    mr_cursor cursor; /* the next sample to come */
     uint64_t seed;
     double accuracy, best_accuracy; /* of the last evaluation and of the best one, 0 to 1; -1: none yet */
     uint64_t best_update;
-    bool evaluation_due;            /* these weights are to be judged, and have not been */
-    json_t *facts;                  /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
-    mr_buf tokenizer;               /* tokenizer.json, its bytes as they are; empty: there is none */
-    DIR *claim;                     /* of the caller, who writes: on the only folder that OUTPUT may be; NULL: any */
+    bool evaluation_due; /* these weights are to be judged, and have not been */
+    json_t *facts;       /* an object: "classes" (names in order), "transform", "options", "dataset", ... */
+    mr_buf tokenizer;    /* tokenizer.json, its bytes as they are; empty: there is none */
+    DIR *claim;          /* of the caller, who writes: on the only folder that OUTPUT may be; NULL: any */
 } mr_checkpoint;
 
 /* Contents, not the struct; a zeroed one is fine. */
@@ -77,6 +77,6 @@ mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_ch
 
 /* Whether `path`, which need not be there, is a checkpoint itself to mr_checkpoint_read(), and not an OUTPUT. */
 bool mr_checkpoint_is(const char *path);
-bool mr_checkpoint_has_weights(const char *path);   /* of whatever kind of model */
+bool mr_checkpoint_has_weights(const char *path); /* of whatever kind of model */
 
 #endif

@@ -40,7 +40,7 @@ bool mr_step_parse(const char *name, uint64_t *update)
 
 typedef struct hidden {
     uint64_t update, pid;
-    const char *kind;               /* one of `kinds` */
+    const char *kind; /* one of `kinds` */
 } hidden;
 
 static bool parse_hidden(const char *name, hidden *out)
@@ -133,8 +133,10 @@ static mr_status check_unused(int fd, const char *output, mr_error *err)
     mr_status status = mr_steps_list(fd, output, &steps, err);
     free(steps.items);
     if (status == MR_OK && steps.count)
-        status = mr_fail(err, MR_MISUSE, "%s: another run has kept checkpoints in it meanwhile; go on with --resume, or "
-                         "name another --output", output);
+        status = mr_fail(err, MR_MISUSE,
+                         "%s: another run has kept checkpoints in it meanwhile; go on with --resume, or "
+                         "name another --output",
+                         output);
     return status;
 }
 
@@ -142,7 +144,7 @@ mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_err
 {
     DIR *dir = opendir(output);
     *claim = NULL;
-    if (!dir)                       /* what is no directory is told where it would be made */
+    if (!dir) /* what is no directory is told where it would be made */
         return errno == ENOENT || errno == ENOTDIR ? MR_OK
                                                    : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = MR_OK;
@@ -162,8 +164,10 @@ mr_status mr_checkpoint_held(DIR *claim, const char *output, mr_error *err)
 {
     if (!claim || mr_file_is_at(dirfd(claim), AT_FDCWD, output, true))
         return MR_OK;
-    return mr_fail(err, MR_SYSTEM, "%s: was moved, removed or replaced while the run was at work, which writes no more "
-                   "to it; go on with --resume where its checkpoints are now", output);
+    return mr_fail(err, MR_SYSTEM,
+                   "%s: was moved, removed or replaced while the run was at work, which writes no more "
+                   "to it; go on with --resume where its checkpoints are now",
+                   output);
 }
 
 /* ---- which go ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +178,7 @@ void mr_step_remove(int dirfd, const mr_step *step)
     mr_step_hidden(step->update, "gone", gone);
     const char *name = step->name[0] != '.' && renameat(dirfd, step->name, dirfd, gone) == 0 ? gone : step->name;
     if (name[0] == '.')
-        mr_dir_remove(dirfd, name, NULL);       /* what stays is swept next time */
+        mr_dir_remove(dirfd, name, NULL); /* what stays is swept next time */
 }
 
 /* A killed process keeps its number until its parent has asked for it, which may be long: such a one writes no more. */
@@ -189,7 +193,7 @@ static bool is_dead(uint64_t pid)
     if (fd >= 0)
         close(fd);
     stat[n > 0 ? n : 0] = '\0';
-    const char *state = strrchr(stat, ')');             /* "7 (name) Z ..." */
+    const char *state = strrchr(stat, ')'); /* "7 (name) Z ..." */
     return state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X');
 }
 

@@ -13,19 +13,21 @@ static const char *const types[] = {[MR_F32] = "float32", [MR_BF16] = "bfloat16"
 static const struct member {
     const char *key;
     size_t offset;
-    bool later;                     /* may be missing */
-} sizes[] = {
+    bool later; /* may be missing */
+} sizes[] =
+    {
 #define X(member) {#member, offsetof(mr_model_config, member), false},
-    X(image) X(patch) X(hidden) X(layers) X(heads) X(mlp) X(classes)
+        X(image) X(patch) X(hidden) X(layers) X(heads) X(mlp) X(classes)
 #undef X
 #define X(member) {#member, offsetof(mr_model_config, member), true},
-    X(cross_layers) X(vocab) X(positions) X(embed) X(text) X(frozen)
+            X(cross_layers) X(vocab) X(positions) X(embed) X(text) X(frozen)
 #undef X
-}, rates[] = {
-    {"dropout", offsetof(mr_model_config, dropout), false},
-    {"attention_dropout", offsetof(mr_model_config, attention_dropout), true},
-    {"norm_eps", offsetof(mr_model_config, norm_eps), true},
-    {"logit_scale", offsetof(mr_model_config, logit_scale), true},
+},
+  rates[] = {
+      {"dropout", offsetof(mr_model_config, dropout), false},
+      {"attention_dropout", offsetof(mr_model_config, attention_dropout), true},
+      {"norm_eps", offsetof(mr_model_config, norm_eps), true},
+      {"logit_scale", offsetof(mr_model_config, logit_scale), true},
 };
 _Static_assert(sizeof((mr_model_config){0}.frozen) == sizeof(uint32_t), "it is kept as the sizes are");
 
@@ -100,7 +102,7 @@ static mr_status get_numbers(const json_t *doc, const char *name, mr_model_confi
         json_t *number = NULL;
         if (!rates[i].later || json_object_get(doc, rates[i].key))
             status = mr_json_get(doc, rates[i].key, JSON_REAL, name, &number, err);
-        double value = json_real_value(number);         /* 0 of none */
+        double value = json_real_value(number); /* 0 of none */
         memcpy((char *)m + rates[i].offset, &value, sizeof value);
     }
     if (status == MR_OK && m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))

@@ -48,17 +48,17 @@ mr_status mr_state_read(const char *dir, int dirfd, mr_checkpoint *out, mr_diges
 
 typedef struct mr_step {
     uint64_t update;
-    char name[MR_STEP_NAME];        /* of the directory; ".step-N.old-PID" if only that one is there */
+    char name[MR_STEP_NAME]; /* of the directory; ".step-N.old-PID" if only that one is there */
 } mr_step;
 
 typedef struct mr_steps {
-    mr_step *items;                 /* ascending, each update once */
+    mr_step *items; /* ascending, each update once */
     size_t count, room;
 } mr_steps;
 
 void mr_step_name(uint64_t update, char name[MR_STEP_NAME]);
-void mr_step_hidden(uint64_t update, const char *kind, char name[MR_STEP_NAME]);       /* "tmp", "old", "gone" */
-bool mr_step_parse(const char *name, uint64_t *update);         /* false: not step-NNNNNNNN */
+void mr_step_hidden(uint64_t update, const char *kind, char name[MR_STEP_NAME]); /* "tmp", "old", "gone" */
+bool mr_step_parse(const char *name, uint64_t *update);                          /* false: not step-NNNNNNNN */
 
 /* The checkpoints in a directory; names are looked at, not contents.  Caller frees items. */
 mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *err);

@@ -15,15 +15,15 @@
 #include "checkpoint/parts.h"
 
 enum {
-    LAYER_LEAST = 1024,             /* bytes: no layer of any model is saved in less */
-    TRIES = 16,                     /* to read what a run replaces meanwhile; each time it has written one more */
+    LAYER_LEAST = 1024, /* bytes: no layer of any model is saved in less */
+    TRIES = 16,         /* to read what a run replaces meanwhile; each time it has written one more */
 };
 
 typedef struct reading {
     mr_checkpoint made;
-    char *dir;                      /* of the checkpoint; NULL: none was found */
-    int fd;                         /* -1: it could not be opened */
-    bool listed;                    /* it was found in an OUTPUT */
+    char *dir;   /* of the checkpoint; NULL: none was found */
+    int fd;      /* -1: it could not be opened */
+    bool listed; /* it was found in an OUTPUT */
     bool with_state;
     mr_digest digests[MR_FILES];
 } reading;
@@ -111,14 +111,16 @@ static mr_status open_best(const char *path, int fd, const mr_steps *steps, read
         i++;
     mr_step_name(newest.best_update, name);
     if (status == MR_OK && i == steps->count)
-        status = mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", path, name);
+        status =
+            mr_fail(err, MR_MISUSE, "%s: the best checkpoint, %s, is not there any more; name another", path, name);
     if (status == MR_OK)
         status = open_step(path, fd, &steps->items[i], r, err);
     mr_checkpoint_release(&newest);
     return status;
 }
 
-/* A path is a checkpoint if it looks like one inside, or is called like one.  `fd`: of the folder; -1: none is there. */
+/* A path is a checkpoint if it looks like one inside, or is called like one.  `fd`: of the folder; -1: none is there.
+ */
 static bool is_checkpoint(int fd, const char *path)
 {
     char *dir = NULL, *name = NULL;

@@ -55,16 +55,17 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
     if (!m->card || (unsigned)c->optimizer >= MR_COUNT(optimizers) || (unsigned)m->compute > MR_BF16 ||
         m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
         return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer, type or frozen part");
-    if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) ||
-        !isfinite(m->logit_scale))
+    if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) || !isfinite(m->logit_scale))
         return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is no number");
     if (c->slots != mr_checkpoint_slots(c->optimizer))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
                        mr_checkpoint_slots(c->optimizer), c->slots);
     if (c->update > INT64_MAX || c->cursor.epoch > INT64_MAX || c->cursor.position > INT64_MAX ||
         c->best_update > c->update)
-        return mr_fail(err, MR_MISUSE, "checkpoint: update %" PRIu64 ", best update %" PRIu64 " and the cursor do not "
-                       "go together", c->update, c->best_update);
+        return mr_fail(err, MR_MISUSE,
+                       "checkpoint: update %" PRIu64 ", best update %" PRIu64 " and the cursor do not "
+                       "go together",
+                       c->update, c->best_update);
     for (int best = 0; best < 2; best++) {
         double a = best ? c->best_accuracy : c->accuracy;
         if (!(a == -1 || (a >= 0 && a <= 1)))
@@ -110,13 +111,12 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
     snprintf(seed, sizeof seed, "%" PRIu64, c->seed);
     json_t *doc = json_pack("{s:s, s:i, s:s, s:I, s:{s:I, s:I}, s:s, s:s, s:o, s:o, s:I, s:b, s:o, s:o, s:o}",
                             "millrace", "checkpoint", "format", MR_CHECKPOINT_FORMAT, "version", MILLRACE_VERSION,
-                            "update", (json_int_t)c->update,
-                            "cursor", "epoch", (json_int_t)c->cursor.epoch, "position", (json_int_t)c->cursor.position,
-                            "seed", seed, "optimizer", optimizers[c->optimizer],
+                            "update", (json_int_t)c->update, "cursor", "epoch", (json_int_t)c->cursor.epoch, "position",
+                            (json_int_t)c->cursor.position, "seed", seed, "optimizer", optimizers[c->optimizer],
                             "accuracy", accuracy_json(c->accuracy), "best_accuracy", accuracy_json(c->best_accuracy),
                             "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
-                            "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests),
-                            "facts", c->facts ? json_incref(c->facts) : json_object());
+                            "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests), "facts",
+                            c->facts ? json_incref(c->facts) : json_object());
     if (doc)
         status = mr_json_dump(doc, out, err);
     else if (mr_utf8_valid(c->model.name, strlen(c->model.name)))
@@ -208,8 +208,9 @@ static mr_status check_format(const json_t *doc, const char *name, mr_error *err
         return mr_fail(err, MR_BAD_DATA, "%s: is not a checkpoint's state", name);
     mr_status status = mr_json_get_u64(doc, "format", name, &format, err);
     if (status == MR_OK && format != MR_CHECKPOINT_FORMAT)
-        status = mr_fail(err, MR_BAD_DATA, "%s: has format %" PRIu64 ", and this millrace (" MILLRACE_VERSION
-                         ") reads format %d", name, format, MR_CHECKPOINT_FORMAT);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s: has format %" PRIu64 ", and this millrace (" MILLRACE_VERSION ") reads format %d", name,
+                         format, MR_CHECKPOINT_FORMAT);
     return status;
 }
 
@@ -222,8 +223,10 @@ mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_che
     mr_status status = mr_manifest_check_seal(bytes, len, name, NULL);
     if (status != MR_OK)
         return status == MR_SYSTEM ? mr_fail_memory(err, name)
-                                   : mr_fail(err, MR_BAD_DATA, "%s: its seal does not fit its text: it was edited or "
-                                             "damaged", name);
+                                   : mr_fail(err, MR_BAD_DATA,
+                                             "%s: its seal does not fit its text: it was edited or "
+                                             "damaged",
+                                             name);
     status = mr_json_bounded(bytes, len, 2 * (uint64_t)MR_STATE_MAX, name, err);
     if (status == MR_OK)
         status = mr_json_parse(bytes, len, name, &doc, err);

@@ -11,8 +11,8 @@
 #include "base/term.h"
 #include "dataset/dataset.h"
 
-typedef struct judged {             /* one sample, as it travels between ranks */
-    uint64_t position;              /* in the split */
+typedef struct judged { /* one sample, as it travels between ranks */
+    uint64_t position;  /* in the split */
     float loss, weight;
     uint32_t right;
     uint32_t padding;
@@ -21,14 +21,14 @@ typedef struct judged {             /* one sample, as it travels between ranks *
 typedef struct evaluation {
     const mr_evaluator *e;
     mr_feed feed;
-    bool pairs;                     /* of pictures and words */
-    unsigned kinds;                 /* of embeddings that are kept */
+    bool pairs;     /* of pictures and words */
+    unsigned kinds; /* of embeddings that are kept */
     size_t classes;
-    float *losses, *logits;         /* [batch], [batch, classes], host */
+    float *losses, *logits; /* [batch], [batch, classes], host */
     int32_t *best;
-    float *embeddings[MR_EMBEDDINGS];       /* [batch, embed], host */
+    float *embeddings[MR_EMBEDDINGS]; /* [batch, embed], host */
     mr_buf mine, told;
-    uint64_t steps, samples;        /* to be judged */
+    uint64_t steps, samples; /* to be judged */
 } evaluation;
 
 static bool reserve(evaluation *v)
@@ -80,13 +80,13 @@ static mr_status keep(evaluation *v, size_t i, mr_error *err)
 {
     const mr_sample_facts *f = &v->feed.batch->samples[i];
     int32_t label = v->feed.host.labels[i];
-    judged j = {.position = f->sample, .loss = v->losses[i], .weight = label < 0 ? 0 : f->weight,
-                .right = v->best[i] == label};
+    judged j = {
+        .position = f->sample, .loss = v->losses[i], .weight = label < 0 ? 0 : f->weight, .right = v->best[i] == label};
     mr_buf_add(&v->mine, &j, sizeof j);
     if (!v->e->tell)
         return MR_OK;
-    mr_verdict verdict = {.facts = f, .label = label, .best = v->best[i], .loss = v->losses[i],
-                          .logits = v->logits + i * v->classes};
+    mr_verdict verdict = {
+        .facts = f, .label = label, .best = v->best[i], .loss = v->losses[i], .logits = v->logits + i * v->classes};
     return v->e->tell(v->e->ctx, &verdict, &v->told, err);
 }
 
@@ -98,8 +98,8 @@ static void keep_pair(evaluation *v, size_t i, size_t length)
     const uint8_t *seen = v->feed.host.seen + i * length;
     while (tokens < length && seen[tokens])
         tokens++;
-    mr_gallery_sample s = {.sample = f->sample, .item = f->item, .image = f->hash, .loss = v->losses[i],
-                           .weight = f->weight};
+    mr_gallery_sample s = {
+        .sample = f->sample, .item = f->item, .image = f->hash, .loss = v->losses[i], .weight = f->weight};
     s.text = XXH3_64bits(v->feed.host.tokens + i * length, tokens * sizeof *v->feed.host.tokens);
     for (unsigned k = 0; k < v->kinds; k++)
         rows[k] = v->embeddings[k] + i * embed;
@@ -243,8 +243,10 @@ mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation 
     if (status == MR_OK)
         status = mr_damage_join(&v.feed.damage, e->ranks, err);
     if (status == MR_OK && !e->unlabelled && !result.samples)
-        status = mr_fail(err, MR_BAD_DATA, "%s: not one of its samples could be judged; `millrace verify --decode` shows "
-                         "what is whole", e->loader.split);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s: not one of its samples could be judged; `millrace verify --decode` shows "
+                         "what is whole",
+                         e->loader.split);
     if (status == MR_OK) {
         result.seconds = mr_seconds() - start;
         result.damaged = v.feed.damage.count;

@@ -9,11 +9,11 @@
 #include "feed/feed.h"
 #include "format/manifest.h"
 
-typedef struct mr_verdict {         /* on one sample */
+typedef struct mr_verdict { /* on one sample */
     const mr_sample_facts *facts;
-    int32_t label, best;            /* of the model's classes */
+    int32_t label, best; /* of the model's classes */
     float loss;
-    const float *logits;            /* [classes], host; NULL unless there is a `tell` */
+    const float *logits; /* [classes], host; NULL unless there is a `tell` */
 } mr_verdict;
 
 /* Appends what is to be said of a sample to `out`; called on the rank that has it. */
@@ -25,13 +25,13 @@ typedef struct mr_evaluator {
     mr_device *device;
     const mr_model_config *config;
     mr_model *model;
-    size_t batch;                   /* samples a rank and step; the model was planned for as many */
-    mr_loader_options loader;       /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
-    const int32_t *classes;         /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
-    const mr_feed_text *text;       /* of a model of pictures and words */
-    mr_damage *damage;              /* gets what was passed over, joined; the caller's to release.  NULL: not wanted */
-    mr_gallery *gallery;            /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
-    bool unlabelled;                /* samples without a label are taken (predict); they count for nothing */
+    size_t batch;             /* samples a rank and step; the model was planned for as many */
+    mr_loader_options loader; /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
+    const int32_t *classes;   /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
+    const mr_feed_text *text; /* of a model of pictures and words */
+    mr_damage *damage;        /* gets what was passed over, joined; the caller's to release.  NULL: not wanted */
+    mr_gallery *gallery;      /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
+    bool unlabelled;          /* samples without a label are taken (predict); they count for nothing */
     /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
     mr_verdict_fn tell;
     mr_status (*take)(void *ctx, const char *text, size_t len, mr_error *err);
@@ -39,11 +39,11 @@ typedef struct mr_evaluator {
 } mr_evaluator;
 
 typedef struct mr_evaluation {
-    uint64_t damaged;               /* samples passed over, of all ranks */
-    uint64_t samples, right;        /* those with a label and a good picture; right: of classes alone */
-    double loss, accuracy;          /* means over them; 0 where there are none.  Of pictures and words, accuracy is the
-                                     * mean of both recalls at 1 */
-    mr_recall recall;               /* of pictures and words */
+    uint64_t damaged;        /* samples passed over, of all ranks */
+    uint64_t samples, right; /* those with a label and a good picture; right: of classes alone */
+    double loss, accuracy;   /* means over them; 0 where there are none.  Of pictures and words, accuracy is the
+                              * mean of both recalls at 1 */
+    mr_recall recall;        /* of pictures and words */
     double seconds;
 } mr_evaluation;
 

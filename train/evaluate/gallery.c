@@ -1,6 +1,7 @@
 /* gallery.c - the embeddings of all ranks brought together and into the samples' order.
  *
- *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and dealt out to the arrays */
+ *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and dealt out to the arrays
+ */
 #include "evaluate/gallery.h"
 
 #include <stdlib.h>

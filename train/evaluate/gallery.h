@@ -8,17 +8,17 @@
 
 enum { MR_OF_TEXT = 0, MR_OF_IMAGE, MR_OF_BOTH, MR_EMBEDDINGS };
 
-typedef struct mr_gallery_sample {  /* travels between ranks as it is */
-    uint64_t sample, item;          /* number in the split, and in the list that was judged (chance is keyed by it) */
-    uint64_t image, text;           /* XXH3-64 of the picture's bytes, and of the text's tokens */
+typedef struct mr_gallery_sample { /* travels between ranks as it is */
+    uint64_t sample, item;         /* number in the split, and in the list that was judged (chance is keyed by it) */
+    uint64_t image, text;          /* XXH3-64 of the picture's bytes, and of the text's tokens */
     float loss, weight;
 } mr_gallery_sample;
 
 typedef struct mr_gallery {
     size_t count, embed;
-    unsigned kinds;                 /* of embeddings that are kept: 2 (text, image) or 3 */
-    mr_gallery_sample *samples;     /* [count] */
-    float *embeddings[MR_EMBEDDINGS];       /* [count, embed] each, rows of length 1; NULL: not kept */
+    unsigned kinds;                   /* of embeddings that are kept: 2 (text, image) or 3 */
+    mr_gallery_sample *samples;       /* [count] */
+    float *embeddings[MR_EMBEDDINGS]; /* [count, embed] each, rows of length 1; NULL: not kept */
 } mr_gallery;
 
 /* One sample of this rank, in any order; `rows`: its embeddings, [kinds][embed]. */
@@ -26,6 +26,6 @@ void mr_gallery_add(mr_buf *mine, const mr_gallery_sample *s, const float *const
 /* Collective: what all ranks added becomes one. */
 mr_status mr_gallery_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_gallery *out,
                           mr_error *err);
-void mr_gallery_release(mr_gallery *g);     /* a zeroed one is fine */
+void mr_gallery_release(mr_gallery *g); /* a zeroed one is fine */
 
 #endif

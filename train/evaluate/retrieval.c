@@ -18,8 +18,8 @@ static size_t at_a_time(size_t left)
 typedef struct search {
     mr_device *device;
     const mr_gallery *gallery;
-    float *from, *to, *there;       /* on the device, where host memory will not do for it */
-    float *scores;                  /* [BLOCK, count], host */
+    float *from, *to, *there; /* on the device, where host memory will not do for it */
+    float *scores;            /* [BLOCK, count], host */
 } search;
 
 static void close_search(search *s)
@@ -67,15 +67,24 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
         c->upload(s->device, s->from, queries, rows * g->embed * sizeof *queries);
         queries = s->from;
     }
-    const mr_gemm gemm = {.a_type = MR_F32, .b_type = MR_F32, .c_type = MR_F32, .m = rows, .n = g->count, .k = g->embed,
-                          .a = queries, .b = s->to, .transpose_b = true, .c = s->there};
+    const mr_gemm gemm = {.a_type = MR_F32,
+                          .b_type = MR_F32,
+                          .c_type = MR_F32,
+                          .m = rows,
+                          .n = g->count,
+                          .k = g->embed,
+                          .a = queries,
+                          .b = s->to,
+                          .transpose_b = true,
+                          .c = s->there};
     c->gemm(s->device, &gemm);
     if (!c->host_memory)
         c->download(s->device, s->scores, s->there, rows * g->count * sizeof *s->scores);
     return c->wait(s->device, err);
 }
 
-/* ---- recall ------------------------------------------------------------------------------------------------------- */
+/* ---- recall -------------------------------------------------------------------------------------------------------
+ */
 
 static bool answers(const mr_gallery *g, size_t r, size_t c)
 {
@@ -156,7 +165,8 @@ mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_gallery *g, 
     return status;
 }
 
-/* ---- matches ------------------------------------------------------------------------------------------------------ */
+/* ---- matches ------------------------------------------------------------------------------------------------------
+ */
 
 /* A sorted list of the best so far: a new one goes in from behind. */
 static void pick(const float *scores, size_t count, size_t top, mr_match *out)

@@ -9,23 +9,23 @@
 #include "device/device.h"
 #include "evaluate/gallery.h"
 
-enum { MR_RECALLS = 3 };            /* at 1, 5, 10 */
+enum { MR_RECALLS = 3 }; /* at 1, 5, 10 */
 extern const unsigned mr_recall_at[MR_RECALLS];
 
 typedef struct mr_recall {
-    double text_to_image[MR_RECALLS], image_to_text[MR_RECALLS];        /* 0 to 1; 0 of an empty gallery */
+    double text_to_image[MR_RECALLS], image_to_text[MR_RECALLS]; /* 0 to 1; 0 of an empty gallery */
 } mr_recall;
 
 /* Collective: ranks share the rows.  The same result on every rank and any number of them.  Time: count^2 * embed. */
 mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_gallery *g, mr_recall *out, mr_error *err);
 
 typedef struct mr_match {
-    size_t sample;                  /* row of the gallery */
-    float score;                    /* cosine */
+    size_t sample; /* row of the gallery */
+    float score;   /* cosine */
 } mr_match;
 
-/* The `top` nearest rows of kind `to` for each of `count` rows of kind `from` beginning with row `first`, best first (of
- * equals the earlier row), to out[count][top]; top <= g->count. */
+/* The `top` nearest rows of kind `to` for each of `count` rows of kind `from` beginning with row `first`, best first
+ * (of equals the earlier row), to out[count][top]; top <= g->count. */
 mr_status mr_matches_find(mr_device *d, const mr_gallery *g, unsigned from, unsigned to, size_t first, size_t count,
                           size_t top, mr_match *out, mr_error *err);
 

@@ -12,9 +12,9 @@
 #include "exchange/parts.h"
 
 enum {
-    TRIES = 32,                     /* looks before sleeping */
-    MOVE_NS = 20000,                /* between two looks while MPI has bytes to move */
-    WATCH_NS = 100000000,           /* between two looks after the peers */
+    TRIES = 32,           /* looks before sleeping */
+    MOVE_NS = 20000,      /* between two looks while MPI has bytes to move */
+    WATCH_NS = 100000000, /* between two looks after the peers */
 };
 
 float *mr_exchange_gradients(mr_exchange *x)
@@ -63,7 +63,7 @@ static void drive_merge(mr_exchange *x)
         x->failure = status;
 }
 
-enum { ALL = -1, LEADER = 0 };      /* ranks of this host that are watched */
+enum { ALL = -1, LEADER = 0 }; /* ranks of this host that are watched */
 
 /* -1 when `met` is so or work has failed, else the rank of this host that is gone and for whom it cannot be. */
 static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
@@ -83,7 +83,7 @@ static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watc
             continue;
         looked = mr_seconds();
         int gone = mr_window_gone(&x->w, watched);
-        if (gone >= 0 && !met(x))       /* not gone after it had done its part */
+        if (gone >= 0 && !met(x)) /* not gone after it had done its part */
             return gone;
     }
 }
@@ -106,8 +106,10 @@ static mr_status end_of_all(mr_exchange *x, unsigned rank, bool left, bool speak
     x->speaks = speaks;
     if (!left)
         mr_ranks_break(x->ranks, speaks);
-    return mr_fail(err, MR_SYSTEM, left ? "rank %u has left: it ended before its work was done"
-                                        : "rank %u is gone: it was killed, perhaps for want of memory", rank);
+    return mr_fail(err, MR_SYSTEM,
+                   left ? "rank %u has left: it ended before its work was done"
+                        : "rank %u is gone: it was killed, perhaps for want of memory",
+                   rank);
 }
 
 /* Noticed here; other hosts know nothing of it and would not come to mr_ranks_end() either. */
@@ -139,7 +141,7 @@ static bool merge(mr_exchange *x, void *words, size_t bytes)
     if (x->failure == MR_OK)
         x->failure = mr_ranks_reduce_begin(x->leaders, MR_RANKS_OR, words, count, &x->agreeing, &x->why);
     while (x->failure == MR_OK && x->agreeing)
-        wait_until(x, merged, ALL);     /* whoever of this host is gone is in the entries by now */
+        wait_until(x, merged, ALL); /* whoever of this host is gone is in the entries by now */
     return x->failure == MR_OK;
 }
 
@@ -185,7 +187,7 @@ static mr_status judge(mr_exchange *x, unsigned count, double *sums, mr_error *e
             if (x->world_rank[i] == failed)
                 words = &texts(x)[i];
         if (x->w.world == 1)
-            return (mr_status)all[failed].status;       /* err is as it was given */
+            return (mr_status)all[failed].status; /* err is as it was given */
         return mr_fail(err, (mr_status)all[failed].status, "rank %u: %s", failed, words->text);
     }
     for (unsigned k = 0; k < count; k++)

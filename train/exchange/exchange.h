@@ -1,7 +1,7 @@
 /* exchange.h - the gradients of all ranks become one sum, the same to the bit on every rank.
- * Invariant: the sum is taken in rank order within a host, and MPI adds up those of the hosts, so the same number of ranks,
- * placed on hosts in the same way, gives the same bits on every run; nothing has a name in the file system, so nothing is
- * left behind however a run ends.
+ * Invariant: the sum is taken in rank order within a host, and MPI adds up those of the hosts, so the same number of
+ * ranks, placed on hosts in the same way, gives the same bits on every run; nothing has a name in the file system, so
+ * nothing is left behind however a run ends.
  *
  *      inside a host: one window of shared memory (memfd, opened by the others through /proc/PID/fd/N)
  *      | rank 0's gradients | rank 1's gradients | ... | sum |      rank r adds up the r-th part of every buffer
@@ -18,9 +18,9 @@ typedef enum mr_exchange_kind { MR_EXCHANGE_FLAT = 0, MR_EXCHANGE_BUCKETS } mr_e
 
 typedef struct mr_exchange_options {
     mr_exchange_kind kind;
-    uint64_t count;                 /* float32 elements of the gradient buffer */
-    uint64_t bucket_bytes;          /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
-    unsigned ranks_a_host;          /* 0: as the system is; for tests: as if each so many ranks were a host */
+    uint64_t count;        /* float32 elements of the gradient buffer */
+    uint64_t bucket_bytes; /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
+    unsigned ranks_a_host; /* 0: as the system is; for tests: as if each so many ranks were a host */
 } mr_exchange_options;
 
 typedef struct mr_exchange mr_exchange;
@@ -28,7 +28,7 @@ typedef struct mr_exchange mr_exchange;
 /* Collective.  Alone, it is a buffer and nothing else.  Where the ranks of a host cannot open each other's memory (as
  * in containers that hide their processes) each is a host of its own. */
 mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *options, mr_exchange **out, mr_error *err);
-void mr_exchange_free(mr_exchange *x);          /* NULL is fine; not collective */
+void mr_exchange_free(mr_exchange *x); /* NULL is fine; not collective */
 
 /* This rank's gradients, count elements, zero at first, 64-byte aligned; they live as long as the exchange.  The owner
  * zeroes them before each update. */

@@ -6,24 +6,24 @@
 
 #include "exchange/window.h"
 
-enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 4 };     /* floats a cache line; pieces between hosts at once */
+enum { MR_EXCHANGE_UNIT = 16, MR_EXCHANGE_FLYING = 4 }; /* floats a cache line; pieces between hosts at once */
 
 struct mr_exchange {
-    mr_ranks *ranks, *host, *leaders;   /* leaders: NULL on other ranks, and where there is one host */
+    mr_ranks *ranks, *host, *leaders; /* leaders: NULL on other ranks, and where there is one host */
     mr_exchange_kind kind;
     mr_window w;
-    unsigned *world_rank;               /* [w.locals] */
-    bool hosts;                         /* more than one */
-    uint64_t padded, piece, pieces;     /* elements in whole units, elements a piece, their number */
+    unsigned *world_rank;           /* [w.locals] */
+    bool hosts;                     /* more than one */
+    uint64_t padded, piece, pieces; /* elements in whole units, elements a piece, their number */
 
-    uint64_t update;                    /* begins so far */
-    uint64_t ready, summed, begun, reduced;     /* pieces of this update, here; the last two: leaders only */
-    void *flying[MR_EXCHANGE_FLYING];   /* requests of pieces reduced .. begun - 1 */
-    mr_window_entry *merged;            /* [world], leaders only: what goes between hosts at begin, and the words */
+    uint64_t update;                        /* begins so far */
+    uint64_t ready, summed, begun, reduced; /* pieces of this update, here; the last two: leaders only */
+    void *flying[MR_EXCHANGE_FLYING];       /* requests of pieces reduced .. begun - 1 */
+    mr_window_entry *merged;                /* [world], leaders only: what goes between hosts at begin, and the words */
     _Alignas(8) mr_window_text words;
-    void *agreeing;                     /* the request for what is merged */
+    void *agreeing; /* the request for what is merged */
 
-    mr_status failure;                  /* of work that has no error to fill in, told by finish */
+    mr_status failure; /* of work that has no error to fill in, told by finish */
     mr_error why;
     bool speaks;
     double seconds;

@@ -13,13 +13,19 @@ static void sum_over_ranks(mr_peers *p)
 
 mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *out, mr_error *err)
 {
-    mr_peers p = {.rank = mr_ranks_rank(ranks), .world = mr_ranks_world(ranks), .samples = samples,
-                  .sum = sum_over_ranks, .status = MR_OK, .ctx = ranks};
+    mr_peers p = {.rank = mr_ranks_rank(ranks),
+                  .world = mr_ranks_world(ranks),
+                  .samples = samples,
+                  .sum = sum_over_ranks,
+                  .status = MR_OK,
+                  .ctx = ranks};
     size_t floats, bytes;
     if (__builtin_mul_overflow(samples, row, &p.room) || __builtin_mul_overflow(p.room, (size_t)p.world, &floats) ||
         __builtin_mul_overflow(floats, sizeof *p.all, &bytes))
-        return mr_fail(err, MR_MISUSE, "%zu samples of %zu numbers from each of %u ranks: no memory is that large; use "
-                       "a smaller batch", samples, row, p.world);
+        return mr_fail(err, MR_MISUSE,
+                       "%zu samples of %zu numbers from each of %u ranks: no memory is that large; use "
+                       "a smaller batch",
+                       samples, row, p.world);
     p.all = mr_alloc(floats ? floats : 1, sizeof *p.all);
     if (!p.all)
         return mr_fail_memory(err, "meeting the samples of other ranks");

@@ -13,14 +13,14 @@ typedef struct mr_peers mr_peers;
 
 struct mr_peers {
     unsigned rank, world;
-    size_t samples;                 /* the most of any rank */
-    size_t room;                    /* floats a slot */
-    float *all;                     /* [world, room], host */
+    size_t samples; /* the most of any rank */
+    size_t room;    /* floats a slot */
+    float *all;     /* [world, room], host */
     /* all = the sum over ranks of `all`.  A failure is kept: later sums do nothing, and what is computed with them is
      * of no meaning. */
     void (*sum)(mr_peers *p);
     mr_status status;
-    mr_error why;                   /* of it */
+    mr_error why; /* of it */
     void *ctx;
 };
 
@@ -28,7 +28,7 @@ struct mr_peers {
  * numbers; not collective, so the caller sees to it that all ranks go on or none.  MR_MISUSE: no memory is that
  * large. */
 mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *out, mr_error *err);
-void mr_peers_close(mr_peers *p);   /* a zeroed one is fine */
+void mr_peers_close(mr_peers *p); /* a zeroed one is fine */
 /* What a rank without a sample does while the others compute a loss (`training`: and its gradient): as many sums. */
 void mr_peers_idle(mr_peers *p, bool training);
 

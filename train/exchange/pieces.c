@@ -11,7 +11,7 @@
 
 #include "exchange/parts.h"
 
-enum { BLOCK = 4096 };      /* floats, 16 KiB: the running sum stays in the first cache */
+enum { BLOCK = 4096 }; /* floats, 16 KiB: the running sum stays in the first cache */
 
 typedef float line __attribute__((vector_size(MR_EXCHANGE_UNIT * sizeof(float)), may_alias));
 
@@ -47,7 +47,7 @@ static void sum_ranks(const mr_window *w, uint64_t from, uint64_t to)
         add_out(sum + at, left, mr_window_gradients(w, w->locals - 1) + at, n);
     }
 #ifdef __SSE2__
-    _mm_sfence();           /* stores past the caches are not ordered by the counter that follows */
+    _mm_sfence(); /* stores past the caches are not ordered by the counter that follows */
 #endif
 }
 

@@ -78,7 +78,7 @@ static void *map(uint64_t bytes, int file, void **room)
         return NULL;
     }
     if (bytes >= HUGE)
-        madvise(memory, bytes, MADV_HUGEPAGE);      /* a wish */
+        madvise(memory, bytes, MADV_HUGEPAGE); /* a wish */
     *room = all;
     return memory;
 }
@@ -149,7 +149,7 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
         mine.file = make_file(&mine, count);
     if (first && mine.file >= 0) {
         offer = make_offer(&mine);
-        mine.head->token = offer.token;     /* NOLINT: make_file() has laid it out, as lay_out() said it fits */
+        mine.head->token = offer.token; /* NOLINT: make_file() has laid it out, as lay_out() said it fits */
     }
     mr_buf_add(&told, &offer, sizeof offer);
     mr_status status = mr_ranks_agree(host, mr_buf_status(&told, NULL, ""), NULL);
@@ -160,7 +160,7 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
     if (status == MR_OK && !first && fits && offer.file >= 0 && offer.bytes == mine.bytes)
         mine.file = open_file(&mine, count, &offer);
     uint64_t missing = mine.file < 0 || !lock(mine.file, mine.local);
-    if (status == MR_OK)        /* also: nobody looks for a lock before it is there */
+    if (status == MR_OK) /* also: nobody looks for a lock before it is there */
         status = mr_ranks_reduce(host, MR_RANKS_OR, &missing, 1, NULL);
     mr_buf_free(&told);
     if (status == MR_OK && !missing)
@@ -188,7 +188,7 @@ void mr_window_close(mr_window *w, bool keep)
     if (w->memory && !keep)
         munmap(w->room, w->bytes + HUGE);
     if (w->file >= 0)
-        close(w->file);     /* the lock goes with it */
+        close(w->file); /* the lock goes with it */
     *w = (mr_window){.file = -1};
 }
 

@@ -17,7 +17,7 @@
 enum { MR_WINDOW_LEFT = 1, MR_WINDOW_KILLED };
 typedef struct mr_window_entry {
     int32_t status;
-    uint32_t gone;                  /* 0, or how */
+    uint32_t gone; /* 0, or how */
     double numbers[MR_EXCHANGE_NUMBERS];
 } mr_window_entry;
 
@@ -28,30 +28,30 @@ typedef struct mr_window_text {
 typedef struct mr_window_head {
     uint64_t token;
     _Alignas(64) _Atomic uint32_t bell;
-    _Atomic uint32_t gone;          /* 1 + the rank of this host that ended the run by being gone; stays */
+    _Atomic uint32_t gone; /* 1 + the rank of this host that ended the run by being gone; stays */
     /* The first rank of the host writes: the begin that all hosts agreed on; pieces that all hosts have summed. */
     _Alignas(64) _Atomic uint64_t agreed;
     _Atomic uint64_t reduced;
 } mr_window_head;
 
-typedef struct mr_window_line {     /* one a rank, which alone writes it */
-    _Alignas(64) _Atomic uint64_t begun;    /* begins entered */
-    _Atomic uint64_t ready;                 /* pieces whose gradients are complete */
-    _Atomic uint64_t summed;                /* pieces in which it has summed its part */
-    _Atomic uint32_t left;                  /* closed its exchange: it is on its way to the end, not killed */
+typedef struct mr_window_line {          /* one a rank, which alone writes it */
+    _Alignas(64) _Atomic uint64_t begun; /* begins entered */
+    _Atomic uint64_t ready;              /* pieces whose gradients are complete */
+    _Atomic uint64_t summed;             /* pieces in which it has summed its part */
+    _Atomic uint32_t left;               /* closed its exchange: it is on its way to the end, not killed */
 } mr_window_line;
 
 typedef struct mr_window {
-    void *memory, *room;            /* what is used; the reserved addresses that it lies in */
+    void *memory, *room; /* what is used; the reserved addresses that it lies in */
     uint64_t bytes;
-    int file;                       /* -1: nobody else's */
+    int file; /* -1: nobody else's */
     unsigned local, locals, world;
     mr_window_head *head;
-    mr_window_line *lines;          /* [locals] */
-    mr_window_entry *entries;       /* [2, world] */
-    mr_window_text *texts;          /* [2, locals + 1]: the last one is the agreed words */
-    float *gradients;               /* rank r's at gradients + r * stride; the sum behind the last one's */
-    uint64_t stride;                /* elements */
+    mr_window_line *lines;    /* [locals] */
+    mr_window_entry *entries; /* [2, world] */
+    mr_window_text *texts;    /* [2, locals + 1]: the last one is the agreed words */
+    float *gradients;         /* rank r's at gradients + r * stride; the sum behind the last one's */
+    uint64_t stride;          /* elements */
 } mr_window;
 
 /* Collective over `host`: the first rank makes the memory, zeros, and the others open it.  false, on every rank, if one
@@ -63,7 +63,7 @@ mr_status mr_window_alone(unsigned world, uint64_t count, mr_window *w, mr_error
 void mr_window_close(mr_window *w, bool keep);
 
 float *mr_window_gradients(const mr_window *w, unsigned local);
-float *mr_window_sum(const mr_window *w);       /* one rank: its gradients */
+float *mr_window_sum(const mr_window *w); /* one rank: its gradients */
 
 void mr_window_ring(mr_window *w);
 uint32_t mr_window_bell(const mr_window *w);

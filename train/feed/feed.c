@@ -9,7 +9,7 @@
 #include "dataset/dataset.h"
 #include "order/mix.h"
 
-enum { TEXT_MOST = 1 << 20 };       /* tokens; so that what a text takes can be added up */
+enum { TEXT_MOST = 1 << 20 }; /* tokens; so that what a text takes can be added up */
 
 static bool reserve_text(mr_feed *f)
 {
@@ -67,13 +67,16 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
 {
     mr_loader_options o = *options;
     o.deliver = MR_DELIVER_F32_NCHW;
-    mr_feed f = {.device = device, .split = options->split, .room = room, .seed = options->seed, .items = o.items,
+    mr_feed f = {.device = device,
+                 .split = options->split,
+                 .room = room,
+                 .seed = options->seed,
+                 .items = o.items,
                  .fails = o.on_bad == MR_ON_BAD_FAIL,
                  .class_count = mr_dataset_manifest(ds)->class_count};
     if (text) {
         if (text->most < 2 || text->most > TEXT_MOST)
-            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most,
-                           TEXT_MOST);
+            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most, TEXT_MOST);
         f.text = *text;
         o.with_meta = 1;
     }
@@ -144,13 +147,13 @@ static mr_status find_caption(mr_feed *f, const mr_sample_facts *s, mr_error *er
     mr_captions found;
     mr_error why;
     mr_buf_clear(&f->caption);
-    if (!s->meta)                   /* masked */
+    if (!s->meta) /* masked */
         return MR_OK;
     mr_status status = mr_captions_find(f->text.column, s->meta, s->meta_len, &found, &why);
     size_t n = status == MR_OK ? caption_number(f, s, found.count) : 0;
     if (status == MR_OK && n < found.count)
         status = mr_captions_read(&found, n, &f->caption, &why);
-    else if (status == MR_OK)       /* says what there is */
+    else if (status == MR_OK) /* says what there is */
         status = mr_captions_get(f->text.column, s->meta, s->meta_len, n, &f->caption, &why);
     if (status == MR_OK)
         return status;
@@ -169,7 +172,7 @@ static void pad(mr_feed *f, size_t row)
         seen[i] = i < f->lengths[row];
         if (!seen[i])
             tokens[i] = none;
-        places[i] = tokens[i] == none ? none : ++place;     /* a text that spells the pad out has no place there */
+        places[i] = tokens[i] == none ? none : ++place; /* a text that spells the pad out has no place there */
     }
 }
 
@@ -223,8 +226,8 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
             return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and a classifier learns from labels alone",
                            f->split, (unsigned long long)s->sample);
         if (s->label >= 0 && (size_t)s->label >= f->class_count)
-            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'",
-                           f->split, (unsigned long long)s->sample, (int)s->label, f->class_count);
+            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'", f->split,
+                           (unsigned long long)s->sample, (int)s->label, f->class_count);
         f->host.labels[i] = s->label >= 0 && f->classes ? f->classes[s->label] : s->label;
         f->host.weights[i] = f->host.labels[i] < 0 ? 0 : s->weight;
         f->host.keys[i] = key_of(f, s);
@@ -279,8 +282,13 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
     *in = (mr_model_input){
         .count = f->batch->count,
         .images = f->device->card->host_memory ? f->batch->data : f->there.images,
-        .labels = f->there.labels, .weights = f->there.weights, .keys = f->there.keys,
-        .tokens = f->there.tokens, .places = f->there.places, .seen = f->there.seen, .length = f->length,
+        .labels = f->there.labels,
+        .weights = f->there.weights,
+        .keys = f->there.keys,
+        .tokens = f->there.tokens,
+        .places = f->there.places,
+        .seen = f->there.seen,
+        .length = f->length,
         .groups = f->text.groups ? f->there.groups : NULL,
     };
     return MR_OK;

@@ -17,42 +17,42 @@
 /* Pairs of pictures and words.  The pointers are lent, and must outlive the feed. */
 typedef struct mr_feed_text {
     const mr_tokenizer *tokenizer;
-    const char *column;             /* of the captions: captions.h */
-    uint32_t most;                  /* tokens a text may have, with <s> and </s>: 2 or more; the rest is cut off */
-    bool groups;                    /* equal pictures of a batch are no negatives of one another */
-    bool expanded;                  /* options.items has each sample as often as it has captions: an item is the caption
-                                       whose number is how many items directly in front of it are the same sample;
-                                       else one caption is drawn of those that a sample has */
+    const char *column; /* of the captions: captions.h */
+    uint32_t most;      /* tokens a text may have, with <s> and </s>: 2 or more; the rest is cut off */
+    bool groups;        /* equal pictures of a batch are no negatives of one another */
+    bool expanded;      /* options.items has each sample as often as it has captions: an item is the caption
+                           whose number is how many items directly in front of it are the same sample;
+                           else one caption is drawn of those that a sample has */
 } mr_feed_text;
 
 typedef struct mr_feed {
     mr_loader *loader;
     mr_device *device;
-    const char *split;              /* for messages */
-    const mr_batch *batch;          /* held, NULL: none */
-    size_t room;                    /* samples */
+    const char *split;     /* for messages */
+    const mr_batch *batch; /* held, NULL: none */
+    size_t room;           /* samples */
     uint64_t seed;
-    size_t class_count;             /* of the dataset */
-    const int32_t *classes;         /* [class_count]: the model's class, or -1; NULL: the same */
-    bool unlabelled;                /* samples without a label are taken, with weight 0 */
-    struct {                        /* one micro-batch, on the host and on the device */
-        float *images;              /* device only, NULL where host memory will do */
+    size_t class_count;     /* of the dataset */
+    const int32_t *classes; /* [class_count]: the model's class, or -1; NULL: the same */
+    bool unlabelled;        /* samples without a label are taken, with weight 0 */
+    struct {                /* one micro-batch, on the host and on the device */
+        float *images;      /* device only, NULL where host memory will do */
         int32_t *labels;
         float *weights;
         uint64_t *keys;
-        int32_t *tokens, *places, *groups;      /* with text; else NULL */
+        int32_t *tokens, *places, *groups; /* with text; else NULL */
         uint8_t *seen;
     } host, there;
-    mr_feed_text text;              /* tokenizer NULL: labels */
+    mr_feed_text text; /* tokenizer NULL: labels */
     mr_tokenizer_scratch *scratch;
-    const uint64_t *items;          /* of the options */
-    size_t *lengths;                /* [room]: tokens of each text */
-    size_t length;                  /* of the longest */
+    const uint64_t *items; /* of the options */
+    size_t *lengths;       /* [room]: tokens of each text */
+    size_t length;         /* of the longest */
     mr_buf caption;
-    bool fails;                     /* a damaged sample ends it */
-    mr_damage damage;               /* what was passed over */
-    double waited;                  /* seconds spent waiting for the loader, in all */
-    double reading;                 /* seconds spent on texts, in all */
+    bool fails;       /* a damaged sample ends it */
+    mr_damage damage; /* what was passed over */
+    double waited;    /* seconds spent waiting for the loader, in all */
+    double reading;   /* seconds spent on texts, in all */
 } mr_feed;
 
 /* What chance about an item is keyed by: its dropout, and of several captions the one that is drawn (key % count). */
@@ -62,7 +62,7 @@ uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
  * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err);
-void mr_feed_close(mr_feed *f);     /* a zeroed one is fine */
+void mr_feed_close(mr_feed *f); /* a zeroed one is fine */
 
 /* The next batch: f->batch says what is in it, *in what the model sees (count 0: this rank has none of it), *weight the
  * sum of its weights.  MR_END: the loader's last epoch is over.  MR_BAD_DATA: a sample without a label, or with one

@@ -18,19 +18,19 @@
 #include "base/text.h"
 #include "files/npz_header.h"
 
-enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 };      /* deflate cannot pack more than 1032 bytes into one */
+enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 }; /* deflate cannot pack more than 1032 bytes into one */
 
 struct mr_npz_reader {
     struct archive *archive;
-    int fd, own_fd;                 /* own_fd -1: the caller's */
-    int read_errno;                 /* of our own reading; libarchive forgets it while it looks for a format */
-    uint8_t *block;                 /* [BLOCK] */
+    int fd, own_fd; /* own_fd -1: the caller's */
+    int read_errno; /* of our own reading; libarchive forgets it while it looks for a format */
+    uint8_t *block; /* [BLOCK] */
     uint64_t file_bytes;
-    mr_buf name;                    /* of the file */
-    mr_buf member;                  /* of the one at hand, fit to print */
+    mr_buf name;   /* of the file */
+    mr_buf member; /* of the one at hand, fit to print */
     mr_npz_names names;
     mr_npz_array array;
-    bool met;                       /* array is of a member that can be taken */
+    bool met; /* array is of a member that can be taken */
 };
 
 /* The place of a failure, "FILE" or "FILE: MEMBER", is said in every message. */
@@ -185,7 +185,7 @@ static mr_status name_member(mr_npz_reader *r, struct archive_entry *e, mr_error
 
 static bool method_known(struct archive *a)
 {
-    const char *format = archive_format_name(a);        /* "ZIP 4.5 (uncompressed)" */
+    const char *format = archive_format_name(a); /* "ZIP 4.5 (uncompressed)" */
     return format && (strstr(format, "(uncompressed)") || strstr(format, "(deflation)"));
 }
 
@@ -263,7 +263,7 @@ mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err)
     mr_status status = bytes ? read_exactly(r, to, bytes, err) : MR_OK;
     if (status != MR_OK)
         return status;
-    la_ssize_t n = archive_read_data(r->archive, &beyond, 1);      /* also meets the end, and with it the CRC */
+    la_ssize_t n = archive_read_data(r->archive, &beyond, 1); /* also meets the end, and with it the CRC */
     if (n < 0)
         return broken(r, "it cannot be read", err);
     return n == 0 ? MR_OK : refuse(r, "is longer than its header says", err);

@@ -9,14 +9,14 @@
 
 enum { MR_NPZ_DIMS = 8, MR_NPZ_NAME = 256 };
 
-typedef enum mr_npz_type { MR_NPZ_F32 = 0, MR_NPZ_I64, MR_NPZ_U8 } mr_npz_type;     /* '<f4', '<i8', '|u1' */
+typedef enum mr_npz_type { MR_NPZ_F32 = 0, MR_NPZ_I64, MR_NPZ_U8 } mr_npz_type; /* '<f4', '<i8', '|u1' */
 
 typedef struct mr_npz_array {
-    char name[MR_NPZ_NAME];         /* without ".npy" */
+    char name[MR_NPZ_NAME]; /* without ".npy" */
     mr_npz_type type;
     unsigned dims;
-    uint64_t shape[MR_NPZ_DIMS];    /* C order */
-    uint64_t count;                 /* elements */
+    uint64_t shape[MR_NPZ_DIMS]; /* C order */
+    uint64_t count;              /* elements */
 } mr_npz_array;
 
 /* Bytes of all elements. */
@@ -34,7 +34,7 @@ mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *er
 /* The elements of the member just met, all of them, to `to`, which has room for `bytes`, exactly as many.  Their CRC is
  * checked: after a failure `to` holds anything.  MR_MISUSE: another number of bytes, or taken already. */
 mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err);
-void mr_npz_reader_free(mr_npz_reader *r);     /* NULL is fine */
+void mr_npz_reader_free(mr_npz_reader *r); /* NULL is fine */
 
 /* Writing to an empty open file: members are stored, not deflated; the same arrays give the same bytes.  The file is
  * whole after mr_npz_finish(), which frees in any case; the caller syncs and names it.  *digest (XXH3 only; may be
@@ -43,6 +43,6 @@ void mr_npz_reader_free(mr_npz_reader *r);     /* NULL is fine */
 typedef struct mr_npz_writer mr_npz_writer;
 mr_status mr_npz_create(int fd, const char *name, mr_npz_writer **out, mr_error *err);
 mr_status mr_npz_add(mr_npz_writer *w, const mr_npz_array *array, const void *elements, mr_error *err);
-mr_status mr_npz_finish(mr_npz_writer *w, mr_digest *digest, mr_error *err);    /* NULL: MR_OK, nothing to do */
+mr_status mr_npz_finish(mr_npz_writer *w, mr_digest *digest, mr_error *err); /* NULL: MR_OK, nothing to do */
 
 #endif

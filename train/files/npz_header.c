@@ -11,7 +11,7 @@
 
 typedef struct literal {
     const char *at, *end;
-    const char *why;                /* of the first failure */
+    const char *why; /* of the first failure */
 } literal;
 
 enum { DESCR = 1, ORDER = 2, SHAPE = 4, MAX_NAMES = 1 << 16 };
@@ -119,7 +119,7 @@ static bool take_number(literal *l, uint64_t *out)
             return fault(l, "has a side that no file could hold");
     if (l->at == begin)
         return fault(l, "has a shape that cannot be read");
-    if (l->at < l->end && *l->at == 'L')        /* as Python 2 wrote long integers */
+    if (l->at < l->end && *l->at == 'L') /* as Python 2 wrote long integers */
         l->at++;
     *out = n;
     return true;
@@ -212,9 +212,9 @@ bool mr_npy_parse(const char *text, size_t len, mr_npz_array *array, const char 
 
 size_t mr_npy_header(const mr_npz_array *array, uint8_t *out)
 {
-    char text[MR_NPY_HEADER];       /* 8 sides of 20 digits and 60 letters fit */
-    int len = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                       types[array->type].descr);
+    char text[MR_NPY_HEADER]; /* 8 sides of 20 digits and 60 letters fit */
+    int len =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[array->type].descr);
     for (unsigned i = 0; i < array->dims; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%llu%s", i ? " " : "",
                         (unsigned long long)array->shape[i], i + 1 < array->dims || array->dims == 1 ? "," : "");
@@ -237,7 +237,7 @@ const char *mr_npz_name_fault(const char *name, size_t len)
         return "has no name";
     if (len >= MR_NPZ_NAME)
         return "has a name of more than 255 bytes";
-    for (size_t i = 0; i < len; i++)            /* of a backslash libarchive sometimes makes a slash */
+    for (size_t i = 0; i < len; i++) /* of a backslash libarchive sometimes makes a slash */
         if (name[i] < 0x20 || name[i] > 0x7E || name[i] == '\\')
             return "has a name with other characters than those of ASCII, or a backslash";
     for (const char *part = name, *end = name + len; part;) {

@@ -7,9 +7,9 @@
 #include "files/npz.h"
 
 enum {
-    MR_NPY_PREFIX = 12,             /* at most so much stands before the dictionary */
-    MR_NPY_TEXT = 1 << 16,          /* a longer dictionary is not read */
-    MR_NPY_HEADER = 320,            /* what mr_npy_header() may need */
+    MR_NPY_PREFIX = 12,    /* at most so much stands before the dictionary */
+    MR_NPY_TEXT = 1 << 16, /* a longer dictionary is not read */
+    MR_NPY_HEADER = 320,   /* what mr_npy_header() may need */
 };
 
 /* The first 10 bytes of a .npy file: how many more stand before the dictionary (0, or 2 of a longer length field) and,

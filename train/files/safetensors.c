@@ -17,15 +17,15 @@
 static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
 
 typedef struct file {
-    char *name;                     /* in messages */
+    char *name; /* in messages */
     int fd;
-    bool own;                       /* fd is ours to close */
+    bool own; /* fd is ours to close */
 } file;
 
 struct mr_safetensors {
     file *files;
     size_t file_count, file_room;
-    mr_tensor_item *items;          /* by name; `at` is the place in the file */
+    mr_tensor_item *items; /* by name; `at` is the place in the file */
     size_t count;
 };
 
@@ -62,8 +62,10 @@ static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_
     for (int i = 7; i >= 0; i--)
         len = len << 8 | head[i];
     if (status == MR_OK && (len > MR_TENSORS_HEADER || len > size - sizeof head))
-        status = mr_fail(err, MR_BAD_DATA, "%s: is no .safetensors file, or was cut short: its header would have %llu "
-                         "bytes", f->name, (unsigned long long)len);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "%s: is no .safetensors file, or was cut short: its header would have %llu "
+                         "bytes",
+                         f->name, (unsigned long long)len);
     if (status == MR_OK && !mr_buf_reserve(&text, (size_t)len))
         status = mr_fail_memory(err, f->name);
     if (status == MR_OK)
@@ -124,7 +126,8 @@ static mr_status open_named(mr_safetensors *s, json_t *map, const char *index, c
     json_t *value;
     mr_buf path = {0};
     mr_status status = MR_OK;
-    json_object_foreach(map, key, value) {
+    json_object_foreach(map, key, value)
+    {
         const char *name = json_string_value(value);
         size_t i = s->file_count;
         while (i > 0 && !is_named(&s->files[i - 1], name))
@@ -169,10 +172,9 @@ static mr_status check_all_there(const mr_safetensors *s, json_t *map, const cha
     json_t *value;
     if (s->count == json_object_size(map))
         return MR_OK;
-    json_object_foreach(map, key, value)
-        if (!mr_safetensors_find(s, key))
-            return mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is not in '%.255s', where it is said to be", index, key,
-                           json_string_value(value));
+    json_object_foreach(map, key, value) if (!mr_safetensors_find(s, key)) return mr_fail(
+        err, MR_BAD_DATA, "%s: '%.255s' is not in '%.255s', where it is said to be", index, key,
+        json_string_value(value));
     return MR_OK;
 }
 

@@ -22,7 +22,7 @@ typedef struct mr_tensor {
     mr_tensor_type type;
     unsigned dims;
     uint64_t shape[MR_TENSOR_DIMS];
-    uint64_t count;                 /* elements */
+    uint64_t count; /* elements */
 } mr_tensor;
 
 typedef struct mr_safetensors mr_safetensors;
@@ -34,10 +34,10 @@ mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *
 /* The same of one .safetensors file that is open already: `fd` stays the caller's and must outlive the reader; `name`:
  * in messages. */
 mr_status mr_safetensors_open_fd(int fd, const char *name, mr_safetensors **out, mr_error *err);
-void mr_safetensors_free(mr_safetensors *s);    /* NULL is fine */
+void mr_safetensors_free(mr_safetensors *s); /* NULL is fine */
 size_t mr_safetensors_count(const mr_safetensors *s);
-const mr_tensor *mr_safetensors_at(const mr_safetensors *s, size_t i);          /* in the order of names */
-const mr_tensor *mr_safetensors_find(const mr_safetensors *s, const char *name);    /* NULL: none */
+const mr_tensor *mr_safetensors_at(const mr_safetensors *s, size_t i);           /* in the order of names */
+const mr_tensor *mr_safetensors_find(const mr_safetensors *s, const char *name); /* NULL: none */
 /* All elements as float32 to `to`, which has room for them.  MR_BAD_DATA: MR_TENSOR_OTHER, or a file that shrank. */
 mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float *to, mr_error *err);
 

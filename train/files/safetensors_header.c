@@ -12,10 +12,10 @@ static const struct {
     mr_tensor_type type;
     unsigned size;
 } types[] = {
-    {"F32", MR_TENSOR_F32, 4},   {"F16", MR_TENSOR_F16, 2},       {"BF16", MR_TENSOR_BF16, 2},
-    {"F64", MR_TENSOR_OTHER, 8}, {"I64", MR_TENSOR_OTHER, 8},     {"U64", MR_TENSOR_OTHER, 8},
-    {"I32", MR_TENSOR_OTHER, 4}, {"U32", MR_TENSOR_OTHER, 4},     {"I16", MR_TENSOR_OTHER, 2},
-    {"U16", MR_TENSOR_OTHER, 2}, {"I8", MR_TENSOR_OTHER, 1},      {"U8", MR_TENSOR_OTHER, 1},
+    {"F32", MR_TENSOR_F32, 4},    {"F16", MR_TENSOR_F16, 2},       {"BF16", MR_TENSOR_BF16, 2},
+    {"F64", MR_TENSOR_OTHER, 8},  {"I64", MR_TENSOR_OTHER, 8},     {"U64", MR_TENSOR_OTHER, 8},
+    {"I32", MR_TENSOR_OTHER, 4},  {"U32", MR_TENSOR_OTHER, 4},     {"I16", MR_TENSOR_OTHER, 2},
+    {"U16", MR_TENSOR_OTHER, 2},  {"I8", MR_TENSOR_OTHER, 1},      {"U8", MR_TENSOR_OTHER, 1},
     {"BOOL", MR_TENSOR_OTHER, 1}, {"F8_E4M3", MR_TENSOR_OTHER, 1}, {"F8_E5M2", MR_TENSOR_OTHER, 1},
 };
 
@@ -103,9 +103,8 @@ static mr_status check_metadata(json_t *doc, const char *name, mr_error *err)
     json_t *value;
     if (!json_is_object(doc))
         return mr_fail(err, MR_BAD_DATA, "%s: \"__metadata__\" is not an object", name);
-    json_object_foreach(doc, key, value)
-        if (!json_is_string(value))
-            return mr_fail(err, MR_BAD_DATA, "%s: '%.60s' of \"__metadata__\" is not a text", name, key);
+    json_object_foreach(doc, key, value) if (!json_is_string(value)) return mr_fail(
+        err, MR_BAD_DATA, "%s: '%.60s' of \"__metadata__\" is not a text", name, key);
     return MR_OK;
 }
 
@@ -131,11 +130,14 @@ static mr_status check_places(mr_tensor_item *items, size_t count, uint64_t data
     for (size_t i = 0; i < count; i++) {
         const mr_tensor_item *t = &items[i];
         if (t->at != end)
-            return mr_fail(err, MR_BAD_DATA, "%s: '%s' begins at byte %" PRIu64 " where the one before it ends at %"
-                           PRIu64, name, t->tensor.name, t->at, end);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s: '%s' begins at byte %" PRIu64 " where the one before it ends at %" PRIu64, name,
+                           t->tensor.name, t->at, end);
         if (t->len > data - end)
-            return mr_fail(err, MR_BAD_DATA, "%s: '%s' ends behind the end of the file, which is cut short; get it "
-                           "again", name, t->tensor.name);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s: '%s' ends behind the end of the file, which is cut short; get it "
+                           "again",
+                           name, t->tensor.name);
         end += t->len;
     }
     if (end != data)
@@ -148,7 +150,8 @@ static mr_status take_items(json_t *doc, const char *name, mr_tensor_item *items
     const char *key;
     json_t *value;
     mr_status status = MR_OK;
-    json_object_foreach(doc, key, value) {
+    json_object_foreach(doc, key, value)
+    {
         if (strcmp(key, "__metadata__") == 0)
             status = check_metadata(value, name, err);
         else
@@ -226,12 +229,14 @@ mr_status mr_tensors_index(const void *text, size_t len, const char *name, json_
     if (status == MR_OK)
         status = check_most(weights, name, err);
     if (status == MR_OK)
-        json_object_foreach(weights, key, value)
-            if (!plain_name(json_string_value(value))) {
-                status = mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is said to be in something that is no file beside the "
-                                 "index", name, key);
-                break;
-            }
+        json_object_foreach(weights, key, value) if (!plain_name(json_string_value(value)))
+        {
+            status = mr_fail(err, MR_BAD_DATA,
+                             "%s: '%.255s' is said to be in something that is no file beside the "
+                             "index",
+                             name, key);
+            break;
+        }
     if (status == MR_OK)
         *map = json_incref(weights);
     json_decref(doc);

@@ -7,13 +7,13 @@
 #include "base/file.h"
 #include "files/safetensors_parts.h"
 
-enum { SLICE = 128 * 1024 };        /* elements at a time */
+enum { SLICE = 128 * 1024 }; /* elements at a time */
 
 /* Without a branch.  Normal numbers move to the wider exponent; of the others the sum with 2^-14 has the digits where
  * they belong, and taking that away again normalizes; infinities and NaNs keep theirs. */
 static uint32_t widen_half(uint16_t half)
 {
-    const uint32_t smallest = 113u << 23;       /* 2^-14 */
+    const uint32_t smallest = 113u << 23; /* 2^-14 */
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7FFF) << 13;
     uint32_t moved = rest + (112u << 23), small = rest + smallest;
     float shifted, least;

@@ -20,12 +20,12 @@
 
 #include "base/file.h"
 
-enum { MOST_AHEAD = 366 * 24 * 3600 };      /* seconds; a file from further on says nothing */
+enum { MOST_AHEAD = 366 * 24 * 3600 }; /* seconds; a file from further on says nothing */
 
 struct mr_events {
     int fd;
-    mr_buf path, record, summary, value;        /* the last three: of one call, kept for their room */
-    uint64_t size;                              /* of the file: whole records */
+    mr_buf path, record, summary, value; /* the last three: of one call, kept for their room */
+    uint64_t size;                       /* of the file: whole records */
 };
 
 uint32_t mr_crc32c(const void *bytes, size_t len)
@@ -104,7 +104,7 @@ static void add_float(mr_buf *out, unsigned field, float value)
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
-enum { HEAD = 12 };                 /* length and its CRC */
+enum { HEAD = 12 }; /* length and its CRC */
 
 /* e->record holds room for the head, and the event behind it. */
 static mr_status write_record(mr_events *e, mr_error *err)
@@ -124,7 +124,7 @@ static mr_status write_record(mr_events *e, mr_error *err)
         status = mr_file_write(e->fd, r->data, r->len, path, err);
     if (status == MR_OK)
         e->size += r->len;
-    else if (ftruncate(e->fd, (off_t)e->size) == 0)     /* if not, readers stop at the half record as well */
+    else if (ftruncate(e->fd, (off_t)e->size) == 0) /* if not, readers stop at the half record as well */
         lseek(e->fd, (off_t)e->size, SEEK_SET);
     return status;
 }
@@ -188,8 +188,10 @@ static mr_status open_folder(const char *dir, int *fd, mr_error *err)
         return MR_OK;
     int saved = errno;
     if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is a link, and TensorBoard events are written to no folder but the run's "
-                       "own; remove the link", dir);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is a link, and TensorBoard events are written to no folder but the run's "
+                       "own; remove the link",
+                       dir);
     return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
 }
 
@@ -200,8 +202,8 @@ long long mr_events_second(const char *name)
     return ours ? strtoll(name + len, NULL, 10) : -1;
 }
 
-/* `now`, or the second after the newest file's if that is not yet over, or a clock went back since: so the oldest file is
- * the one with the least. */
+/* `now`, or the second after the newest file's if that is not yet over, or a clock went back since: so the oldest file
+ * is the one with the least. */
 static long long second_of(const char *dir, long long now)
 {
     DIR *list = opendir(dir);

@@ -9,7 +9,7 @@
 
 /* How TensorBoard knows its files; then the second they are of, so that the least is the oldest's. */
 #define MR_EVENTS_NAME "events.out.tfevents."
-long long mr_events_second(const char *name);       /* -1: no such file's name */
+long long mr_events_second(const char *name); /* -1: no such file's name */
 
 typedef struct mr_events mr_events;
 
@@ -24,9 +24,9 @@ mr_status mr_events_add(mr_events *e, double seconds, uint64_t step, const mr_sc
                         mr_error *err);
 /* After a resume: the run goes on with this step, and readers drop what older files have from it on. */
 mr_status mr_events_restart(mr_events *e, double seconds, uint64_t step, mr_error *err);
-const char *mr_events_path(const mr_events *e);     /* of the file */
-mr_status mr_events_close(mr_events *e, mr_error *err);     /* NULL is fine; frees in any case */
+const char *mr_events_path(const mr_events *e);         /* of the file */
+mr_status mr_events_close(mr_events *e, mr_error *err); /* NULL is fine; frees in any case */
 
-uint32_t mr_crc32c(const void *bytes, size_t len);      /* Castagnoli, as RFC 3720 has it: "123456789" is E3069283 */
+uint32_t mr_crc32c(const void *bytes, size_t len); /* Castagnoli, as RFC 3720 has it: "123456789" is E3069283 */
 
 #endif

@@ -118,7 +118,7 @@ void mr_journal_free(mr_journal *j)
     if (!j)
         return;
     mr_buf_clear(&j->text);
-    print_text(j);                  /* clears what is drawn */
+    print_text(j); /* clears what is drawn */
     close_files(j, NULL);
     mr_buf_free(&j->text);
     free(j->log_path);
@@ -186,10 +186,14 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
         return MR_OK;
     const double *there = e->recall.text_to_image, *back = e->recall.image_to_text;
     const mr_scalar scalars[] = {
-        {"test/loss", (float)e->loss}, {e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
-        {"test/text_to_image_recall_at_1", (float)there[0]}, {"test/text_to_image_recall_at_5", (float)there[1]},
-        {"test/text_to_image_recall_at_10", (float)there[2]}, {"test/image_to_text_recall_at_1", (float)back[0]},
-        {"test/image_to_text_recall_at_5", (float)back[1]}, {"test/image_to_text_recall_at_10", (float)back[2]},
+        {"test/loss", (float)e->loss},
+        {e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
+        {"test/text_to_image_recall_at_1", (float)there[0]},
+        {"test/text_to_image_recall_at_5", (float)there[1]},
+        {"test/text_to_image_recall_at_10", (float)there[2]},
+        {"test/image_to_text_recall_at_1", (float)back[0]},
+        {"test/image_to_text_recall_at_5", (float)back[1]},
+        {"test/image_to_text_recall_at_10", (float)back[2]},
     };
     j->evaluation = *e;
     j->evaluating += e->seconds;

@@ -20,16 +20,16 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-enum { LOOKED_AT = 64 * 1024 };     /* bytes of a file that is there */
+enum { LOOKED_AT = 64 * 1024 }; /* bytes of a file that is there */
 
 typedef struct scan {
     const char *run;
-    uint64_t first;                 /* of updates, in: those behind it are to go */
-    bool judges_first;              /* and its evaluation */
-    uint64_t last;                  /* update of the line before */
-    bool others;                    /* that line is none of ours */
+    uint64_t first;    /* of updates, in: those behind it are to go */
+    bool judges_first; /* and its evaluation */
+    uint64_t last;     /* update of the line before */
+    bool others;       /* that line is none of ours */
     bool cutting;
-    off_t at, cut;                  /* where the line begins; where to cut if `cutting` */
+    off_t at, cut; /* where the line begins; where to cut if `cutting` */
 } scan;
 
 /* The update that a line of this run tells of; false: it is none of ours. */
@@ -50,7 +50,7 @@ static bool step_of(const char *run, const char *line, size_t len, uint64_t *ste
 typedef struct text_line {
     char start[1024];
     size_t kept, len;
-    bool whole;                     /* ends with a line's end */
+    bool whole; /* ends with a line's end */
 } text_line;
 
 static bool read_line(FILE *file, text_line *line)
@@ -77,7 +77,7 @@ static size_t said_of(const char *text, size_t len)
     return len;
 }
 
-static bool begins_alike(const char *text, size_t len)      /* as far as it goes */
+static bool begins_alike(const char *text, size_t len) /* as far as it goes */
 {
     return memcmp(text, begin, len < strlen(begin) ? len : strlen(begin)) == 0;
 }
@@ -87,10 +87,10 @@ static void scan_line(scan *s, const text_line *line)
     uint64_t step = 0;
     bool evaluation = false, ours = step_of(s->run, line->start, line->kept, &step, &evaluation);
     bool alike = begins_alike(line->start, said_of(line->start, line->kept));
-    bool half = alike && !ours && !line->whole && !s->others;       /* of whom the line before it is */
+    bool half = alike && !ours && !line->whole && !s->others; /* of whom the line before it is */
     bool late = step > s->first || (s->judges_first && step == s->first && evaluation);
     if (ours && step < s->last)
-        s->cutting = false;         /* a run begins again here: what was before belongs to an older one */
+        s->cutting = false; /* a run begins again here: what was before belongs to an older one */
     if (ours)
         s->last = step;
     s->others = !ours && !half;
@@ -111,7 +111,7 @@ static mr_status cut_end(FILE *file, const char *path, const char *run, uint64_t
     struct stat st = {0};
     int why = 0;
     errno = 0;
-    do {                                /* again for what other runs have said meanwhile */
+    do { /* again for what other runs have said meanwhile */
         clearerr(file);
         while (read_line(file, &line))
             scan_line(&s, &line);
@@ -130,9 +130,11 @@ static bool ends_well(FILE *file)
     return fseeko(file, -1, SEEK_END) != 0 || fgetc(file) == '\n';
 }
 
-/* ---- what is there before a run begins ---------------------------------------------------------------------------- */
+/* ---- what is there before a run begins ----------------------------------------------------------------------------
+ */
 
-/* Whether the text is lines of JSON, of updates or of others; one object alone is some other file's, if it has no step. */
+/* Whether the text is lines of JSON, of updates or of others; one object alone is some other file's, if it has no step.
+ */
 static bool has_lines(const char *text, size_t len)
 {
     size_t objects = 0;
@@ -173,12 +175,13 @@ mr_status mr_log_check(const char *path, mr_error *err)
     return log ? MR_OK : mr_fail(err, MR_MISUSE, "--log %s: is there, and is no log of a run; name another file", path);
 }
 
-/* ---- a run's name, and its log ------------------------------------------------------------------------------------ */
+/* ---- a run's name, and its log ------------------------------------------------------------------------------------
+ */
 
 mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
 {
     *run = '\0';
-    enum { TIME_END = 21 };             /* of the first record: its length, that one's CRC, a key, seconds as double */
+    enum { TIME_END = 21 }; /* of the first record: its length, that one's CRC, a key, seconds as double */
     char first[NAME_MAX + 1] = "", hex[17];
     long long oldest = 0;
     struct stat st;
@@ -204,7 +207,7 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err)
         return status == MR_OK ? MR_OK : mr_fail(err, status, "%s/%s", events, why.text);
     size_t len = strlen(first);
     memcpy(known, first, len);
-    ssize_t more = pread(fd, known + len, TIME_END, 0);         /* one of nothing, of a killed run, has its name */
+    ssize_t more = pread(fd, known + len, TIME_END, 0); /* one of nothing, of a killed run, has its name */
     close(fd);
     uint64_t hash = mr_hash64(known, len + (more > 0 ? (size_t)more : 0));
     mr_hex((const uint8_t *)&hash, sizeof hash, hex);
@@ -217,7 +220,7 @@ mr_status mr_log_open(const char *path, int *fd, mr_error *err)
     struct stat st;
     mr_status status = MR_OK;
     int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
-    if (opened < 0 && errno == ENXIO)       /* else a FIFO's reader would be waited for, for ever if none comes */
+    if (opened < 0 && errno == ENXIO) /* else a FIFO's reader would be waited for, for ever if none comes */
         status = mr_fail(err, MR_MISUSE, "%s: nobody reads from it, so the log cannot be written there", path);
     else if (opened < 0 || fstat(opened, &st) != 0 || fcntl(opened, F_SETFL, O_APPEND) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot write the log", path);
@@ -234,7 +237,7 @@ mr_status mr_log_go_on(int fd, const char *path, const char *run, bool resume, u
     struct stat st;
     if (fstat(fd, &st) != 0)
         return mr_fail_errno(err, errno, "%s: cannot read the log", path);
-    if (!S_ISREG(st.st_mode) || st.st_size == 0)        /* a pipe has no past */
+    if (!S_ISREG(st.st_mode) || st.st_size == 0) /* a pipe has no past */
         return MR_OK;
     FILE *file = fopen(path, "r+e");
     if (!file)

@@ -13,24 +13,24 @@ typedef struct mr_journal_sums {
 } mr_journal_sums;
 
 struct mr_journal {
-    mr_journal_options options;     /* its paths are the journal's own */
+    mr_journal_options options; /* its paths are the journal's own */
     char *log_path, *results_path;
-    int log;                        /* -1: none */
-    char run[MR_RUN_NAME];          /* what tells its lines from those of other runs; "": nothing */
-    mr_events *events;              /* NULL: none */
-    mr_buf text;                    /* of one line */
-    mr_journal_sums all, warmup;    /* of this run; warmup is part of all */
-    mr_journal_sums line;           /* since the last lasting line */
-    double losses;                  /* sum over updates */
-    double evaluating;              /* seconds */
-    uint64_t last;                  /* update done last */
-    mr_journal_evaluation evaluation;       /* the last one; update 0: none */
-    double drawn;                   /* when the line on the terminal was; 0: there is none */
+    int log;                          /* -1: none */
+    char run[MR_RUN_NAME];            /* what tells its lines from those of other runs; "": nothing */
+    mr_events *events;                /* NULL: none */
+    mr_buf text;                      /* of one line */
+    mr_journal_sums all, warmup;      /* of this run; warmup is part of all */
+    mr_journal_sums line;             /* since the last lasting line */
+    double losses;                    /* sum over updates */
+    double evaluating;                /* seconds */
+    uint64_t last;                    /* update done last */
+    mr_journal_evaluation evaluation; /* the last one; update 0: none */
+    double drawn;                     /* when the line on the terminal was; 0: there is none */
 };
 
 /* ---- line.c --------------------------------------------------------------------------------------------- */
 
-typedef struct mr_memory_use {      /* of this process, resident bytes; 0: not known */
+typedef struct mr_memory_use { /* of this process, resident bytes; 0: not known */
     uint64_t now, most;
 } mr_memory_use;
 mr_memory_use mr_memory_in_use(void);
@@ -65,22 +65,22 @@ double mr_per_second(double count, double seconds);
 mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err);
 /* Opens the log to append to it.  MR_MISUSE: a FIFO that nobody reads. */
 mr_status mr_log_open(const char *path, int *fd, mr_error *err);
-/* What it needs before its next line.  `resume`: lines of `run` that it ends with and that tell of updates beyond `first`
- * are cut off, and so is a line behind them that was not written whole; with `judges_first` the evaluation of `first`
- * too.  What stands before a line of another run, or of nobody, stays: better twice than not at all. */
+/* What it needs before its next line.  `resume`: lines of `run` that it ends with and that tell of updates beyond
+ * `first` are cut off, and so is a line behind them that was not written whole; with `judges_first` the evaluation of
+ * `first` too.  What stands before a line of another run, or of nobody, stays: better twice than not at all. */
 mr_status mr_log_go_on(int fd, const char *path, const char *run, bool resume, uint64_t first, bool judges_first,
                        mr_error *err);
 
 /* ---- results.c ------------------------------------------------------------------------------------------ */
 
-enum { MR_SHARES = 5 };             /* read, decode, data, compute, exchange */
+enum { MR_SHARES = 5 }; /* read, decode, data, compute, exchange */
 
 typedef struct mr_journal_results {
-    mr_journal_sums counted;        /* all updates without those of the warm-up, or all if there are no more */
+    mr_journal_sums counted; /* all updates without those of the warm-up, or all if there are no more */
     mr_journal_sums left_out;
     double samples_per_second, steps_per_second;
-    double shares[MR_SHARES];       /* of counted.seconds; -1: not known */
-    int bottleneck;                 /* the largest share; -1: no time was spent */
+    double shares[MR_SHARES]; /* of counted.seconds; -1: not known */
+    int bottleneck;           /* the largest share; -1: no time was spent */
 } mr_journal_results;
 
 extern const char *const mr_share_names[MR_SHARES];

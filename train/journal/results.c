@@ -119,7 +119,8 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
 {
     char seconds[32];
     if (end->best_accuracy >= 0)
-        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy, (ull)end->best_update);
+        mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy,
+                      (ull)end->best_update);
     if (end->damaged || end->judged_damaged)
         mr_buf_printf(out, "Damaged samples passed over: %llu in training, %llu in the last evaluation\n",
                       (ull)end->damaged, (ull)end->judged_damaged);

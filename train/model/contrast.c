@@ -16,38 +16,38 @@
 
 #include "model/memory_plan.h"
 
-enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 };        /* the sides, PICTURE and BOTH, are what columns are of */
+enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 }; /* the sides, PICTURE and BOTH, are what columns are of */
 
-enum { NUMBER = 4 };                 /* bytes: of a float, of an int32_t */
+enum { NUMBER = 4 }; /* bytes: of a float, of an int32_t */
 
-static const float eps = 1e-12F;    /* of torch's normalize() */
+static const float eps = 1e-12F; /* of torch's normalize() */
 
 typedef struct pair {
     int row, side;
-    bool row_again, side_again;     /* an earlier pair has begun its gradient */
+    bool row_again, side_again; /* an earlier pair has begun its gradient */
 } pair;
 
 static const pair pairs[] = {{WORDS, 0, false, false}, {WORDS, 1, true, false}, {PICTURE, 1, false, true}};
 
 struct mr_contrast {
     mr_device *device;
-    size_t batch, embed, columns;   /* columns: world * batch */
+    size_t batch, embed, columns; /* columns: world * batch */
     unsigned world;
     bool training, overflow;
     size_t bytes;
-    void *memory;                   /* what follows, on the device */
+    void *memory; /* what follows, on the device */
     float *y[KINDS], *lengths[KINDS], *losses;
-    float *products, *logits;       /* [batch, columns]; the products give way to gradients */
-    float *d_y[SIDES];              /* of WORDS and PICTURE as rows; BOTH is none */
-    float *d_side[SIDES];           /* [columns, embed] */
-    float *joined[SIDES];           /* [columns, embed], of all ranks */
-    float *weights;                 /* [columns] */
-    int32_t *groups, *labels;       /* labels: 0, 1, 2, ... */
-    float *host_weights;            /* [columns] */
+    float *products, *logits; /* [batch, columns]; the products give way to gradients */
+    float *d_y[SIDES];        /* of WORDS and PICTURE as rows; BOTH is none */
+    float *d_side[SIDES];     /* [columns, embed] */
+    float *joined[SIDES];     /* [columns, embed], of all ranks */
+    float *weights;           /* [columns] */
+    int32_t *groups, *labels; /* labels: 0, 1, 2, ... */
+    float *host_weights;      /* [columns] */
     int32_t *host_groups;
 };
 
-typedef struct columns {            /* what the rows of this rank are held against */
+typedef struct columns { /* what the rows of this rank are held against */
     size_t count;
     const float *side[SIDES], *weights;
     const int32_t *groups, *labels;
@@ -111,8 +111,10 @@ mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned wo
     plan(c);
     mr_status status = MR_OK;
     if (c->overflow || c->columns > INT32_MAX)
-        status = mr_fail(err, MR_MISUSE, "the contrastive head for %zu samples of %u ranks, %zu numbers each: no "
-                         "memory is that large; use a smaller batch", batch, world, embed);
+        status = mr_fail(err, MR_MISUSE,
+                         "the contrastive head for %zu samples of %u ranks, %zu numbers each: no "
+                         "memory is that large; use a smaller batch",
+                         batch, world, embed);
     if (status == MR_OK)
         status = d->card->alloc(d, c->bytes, &c->memory, err);
     if (status == MR_OK) {
@@ -213,13 +215,19 @@ static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool join
 {
     mr_peers *p = in->peers;
     if (!joined)
-        return (columns){.count = in->count, .side = {c->y[PICTURE], c->y[BOTH]}, .weights = in->weights,
-                         .groups = in->groups, .labels = c->labels};
+        return (columns){.count = in->count,
+                         .side = {c->y[PICTURE], c->y[BOTH]},
+                         .weights = in->weights,
+                         .groups = in->groups,
+                         .labels = c->labels};
     fill_slot(c, in);
     p->sum(p);
     read_slots(c, p);
-    return (columns){.count = p->world * p->samples, .side = {c->joined[0], c->joined[1]}, .weights = c->weights,
-                     .groups = in->groups ? c->groups : NULL, .labels = c->labels + p->rank * p->samples};
+    return (columns){.count = p->world * p->samples,
+                     .side = {c->joined[0], c->joined[1]},
+                     .weights = c->weights,
+                     .groups = in->groups ? c->groups : NULL,
+                     .labels = c->labels + p->rank * p->samples};
 }
 
 /* Every rank's gradients of all columns become, in d_side's first rows, the whole gradient of this rank's own.  The
@@ -246,12 +254,24 @@ static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns
 {
     const mr_device_card *card = c->device->card;
     const pair *p = &pairs[k];
-    const mr_gemm g = {.m = in->count, .n = all->count, .k = c->embed, .a = c->y[p->row], .b = all->side[p->side],
-                       .transpose_b = true, .c = c->products};
+    const mr_gemm g = {.m = in->count,
+                       .n = all->count,
+                       .k = c->embed,
+                       .a = c->y[p->row],
+                       .b = all->side[p->side],
+                       .transpose_b = true,
+                       .c = c->products};
     const mr_scale s = {.count = in->count * all->count, .log_scale = in->log_scale, .x = c->products, .y = c->logits};
-    const mr_cross_entropy e = {.rows = in->count, .classes = all->count, .logits = c->logits, .labels = all->labels,
-                                .weights = in->weights, .losses = c->losses, .share = 1.0F / 3, .add_losses = k > 0,
-                                .d_logits = in->training ? c->products : NULL, .columns = all->weights,
+    const mr_cross_entropy e = {.rows = in->count,
+                                .classes = all->count,
+                                .logits = c->logits,
+                                .labels = all->labels,
+                                .weights = in->weights,
+                                .losses = c->losses,
+                                .share = 1.0F / 3,
+                                .add_losses = k > 0,
+                                .d_logits = in->training ? c->products : NULL,
+                                .columns = all->weights,
                                 .groups = all->groups};
     card->gemm(c->device, &g);
     card->scale(c->device, &s);
@@ -262,12 +282,27 @@ static void pair_back(mr_contrast *c, const mr_contrast_input *in, const columns
 {
     const mr_device_card *card = c->device->card;
     const pair *p = &pairs[k];
-    const mr_scale s = {.count = in->count * all->count, .log_scale = in->log_scale, .y = c->logits,
-                        .d_y = c->products, .d_x = c->products, .d_log_scale = in->d_log_scale};
-    const mr_gemm row = {.m = in->count, .n = c->embed, .k = all->count, .a = c->products, .b = all->side[p->side],
-                         .c = c->d_y[p->row], .accumulate = p->row_again};
-    const mr_gemm side = {.m = all->count, .n = c->embed, .k = in->count, .a = c->products, .transpose_a = true,
-                          .b = c->y[p->row], .c = c->d_side[p->side], .accumulate = p->side_again};
+    const mr_scale s = {.count = in->count * all->count,
+                        .log_scale = in->log_scale,
+                        .y = c->logits,
+                        .d_y = c->products,
+                        .d_x = c->products,
+                        .d_log_scale = in->d_log_scale};
+    const mr_gemm row = {.m = in->count,
+                         .n = c->embed,
+                         .k = all->count,
+                         .a = c->products,
+                         .b = all->side[p->side],
+                         .c = c->d_y[p->row],
+                         .accumulate = p->row_again};
+    const mr_gemm side = {.m = all->count,
+                          .n = c->embed,
+                          .k = in->count,
+                          .a = c->products,
+                          .transpose_a = true,
+                          .b = c->y[p->row],
+                          .c = c->d_side[p->side],
+                          .accumulate = p->side_again};
     card->scale_back(c->device, &s);
     card->gemm(c->device, &row);
     card->gemm(c->device, &side);
@@ -275,8 +310,12 @@ static void pair_back(mr_contrast *c, const mr_contrast_input *in, const columns
 
 static mr_unit unit_of(const mr_contrast *c, const mr_contrast_input *in, int kind)
 {
-    return (mr_unit){.rows = in->count, .width = c->embed, .x = in->x[kind], .y = c->y[kind],
-                     .lengths = c->lengths[kind], .eps = eps};
+    return (mr_unit){.rows = in->count,
+                     .width = c->embed,
+                     .x = in->x[kind],
+                     .y = c->y[kind],
+                     .lengths = c->lengths[kind],
+                     .eps = eps};
 }
 
 static void back(mr_contrast *c, const mr_contrast_input *in, bool joined)
@@ -300,8 +339,8 @@ void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_ou
     bool joined = in->peers && in->peers->world > 1;
     assert(in->count <= c->batch && (!in->training || c->training));
     assert(!joined || (in->count <= in->peers->samples && in->peers->samples <= c->batch));
-    assert(!joined || (in->peers->world <= c->world &&
-                       in->peers->room >= in->peers->samples * mr_contrast_row(c->embed)));
+    assert(!joined ||
+           (in->peers->world <= c->world && in->peers->room >= in->peers->samples * mr_contrast_row(c->embed)));
     *out = (mr_contrast_output){.losses = c->losses, .embeddings = {c->y[WORDS], c->y[PICTURE], c->y[BOTH]}};
     if (in->count == 0 && joined)
         mr_peers_idle(in->peers, in->training);

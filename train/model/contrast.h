@@ -21,20 +21,20 @@ size_t mr_contrast_row(size_t embed);
 /* For up to `batch` rows of `embed`; `world` ranks with peers, 1 without.  MR_MISUSE: no memory is that large. */
 mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned world, bool training, mr_contrast **out,
                            mr_error *err);
-void mr_contrast_close(mr_contrast *c);         /* NULL is fine */
+void mr_contrast_close(mr_contrast *c); /* NULL is fine */
 /* Of device memory; UINT64_MAX: no memory is that large. */
 uint64_t mr_contrast_bytes(size_t batch, size_t embed, unsigned world, bool training);
 
 typedef struct mr_contrast_input {
     size_t count;
-    bool training;                  /* the gradients are computed too */
-    const float *x[3];              /* [count, embed], device: what the three heads give */
-    const float *log_scale;         /* device */
-    const float *weights;           /* [count], device; NULL: all 1.  A sample of weight 0 is no negative either */
-    const int32_t *groups;          /* [count], device; NULL: none */
-    mr_peers *peers;                /* NULL: alone */
-    void *d_x[3];                   /* [count, embed] of `type`: gradients of the SUM of losses */
-    float *d_log_scale;             /* added to */
+    bool training;          /* the gradients are computed too */
+    const float *x[3];      /* [count, embed], device: what the three heads give */
+    const float *log_scale; /* device */
+    const float *weights;   /* [count], device; NULL: all 1.  A sample of weight 0 is no negative either */
+    const int32_t *groups;  /* [count], device; NULL: none */
+    mr_peers *peers;        /* NULL: alone */
+    void *d_x[3];           /* [count, embed] of `type`: gradients of the SUM of losses */
+    float *d_log_scale;     /* added to */
     mr_type type;
 } mr_contrast_input;
 

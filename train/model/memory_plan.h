@@ -5,12 +5,12 @@
 
 #include "device/device.h"
 
-enum { MR_MEMORY_ALIGN = 256 };     /* what accelerators like; more than any vector needs */
+enum { MR_MEMORY_ALIGN = 256 }; /* what accelerators like; more than any vector needs */
 
 typedef struct mr_memory_plan {
-    uint8_t *base;                  /* NULL: only counted */
+    uint8_t *base; /* NULL: only counted */
     size_t used;
-    bool overflow;                  /* more bytes than there are addresses */
+    bool overflow; /* more bytes than there are addresses */
 } mr_memory_plan;
 
 /* rows * width elements of `size` bytes; NULL while counting, and of nothing. */

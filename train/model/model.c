@@ -13,7 +13,7 @@ static const mr_model_card *const models[] = {
 #undef X
 };
 
-enum { MAX_WORDS = 64 };        /* that are looked through for the nearest one */
+enum { MAX_WORDS = 64 }; /* that are looked through for the nearest one */
 
 static void set_shape(mr_model_config *out, const mr_model_card *card, const char *name, const mr_model_config *shape)
 {

@@ -13,18 +13,18 @@ typedef struct mr_model_card mr_model_card;
 /* What a model is built from; kept in every checkpoint. */
 typedef struct mr_model_config {
     const mr_model_card *card;
-    char name[32];                  /* as people call it: "ViT-B_16", or the card's word for a shape of their own */
-    uint32_t image, patch;          /* pixels a side */
+    char name[32];         /* as people call it: "ViT-B_16", or the card's word for a shape of their own */
+    uint32_t image, patch; /* pixels a side */
     uint32_t hidden, layers, heads, mlp, classes;
-    double dropout;                 /* 0 <= dropout < 1 */
-    mr_type compute;                /* of the activations */
-    bool every_token;               /* also compute what no output needs (tests look at it); off: 7 % less work */
+    double dropout;   /* 0 <= dropout < 1 */
+    mr_type compute;  /* of the activations */
+    bool every_token; /* also compute what no output needs (tests look at it); off: 7 % less work */
     /* Of models of pictures and words; 0 in others. */
-    uint32_t cross_layers, vocab, positions, embed;     /* positions: rows of the table of text positions */
-    uint32_t text;                  /* tokens a text may have */
-    double attention_dropout;       /* of attention's probabilities */
-    double norm_eps, logit_scale;   /* logit_scale: the start value */
-    unsigned frozen;                /* bits of mr_frozen: nothing in them is learned */
+    uint32_t cross_layers, vocab, positions, embed; /* positions: rows of the table of text positions */
+    uint32_t text;                                  /* tokens a text may have */
+    double attention_dropout;                       /* of attention's probabilities */
+    double norm_eps, logit_scale;                   /* logit_scale: the start value */
+    unsigned frozen;                                /* bits of mr_frozen: nothing in them is learned */
 } mr_model_config;
 
 enum mr_frozen { MR_FROZEN_IMAGES = 1, MR_FROZEN_TEXT = 2 };
@@ -32,11 +32,11 @@ enum mr_frozen { MR_FROZEN_IMAGES = 1, MR_FROZEN_TEXT = 2 };
 /* One micro-batch, on the device.  count may be less than the batch planned for, but not 0. */
 typedef struct mr_model_input {
     size_t count;
-    bool training;                  /* dropout acts, and a way back may follow */
-    const float *images;            /* [count, 3, image, image] */
-    const int32_t *labels;          /* [count] */
-    const float *weights;           /* [count]; NULL: all 1 */
-    const uint64_t *keys;           /* [count]: of dropout; needed when training with dropout */
+    bool training;         /* dropout acts, and a way back may follow */
+    const float *images;   /* [count, 3, image, image] */
+    const int32_t *labels; /* [count] */
+    const float *weights;  /* [count]; NULL: all 1 */
+    const uint64_t *keys;  /* [count]: of dropout; needed when training with dropout */
     /* Of models of pictures and words; labels are not looked at by them. */
     const int32_t *tokens, *places; /* [count, length]: ids below vocab; rows of the table of positions */
     const uint8_t *seen;            /* [count, length]: 1 a token, 0 padding */
@@ -47,10 +47,10 @@ typedef struct mr_model_input {
 
 /* Lent by the model until its next forward pass, on the device. */
 typedef struct mr_model_output {
-    const float *losses;            /* [count], times weight; the loss of a batch is their sum over the sum of weights */
-    const float *logits;            /* [count, classes]; NULL: the model has no classes */
-    const int32_t *best;            /* [count]: the class with the largest logit; NULL */
-    const float *embeddings[3];     /* [count, embed] each, of length 1: of the text, the picture, both; NULL: none */
+    const float *losses;        /* [count], times weight; the loss of a batch is their sum over the sum of weights */
+    const float *logits;        /* [count, classes]; NULL: the model has no classes */
+    const int32_t *best;        /* [count]: the class with the largest logit; NULL */
+    const float *embeddings[3]; /* [count, embed] each, of length 1: of the text, the picture, both; NULL: none */
 } mr_model_output;
 
 /* Called in the backward pass: all gradients at offset `from` and behind are complete on the device's queue. */
@@ -58,14 +58,14 @@ typedef void (*mr_gradients_ready)(void *ctx, uint64_t from);
 
 typedef struct mr_model_costs {
     uint64_t parameters;
-    double forward_flops, training_flops;   /* a sample; matmuls only, 2 a multiply-add, no recomputation (SPEED) */
-    uint64_t activation_bytes;              /* for the batch planned, without what a device's attention keeps */
+    double forward_flops, training_flops; /* a sample; matmuls only, 2 a multiply-add, no recomputation (SPEED) */
+    uint64_t activation_bytes;            /* for the batch planned, without what a device's attention keeps */
 } mr_model_costs;
 
 typedef struct mr_model mr_model;
 
 struct mr_model_card {
-    const char *name;               /* "vit" */
+    const char *name; /* "vit" */
     const char *what;
     bool text;                      /* learns from pairs of pictures and words; else from labels */
     const mr_model_config *presets; /* shapes that people know by name; behind the last, one without a name */
@@ -98,13 +98,13 @@ struct mr_model_card {
     const void *(*look)(const mr_model *m, const char *name, size_t *count);
 };
 
-struct mr_model {                   /* the first member of every model's own struct */
+struct mr_model { /* the first member of every model's own struct */
     const mr_model_card *card;
 };
 
 /* All models, one word each (train/model/model.c). */
 #define MR_MODELS(X) X(vit) X(bridgetower)
-#define X(word) extern const mr_model_card mr_model_##word;
+#define X(word)      extern const mr_model_card mr_model_##word;
 MR_MODELS(X)
 #undef X
 
@@ -113,7 +113,8 @@ MR_MODELS(X)
  * nearest word. */
 mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err);
 
-/* What open() of every model looks at first: the card's check(), a batch, a type that the device computes.  MR_MISUSE. */
+/* What open() of every model looks at first: the card's check(), a batch, a type that the device computes.  MR_MISUSE.
+ */
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err);
 
 #endif

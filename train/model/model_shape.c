@@ -25,7 +25,7 @@ uint32_t mr_nearest_multiple(uint32_t value, uint32_t of)
 uint64_t mr_adder_add(mr_adder *a, const char *prefix, const char *name, bool decays, unsigned dims,
                       const uint64_t *shape)
 {
-    char full[2 * MR_PARAM_NAME];   /* what is too long is refused, not cut */
+    char full[2 * MR_PARAM_NAME]; /* what is too long is refused, not cut */
     uint64_t offset = 0;
     snprintf(full, sizeof full, "%s%s", prefix, name);
     if (!a->status)

@@ -28,7 +28,7 @@ double mr_lr_at(const mr_schedule_lr *s, uint64_t update)
 
 static bool below(double x, double low, double end)
 {
-    return x >= low && x < end;         /* false for what is no number */
+    return x >= low && x < end; /* false for what is no number */
 }
 
 static mr_status check_schedule(const mr_schedule_lr *s, mr_error *err)
@@ -90,7 +90,7 @@ void mr_optimizer_close(mr_optimizer *o)
 
 /* ---- one update ------------------------------------------------------------------------------------------------- */
 
-typedef struct run {                /* of the flat buffers: neighbours that decay alike */
+typedef struct run { /* of the flat buffers: neighbours that decay alike */
     uint64_t from, end;
     bool decays;
 } run;

@@ -8,11 +8,11 @@
 #include "device/device.h"
 #include "model/params.h"
 
-typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay;   /* none: constant after it */
+typedef enum mr_decay { MR_DECAY_COSINE = 0, MR_DECAY_LINEAR, MR_DECAY_NONE } mr_decay; /* none: constant after it */
 
 typedef struct mr_schedule_lr {
     double base;
-    uint64_t warmup, steps;         /* updates */
+    uint64_t warmup, steps; /* updates */
     mr_decay decay;
 } mr_schedule_lr;
 
@@ -24,28 +24,28 @@ typedef enum mr_optimizer_kind { MR_SGD = 0, MR_ADAMW } mr_optimizer_kind;
 typedef struct mr_optimizer_options {
     mr_optimizer_kind kind;
     mr_schedule_lr lr;
-    double momentum;                /* sgd: 0.9 */
-    double beta1, beta2, eps;       /* adamw: 0.9, 0.999, 1e-8 */
+    double momentum;          /* sgd: 0.9 */
+    double beta1, beta2, eps; /* adamw: 0.9, 0.999, 1e-8 */
     double weight_decay;
-    double clip;                    /* largest norm of all gradients together; 0: no clipping */
+    double clip; /* largest norm of all gradients together; 0: no clipping */
 } mr_optimizer_options;
 
 typedef struct mr_optimizer {
     mr_optimizer_options options;
-    const mr_params *params;        /* must outlive it */
+    const mr_params *params; /* must outlive it */
     mr_device *device;
-    unsigned slots;                 /* 1: momentum; 2: m and v */
-    float *state[2];                /* [params->total] each, on the device */
+    unsigned slots;  /* 1: momentum; 2: m and v */
+    float *state[2]; /* [params->total] each, on the device */
 } mr_optimizer;
 
 /* MR_MISUSE names the option that makes no sense (momentum of 1, negative rates, warmup beyond steps, 0 steps with a
  * decay, eps of 0 ...).  options.lr.base may be changed between updates. */
 mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params *params, mr_device *device,
                             mr_optimizer *out, mr_error *err);
-void mr_optimizer_close(mr_optimizer *o);       /* a zeroed one is fine */
+void mr_optimizer_close(mr_optimizer *o); /* a zeroed one is fine */
 
 typedef struct mr_update_facts {
-    double lr, grad_norm;           /* norm before clipping, of the mean gradient */
+    double lr, grad_norm; /* norm before clipping, of the mean gradient */
 } mr_update_facts;
 
 /* Update number `update` (from 1): g = gradients / divisor, clipped: g *= min(1, clip / (norm + 1e-6)); values changed.

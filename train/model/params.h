@@ -13,25 +13,25 @@
 enum { MR_PARAM_NAME = 128, MR_PARAM_DIMS = 5 };
 
 typedef struct mr_param {
-    char name[MR_PARAM_NAME];       /* the checkpoint's key: "Transformer/encoderblock_0/LayerNorm_0/scale" */
+    char name[MR_PARAM_NAME]; /* the checkpoint's key: "Transformer/encoderblock_0/LayerNorm_0/scale" */
     unsigned dims;
-    uint64_t shape[MR_PARAM_DIMS];  /* as the checkpoint has it, C order */
-    uint64_t offset, count;         /* elements in the flat buffer */
-    bool decays;                    /* weight decay acts on it */
+    uint64_t shape[MR_PARAM_DIMS]; /* as the checkpoint has it, C order */
+    uint64_t offset, count;        /* elements in the flat buffer */
+    bool decays;                   /* weight decay acts on it */
 } mr_param;
 
 typedef struct mr_params {
     mr_param *items;
     size_t count, room;
     mr_finder by_name;
-    uint64_t total;                 /* elements of a flat buffer, with the gaps */
-    uint64_t elements;              /* without them: what people call the number of parameters */
+    uint64_t total;    /* elements of a flat buffer, with the gaps */
+    uint64_t elements; /* without them: what people call the number of parameters */
 } mr_params;
 
 /* Adds a parameter behind the others and says where it stands.  MR_MISUSE: a name twice or too long, a size of 0. */
 mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uint64_t *shape, bool decays,
                         uint64_t *offset, mr_error *err);
-const mr_param *mr_params_find(const mr_params *p, const char *name);      /* NULL: none */
+const mr_param *mr_params_find(const mr_params *p, const char *name); /* NULL: none */
 void mr_params_release(mr_params *p);
 /* "[3, 4]" of a shape, for messages. */
 void mr_shape_text(unsigned dims, const uint64_t *shape, char *text, size_t size);

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-enum { ROWS = 512 };                /* of an index that are read at a time */
+enum { ROWS = 512 }; /* of an index that are read at a time */
 
 typedef struct unlabelled {
     uint64_t count, first;
@@ -47,11 +47,13 @@ mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const cha
         return MR_OK;
     bool one = u.count == 1;
     if (u.count == split->samples)
-        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a label of its own, and a classifier %s labels alone; %s",
-                       dataset, split->name, act, way);
-    return mr_fail(err, MR_MISUSE, "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
-                   "and a classifier %s labels alone; ingest the source without %s, or %s", dataset,
-                   mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
+        return mr_fail(err, MR_MISUSE,
+                       "%s: no sample of %s has a label of its own, and a classifier %s labels alone; %s", dataset,
+                       split->name, act, way);
+    return mr_fail(err, MR_MISUSE,
+                   "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
+                   "and a classifier %s labels alone; ingest the source without %s, or %s",
+                   dataset, mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
                    one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, act, one ? "it" : "them",
                    way);
 }

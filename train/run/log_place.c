@@ -17,7 +17,8 @@ static mr_status keep_out_of(const mr_settings *s, const char *name, mr_error *e
         return mr_fail_memory(err, s->log);
     bool inside = mr_path_inside(s->log, path);
     free(path);
-    return !inside ? MR_OK : mr_fail(err, MR_MISUSE, "--log %s: the run's own %s is there; name another file", s->log, name);
+    return !inside ? MR_OK
+                   : mr_fail(err, MR_MISUSE, "--log %s: the run's own %s is there; name another file", s->log, name);
 }
 
 /* A whole one, wherever it is, or what is one of this run, or will be. */
@@ -25,8 +26,7 @@ static mr_status keep_out_of_checkpoints(const mr_settings *s, mr_error *err)
 {
     char *dir = NULL, *name = NULL;
     mr_status status = mr_path_split(s->log, &dir, &name, err);
-    if (status == MR_OK && mr_checkpoint_is(dir) &&
-        (mr_checkpoint_has_weights(dir) || mr_path_inside(dir, s->output)))
+    if (status == MR_OK && mr_checkpoint_is(dir) && (mr_checkpoint_has_weights(dir) || mr_path_inside(dir, s->output)))
         status = mr_fail(err, MR_MISUSE, "--log %s: lies in a checkpoint; name another file", s->log);
     free(dir);
     free(name);
@@ -40,7 +40,7 @@ mr_status mr_log_place(const mr_settings *s, mr_error *err)
         return MR_OK;
     mr_status status = mr_path_keep_out(s->log, s->dataset, err);
     for (size_t i = 0; status == MR_OK && i < MR_COUNT(read); i++)
-        if (!mr_dir_is(read[i]))    /* which may well have a log beside its files */
+        if (!mr_dir_is(read[i])) /* which may well have a log beside its files */
             status = mr_path_keep_out(s->log, read[i], err);
     if (status == MR_OK && *s->output)
         status = keep_out_of(s, MR_RUN_RESULTS, err);
@@ -48,6 +48,6 @@ mr_status mr_log_place(const mr_settings *s, mr_error *err)
         status = keep_out_of(s, MR_RUN_EVENTS, err);
     if (status == MR_OK)
         status = keep_out_of_checkpoints(s, err);
-    bool open_already = strncmp(s->log, "/dev/", 5) == 0;       /* /dev/stdout: whatever the user sends it to */
+    bool open_already = strncmp(s->log, "/dev/", 5) == 0; /* /dev/stdout: whatever the user sends it to */
     return status == MR_OK && !open_already ? mr_log_check(s->log, err) : status;
 }

@@ -12,18 +12,24 @@
 #include "text/captions.h"
 #include "text/tokenizer.h"
 
-enum { LOOKED_AT = 16 };            /* samples that are asked for their columns, where none is named */
+enum { LOOKED_AT = 16 }; /* samples that are asked for their columns, where none is named */
 
 mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
 {
     return (mr_transform){
-        .kind = MR_TRANSFORM_CENTER, .size = size, .resize = size, .bicubic = 1, .unrounded = 1,
+        .kind = MR_TRANSFORM_CENTER,
+        .size = size,
+        .resize = size,
+        .bicubic = 1,
+        .unrounded = 1,
         .apply_orientation = apply_orientation,
-        .mean = {0.48145466F, 0.4578275F, 0.40821073F}, .std = {0.26862954F, 0.26130258F, 0.27577711F},
+        .mean = {0.48145466F, 0.4578275F, 0.40821073F},
+        .std = {0.26862954F, 0.26130258F, 0.27577711F},
     };
 }
 
-/* ---- the tokenizer ------------------------------------------------------------------------------------------------ */
+/* ---- the tokenizer ------------------------------------------------------------------------------------------------
+ */
 
 /* The folder of a file, or the folder itself, if a tokenizer lies in it. */
 static bool beside(const char *path, char *out, size_t room)
@@ -44,7 +50,10 @@ static bool beside(const char *path, char *out, size_t room)
  * of a text: with another they would be those of other rows, or of none. */
 static mr_status check_ids(const mr_tokenizer *t, const char *name, mr_error *err)
 {
-    static const struct { const char *text; int32_t id; } fixed[] = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}};
+    static const struct {
+        const char *text;
+        int32_t id;
+    } fixed[] = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}};
     for (size_t i = 0; i < MR_COUNT(fixed); i++) {
         int32_t id = mr_token_id(t, fixed[i].text);
         if (id != fixed[i].id)
@@ -65,8 +74,10 @@ mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
     char found[4096];
     const char *path = s->tokenizer;
     if (!*path && !beside(s->config, found, sizeof found) && !beside(s->pretrained, found, sizeof found))
-        return mr_fail(err, MR_MISUSE, "%s: reads words, and no tokenizer lies beside --config or --pretrained; name one "
-                       "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)", s->model);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: reads words, and no tokenizer lies beside --config or --pretrained; name one "
+                       "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)",
+                       s->model);
     path = *path ? path : found;
     mr_status status = mr_tokenizer_open(path, &p->tokenizer, err);
     return status == MR_OK ? keep(p, path, err) : status;
@@ -83,7 +94,8 @@ mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p
     return status;
 }
 
-/* ---- the column --------------------------------------------------------------------------------------------------- */
+/* ---- the column ---------------------------------------------------------------------------------------------------
+ */
 
 static mr_status look(const mr_dataset *ds, const char *split, const char *column, mr_pairs *p, mr_buf *known,
                       mr_error *err)
@@ -96,7 +108,7 @@ static mr_status look(const mr_dataset *ds, const char *split, const char *colum
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         if (status == MR_OK && *column)
             status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
-        if (mr_status_is_bad(status)) {     /* for the loader to find, and to pass over if that is allowed */
+        if (mr_status_is_bad(status)) { /* for the loader to find, and to pass over if that is allowed */
             damage = status;
             status = MR_OK;
             continue;
@@ -123,11 +135,13 @@ static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, co
     mr_status status = look(ds, split, column, p, &known, err);
     const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
     if (status == MR_OK && !*p->column && *column)
-        status = mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has words there; columns: %s",
-                         column, split, names);
+        status = mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has words there; columns: %s", column,
+                         split, names);
     else if (status == MR_OK && !*p->column)
-        status = mr_fail(err, MR_MISUSE, "the first samples of %s have neither image_description nor captions; choose by "
-                         "--text-column among these columns: %s", split, names);
+        status = mr_fail(err, MR_MISUSE,
+                         "the first samples of %s have neither image_description nor captions; choose by "
+                         "--text-column among these columns: %s",
+                         split, names);
     mr_buf_free(&known);
     return status;
 }
@@ -139,7 +153,8 @@ mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, co
     return choose(p, ds, split, column, err);
 }
 
-/* ---- samples with words ------------------------------------------------------------------------------------------- */
+/* ---- samples with words -------------------------------------------------------------------------------------------
+ */
 
 /* A sample whose meta cannot be read counts as one with words. */
 static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
@@ -173,8 +188,10 @@ static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char 
     }
     mr_sample_view_free(&view);
     if (status == MR_OK && samples && !found)
-        status = mr_fail(err, MR_MISUSE, "split \"%s\": no sample has words in \"%s\"; name another split, or another "
-                         "--text-column", split, p->column);
+        status = mr_fail(err, MR_MISUSE,
+                         "split \"%s\": no sample has words in \"%s\"; name another split, or another "
+                         "--text-column",
+                         split, p->column);
     bool some = status == MR_OK && found < samples;
     if (!some)
         free(list);
@@ -208,8 +225,11 @@ mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, m
 mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err)
 {
     uint64_t lists[] = {
-        p->item_count, mr_hash64(p->items, (size_t)p->item_count * sizeof *p->items), p->judged_count,
-        mr_hash64(p->judged, (size_t)p->judged_count * sizeof *p->judged), mr_hash64(p->column, strlen(p->column)),
+        p->item_count,
+        mr_hash64(p->items, (size_t)p->item_count * sizeof *p->items),
+        p->judged_count,
+        mr_hash64(p->judged, (size_t)p->judged_count * sizeof *p->judged),
+        mr_hash64(p->column, strlen(p->column)),
     };
     const uint64_t tokenizer = mr_hash64(p->file.data, p->file.len);
     unsigned other;
@@ -220,8 +240,10 @@ mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_compare(ranks, lists, sizeof lists, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds words for other samples than rank 0, so one of them "
-                         "reads damaged metas; run 'millrace verify' where each of them runs", other);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "mpirun: rank %u finds words for other samples than rank 0, so one of them "
+                         "reads damaged metas; run 'millrace verify' where each of them runs",
+                         other);
     return status;
 }
 

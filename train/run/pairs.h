@@ -11,7 +11,7 @@
 
 typedef struct mr_pairs {
     mr_tokenizer *tokenizer;
-    mr_buf file;                    /* the tokenizer as a tokenizer.json */
+    mr_buf file; /* the tokenizer as a tokenizer.json */
     char column[256];
     uint64_t *items, item_count;    /* mr_pairs_learn(): samples of the split to learn from; NULL: all, each once */
     uint64_t without;               /* samples without a caption, left out of them */
@@ -37,7 +37,7 @@ mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, m
 /* Collective, after both: a rank that finds a meta damaged which is whole to the others has other lists, and other
  * numbers of steps.  MR_BAD_DATA names the first one; without pairs all are alike. */
 mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err);
-void mr_pairs_close(mr_pairs *p);   /* a zeroed one is fine */
+void mr_pairs_close(mr_pairs *p); /* a zeroed one is fine */
 
 /* How such models see pictures, in training as in evaluation: short side to `size`, bicubic, in floats, the middle, as
  * CLIP normalises.  Source: optimum-habana, run_bridgetower.py. */

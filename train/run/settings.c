@@ -14,8 +14,15 @@
 #include "base/text.h"
 
 const mr_setting mr_setting_rows[] = {
-#define X(group, kind, type, field, word, argument, standard, life, help) \
-    {group, kind, word, argument, standard, help, life, offsetof(mr_settings, field),                                  \
+#define X(group, kind, type, field, word, argument, standard, life, help)                                              \
+    {group,                                                                                                            \
+     kind,                                                                                                             \
+     word,                                                                                                             \
+     argument,                                                                                                         \
+     standard,                                                                                                         \
+     help,                                                                                                             \
+     life,                                                                                                             \
+     offsetof(mr_settings, field),                                                                                     \
      offsetof(mr_settings, given.field)},
     MR_SETTINGS(X)
 #undef X
@@ -71,8 +78,9 @@ static mr_status take_pace(const mr_setting *row, const char *text, mr_pace *out
     if (len < sizeof digits)
         memcpy(digits, text, len);
     if (*text && (!mr_text_parse_u64(digits, &n) || n == 0 || n > INT64_MAX))
-        return mr_fail(err, MR_MISUSE, "--%s %s: expected a number of updates from 1, or minutes, for example 500 or 10m",
-                       row->word, text);
+        return mr_fail(err, MR_MISUSE,
+                       "--%s %s: expected a number of updates from 1, or minutes, for example 500 or 10m", row->word,
+                       text);
     *out = (mr_pace){.updates = minutes ? 0 : n, .minutes = minutes ? n : 0};
     return MR_OK;
 }
@@ -164,12 +172,22 @@ static void print(const mr_settings *s, const mr_setting *row, mr_buf *out)
     const void *value = at(s, row->offset);
     mr_buf_clear(out);
     switch (row->kind) {
-    case MR_SET_COUNT: mr_buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)value); break;
-    case MR_SET_REAL: mr_buf_printf(out, "%.17g", *(const double *)value); break;
+    case MR_SET_COUNT:
+        mr_buf_printf(out, "%llu", (unsigned long long)*(const uint64_t *)value);
+        break;
+    case MR_SET_REAL:
+        mr_buf_printf(out, "%.17g", *(const double *)value);
+        break;
     case MR_SET_WORD:
-    case MR_SET_TEXT: mr_buf_add_text(out, *(const char *const *)value); break;
-    case MR_SET_FLAG: mr_buf_add_text(out, *(const bool *)value ? "yes" : ""); break;
-    case MR_SET_PACE: print_pace(value, out); break;
+    case MR_SET_TEXT:
+        mr_buf_add_text(out, *(const char *const *)value);
+        break;
+    case MR_SET_FLAG:
+        mr_buf_add_text(out, *(const bool *)value ? "yes" : "");
+        break;
+    case MR_SET_PACE:
+        print_pace(value, out);
+        break;
     }
 }
 
@@ -245,8 +263,10 @@ static mr_status compare(const mr_settings *s, const mr_setting *row, const char
         if (mine.failed || theirs.failed)
             status = mr_fail_memory(err, "comparing the checkpoint's options");
         else if (strcmp(one, two) != 0)
-            status = mr_fail(err, MR_MISUSE, "--%s: this run was begun with '%s'; leave the option out to go on with it, "
-                             "or begin a new run in another --output", row->word, two);
+            status = mr_fail(err, MR_MISUSE,
+                             "--%s: this run was begun with '%s'; leave the option out to go on with it, "
+                             "or begin a new run in another --output",
+                             row->word, two);
     }
     mr_buf_free(&mine);
     mr_buf_free(&theirs);

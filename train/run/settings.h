@@ -7,23 +7,23 @@
 #include "json/json.h"
 
 typedef enum mr_setting_kind {
-    MR_SET_COUNT,                   /* uint64_t */
-    MR_SET_REAL,                    /* double */
-    MR_SET_WORD,                    /* const char *, one of the words behind '|' in the row's argument */
-    MR_SET_TEXT,                    /* const char *, "" when not given */
-    MR_SET_FLAG,                    /* bool */
-    MR_SET_PACE,                    /* mr_pace */
+    MR_SET_COUNT, /* uint64_t */
+    MR_SET_REAL,  /* double */
+    MR_SET_WORD,  /* const char *, one of the words behind '|' in the row's argument */
+    MR_SET_TEXT,  /* const char *, "" when not given */
+    MR_SET_FLAG,  /* bool */
+    MR_SET_PACE,  /* mr_pace */
 } mr_setting_kind;
 
-typedef struct mr_pace {            /* "500": every so many updates; "10m": minutes; "" (both 0): never */
+typedef struct mr_pace { /* "500": every so many updates; "10m": minutes; "" (both 0): never */
     uint64_t updates, minutes;
 } mr_pace;
 
 typedef enum mr_setting_life {
-    MR_ONCE,                        /* of one call of the program; so is every file that is written: a checkpoint may be
-                                     * a stranger's, and names no place to write to */
-    MR_KEPT,                        /* a resumed run takes it from the checkpoint unless it is given */
-    MR_FIXED,                       /* the same, and nothing else may be given */
+    MR_ONCE,  /* of one call of the program; so is every file that is written: a checkpoint may be
+               * a stranger's, and names no place to write to */
+    MR_KEPT,  /* a resumed run takes it from the checkpoint unless it is given */
+    MR_FIXED, /* the same, and nothing else may be given */
 } mr_setting_life;
 
 /* X(group, kind, type, field, word, argument, default, life, help) */
@@ -34,7 +34,8 @@ typedef enum mr_setting_life {
     X(1, MR_SET_TEXT, const char *, config, "config", "FILE", "", MR_FIXED,                                            \
       "bridgetower: its shape, the hub's config.json")                                                                 \
     X(1, MR_SET_TEXT, const char *, pretrained, "pretrained", "FILE", "", MR_FIXED,                                    \
-      "start from these weights: vit: Google's .npz (or a weights.npz of ours; the head starts at zero); bridgetower: "\
+      "start from these weights: vit: Google's .npz (or a weights.npz of ours; the head starts at zero); "             \
+      "bridgetower: "                                                                                                  \
       ".safetensors, its index, or a folder with them")                                                                \
     X(1, MR_SET_TEXT, const char *, tokenizer, "tokenizer", "FILE", "", MR_FIXED,                                      \
       "bridgetower: tokenizer.json, or vocab.json beside merges.txt (default: in the folder of --config or "           \
@@ -74,7 +75,8 @@ typedef enum mr_setting_life {
       "what takes the place of such a sample: the next good one, or nothing")                                          \
     X(3, MR_SET_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples a rank and micro-step")                  \
     X(3, MR_SET_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps an update")                 \
-    X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates of the whole run (default: by --epochs)")\
+    X(3, MR_SET_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED,                                                   \
+      "updates of the whole run (default: by --epochs)")                                                               \
     X(3, MR_SET_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED,                                                \
       "passes over the split, unless --steps is given")                                                                \
     X(3, MR_SET_REAL, double, lr, "lr", "RATE", "0", MR_FIXED,                                                         \
@@ -108,7 +110,7 @@ typedef enum mr_setting_life {
     X(5, MR_SET_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                        \
       "judge, and write a checkpoint, every N updates (0: at the end only)")                                           \
     X(5, MR_SET_PACE, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                  \
-      "also write a checkpoint this often, without judging it, for example 500 or 10m (default: only when judging)")     \
+      "also write a checkpoint this often, without judging it, for example 500 or 10m (default: only when judging)")   \
     X(5, MR_SET_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")         \
     X(5, MR_SET_TEXT, const char *, output, "output", "DIR", "", MR_ONCE,                                              \
       "checkpoints, TensorBoard files and train_results.json go here (default: nothing is kept)")                      \
@@ -119,7 +121,7 @@ typedef enum mr_setting_life {
       "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
     X(5, MR_SET_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                          \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
-    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", MR_ONCE,                                                    \
+    X(5, MR_SET_TEXT, const char *, log, "log", "FILE", "", MR_ONCE,                                                   \
       "one JSON line an update; a resumed run wants it again")                                                         \
     X(5, MR_SET_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                \
       "first updates that do not count for samples per second")                                                        \
@@ -137,7 +139,7 @@ typedef struct mr_settings {
         MR_SETTINGS(X)
 #undef X
     } given;
-    char **owned;                   /* texts adopted from a checkpoint */
+    char **owned; /* texts adopted from a checkpoint */
     size_t owned_count, owned_room;
 } mr_settings;
 
@@ -163,7 +165,8 @@ mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, m
 
 /* Those that a checkpoint keeps, as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);
-/* Of those that all ranks must have alike: not of where files lie, if any, nor of how one rank does its work, or what it logs. */
+/* Of those that all ranks must have alike: not of where files lie, if any, nor of how one rank does its work, or what
+ * it logs. */
 mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err);
 /* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);

@@ -13,16 +13,19 @@
 #include "run/trainer.h"
 
 enum {
-    DEFAULT_BATCH = 32, MAX_BATCH = 1 << 20,
-    TRIES = 16,                     /* to read on all ranks what a run removes meanwhile */
-    GONE = 1, THERE = 2,            /* what ranks see of a checkpoint */
+    DEFAULT_BATCH = 32,
+    MAX_BATCH = 1 << 20,
+    TRIES = 16, /* to read on all ranks what a run removes meanwhile */
+    GONE = 1,
+    THERE = 2, /* what ranks see of a checkpoint */
 };
 
 static uint64_t number(const char *option, const char *arg, uint64_t low, struct argp_state *state)
 {
     uint64_t n;
     if (!mr_text_parse_u64(arg, &n) || n < low || n > MAX_BATCH)
-        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %d", option, arg, (unsigned long long)low, MAX_BATCH);
+        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %d", option, arg, (unsigned long long)low,
+                      MAX_BATCH);
     return n;
 }
 
@@ -39,13 +42,27 @@ static void end(mr_trained_request *q, struct argp_state *state)
 bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_request *q)
 {
     switch (key) {
-    case MR_OPT_EVAL_SPLIT: q->split = arg; break;
-    case MR_OPT_EVAL_BATCH: q->batch = number("batch", arg, 1, state); break;
-    case MR_OPT_EVAL_THREADS: q->threads = number("threads", arg, 0, state); break;
-    case MR_OPT_EVAL_DEVICE: q->device = arg; break;
-    case MR_OPT_EVAL_BEST: q->best = true; break;
-    case MR_OPT_EVAL_TEXT: q->text_column = arg; break;
-    case MR_OPT_EVAL_MAX_BAD: q->max_bad = number("max-bad", arg, 0, state); break;
+    case MR_OPT_EVAL_SPLIT:
+        q->split = arg;
+        break;
+    case MR_OPT_EVAL_BATCH:
+        q->batch = number("batch", arg, 1, state);
+        break;
+    case MR_OPT_EVAL_THREADS:
+        q->threads = number("threads", arg, 0, state);
+        break;
+    case MR_OPT_EVAL_DEVICE:
+        q->device = arg;
+        break;
+    case MR_OPT_EVAL_BEST:
+        q->best = true;
+        break;
+    case MR_OPT_EVAL_TEXT:
+        q->text_column = arg;
+        break;
+    case MR_OPT_EVAL_MAX_BAD:
+        q->max_bad = number("max-bad", arg, 0, state);
+        break;
     case MR_OPT_EVAL_MAX_PIXELS:
         if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
             mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
@@ -55,19 +72,23 @@ bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_
             mr_cli_misuse(state, "a dataset and a checkpoint; '%s' is one too many", arg);
         *(q->args++ == 0 ? &q->dataset : &q->checkpoint) = arg;
         break;
-    case ARGP_KEY_END: end(q, state); break;
-    default: return false;
+    case ARGP_KEY_END:
+        end(q, state);
+        break;
+    default:
+        return false;
     }
     return true;
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------------ */
+/* ---- classes ------------------------------------------------------------------------------------------------------
+ */
 
 const char *mr_trained_class(const mr_trained *t, int32_t class)
 {
     const char *name = NULL;
     if (class >= 0)
-        name = json_string_value(json_array_get(json_object_get(t->checkpoint.facts, "classes"), (size_t)class));
+        name = json_string_value(json_array_get(json_object_get(t->checkpoint.facts, "classes"), (size_t) class));
     return name ? name : "";
 }
 
@@ -77,7 +98,10 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
     const char *column = json_string_value(json_object_get(t->checkpoint.facts, "text_column"));
     mr_status status = mr_pairs_restore(&t->checkpoint, t->path, &t->pairs, err);
     if (status == MR_OK)
-        status = mr_pairs_open(&t->pairs, t->ds, split, q->text_column ? q->text_column : column ? column : "",
+        status = mr_pairs_open(&t->pairs, t->ds, split,
+                               q->text_column ? q->text_column
+                               : column       ? column
+                                              : "",
                                t->checkpoint.model.text, err);
     return status == MR_OK ? mr_pairs_judge(&t->pairs, t->ds, split, err) : status;
 }
@@ -91,7 +115,7 @@ static bool same_classes(const mr_manifest *m, const mr_trained *t, size_t known
     return same;
 }
 
-typedef struct known_class {        /* of the model */
+typedef struct known_class { /* of the model */
     const char *name;
     int32_t class;
 } known_class;
@@ -124,13 +148,16 @@ static mr_status check_class(const mr_trained_request *q, const mr_trained *t, c
     if (q->no_labels)
         return MR_OK;
     if (!at)
-        return mr_fail(err, MR_MISUSE, "%s: has a class \"%s\", and the model of %s was trained on %u others (\"%s\", "
-                       "...); 'millrace predict --no-labels' predicts without comparing", q->dataset, name, t->path,
-                       t->checkpoint.model.classes, mr_trained_class(t, 0));
+        return mr_fail(err, MR_MISUSE,
+                       "%s: has a class \"%s\", and the model of %s was trained on %u others (\"%s\", "
+                       "...); 'millrace predict --no-labels' predicts without comparing",
+                       q->dataset, name, t->path, t->checkpoint.model.classes, mr_trained_class(t, 0));
     if (at + 1 < end && strcmp(at[1].name, name) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: several classes of its model are named \"%s\": which of them the dataset's "
+        return mr_fail(err, MR_MISUSE,
+                       "%s: several classes of its model are named \"%s\": which of them the dataset's "
                        "\"%s\" is cannot be told, as its classes are not the model's in number and order; "
-                       "'millrace predict --no-labels' predicts without comparing", t->path, name, name);
+                       "'millrace predict --no-labels' predicts without comparing",
+                       t->path, name, name);
     return MR_OK;
 }
 
@@ -162,7 +189,8 @@ mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_t
     return status;
 }
 
-/* ---- everything together ------------------------------------------------------------------------------------------ */
+/* ---- everything together ------------------------------------------------------------------------------------------
+ */
 
 mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error *err)
 {
@@ -213,7 +241,8 @@ static mr_status read_one(const char *path, bool best, mr_trained *t, mr_error *
 
 /* Rank 0 finds the checkpoint, and the others read that one: where a run goes on, another is the newest a moment later.
  * *gone: a rank found it removed, and it is. */
-static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, uint64_t *gone, mr_error *err)
+static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, uint64_t *gone,
+                               mr_error *err)
 {
     bool first = mr_ranks_rank(ranks) == 0;
     mr_error why;
@@ -231,7 +260,7 @@ static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_
         mr_status other = first ? MR_OK : read_one(mr_buf_text(&path), false, t, &why);
         if (other != MR_OK)
             mr_fail(err, other, "mpirun: rank %u: %s", mr_ranks_rank(ranks), why.text);
-        status = mr_ranks_agree(ranks, other, err);         /* now all have read it, or have not */
+        status = mr_ranks_agree(ranks, other, err); /* now all have read it, or have not */
         *gone = other != MR_OK && access(mr_buf_text(&path), F_OK) != 0 ? GONE : 0;
         *gone |= first && access(t->path, F_OK) == 0 ? THERE : 0;
         mr_status told = mr_ranks_reduce(ranks, MR_RANKS_OR, gone, 1, err);
@@ -256,7 +285,7 @@ static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, m
     }
     if (status != MR_OK || mr_ranks_world(ranks) == 1)
         return status;
-    char *facts = json_dumps(t->checkpoint.facts, JSON_COMPACT | JSON_SORT_KEYS);       /* classes, transform ... */
+    char *facts = json_dumps(t->checkpoint.facts, JSON_COMPACT | JSON_SORT_KEYS); /* classes, transform ... */
     const uint64_t known[] = {
         mr_hash64(t->checkpoint.values, t->checkpoint.params.total * sizeof(float)),
         mr_hash64(facts, facts ? strlen(facts) : 0),
@@ -266,8 +295,10 @@ static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, m
     if (status == MR_OK)
         status = mr_ranks_compare(ranks, known, sizeof known, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has another checkpoint in %s than rank 0; give all of them "
-                         "the same files", other, t->path);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "mpirun: rank %u has another checkpoint in %s than rank 0; give all of them "
+                         "the same files",
+                         other, t->path);
     return status;
 }
 
@@ -282,17 +313,28 @@ static mr_status bring_together(const mr_trained_request *q, mr_ranks *ranks, mr
         status = mr_trained_transform(t, &transform, err);
     if (status == MR_OK)
         status = t->checkpoint.model.card->text ? open_pairs(q, t, split, err)
-                                                 : mr_trained_map(q, mr_dataset_manifest(t->ds), t, err);
+                                                : mr_trained_map(q, mr_dataset_manifest(t->ds), t, err);
     if (status == MR_OK)
         status = place(q, t, threads, err);
     if (status != MR_OK)
         return status;
     t->evaluator = (mr_evaluator){
-        .ds = t->ds, .ranks = ranks, .device = t->device, .config = &t->checkpoint.model, .model = t->model,
-        .batch = q->batch, .classes = t->classes, .text = &t->pairs.text, .damage = &t->damage,
-        .loader = {.split = split, .items = t->pairs.judged, .item_count = t->pairs.judged_count, .threads = threads,
+        .ds = t->ds,
+        .ranks = ranks,
+        .device = t->device,
+        .config = &t->checkpoint.model,
+        .model = t->model,
+        .batch = q->batch,
+        .classes = t->classes,
+        .text = &t->pairs.text,
+        .damage = &t->damage,
+        .loader = {.split = split,
+                   .items = t->pairs.judged,
+                   .item_count = t->pairs.judged_count,
+                   .threads = threads,
                    .transform = transform,
-                   .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = q->max_bad,
+                   .on_bad = q->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL,
+                   .max_bad = q->max_bad,
                    .max_pixels = q->max_pixels},
     };
     return MR_OK;

@@ -18,8 +18,8 @@ typedef struct update {
     mr_pause pause;
     double numbers[NUMBERS], sums[NUMBERS];
     mr_update_facts facts;
-    float *losses;                  /* [batch], host */
-    mr_status carried;              /* what went wrong on this rank alone since the update before */
+    float *losses;     /* [batch], host */
+    mr_status carried; /* what went wrong on this rank alone since the update before */
     mr_error words;
 } update;
 
@@ -81,16 +81,16 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     if (status != MR_OK && err)
         *err = u->words;
     t->device->card->zero(t->device, gradients, t->params.total * sizeof *gradients);
-    for (uint64_t micro = 1; ; micro++) {
+    for (uint64_t micro = 1;; micro++) {
         double weight = 0;
         status = next(t, status, &in, &weight, err);
         if (status != MR_OK && t->peers.all)
-            return status;                      /* all ranks know, and who it was */
+            return status; /* all ranks know, and who it was */
         if (status != MR_OK)
             break;
         status = forward(t, u, &in, weight, err);
-        bool last = micro == t->settings->grad_accum ||
-                    t->feed.batch->step + 1 == t->steps;        /* an update ends with its epoch */
+        bool last =
+            micro == t->settings->grad_accum || t->feed.batch->step + 1 == t->steps; /* an update ends with its epoch */
         if (last || (status != MR_OK && !t->peers.all))
             break;
         if (status == MR_OK && in.count)
@@ -129,14 +129,23 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     mr_feed_text text = t->pairs.text;
-    text.expanded = text.groups = false;        /* how it learns is no part of how it is judged, here or by eval */
+    text.expanded = text.groups = false; /* how it learns is no part of how it is judged, here or by eval */
     mr_evaluator e = {
-        .ds = t->ds, .ranks = t->ranks, .device = t->device, .config = &t->config, .model = t->model, .batch = s->batch,
+        .ds = t->ds,
+        .ranks = t->ranks,
+        .device = t->device,
+        .config = &t->config,
+        .model = t->model,
+        .batch = s->batch,
         .damage = &t->judged_damage,
-        .loader = {.split = t->eval_split, .items = t->pairs.judged, .item_count = t->pairs.judged_count,
-                   .threads = t->threads, .prefetch = (unsigned)s->prefetch,
+        .loader = {.split = t->eval_split,
+                   .items = t->pairs.judged,
+                   .item_count = t->pairs.judged_count,
+                   .threads = t->threads,
+                   .prefetch = (unsigned)s->prefetch,
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
-                   .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL, .max_bad = s->max_bad,
+                   .on_bad = s->max_bad ? MR_ON_BAD_MASK : MR_ON_BAD_FAIL,
+                   .max_bad = s->max_bad,
                    .max_pixels = s->max_pixels},
         .text = &text,
     };
@@ -151,9 +160,13 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         t->best_accuracy = result.accuracy;
         t->best_update = t->done;
     }
-    mr_journal_evaluation told = {.update = t->done, .loss = result.loss, .accuracy = result.accuracy,
-                                  .samples = result.samples, .seconds = result.seconds,
-                                  .pairs = t->config.card->text, .recall = result.recall};
+    mr_journal_evaluation told = {.update = t->done,
+                                  .loss = result.loss,
+                                  .accuracy = result.accuracy,
+                                  .samples = result.samples,
+                                  .seconds = result.seconds,
+                                  .pairs = t->config.card->text,
+                                  .recall = result.recall};
     return mr_journal_evaluated(t->journal, &told, err);
 }
 
@@ -170,11 +183,22 @@ static mr_status write_checkpoint(mr_trainer *t, mr_error *err)
 {
     bool host = t->device->card->host_memory;
     mr_checkpoint c = {
-        .model = t->config, .params = t->params, .values = t->values, .optimizer = t->update_rule.kind,
-        .slots = t->optimizer.slots, .state = {t->optimizer.state[0], t->optimizer.state[1]}, .update = t->done,
-        .cursor = t->cursor, .seed = t->settings->seed, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
-        .best_update = t->best_update, .evaluation_due = t->evaluation_due, .facts = t->facts,
-        .tokenizer = t->pairs.file, .claim = t->claim,
+        .model = t->config,
+        .params = t->params,
+        .values = t->values,
+        .optimizer = t->update_rule.kind,
+        .slots = t->optimizer.slots,
+        .state = {t->optimizer.state[0], t->optimizer.state[1]},
+        .update = t->done,
+        .cursor = t->cursor,
+        .seed = t->settings->seed,
+        .accuracy = t->accuracy,
+        .best_accuracy = t->best_accuracy,
+        .best_update = t->best_update,
+        .evaluation_due = t->evaluation_due,
+        .facts = t->facts,
+        .tokenizer = t->pairs.file,
+        .claim = t->claim,
     };
     float *copies[3] = {NULL};
     mr_status status = host ? MR_OK : to_host(t, t->values, &copies[0], err);
@@ -206,8 +230,11 @@ static mr_status judge(mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
     mr_status status = mr_ranks_agree(t->ranks, evaluate(t, err), err);
-    const mr_checkpoint c = {.update = t->done, .accuracy = t->accuracy, .best_accuracy = t->best_accuracy,
-                             .best_update = t->best_update, .claim = t->claim};
+    const mr_checkpoint c = {.update = t->done,
+                             .accuracy = t->accuracy,
+                             .best_accuracy = t->best_accuracy,
+                             .best_update = t->best_update,
+                             .claim = t->claim};
     if (status == MR_OK)
         return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_judge(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
     if (*s->output && err)
@@ -244,9 +271,14 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             break;
         double now = mr_seconds(), weight = u->sums[WEIGHT];
         mr_journal_update told = {
-            .update = t->done, .loss = weight > 0 ? u->sums[LOSS] / weight : 0, .lr = u->facts.lr,
-            .grad_norm = u->facts.grad_norm, .samples = (uint64_t)u->sums[SAMPLES], .seconds = now - since,
-            .wait = t->feed.waited - waited, .exchange = mr_exchange_seconds(t->exchange) - exchanged,
+            .update = t->done,
+            .loss = weight > 0 ? u->sums[LOSS] / weight : 0,
+            .lr = u->facts.lr,
+            .grad_norm = u->facts.grad_norm,
+            .samples = (uint64_t)u->sums[SAMPLES],
+            .seconds = now - since,
+            .wait = t->feed.waited - waited,
+            .exchange = mr_exchange_seconds(t->exchange) - exchanged,
         };
         /* A signal during the last update comes too late to stop anything. */
         *stopped = t->done < t->updates ? mr_pause_stops(u->sums + PAUSE) : 0;
@@ -263,8 +295,8 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
 static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    const mr_checkpoint c = {.update = t->done, .best_accuracy = t->best_accuracy, .best_update = t->best_update,
-                             .claim = t->claim};
+    const mr_checkpoint c = {
+        .update = t->done, .best_accuracy = t->best_accuracy, .best_update = t->best_update, .claim = t->claim};
     bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
     return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_sweep(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
 }
@@ -275,10 +307,14 @@ static mr_status finish(mr_trainer *t, mr_error *err)
     mr_loader_spent spent = mr_loader_time(t->feed.loader);
     double work = spent.reading + spent.decoding;
     mr_journal_end last = {
-        .dataset = t->settings->dataset, .pairs = t->config.card->text,
-        .best_accuracy = t->best_accuracy, .best_update = t->best_update,
-        .damaged = t->feed.damage.count, .judged_damaged = t->judged_damage.count,
-        .read_share = work > 0 ? spent.reading / work : 0, .decode_share = work > 0 ? spent.decoding / work : 0,
+        .dataset = t->settings->dataset,
+        .pairs = t->config.card->text,
+        .best_accuracy = t->best_accuracy,
+        .best_update = t->best_update,
+        .damaged = t->feed.damage.count,
+        .judged_damaged = t->judged_damage.count,
+        .read_share = work > 0 ? spent.reading / work : 0,
+        .decode_share = work > 0 ? spent.decoding / work : 0,
     };
     mr_status status = mr_checkpoint_held(t->claim, t->settings->output, err);
     return status == MR_OK ? mr_journal_finish(t->journal, &last, err) : status;

@@ -1,10 +1,10 @@
 /* trainer.h - one training run on one rank.
- * Invariant: an update sees the next batch * grad_accum * world samples of the epoch's order (fewer at its end), however
- * they are divided among ranks and micro-steps; its gradient is the mean over them.  Between two updates the run's whole
- * state is (values, optimizer, cursor, update), which is what a checkpoint holds.
+ * Invariant: an update sees the next batch * grad_accum * world samples of the epoch's order (fewer at its end),
+ * however they are divided among ranks and micro-steps; its gradient is the mean over them.  Between two updates the
+ * run's whole state is (values, optimizer, cursor, update), which is what a checkpoint holds.
  *
  *      loader -> feed -> model forward -> losses
- *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values       */
+ *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values */
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 
@@ -18,40 +18,41 @@
 
 enum { MR_MAX_BATCH = 1 << 20 };
 
-#define MR_RUN_EVENTS "tensorboard"         /* in OUTPUT, beside checkpoints */
+#define MR_RUN_EVENTS  "tensorboard" /* in OUTPUT, beside checkpoints */
 #define MR_RUN_RESULTS "train_results.json"
 
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
-    DIR *claim;                     /* on OUTPUT, of rank 0; NULL: not yet there, or none */
+    DIR *claim; /* on OUTPUT, of rank 0; NULL: not yet there, or none */
     mr_dataset *ds;
     const mr_manifest *manifest;
-    const char *eval_split;         /* NULL: none */
+    const char *eval_split; /* NULL: none */
     unsigned threads;
     mr_model_config config;
     mr_params params;
     mr_optimizer_options update_rule;
-    uint64_t steps;                 /* micro-steps an epoch */
-    uint64_t updates, first, done;  /* of the whole run; before this one; by now */
+    uint64_t steps;                /* micro-steps an epoch */
+    uint64_t updates, first, done; /* of the whole run; before this one; by now */
     mr_cursor cursor;
     mr_device *device;
     mr_model *model;
-    float *values;                  /* on the device */
-    uint64_t begun_with;            /* a hash of the values, and of the optimizer's state, that this rank begins with, among others */
+    float *values; /* on the device */
+    uint64_t
+        begun_with; /* a hash of the values, and of the optimizer's state, that this rank begins with, among others */
     mr_optimizer optimizer;
     mr_exchange *exchange;
-    mr_pairs pairs;                 /* of models of pictures and words */
-    mr_peers peers;                 /* with --gather-negatives */
+    mr_pairs pairs; /* of models of pictures and words */
+    mr_peers peers; /* with --gather-negatives */
     mr_feed feed;
     mr_journal *journal;
     double accuracy, best_accuracy; /* -1: none yet */
     uint64_t best_update;
-    bool evaluation_due;            /* of the values as they are */
-    mr_damage judged_damage;        /* of the last evaluation */
-    json_t *facts;                  /* what checkpoints say beside the numbers */
-    mr_checkpoint *restored;        /* what the run goes on from; let go once it has been taken over */
-    mr_buf said;                    /* lines for people about how it was set up */
+    bool evaluation_due;     /* of the values as they are */
+    mr_damage judged_damage; /* of the last evaluation */
+    json_t *facts;           /* what checkpoints say beside the numbers */
+    mr_checkpoint *restored; /* what the run goes on from; let go once it has been taken over */
+    mr_buf said;             /* lines for people about how it was set up */
 } mr_trainer;
 
 /* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint.  Collective:
@@ -75,12 +76,13 @@ mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err);
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 /* Runs to the end, to --stop-after or to the first of the signals of pause.h (*stopped: which).  Collective. */
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err);
-void mr_trainer_close(mr_trainer *t);   /* a zeroed one is fine */
+void mr_trainer_close(mr_trainer *t); /* a zeroed one is fine */
 
 /* Publishes a checkpoint of the state as it is (rank 0; collective). */
 mr_status mr_trainer_save(mr_trainer *t, mr_error *err);
 
-/* ---- what eval and predict have in common with training ----------------------------------------------------------- */
+/* ---- what eval and predict have in common with training -----------------------------------------------------------
+ */
 
 /* How pictures are shown to this model in evaluation, normalised as the reference trainers do. */
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation);

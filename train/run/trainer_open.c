@@ -85,16 +85,31 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
 static mr_status open_feed(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    mr_transform random = {.kind = MR_TRANSFORM_TRAIN, .size = t->config.image, .scale_min = (float)s->scale_min,
-                           .scale_max = 1, .flip = s->flip ? 0.5f : 0, .apply_orientation = s->orientation[0] == 'a'};
+    mr_transform random = {.kind = MR_TRANSFORM_TRAIN,
+                           .size = t->config.image,
+                           .scale_min = (float)s->scale_min,
+                           .scale_max = 1,
+                           .flip = s->flip ? 0.5f : 0,
+                           .apply_orientation = s->orientation[0] == 'a'};
     mr_loader_options o = {
-        .split = s->split, .global_batch = s->batch * mr_ranks_world(t->ranks),
-        .rank = mr_ranks_rank(t->ranks), .world = mr_ranks_world(t->ranks),
-        .threads = t->threads, .prefetch = (unsigned)s->prefetch, .seed = s->seed, .tail = MR_TAIL_PARTIAL,
+        .split = s->split,
+        .global_batch = s->batch * mr_ranks_world(t->ranks),
+        .rank = mr_ranks_rank(t->ranks),
+        .world = mr_ranks_world(t->ranks),
+        .threads = t->threads,
+        .prefetch = (unsigned)s->prefetch,
+        .seed = s->seed,
+        .tail = MR_TAIL_PARTIAL,
         .transform = t->config.card->text ? mr_eval_transform(&t->config, s->orientation[0] == 'a') : random,
-        .items = t->pairs.items, .item_count = t->pairs.item_count,
-        .on_bad = !s->max_bad ? MR_ON_BAD_FAIL : s->on_bad[0] == 'm' ? MR_ON_BAD_MASK : MR_ON_BAD_REPLACE,
-        .max_bad = s->max_bad, .max_pixels = s->max_pixels, .start = t->cursor, .epochs = UINT32_MAX,
+        .items = t->pairs.items,
+        .item_count = t->pairs.item_count,
+        .on_bad = !s->max_bad           ? MR_ON_BAD_FAIL
+                  : s->on_bad[0] == 'm' ? MR_ON_BAD_MASK
+                                        : MR_ON_BAD_REPLACE,
+        .max_bad = s->max_bad,
+        .max_pixels = s->max_pixels,
+        .start = t->cursor,
+        .epochs = UINT32_MAX,
     };
     o.transform.libjpeg = s->decoder[0] == 'l';
     return mr_feed_open(t->ds, &o, t->config.card->text ? &t->pairs.text : NULL, s->batch, t->device, &t->feed, err);
@@ -123,9 +138,15 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
             return status;
     }
     mr_journal_options o = {
-        .stream = s->quiet ? NULL : stdout, .log = *s->log ? s->log : NULL, .events = *events ? events : NULL,
-        .results = *results ? results : NULL, .steps = t->updates, .first = t->first,
-        .judges_first = t->evaluation_due, .resume = s->resume && begun, .logging_steps = s->logging_steps,
+        .stream = s->quiet ? NULL : stdout,
+        .log = *s->log ? s->log : NULL,
+        .events = *events ? events : NULL,
+        .results = *results ? results : NULL,
+        .steps = t->updates,
+        .first = t->first,
+        .judges_first = t->evaluation_due,
+        .resume = s->resume && begun,
+        .logging_steps = s->logging_steps,
         .warmup_steps = s->throughput_warmup_steps,
     };
     return mr_journal_open(&o, &t->journal, err);
@@ -153,14 +174,16 @@ mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err)
     unsigned other;
     mr_status status = mr_ranks_agree(t->ranks, mr_settings_hash(t->settings, &options, err), err);
     const uint64_t run[] = {
-        t->restored != NULL, t->first, t->updates, t->cursor.epoch, t->cursor.position, t->params.total,
-        t->evaluation_due, options,
+        t->restored != NULL, t->first,        t->updates,        t->cursor.epoch,
+        t->cursor.position,  t->params.total, t->evaluation_due, options,
     };
     if (status == MR_OK)
         status = mr_ranks_compare(t->ranks, run, sizeof run, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u finds another checkpoint in --output, or has other options, "
-                         "than rank 0; give all of them the same folder and the same options", other);
+        status = mr_fail(err, MR_BAD_DATA,
+                         "mpirun: rank %u finds another checkpoint in --output, or has other options, "
+                         "than rank 0; give all of them the same folder and the same options",
+                         other);
     return status;
 }
 
@@ -169,15 +192,18 @@ static mr_status agree_on_values(mr_trainer *t, mr_error *err)
     unsigned other;
     mr_status status = mr_ranks_compare(t->ranks, &t->begun_with, sizeof t->begun_with, &other, NULL, err);
     if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA, "mpirun: rank %u begins with other weights than rank 0; give all of them the "
-                         "same %s", other, t->first ? "--output" : "--pretrained");
+        status = mr_fail(err, MR_BAD_DATA,
+                         "mpirun: rank %u begins with other weights than rank 0; give all of them the "
+                         "same %s",
+                         other, t->first ? "--output" : "--pretrained");
     return status;
 }
 
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
 {
     mr_exchange_options x = {
-        .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT, .count = t->params.total,
+        .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
+        .count = t->params.total,
     };
     mr_status status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
     if (status == MR_OK)
@@ -185,8 +211,9 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     if (status == MR_OK)
         status = mr_ranks_agree(t->ranks, open_journal(t, err), err);
     if (status == MR_OK && t->config.card->text && t->settings->gather_negatives)
-        status = mr_ranks_agree(t->ranks, mr_peers_open(t->ranks, t->settings->batch, mr_contrast_row(t->config.embed),
-                                                        &t->peers, err), err);
+        status = mr_ranks_agree(
+            t->ranks, mr_peers_open(t->ranks, t->settings->batch, mr_contrast_row(t->config.embed), &t->peers, err),
+            err);
     return status == MR_OK ? mr_exchange_open(t->ranks, &x, &t->exchange, err) : status;
 }
 

@@ -57,9 +57,9 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
         return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
                        s->dataset, t->manifest->layout);
     if (!t->config.card->text)
-        status = mr_labels_check(t->ds, *train, s->dataset, "learns from",
-                                 "learn from its words by --model bridgetower (--text-column captions, for example)",
-                                 err);
+        status =
+            mr_labels_check(t->ds, *train, s->dataset, "learns from",
+                            "learn from its words by --model bridgetower (--text-column captions, for example)", err);
     if (status == MR_OK && *s->eval_split) {
         t->eval_split = s->eval_split;
         status = mr_split_to_judge(t->manifest, s->dataset, s->eval_split, err);
@@ -71,8 +71,8 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     }
     if (status != MR_OK || !t->eval_split || t->config.card->text)
         return status;
-    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset,
-                           "is judged by", "judge by another --eval-split", err);
+    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset, "is judged by",
+                           "judge by another --eval-split", err);
 }
 
 static mr_status words(mr_trainer *t, mr_error *err)
@@ -109,8 +109,8 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
     uint64_t samples = t->pairs.items ? t->pairs.item_count : train->samples;
     mr_status status = mr_order_make(MR_SHUFFLE_FULL, samples, s->seed, 0, mr_split_mean_bytes(train), &order, err);
     if (status == MR_OK)
-        status = mr_schedule_make(&order, s->batch * mr_ranks_world(t->ranks), mr_ranks_world(t->ranks), MR_TAIL_PARTIAL,
-                                  &schedule, err);
+        status = mr_schedule_make(&order, s->batch * mr_ranks_world(t->ranks), mr_ranks_world(t->ranks),
+                                  MR_TAIL_PARTIAL, &schedule, err);
     if (status != MR_OK)
         return status;
     t->steps = schedule.steps;
@@ -145,11 +145,21 @@ static mr_status rule(mr_trainer *t, mr_error *err)
                        (ull)t->updates);
     t->update_rule = (mr_optimizer_options){
         .kind = adamw ? MR_ADAMW : MR_SGD,
-        .lr = {.base = s->lr > 0 ? s->lr : t->config.card->text ? 1e-5 : adamw ? 0.001 : 0.03,
-               .warmup = warmup, .steps = t->updates,
-               .decay = s->decay[0] == 'c' ? MR_DECAY_COSINE : s->decay[0] == 'l' ? MR_DECAY_LINEAR : MR_DECAY_NONE},
-        .momentum = s->momentum, .beta1 = 0.9, .beta2 = 0.999, .eps = s->adam_eps,
-        .weight_decay = s->weight_decay, .clip = s->clip,
+        .lr = {.base = s->lr > 0              ? s->lr
+                       : t->config.card->text ? 1e-5
+                       : adamw                ? 0.001
+                                              : 0.03,
+               .warmup = warmup,
+               .steps = t->updates,
+               .decay = s->decay[0] == 'c'   ? MR_DECAY_COSINE
+                        : s->decay[0] == 'l' ? MR_DECAY_LINEAR
+                                             : MR_DECAY_NONE},
+        .momentum = s->momentum,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = s->adam_eps,
+        .weight_decay = s->weight_decay,
+        .clip = s->clip,
     };
     return MR_OK;
 }
@@ -162,7 +172,7 @@ static mr_status describe(mr_trainer *t, uint64_t global, const char *digest, mr
     for (size_t i = 0; i < t->manifest->class_count; i++)
         json_array_append_new(classes, json_string(t->manifest->classes[i].name));
     mr_transform e = mr_eval_transform(&t->config, s->orientation[0] == 'a');
-    bool normal = e.std[0] > 0;         /* zeros stand for 0.5 */
+    bool normal = e.std[0] > 0; /* zeros stand for 0.5 */
     double m[3], d[3];
     for (int i = 0; i < 3; i++) {
         m[i] = normal ? (double)e.mean[i] : 0.5;

@@ -45,11 +45,13 @@ static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_er
     if (!global || !sane || s->batch * s->grad_accum * world == global || (batch_given && accum_given))
         return MR_OK;
     if (global % world)
-        return mr_fail(err, MR_MISUSE, "%s: an update of this run is %llu samples, which %llu ranks cannot share evenly; "
-                       "go on with a number of ranks that divides it", s->output, (ull)global, (ull)world);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: an update of this run is %llu samples, which %llu ranks cannot share evenly; "
+                       "go on with a number of ranks that divides it",
+                       s->output, (ull)global, (ull)world);
     uint64_t batch = accum_given ? share / s->grad_accum : batch_given ? s->batch : batch_of(t, share);
     uint64_t accum = accum_given ? s->grad_accum : batch ? share / batch : 0;
-    if (batch * accum != share)         /* refused below, with what was given */
+    if (batch * accum != share) /* refused below, with what was given */
         return MR_OK;
     s->batch = batch;
     s->grad_accum = accum;
@@ -69,8 +71,10 @@ static mr_status begin_anew(mr_trainer *t, mr_error *err)
     if (!s->resume)
         return MR_OK;
     if (!s->given.model && !s->given.pretrained)
-        return mr_fail(err, MR_MISUSE, "%s: holds no checkpoint to go on from; look for another name, or begin a run "
-                       "there by --model or --pretrained", s->output);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: holds no checkpoint to go on from; look for another name, or begin a run "
+                       "there by --model or --pretrained",
+                       s->output);
     mr_buf_printf(&t->said, "No checkpoint in %s: the run begins anew\n", s->output);
     return MR_OK;
 }
@@ -81,8 +85,10 @@ static mr_status take_up(mr_trainer *t, const char *found, mr_status status, con
     mr_settings *s = t->settings;
     bool batch_given = s->given.batch, accum_given = s->given.grad_accum;
     if (found && !s->resume)
-        return mr_fail(err, MR_MISUSE, "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
-                       "another --output", s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
+                       "another --output",
+                       s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
     if (found && status == MR_BAD_DATA)
         return mr_fail(err, status, "%s; move %s away to go on without it", why->text, found);
     if (status != MR_OK)
@@ -96,10 +102,14 @@ static mr_status check_output(const char *path, mr_error *err)
 {
     struct stat st;
     if (stat(path, &st) == 0)
-        return S_ISDIR(st.st_mode) ? MR_OK : mr_fail(err, MR_MISUSE, "%s: is there and is no folder; name another "
-                                                     "--output", path);
+        return S_ISDIR(st.st_mode) ? MR_OK
+                                   : mr_fail(err, MR_MISUSE,
+                                             "%s: is there and is no folder; name another "
+                                             "--output",
+                                             path);
     if (errno == ENOTDIR)
-        return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file; name another --output", path);
+        return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file; name another --output",
+                       path);
     if (errno == ENOENT && lstat(path, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or name another --output", path);
     return MR_OK;
@@ -122,8 +132,10 @@ mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
         return !s->resume ? MR_OK
                           : mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
     if (mr_checkpoint_is(s->output))
-        return mr_fail(err, MR_MISUSE, "%s: is a checkpoint, or called like one; name by --output the folder of the "
-                       "run, which holds them", s->output);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is a checkpoint, or called like one; name by --output the folder of the "
+                       "run, which holds them",
+                       s->output);
     t->restored = mr_alloc(1, sizeof *t->restored);
     if (!t->restored)
         return mr_fail_memory(err, "reading the checkpoint");
@@ -140,15 +152,20 @@ mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *
     const char *dataset = json_string_value(json_object_get(t->restored->facts, "dataset"));
     uint64_t kept = fact(t, "global_batch"), among = fact(t, "negatives");
     if (kept != global)
-        return mr_fail(err, MR_MISUSE, "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples "
-                       "an update; leave both out, or choose them so that the product is that again", (ull)global,
-                       (ull)kept);
+        return mr_fail(err, MR_MISUSE,
+                       "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples "
+                       "an update; leave both out, or choose them so that the product is that again",
+                       (ull)global, (ull)kept);
     if (among && t->restored->model.card->text && among != mr_trainer_negatives(t))
-        return mr_fail(err, MR_MISUSE, "%s is %llu, and the negatives of this run are those of %llu samples; choose "
-                       "that, and --grad-accum to fit", t->settings->gather_negatives ? "--batch x ranks" : "--batch",
-                       (ull)mr_trainer_negatives(t), (ull)among);
+        return mr_fail(err, MR_MISUSE,
+                       "%s is %llu, and the negatives of this run are those of %llu samples; choose "
+                       "that, and --grad-accum to fit",
+                       t->settings->gather_negatives ? "--batch x ranks" : "--batch", (ull)mr_trainer_negatives(t),
+                       (ull)among);
     if (!dataset || strcmp(dataset, digest) != 0)
-        return mr_fail(err, MR_MISUSE, "%s: is not the dataset this run was begun with (digest %.16s..., then "
-                       "%.16s...)", t->settings->dataset, digest, dataset ? dataset : "unknown");
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is not the dataset this run was begun with (digest %.16s..., then "
+                       "%.16s...)",
+                       t->settings->dataset, digest, dataset ? dataset : "unknown");
     return MR_OK;
 }

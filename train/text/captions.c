@@ -10,8 +10,8 @@
 #include "text/captions_scan.h"
 
 enum {
-    NAME_SHOWN = 60,                /* bytes of a foreign column's name in a message */
-    NAMES_SHOWN = 400,              /* of all of them */
+    NAME_SHOWN = 60,   /* bytes of a foreign column's name in a message */
+    NAMES_SHOWN = 400, /* of all of them */
 };
 
 /* ---- captions of a value ----------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static mr_status pick(mr_json_span value, size_t n, mr_json_span *out, size_t *c
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 typedef struct members {
-    mr_json_span columns, captions;         /* at NULL: has none */
+    mr_json_span columns, captions; /* at NULL: has none */
 } members;
 
 static mr_status set_once(mr_json_span *slot, mr_json_span value, const char *name, mr_error *err)
@@ -140,8 +140,7 @@ mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error
         return status;
     bool sound = mr_json_decode(text, out);
     if (!sound || (!out->failed && !mr_utf8_valid((const char *)out->data + begin, out->len - begin)))
-        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is no sound JSON string; run 'millrace verify --deep'",
-                       n);
+        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is no sound JSON string; run 'millrace verify --deep'", n);
     return mr_buf_status(out, err, "reading a caption");
 }
 
@@ -159,9 +158,9 @@ static mr_status none(const char *column, const char *meta, size_t len, mr_error
     mr_buf known = {0};
     mr_captions_guess(meta, len, &known);
     const char *names = mr_buf_text(&known);
-    mr_status status = mr_fail(err, MR_BAD_SAMPLE, "meta: no caption in column \"%.*s\"; %s%s%s", NAME_SHOWN, column,
-                               *names ? "there is text in " : "no column has text in it", names,
-                               *names ? " (see --text-column)" : "");
+    mr_status status =
+        mr_fail(err, MR_BAD_SAMPLE, "meta: no caption in column \"%.*s\"; %s%s%s", NAME_SHOWN, column,
+                *names ? "there is text in " : "no column has text in it", names, *names ? " (see --text-column)" : "");
     mr_buf_free(&known);
     return status;
 }
@@ -193,7 +192,7 @@ static void add_name(mr_buf *known, mr_json_span key)
             mr_buf_add_text(known, ", ...");
         return;
     }
-    if (!whole)                     /* a cut may split an escape or a character: what is left of it is not shown */
+    if (!whole) /* a cut may split an escape or a character: what is left of it is not shown */
         shown.end = key.at + 4 * NAME_SHOWN;
     (void)mr_json_decode(shown, &name);
     if (name.len > NAME_SHOWN) {
@@ -251,7 +250,7 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         bool bad = mr_status_is_bad(status);
-        size_t captions = bad;      /* a damaged one comes once: the loader is to find it */
+        size_t captions = bad; /* a damaged one comes once: the loader is to find it */
         if (status != MR_OK && !bad)
             break;
         status = bad ? MR_OK : mr_captions_count(column, view.meta, view.meta_len, &captions, &why);

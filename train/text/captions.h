@@ -25,7 +25,7 @@ const char *mr_captions_guess(const char *meta, size_t len, mr_buf *known);
 
 /* Both of the above in one pass: where a column's captions stand, lent by the meta. */
 typedef struct mr_captions {
-    const char *at, *end;               /* the column's value */
+    const char *at, *end; /* the column's value */
     size_t count;
 } mr_captions;
 mr_status mr_captions_find(const char *column, const char *meta, size_t len, mr_captions *out, mr_error *err);

@@ -50,8 +50,8 @@ static const char *behind_brackets(const char *p, const char *end)
 /* NULL: no value ends in front of `end`. */
 static const char *behind_value(const char *p, const char *end)
 {
-    static const uint8_t ends[256] = {[','] = 1, [']'] = 1, ['}'] = 1, [' '] = 1, ['\t'] = 1, ['\r'] = 1, ['\n'] = 1,
-                                      [':'] = 1, ['"'] = 1, ['{'] = 1, ['['] = 1};
+    static const uint8_t ends[256] = {[','] = 1,  [']'] = 1, ['}'] = 1, [' '] = 1, ['\t'] = 1, ['\r'] = 1,
+                                      ['\n'] = 1, [':'] = 1, ['"'] = 1, ['{'] = 1, ['['] = 1};
     const char *begin = p;
     if (p == end)
         return NULL;

@@ -10,18 +10,18 @@
 
 #include "base/buf.h"
 
-typedef struct mr_json_span {       /* a value as it is written, or a key with its quotes */
+typedef struct mr_json_span { /* a value as it is written, or a key with its quotes */
     const char *at, *end;
 } mr_json_span;
 
 typedef struct mr_json_walk {
     const char *at, *end;
-    char close;                     /* what ends it: of an object or of a list */
+    char close; /* what ends it: of an object or of a list */
     bool begun;
 } mr_json_walk;
 
-const char *mr_json_blanks(const char *p, const char *end);     /* behind them */
-mr_json_walk mr_json_walk_of(mr_json_span value);               /* an object or a list */
+const char *mr_json_blanks(const char *p, const char *end); /* behind them */
+mr_json_walk mr_json_walk_of(mr_json_span value);           /* an object or a list */
 /* 1: the next member or item (of which `key` is left alone); 0: there is no other; -1: no JSON. */
 int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value);
 

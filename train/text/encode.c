@@ -11,15 +11,15 @@
 
 enum { SLOTS = 1 << 14, SLOT_TEXT = 30, SLOT_IDS = 8, TEXT_MOST = 1 << 29, NONE = -1 };
 
-typedef struct slot {                   /* 64 bytes: a line of the cache */
+typedef struct slot { /* 64 bytes: a line of the cache */
     uint8_t len, count;
     char text[SLOT_TEXT];
     int32_t ids[SLOT_IDS];
 } slot;
 
 typedef struct symbol {
-    int32_t id;                         /* NONE: merged into the one before it */
-    int32_t before, behind;             /* symbols, NONE at the ends */
+    int32_t id;             /* NONE: merged into the one before it */
+    int32_t before, behind; /* symbols, NONE at the ends */
 } symbol;
 
 typedef struct candidate {
@@ -29,7 +29,7 @@ typedef struct candidate {
 
 struct mr_tokenizer_scratch {
     slot *slots;
-    uint64_t hash;                      /* of the tokenizer that the slots are of */
+    uint64_t hash; /* of the tokenizer that the slots are of */
     mr_buf mended;
     symbol *symbols;
     candidate *heap;
@@ -40,7 +40,7 @@ typedef struct encoder {
     const mr_tokenizer *t;
     mr_tokenizer_scratch *s;
     int32_t *ids;
-    size_t count, most;                 /* `most` leaves room for </s> */
+    size_t count, most; /* `most` leaves room for </s> */
     size_t heap_count;
 } encoder;
 
@@ -157,7 +157,7 @@ static mr_status merge_piece(encoder *e, const char *piece, size_t len, mr_error
         symbol *left = &s->symbols[c.at], *right = left->behind == NONE ? NULL : &s->symbols[left->behind];
         const mr_merge_slot *m = left->id == NONE || !right ? NULL : mr_merge_of(e->t, left->id, right->id);
         if (!m || m->merged != c.merged)
-            continue;                   /* it was when this was found */
+            continue; /* it was when this was found */
         left->id = c.merged;
         left->behind = right->behind;
         right->id = NONE;
@@ -228,7 +228,7 @@ static const mr_added *longest(const mr_tokenizer *t, const mr_added_set *set, c
     size_t low = 0, high = set->count;
     for (size_t depth = 0; low < high; depth++) {
         if (set->items[low]->len == depth)
-            best = set->items[low++];   /* the others go on behind it */
+            best = set->items[low++]; /* the others go on behind it */
         if (depth == len)
             break;
         unsigned byte = (uint8_t)text[depth];
@@ -262,7 +262,7 @@ static bool is_space(const encoder *e, const char *at, size_t *len)
 /* A token's place in a text that goes on behind the last one at `from`. */
 typedef struct match {
     size_t start, stop, from;
-    size_t blanks;                      /* where the white space ends that a token before took along; 0: none did */
+    size_t blanks; /* where the white space ends that a token before took along; 0: none did */
 } match;
 
 /* Takes the white space before and behind it along, if it is such a token; not what an earlier one has already.  Tokens
@@ -299,7 +299,7 @@ static mr_status encode_set(encoder *e, unsigned which, const char *text, size_t
         widen(e, a, text, len, &m);
         if (m.from < m.start)
             status = encode_set(e, which + 1, text + m.from, m.start - m.from, err);
-        if (m.start < m.stop)           /* a token of blanks, all of which an earlier one took, is none */
+        if (m.start < m.stop) /* a token of blanks, all of which an earlier one took, is none */
             emit(e, a->id);
         m.from = m.stop;
     }

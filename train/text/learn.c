@@ -15,7 +15,7 @@
 enum { GONE = -1, END = -1, NONE = -1 };
 
 typedef struct node {
-    int32_t token;                      /* GONE: it is a part of the one before it */
+    int32_t token; /* GONE: it is a part of the one before it */
     int32_t before, behind;
     uint32_t word;
 } node;
@@ -23,9 +23,9 @@ typedef struct node {
 typedef struct pair {
     uint32_t left, right;
     uint64_t count;
-    int32_t *places;                    /* some of them may be no longer true */
+    int32_t *places; /* some of them may be no longer true */
     size_t place_count, place_room;
-    bool raised;                        /* waits for its way into the heap */
+    bool raised; /* waits for its way into the heap */
 } pair;
 
 typedef struct entry {
@@ -38,7 +38,7 @@ typedef struct learner {
     mr_learned *out;
     node *nodes;
     pair *pairs;
-    uint32_t *pair_table;               /* numbers + 1 by hash */
+    uint32_t *pair_table; /* numbers + 1 by hash */
     uint32_t *raised;
     entry *heap;
     size_t pair_count, pair_room, pair_table_size, raised_count, raised_room, heap_count, heap_room;
@@ -116,7 +116,7 @@ static entry pop(learner *l)
 
 static size_t pair_place(const learner *l, uint32_t left, uint32_t right)
 {
-    uint64_t key = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;        /* Knuth, TAOCP 3, section 6.4 */
+    uint64_t key = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; /* Knuth, TAOCP 3, section 6.4 */
     size_t mask = l->pair_table_size - 1, i = (size_t)(key ^ key >> 32) & mask;
     for (; l->pair_table[i]; i = (i + 1) & mask) {
         const pair *p = &l->pairs[l->pair_table[i] - 1];
@@ -205,7 +205,9 @@ static bool begin(learner *l)
     for (uint32_t w = 0; w < m->word_count; w++)
         for (uint32_t i = 0; i < m->words[w].len; i++) {
             int32_t at = (int32_t)(m->words[w].at + i);
-            l->nodes[at] = (node){.token = m->text.data[at], .before = i ? at - 1 : END, .word = w,
+            l->nodes[at] = (node){.token = m->text.data[at],
+                                  .before = i ? at - 1 : END,
+                                  .word = w,
                                   .behind = i + 1 < m->words[w].len ? at + 1 : END};
         }
     for (size_t i = 0; i < m->text.len; i++)

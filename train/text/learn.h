@@ -6,14 +6,14 @@
 #include "text/parts.h"
 
 enum {
-    MR_LEARN_MOST = 1 << 30,            /* bytes of different words */
-    MR_LEARN_TOKEN = 256,               /* bytes of a token: what is longer is no word, and tells nothing */
-    MR_LEARN_FRONT = 4,                 /* <s>, <pad>, </s>, <unk> */
+    MR_LEARN_MOST = 1 << 30, /* bytes of different words */
+    MR_LEARN_TOKEN = 256,    /* bytes of a token: what is longer is no word, and tells nothing */
+    MR_LEARN_FRONT = 4,      /* <s>, <pad>, </s>, <unk> */
     MR_LEARN_FEWEST = MR_LEARN_FRONT + 256 + 1,
 };
 
 typedef struct mr_word {
-    uint32_t at, len;                   /* in `text` */
+    uint32_t at, len; /* in `text` */
     uint64_t count;
 } mr_word;
 
@@ -21,13 +21,13 @@ struct mr_tokenizer_maker {
     mr_classes classes;
     mr_buf text, mended;
     mr_word *words;
-    uint32_t *table;                    /* number of a word + 1 by its hash; 0: empty */
+    uint32_t *table; /* number of a word + 1 by its hash; 0: empty */
     size_t word_count, word_room, table_size;
-    uint64_t seed;                      /* of the table's hashes, as a finder's */
+    uint64_t seed; /* of the table's hashes, as a finder's */
 };
 
 typedef struct mr_learned_token {
-    size_t at;                          /* in `text`: its bytes */
+    size_t at; /* in `text`: its bytes */
     uint32_t len;
 } mr_learned_token;
 

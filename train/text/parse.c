@@ -22,7 +22,11 @@ static mr_status refuse(const reader *r, const char *what, const json_t *value, 
     char *text = json_is_object(value) || json_is_array(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     const char *type = json_string_value(json_object_get(value, "type"));
     mr_status status = mr_fail(r->err, MR_BAD_DATA, "%s: %s is %.80s; this tokenizer takes %s", r->name, what,
-                               text ? text : type ? type : !value ? "missing" : "another", wanted);
+                               text     ? text
+                               : type   ? type
+                               : !value ? "missing"
+                                        : "another",
+                               wanted);
     free(text);
     return status;
 }
@@ -30,7 +34,7 @@ static mr_status refuse(const reader *r, const char *what, const json_t *value, 
 /* Members of an object with the only values that are taken; a member of another name is refused. */
 typedef struct rule {
     const char *key;
-    enum { ANY, NOTHING, NO, YES, EMPTY, FLAG } value;  /* EMPTY: null or "" */
+    enum { ANY, NOTHING, NO, YES, EMPTY, FLAG } value; /* EMPTY: null or "" */
 } rule;
 
 static bool follows(const json_t *value, const rule *wanted)
@@ -59,7 +63,8 @@ static mr_status check_members(const reader *r, json_t *object, const char *what
     json_t *value;
     if (!json_is_object(object))
         return refuse(r, what, object, "an object");
-    json_object_foreach(object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         const rule *found = rules;
         while (found->key && strcmp(found->key, key) != 0)
             found++;
@@ -90,7 +95,8 @@ static mr_status read_vocab(const reader *r, json_t *vocab)
     mr_status status = MR_OK;
     if (!json_is_object(vocab))
         return refuse(r, "\"vocab\"", vocab, "an object of tokens and ids");
-    json_object_foreach(vocab, text, id) {
+    json_object_foreach(vocab, text, id)
+    {
         if (!json_is_integer(id))
             return mr_fail(r->err, MR_BAD_DATA, "%s: token '%.60s' has no integer for an id", r->name, text);
         status = mr_token_add(r->t, text, strlen(text), json_integer_value(id), r->name, r->err);
@@ -126,9 +132,16 @@ static mr_status read_merges(const reader *r, const json_t *merges)
 
 static mr_status read_model(const reader *r, json_t *model)
 {
-    static const rule rules[] = {{"type", ANY}, {"dropout", NOTHING}, {"unk_token", ANY}, {"fuse_unk", FLAG},
-                                 {"continuing_subword_prefix", EMPTY}, {"end_of_word_suffix", EMPTY},
-                                 {"byte_fallback", NO}, {"ignore_merges", NO}, {"vocab", ANY}, {"merges", ANY},
+    static const rule rules[] = {{"type", ANY},
+                                 {"dropout", NOTHING},
+                                 {"unk_token", ANY},
+                                 {"fuse_unk", FLAG},
+                                 {"continuing_subword_prefix", EMPTY},
+                                 {"end_of_word_suffix", EMPTY},
+                                 {"byte_fallback", NO},
+                                 {"ignore_merges", NO},
+                                 {"vocab", ANY},
+                                 {"merges", ANY},
                                  {NULL, ANY}};
     json_t *type = json_object_get(model, "type"), *unk = json_object_get(model, "unk_token");
     if (!json_is_object(model) || (type && !is_type(model, "BPE")))
@@ -159,8 +172,8 @@ static json_t *only_one(json_t *component, const char *key)
 
 static mr_status check_pre_tokenizer(const reader *r, json_t *component)
 {
-    static const rule rules[] = {{"type", ANY}, {"add_prefix_space", NO}, {"trim_offsets", ANY}, {"use_regex", YES},
-                                 {NULL, ANY}};
+    static const rule rules[] = {
+        {"type", ANY}, {"add_prefix_space", NO}, {"trim_offsets", ANY}, {"use_regex", YES}, {NULL, ANY}};
     component = only_one(component, "pretokenizers");
     if (!is_type(component, "ByteLevel"))
         return refuse(r, "\"pre_tokenizer\"", component, "ByteLevel");
@@ -222,8 +235,8 @@ static mr_status check_post_processor(const reader *r, json_t *component)
 
 static mr_status read_added(const reader *r, json_t *added)
 {
-    static const rule rules[] = {{"id", ANY},      {"content", ANY}, {"single_word", FLAG}, {"lstrip", FLAG},
-                                 {"rstrip", FLAG}, {"normalized", FLAG}, {"special", FLAG}, {NULL, ANY}};
+    static const rule rules[] = {{"id", ANY},      {"content", ANY},     {"single_word", FLAG}, {"lstrip", FLAG},
+                                 {"rstrip", FLAG}, {"normalized", FLAG}, {"special", FLAG},     {NULL, ANY}};
     mr_status status = MR_OK;
     if (added && !json_is_array(added) && !json_is_null(added))
         return refuse(r, "\"added_tokens\"", added, "a list");
@@ -234,8 +247,7 @@ static mr_status read_added(const reader *r, json_t *added)
         if (status == MR_OK && (!json_is_string(content) || !json_is_integer(id) || json_integer_value(id) < 0 ||
                                 json_integer_value(id) > MR_ID_MOST))
             status = mr_fail(r->err, MR_BAD_DATA, "%s: added token %zu has no text, or no id from 0 to %d", r->name,
-                             i + 1,
-                             MR_ID_MOST);
+                             i + 1, MR_ID_MOST);
         bool special = json_is_true(json_object_get(one, "special"));
         const json_t *normalized = json_object_get(one, "normalized");
         const mr_added flags = {.id = (int32_t)json_integer_value(id),
@@ -245,8 +257,8 @@ static mr_status read_added(const reader *r, json_t *added)
                                 .normalized = normalized ? json_is_true(normalized) : !special,
                                 .special = special};
         if (status == MR_OK)
-            status = mr_added_add(r->t, json_string_value(content), json_string_length(content), &flags, r->name,
-                                  r->err);
+            status =
+                mr_added_add(r->t, json_string_value(content), json_string_length(content), &flags, r->name, r->err);
     }
     return status;
 }
@@ -255,9 +267,9 @@ static mr_status read_added(const reader *r, json_t *added)
 
 static mr_status read_document(const reader *r, json_t *doc)
 {
-    static const rule rules[] = {{"version", ANY},    {"truncation", ANY},    {"padding", ANY},
-                                 {"model", ANY},      {"added_tokens", ANY},  {"normalizer", NOTHING},
-                                 {"decoder", ANY},    {"pre_tokenizer", ANY}, {"post_processor", ANY},
+    static const rule rules[] = {{"version", ANY}, {"truncation", ANY},    {"padding", ANY},
+                                 {"model", ANY},   {"added_tokens", ANY},  {"normalizer", NOTHING},
+                                 {"decoder", ANY}, {"pre_tokenizer", ANY}, {"post_processor", ANY},
                                  {NULL, ANY}};
     json_t *version = json_object_get(doc, "version");
     mr_status status = check_members(r, doc, "the file", rules);

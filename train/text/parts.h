@@ -9,9 +9,9 @@
 #include "text/tokenizer.h"
 
 enum {
-    MR_FILE_MOST = 64 << 20,            /* bytes of a file; roberta-base has 3.5 MB */
+    MR_FILE_MOST = 64 << 20, /* bytes of a file; roberta-base has 3.5 MB */
     MR_ID_MOST = (1 << 24) - 1,
-    MR_ADDED_MOST = 1024,               /* bytes of an added token: they are looked for at every place of a text */
+    MR_ADDED_MOST = 1024, /* bytes of an added token: they are looked for at every place of a text */
     MR_BYTE_TEXT = 3,
 };
 
@@ -19,7 +19,7 @@ enum {
 
 enum { MR_OTHER, MR_LETTER, MR_NUMBER, MR_SPACE, MR_CLASS = 3, MR_OF_WORD = 4 };
 
-uint8_t mr_class_of(uint32_t code);     /* a class, and MR_OF_WORD */
+uint8_t mr_class_of(uint32_t code); /* a class, and MR_OF_WORD */
 
 /* The classes of what one and two bytes of UTF-8 can say, for speed. */
 typedef struct mr_classes {
@@ -43,7 +43,7 @@ size_t mr_byte_text(uint8_t byte, char out[MR_BYTE_TEXT]);
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 typedef struct mr_token {
-    size_t at;                          /* in `text` */
+    size_t at; /* in `text` */
     uint32_t len;
     int32_t id;
 } mr_token;
@@ -56,11 +56,11 @@ typedef struct mr_added {
 } mr_added;
 
 typedef struct mr_merge {
-    uint32_t left, right, merged;       /* numbers of tokens */
+    uint32_t left, right, merged; /* numbers of tokens */
 } mr_merge;
 
 typedef struct mr_merge_slot {
-    uint64_t pair;                      /* id of the left one << 32 | id of the right one; UINT64_MAX: empty */
+    uint64_t pair; /* id of the left one << 32 | id of the right one; UINT64_MAX: empty */
     uint32_t rank;
     int32_t merged;
 } mr_merge_slot;
@@ -69,29 +69,29 @@ typedef struct mr_merge_slot {
 typedef struct mr_added_set {
     const mr_added **items;
     size_t count;
-    bool first[256];                    /* bytes that one of them begins with */
+    bool first[256]; /* bytes that one of them begins with */
 } mr_added_set;
 
 struct mr_tokenizer {
-    mr_buf text;                        /* of all tokens */
-    mr_token *tokens;                   /* the vocabulary, in the order in which it came */
-    mr_added *added;                    /* in the order of the file */
-    mr_merge *merges;                   /* by rank */
+    mr_buf text;      /* of all tokens */
+    mr_token *tokens; /* the vocabulary, in the order in which it came */
+    mr_added *added;  /* in the order of the file */
+    mr_merge *merges; /* by rank */
     size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
     mr_finder by_text, added_by_text;
-    uint64_t seed;                      /* of the table's hashes, as a finder's */
-    int64_t added_end;                  /* one more than the largest id of an added token; 0: there is none */
-    int32_t unk;                        /* for bytes that are no token, -1: they are left out */
-    bool fuse_unk;                      /* several of them become one */
+    uint64_t seed;     /* of the table's hashes, as a finder's */
+    int64_t added_end; /* one more than the largest id of an added token; 0: there is none */
+    int32_t unk;       /* for bytes that are no token, -1: they are left out */
+    bool fuse_unk;     /* several of them become one */
 
-    mr_classes classes;                 /* from here on: by mr_tokenizer_seal() */
+    mr_classes classes; /* from here on: by mr_tokenizer_seal() */
     mr_merge_slot *table;
     size_t table_mask;
-    mr_added_set sets[2];               /* those that look at the text itself, then "normalized" ones */
-    int32_t bytes[256];                 /* -1: no token */
+    mr_added_set sets[2]; /* those that look at the text itself, then "normalized" ones */
+    int32_t bytes[256];   /* -1: no token */
     int32_t begin, end, pad;
     uint32_t size;
-    uint64_t hash;                      /* of all that decides about ids: what a scratch remembers is by it */
+    uint64_t hash; /* of all that decides about ids: what a scratch remembers is by it */
 };
 
 /* ---- filling them (tables.c); `name` is the file, for messages ----------------------------------------- */

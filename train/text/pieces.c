@@ -49,8 +49,8 @@ static size_t contraction(const char *text, size_t len)
 {
     if (len >= 2 && text[1] != '\0' && strchr("stmd", text[1]))
         return 2;
-    return len >= 3 && (memcmp(text, "'re", 3) == 0 || memcmp(text, "'ve", 3) == 0 ||
-                        memcmp(text, "'ll", 3) == 0) ? 3 : 0;
+    return len >= 3 && (memcmp(text, "'re", 3) == 0 || memcmp(text, "'ve", 3) == 0 || memcmp(text, "'ll", 3) == 0) ? 3
+                                                                                                                   : 0;
 }
 
 size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at)
@@ -59,7 +59,7 @@ size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at
     if (short_one)
         return at + short_one;
     uint8_t class = mr_classes_at(c, text + at, &n) & MR_CLASS;
-    if (text[at] == ' ' && at + 1 < len) {      /* one blank goes with what follows */
+    if (text[at] == ' ' && at + 1 < len) { /* one blank goes with what follows */
         class = mr_classes_at(c, text + at + 1, &n) & MR_CLASS;
         from = at + 1;
     }
@@ -106,7 +106,7 @@ void mr_utf8_mend(const char *text, size_t len, mr_buf *out)
 size_t mr_byte_text(uint8_t byte, char out[MR_BYTE_TEXT])
 {
     uint32_t code = byte;
-    if (byte <= 32)                             /* those that do not show, in order from U+0100 on */
+    if (byte <= 32) /* those that do not show, in order from U+0100 on */
         code = 256u + byte;
     else if (byte >= 127 && byte <= 160)
         code = 256u + 33 + (byte - 127u);

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-enum { SHOWN = 60 };                    /* bytes of a token in a message */
+enum { SHOWN = 60 }; /* bytes of a token in a message */
 
 static int shown(size_t len)
 {
@@ -78,14 +78,12 @@ mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id
 {
     if (id < 0 || id > MR_ID_MOST)
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' has the id %lld; ids go from 0 to %d", name, shown(len),
-                       text,
-                       (long long)id, MR_ID_MOST);
+                       text, (long long)id, MR_ID_MOST);
     if (mr_token_find(t, text, len) != SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' is there twice", name, shown(len), text);
     if (len > MR_FILE_MOST || (t->token_count + 1) * 2 > UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: too many tokens", name);
-    if (!MR_GROW(t->tokens, t->token_count, t->token_room) ||
-        !mr_finder_add(&t->by_text, token_text, t, text, len))
+    if (!MR_GROW(t->tokens, t->token_count, t->token_room) || !mr_finder_add(&t->by_text, token_text, t, text, len))
         return mr_fail_memory(err, name);
     t->tokens[t->token_count++] = (mr_token){.at = t->text.len, .len = (uint32_t)len, .id = (int32_t)id};
     mr_buf_add(&t->text, text, len);
@@ -109,7 +107,9 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
     if (both == SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: merge %zu joins '%.*s' and '%.*s', and %s is no token", name,
                        t->merge_count + 1, shown(left_len), left, shown(right_len), right,
-                       a == SIZE_MAX ? "the first" : b == SIZE_MAX ? "the second" : "what comes of it");
+                       a == SIZE_MAX   ? "the first"
+                       : b == SIZE_MAX ? "the second"
+                                       : "what comes of it");
     if (t->merge_count == UINT32_MAX || !MR_GROW(t->merges, t->merge_count, t->merge_room))
         return mr_fail_memory(err, name);
     t->merges[t->merge_count++] = (mr_merge){(uint32_t)a, (uint32_t)b, (uint32_t)both};

@@ -134,8 +134,10 @@ static void add_model(mr_buf *out, const mr_tokenizer *t, const mr_token *sorted
         add_text(out, t, unk->at, unk->len);
     else
         mr_buf_add_text(out, "null");
-    mr_buf_printf(out, ",\"continuing_subword_prefix\":\"\",\"end_of_word_suffix\":\"\",\"fuse_unk\":%s,"
-                       "\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{", word(t->fuse_unk));
+    mr_buf_printf(out,
+                  ",\"continuing_subword_prefix\":\"\",\"end_of_word_suffix\":\"\",\"fuse_unk\":%s,"
+                  "\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{",
+                  word(t->fuse_unk));
     for (size_t i = 0; i < t->token_count; i++) {
         mr_buf_add_text(out, i ? "," : "");
         add_text(out, t, sorted[i].at, sorted[i].len);
@@ -166,8 +168,10 @@ mr_status mr_tokenizer_write(const mr_tokenizer *t, mr_buf *out, mr_error *err)
     add_added(out, t);
     mr_buf_add_text(out, "],\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
                          "\"trim_offsets\":true,\"use_regex\":true},");
-    mr_buf_printf(out, "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",%d],\"cls\":[\"<s>\",%d],"
-                       "\"trim_offsets\":true,\"add_prefix_space\":false},", t->end, t->begin);
+    mr_buf_printf(out,
+                  "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",%d],\"cls\":[\"<s>\",%d],"
+                  "\"trim_offsets\":true,\"add_prefix_space\":false},",
+                  t->end, t->begin);
     mr_buf_add_text(out, "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
                          "\"use_regex\":true},");
     add_model(out, t, sorted);

@@ -8,33 +8,34 @@
 #include "base/buf.h"
 
 typedef struct mr_tokenizer mr_tokenizer;
-typedef struct mr_tokenizer_scratch mr_tokenizer_scratch;       /* a cache of words, bounded */
+typedef struct mr_tokenizer_scratch mr_tokenizer_scratch; /* a cache of words, bounded */
 
 /* `path`: tokenizer.json, vocab.json with merges.txt beside it, or a directory that holds either.
  * MR_BAD_DATA names the file and what is wrong with it: no BPE, a component that this tokenizer does not have
  * (normalizer, another pre-tokenizer ...), an id twice, a merge of unknown tokens, <s>, <pad> or </s> missing ... */
 mr_status mr_tokenizer_open(const char *path, mr_tokenizer **out, mr_error *err);
-void mr_tokenizer_free(mr_tokenizer *t);        /* NULL is fine */
+void mr_tokenizer_free(mr_tokenizer *t); /* NULL is fine */
 /* The same from the bytes of a tokenizer.json, as a checkpoint keeps it. */
 mr_status mr_tokenizer_parse(const void *json, size_t len, const char *name, mr_tokenizer **out, mr_error *err);
 /* The tokenizer as a tokenizer.json (flat; merges as pairs) that mr_tokenizer_parse() and `tokenizers` read. */
 mr_status mr_tokenizer_write(const mr_tokenizer *t, mr_buf *out, mr_error *err);
 
-uint32_t mr_tokenizer_size(const mr_tokenizer *t);      /* 1 + the largest id */
-int32_t mr_tokenizer_pad(const mr_tokenizer *t);        /* id of <pad> */
+uint32_t mr_tokenizer_size(const mr_tokenizer *t); /* 1 + the largest id */
+int32_t mr_tokenizer_pad(const mr_tokenizer *t);   /* id of <pad> */
 /* Id of an added token or a token of this text, -1: there is none. */
 int32_t mr_token_id(const mr_tokenizer *t, const char *text);
 
-mr_tokenizer_scratch *mr_tokenizer_scratch_new(void);   /* NULL: no memory */
+mr_tokenizer_scratch *mr_tokenizer_scratch_new(void); /* NULL: no memory */
 void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s);
 
-/* <s> text </s>, not padded, cut to `most` ids (2 or more), the last of which is then </s>: *count of them to ids[most].
- * Bytes that are no UTF-8 become U+FFFD, one for each maximal part, as Python's errors="replace".
- * MR_SYSTEM: no memory. */
+/* <s> text </s>, not padded, cut to `most` ids (2 or more), the last of which is then </s>: *count of them to
+ * ids[most]. Bytes that are no UTF-8 become U+FFFD, one for each maximal part, as Python's errors="replace". MR_SYSTEM:
+ * no memory. */
 mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, const char *text, size_t len, size_t most,
                               int32_t *ids, size_t *count, mr_error *err);
 
-/* ---- a tokenizer of one's own ------------------------------------------------------------------------------------- */
+/* ---- a tokenizer of one's own -------------------------------------------------------------------------------------
+ */
 
 /* Learns merges from texts, the most frequent pair first (of equals the one that is first in byte order): `size` ids,
  * with <s> 0, <pad> 1, </s> 2, <unk> 3 in front, then the 256 bytes, then merges, <mask> last.  Fewer where the texts

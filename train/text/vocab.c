@@ -22,7 +22,8 @@ static mr_status read_vocab(mr_tokenizer *t, const void *bytes, size_t len, cons
     if (status == MR_OK && !json_is_object(doc))
         status = mr_fail(err, MR_BAD_DATA, "%s: is no object of tokens and ids", name);
     if (status == MR_OK) {
-        json_object_foreach(doc, text, id) {
+        json_object_foreach(doc, text, id)
+        {
             if (!json_is_integer(id))
                 status = mr_fail(err, MR_BAD_DATA, "%s: token '%.60s' has no integer for an id", name, text);
             else

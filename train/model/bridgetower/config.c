@@ -13,14 +13,27 @@
 #include "json/json.h"
 #include "json/json_memory.h"
 
-enum { USUAL_TEXT = 128 };          /* tokens; no member of the file says it */
+enum { USUAL_TEXT = 128 }; /* tokens; no member of the file says it */
 enum { MAX_FILE = 1 << 20, MAX_DOCUMENT = 32 << 20 };
 
 /* The hub's BridgeTower/bridgetower-large-itm-mlm-itc.  Its base models have no heads for this task. */
 const mr_model_config mr_bt_presets[] = {
-    {.name = "bridgetower-large", .image = 294, .patch = 14, .hidden = 1024, .layers = 24, .heads = 16, .mlp = 4096,
-     .dropout = 0.1, .cross_layers = 6, .vocab = 50265, .positions = 514, .embed = 512, .text = USUAL_TEXT,
-     .attention_dropout = 0.1, .norm_eps = 1e-5, .logit_scale = 2.6592},
+    {.name = "bridgetower-large",
+     .image = 294,
+     .patch = 14,
+     .hidden = 1024,
+     .layers = 24,
+     .heads = 16,
+     .mlp = 4096,
+     .dropout = 0.1,
+     .cross_layers = 6,
+     .vocab = 50265,
+     .positions = 514,
+     .embed = 512,
+     .text = USUAL_TEXT,
+     .attention_dropout = 0.1,
+     .norm_eps = 1e-5,
+     .logit_scale = 2.6592},
     {.name = ""},
 };
 
@@ -29,9 +42,9 @@ const mr_model_config mr_bt_presets[] = {
 enum section { TOP = 0, TEXT, VISION, SECTIONS };
 static const char *const prefixes[] = {"", "text_config.", "vision_config."};
 
-typedef struct hub {                /* what the file says, each section for itself */
+typedef struct hub { /* what the file says, each section for itself */
     const char *path;
-    json_t *sections[SECTIONS];     /* NULL: not there */
+    json_t *sections[SECTIONS]; /* NULL: not there */
     uint32_t hidden[SECTIONS], layers[SECTIONS], embed, vocab, heads, mlp, positions, image, patch;
     double eps[SECTIONS], dropout, attention_dropout, logit_scale;
 } hub;
@@ -99,8 +112,10 @@ static const struct {
 
 static mr_status lacks(const hub *h, const char *key, mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "%s: has no %s: it describes a model for another task than matching pictures and "
-                   "texts", h->path, key);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: has no %s: it describes a model for another task than matching pictures and "
+                   "texts",
+                   h->path, key);
 }
 
 static mr_status read_sizes(hub *h, mr_error *err)
@@ -143,7 +158,7 @@ static mr_status value_text(const json_t *value, mr_buf *out, mr_error *err)
     }
     mr_status status = mr_json_dump(value, out, err);
     if (!status)
-        out->len--;                 /* the newline */
+        out->len--; /* the newline */
     return status;
 }
 
@@ -167,14 +182,20 @@ static mr_status check_fixed(const hub *h, mr_error *err)
 static mr_status check_equal(const hub *h, mr_error *err)
 {
     if (h->hidden[TOP] != h->hidden[TEXT] || h->hidden[TOP] != h->hidden[VISION])
-        return mr_fail(err, MR_BAD_DATA, "%s: hidden_size is %u, %u in text_config and %u in vision_config; this model "
-                       "needs one for all", h->path, h->hidden[TOP], h->hidden[TEXT], h->hidden[VISION]);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: hidden_size is %u, %u in text_config and %u in vision_config; this model "
+                       "needs one for all",
+                       h->path, h->hidden[TOP], h->hidden[TEXT], h->hidden[VISION]);
     if (h->layers[TEXT] != h->layers[VISION])
-        return mr_fail(err, MR_BAD_DATA, "%s: num_hidden_layers is %u in text_config and %u in vision_config; this "
-                       "model needs one for both", h->path, h->layers[TEXT], h->layers[VISION]);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: num_hidden_layers is %u in text_config and %u in vision_config; this "
+                       "model needs one for both",
+                       h->path, h->layers[TEXT], h->layers[VISION]);
     if (h->eps[TOP] != h->eps[TEXT] || h->eps[TOP] != h->eps[VISION])
-        return mr_fail(err, MR_BAD_DATA, "%s: layer_norm_eps is %g, %g in text_config and %g in vision_config; this "
-                       "model needs one for all", h->path, h->eps[TOP], h->eps[TEXT], h->eps[VISION]);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: layer_norm_eps is %g, %g in text_config and %g in vision_config; this "
+                       "model needs one for all",
+                       h->path, h->eps[TOP], h->eps[TEXT], h->eps[VISION]);
     return MR_OK;
 }
 
@@ -265,10 +286,10 @@ static json_t *text_section(const mr_model_config *c)
                      "model_type", "bridgetower_text_model", "architectures", "BridgeTowerTextModel",
                      "attention_probs_dropout_prob", c->attention_dropout, "bos_token_id", 0, "eos_token_id", 2,
                      "hidden_act", "gelu", "hidden_dropout_prob", c->dropout, "hidden_size", (json_int_t)c->hidden,
-                     "intermediate_size", (json_int_t)c->mlp, "layer_norm_eps", c->norm_eps,
-                     "max_position_embeddings", (json_int_t)c->positions, "num_attention_heads",
-                     (json_int_t)c->heads, "num_hidden_layers", (json_int_t)c->layers, "pad_token_id", (int)MR_BT_PAD,
-                     "position_embedding_type", "absolute", "type_vocab_size", 1, "vocab_size", (json_int_t)c->vocab);
+                     "intermediate_size", (json_int_t)c->mlp, "layer_norm_eps", c->norm_eps, "max_position_embeddings",
+                     (json_int_t)c->positions, "num_attention_heads", (json_int_t)c->heads, "num_hidden_layers",
+                     (json_int_t)c->layers, "pad_token_id", (int)MR_BT_PAD, "position_embedding_type", "absolute",
+                     "type_vocab_size", 1, "vocab_size", (json_int_t)c->vocab);
 }
 
 static json_t *vision_section(const mr_model_config *c)
@@ -276,8 +297,8 @@ static json_t *vision_section(const mr_model_config *c)
     return json_pack("{s:s, s:[s], s:I, s:I, s:f, s:i, s:I, s:I, s:b, s:b, s:b}", "model_type",
                      "bridgetower_vision_model", "architectures", "BridgeTowerVisionModel", "hidden_size",
                      (json_int_t)c->hidden, "image_size", (json_int_t)c->image, "layer_norm_eps", c->norm_eps,
-                     "num_channels", 3, "num_hidden_layers", (json_int_t)c->layers, "patch_size",
-                     (json_int_t)c->patch, "remove_last_layer", 0, "share_layernorm", 1, "stop_gradient", 0);
+                     "num_channels", 3, "num_hidden_layers", (json_int_t)c->layers, "patch_size", (json_int_t)c->patch,
+                     "remove_last_layer", 0, "share_layernorm", 1, "stop_gradient", 0);
 }
 
 /* 17 digits give every number back, but write 0.1 as 0.10000000000000001; 15 mostly do, and are what people typed. */

@@ -32,8 +32,8 @@ void mr_bt_costs(const mr_model_config *c, size_t batch, bool training, mr_model
     const double bridge[2] = {c->cross_layers * 2 * n[0] * h * h, (c->cross_layers + 1.0) * 2 * n[1] * h * h};
     double cross = 0;
     for (size_t i = 0; i < 2; i++)
-        cross += c->cross_layers *
-                 (attention_flops(n[i], n[i], h) + attention_flops(n[i], n[1 - i], h) + 4 * n[i] * h * m);
+        cross +=
+            c->cross_layers * (attention_flops(n[i], n[i], h) + attention_flops(n[i], n[1 - i], h) + 4 * n[i] * h * m);
     out->forward_flops = text + vision + bridge[0] + bridge[1] + cross + 4 * h * h + 4 * head;
     out->training_flops = 3 * out->forward_flops;
     out->training_flops -= c->frozen & MR_FROZEN_IMAGES ? 2 * vision + bridge[1] : pixels;

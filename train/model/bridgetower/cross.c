@@ -29,8 +29,13 @@ void mr_bt_bridge_forward(mr_bt *m, unsigned side, size_t j)
     size_t rows = mr_bt_rows(m, side);
     void *to = j ? m->branch : b->norm.total;
     b->x = stream_of(m, side, j);
-    const mr_lookup type = {.type = c->compute, .rows = rows, .width = c->hidden, .entries = 1, .y = to,
-                            .table = m->values + m->layout.side_type + side * c->hidden, .accumulate = true};
+    const mr_lookup type = {.type = c->compute,
+                            .rows = rows,
+                            .width = c->hidden,
+                            .entries = 1,
+                            .y = to,
+                            .table = m->values + m->layout.side_type + side * c->hidden,
+                            .accumulate = true};
     mr_bt_dense_forward(m, &m->layout.transform[side], rows, b->x, to, c->compute);
     m->device->card->lookup(m->device, &type);
     if (side == MR_BT_IMAGE && j + 1 == c->cross_layers)
@@ -52,7 +57,7 @@ void mr_bt_cross_forward(mr_bt *m, size_t j)
 static void join(mr_bt *m, const mr_bt_kept_layer *k)
 {
     unsigned side = k->side;
-    if (k->first_only) {            /* d_other holds all rows, d_cross those of first tokens */
+    if (k->first_only) { /* d_other holds all rows, d_cross those of first tokens */
         mr_bt_first_rows(m, m->d_cross[side], 1, m->d_other[side], m->tokens[side], true);
         mr_bt_swap(&m->d_cross[side], &m->d_other[side]);
     } else if (side == MR_BT_IMAGE) {
@@ -64,12 +69,15 @@ static void join(mr_bt *m, const mr_bt_kept_layer *k)
 void mr_bt_cross_back(mr_bt *m, size_t j)
 {
     const mr_bt_kept_layer *text = &m->cross[MR_BT_TEXT][j], *image = &m->cross[MR_BT_IMAGE][j];
-    const mr_bt_layer_way of_text = {.d = &m->d_cross[MR_BT_TEXT], .d_x = m->d_other[MR_BT_TEXT],
-                                     .d_other = m->d_other[MR_BT_IMAGE]};
+    const mr_bt_layer_way of_text = {
+        .d = &m->d_cross[MR_BT_TEXT], .d_x = m->d_other[MR_BT_TEXT], .d_other = m->d_other[MR_BT_IMAGE]};
     mr_bt_layer_back(m, &m->layout.cross[MR_BT_TEXT][j], text, &of_text);
     join(m, text);
-    const mr_bt_layer_way of_image = {.d = &m->d_cross[MR_BT_IMAGE], .d_x = m->d_other[MR_BT_IMAGE], .x_more = true,
-                                      .d_other = m->d_cross[MR_BT_TEXT], .other_more = true};
+    const mr_bt_layer_way of_image = {.d = &m->d_cross[MR_BT_IMAGE],
+                                      .d_x = m->d_other[MR_BT_IMAGE],
+                                      .x_more = true,
+                                      .d_other = m->d_cross[MR_BT_TEXT],
+                                      .other_more = true};
     mr_bt_layer_back(m, &m->layout.cross[MR_BT_IMAGE][j], image, &of_image);
     join(m, image);
 }
@@ -79,8 +87,11 @@ void mr_bt_cross_back(mr_bt *m, size_t j)
 static const void *with_head(mr_bt *m, const void *d)
 {
     size_t tokens = m->tokens[MR_BT_IMAGE];
-    const mr_rows all = {.type = m->config.compute, .rows = mr_bt_rows(m, MR_BT_IMAGE), .width = m->config.hidden,
-                         .from = d, .to = m->d_other[MR_BT_IMAGE]};
+    const mr_rows all = {.type = m->config.compute,
+                         .rows = mr_bt_rows(m, MR_BT_IMAGE),
+                         .width = m->config.hidden,
+                         .from = d,
+                         .to = m->d_other[MR_BT_IMAGE]};
     m->device->card->rows(m->device, &all);
     mr_bt_first_rows(m, m->d_head_x[MR_BT_IMAGE], 1, m->d_other[MR_BT_IMAGE], tokens, true);
     return m->d_other[MR_BT_IMAGE];
@@ -93,8 +104,8 @@ void mr_bt_bridge_back(mr_bt *m, unsigned side, size_t j)
     const mr_bt_bridge *b = &m->bridge[side][j];
     size_t rows = mr_bt_rows(m, side);
     void *d_stream = m->d_stream[side];
-    mr_bt_norm_back(m, j ? &m->layout.link[side][j - 1] : &m->layout.cross_norm[side], &b->norm, rows,
-                    m->d_cross[side], NULL, m->d_spare[side]);
+    mr_bt_norm_back(m, j ? &m->layout.link[side][j - 1] : &m->layout.cross_norm[side], &b->norm, rows, m->d_cross[side],
+                    NULL, m->d_spare[side]);
     mr_bt_swap(&m->d_cross[side], &m->d_spare[side]);
     const void *d = m->d_cross[side];
     if (side == MR_BT_IMAGE && j + 1 == c->cross_layers)

@@ -7,12 +7,16 @@
  *      last bridge of pictures, before its norm ─────────> head of pictures ────────┘             */
 #include "bridgetower/pass.h"
 
-enum { BOTH = 2 };                  /* of the heads; the others go by their side */
+enum { BOTH = 2 }; /* of the heads; the others go by their side */
 
 static mr_activate tanh_of(const mr_bt *m)
 {
-    return (mr_activate){.type = m->config.compute, .kind = MR_TANH, .rows = m->in.count,
-                         .width = 2 * (size_t)m->config.hidden, .sample_rows = 1, .x = m->pooler};
+    return (mr_activate){.type = m->config.compute,
+                         .kind = MR_TANH,
+                         .rows = m->in.count,
+                         .width = 2 * (size_t)m->config.hidden,
+                         .sample_rows = 1,
+                         .x = m->pooler};
 }
 
 /* Each pooler fills its half of the rows. */
@@ -24,9 +28,17 @@ static void pool(mr_bt *m)
     for (unsigned side = 0; side < 2; side++) {
         const mr_bt_kept_layer *last = &m->cross[side][c->cross_layers - 1];
         const mr_bt_dense *l = &m->layout.pooler[side];
-        const mr_gemm g = {.a_type = c->compute, .b_type = MR_F32, .c_type = c->compute, .m = m->in.count,
-                           .n = c->hidden, .k = c->hidden, .a = m->first[side], .b = m->values + l->kernel,
-                           .transpose_b = true, .ldc = 2 * (size_t)c->hidden, .bias = m->values + l->bias,
+        const mr_gemm g = {.a_type = c->compute,
+                           .b_type = MR_F32,
+                           .c_type = c->compute,
+                           .m = m->in.count,
+                           .n = c->hidden,
+                           .k = c->hidden,
+                           .a = m->first[side],
+                           .b = m->values + l->kernel,
+                           .transpose_b = true,
+                           .ldc = 2 * (size_t)c->hidden,
+                           .bias = m->values + l->bias,
                            .c = (uint8_t *)m->pooler + side * c->hidden * mr_type_size(c->compute)};
         mr_bt_first_rows(m, last->norm.y, last->self.attention.queries, m->first[side], 1, false);
         m->device->card->gemm(m->device, &g);
@@ -60,9 +72,14 @@ void mr_bt_head_forward(mr_bt *m)
 {
     const mr_model_config *c = &m->config;
     size_t count = m->in.count;
-    mr_contrast_input in = {.count = count, .training = m->in.training, .log_scale = m->values + m->layout.logit_scale,
-                            .weights = m->in.weights, .groups = m->in.groups, .peers = meet(m),
-                            .d_log_scale = m->d_scale, .type = c->compute};
+    mr_contrast_input in = {.count = count,
+                            .training = m->in.training,
+                            .log_scale = m->values + m->layout.logit_scale,
+                            .weights = m->in.weights,
+                            .groups = m->in.groups,
+                            .peers = meet(m),
+                            .d_log_scale = m->d_scale,
+                            .type = c->compute};
     mr_contrast_output out;
     pool(m);
     mr_bt_first_rows(m, m->text[c->layers - 1].norm.y, m->tokens[MR_BT_TEXT], m->head_x[MR_BT_TEXT], 1, false);
@@ -93,9 +110,12 @@ static void pool_back(mr_bt *m, unsigned side)
 {
     const mr_model_config *c = &m->config;
     bool first_only = m->cross[side][c->cross_layers - 1].first_only;
-    const mr_rows half = {.type = c->compute, .rows = m->in.count, .width = c->hidden,
+    const mr_rows half = {.type = c->compute,
+                          .rows = m->in.count,
+                          .width = c->hidden,
                           .from = (uint8_t *)m->d_pooled + side * c->hidden * mr_type_size(c->compute),
-                          .from_stride = 2 * (size_t)c->hidden, .to = m->d_few[0]};
+                          .from_stride = 2 * (size_t)c->hidden,
+                          .to = m->d_few[0]};
     m->device->card->rows(m->device, &half);
     mr_bt_dense_back(m, &m->layout.pooler[side], m->in.count, m->first[side], m->d_few[0],
                      first_only ? m->d_cross[side] : m->d_few[1], false);
@@ -114,7 +134,7 @@ void mr_bt_head_back(mr_bt *m)
     mr_bt_dense_back(m, &m->layout.head[BOTH], count, m->pooled, m->d_head_y[BOTH], m->d_pooled, false);
     card->activate_back(m->device, &a);
     for (unsigned side = 0; side < 2; side++) {
-        bool goes_on = side == MR_BT_IMAGE || m->learns[side];      /* that of pictures meets the last bridge first */
+        bool goes_on = side == MR_BT_IMAGE || m->learns[side]; /* that of pictures meets the last bridge first */
         pool_back(m, side);
         mr_bt_dense_back(m, &m->layout.head[side], count, m->head_x[side], m->d_head_y[side],
                          goes_on ? m->d_head_x[side] : NULL, false);

@@ -39,8 +39,8 @@ static const mr_bt_normed *before_mlp(const mr_bt_kept_layer *k)
 
 static mr_activate gelu(const mr_bt *m, const mr_bt_kept_layer *k, size_t rows, size_t width)
 {
-    return (mr_activate){.type = m->config.compute, .kind = MR_GELU, .rows = rows, .width = width, .sample_rows = 1,
-                         .x = k->wide};
+    return (mr_activate){
+        .type = m->config.compute, .kind = MR_GELU, .rows = rows, .width = width, .sample_rows = 1, .x = k->wide};
 }
 
 static void think(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k)

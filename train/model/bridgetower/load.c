@@ -12,7 +12,7 @@
 #include "files/safetensors.h"
 #include "model/model_shape.h"
 
-enum { NAMED = 3 };                 /* of the tensors left out */
+enum { NAMED = 3 }; /* of the tensors left out */
 
 static const char PLACES[] = "bridgetower.vision_model.visual.embeddings.position_embedding.weight";
 static const char TEXT_POOLER[] = "bridgetower.text_model.pooler.";
@@ -44,10 +44,14 @@ static mr_status misshapen(const loading *l, const mr_tensor *t, const mr_param 
     mr_shape_text(t->dims, t->shape, have, sizeof have);
     mr_shape_text(p->dims, p->shape, want, sizeof want);
     if (image)
-        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; the file is for pictures "
-                       "of --image-size %" PRIu64, l->path, t->name, have, want, image);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; take the config.json that "
-                   "belongs to the file", l->path, t->name, have, want);
+        return mr_fail(l->err, MR_BAD_DATA,
+                       "%s: '%s' has the shape %s, this model needs %s; the file is for pictures "
+                       "of --image-size %" PRIu64,
+                       l->path, t->name, have, want, image);
+    return mr_fail(l->err, MR_BAD_DATA,
+                   "%s: '%s' has the shape %s, this model needs %s; take the config.json that "
+                   "belongs to the file",
+                   l->path, t->name, have, want);
 }
 
 static bool same_shape(const mr_tensor *t, const mr_param *p)
@@ -96,9 +100,10 @@ static mr_status check_complete(const loading *l)
     if (missing > 1)
         snprintf(more, sizeof more, " and %zu more", missing - 1);
     if (missing == heads)
-        return mr_fail(l->err, MR_BAD_DATA, "%s: has no '%s' %s%s: these weights are of another task, without the "
-                       "heads that match pictures and texts; take those of bridgetower-large-itm-mlm-itc", l->path,
-                       first->name, shape, more);
+        return mr_fail(l->err, MR_BAD_DATA,
+                       "%s: has no '%s' %s%s: these weights are of another task, without the "
+                       "heads that match pictures and texts; take those of bridgetower-large-itm-mlm-itc",
+                       l->path, first->name, shape, more);
     return mr_fail(l->err, MR_BAD_DATA, "%s: has no '%s' %s%s; take the config.json that belongs to the file", l->path,
                    first->name, shape, more);
 }
@@ -109,7 +114,7 @@ static mr_status take_all(const loading *l)
     uint64_t end = 0;
     for (size_t i = 0; i < l->params->count && !status; i++) {
         const mr_param *p = &l->params->items[i];
-        memset(l->values + end, 0, (p->offset - end) * sizeof *l->values);     /* the gap in front of it */
+        memset(l->values + end, 0, (p->offset - end) * sizeof *l->values); /* the gap in front of it */
         end = p->offset + p->count;
         status = take(l, mr_safetensors_find(l->file, p->name), p);
     }

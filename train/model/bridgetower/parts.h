@@ -1,6 +1,6 @@
 /* parts.h - what the files bridgetower*.c share: where parameters stand.
- * Invariant: names and shapes are those of transformers' BridgeTowerForContrastiveLearning without text_model.pooler, in
- * the order of the forward pass; a dense layer's kernel is stored [out, in]: y = x kernel^T + bias.
+ * Invariant: names and shapes are those of transformers' BridgeTowerForContrastiveLearning without text_model.pooler,
+ * in the order of the forward pass; a dense layer's kernel is stored [out, in]: y = x kernel^T + bias.
  *
  *      pictures ─> vision 0 .. split-1 ──┬─> split ──┬─> ...            split = layers - cross_layers + 1
  *      words    ─> text   0 .. split-1 ──┤           ├─> ...
@@ -11,13 +11,13 @@
 
 #include "model/model.h"
 
-enum { MR_BT_HEAD = 64 };           /* width of a head of the vision tower: it has hidden / 64 of them */
-enum { MR_BT_TEXT = 0, MR_BT_IMAGE = 1 };       /* of the two sides of the cross layers */
-enum { MR_BT_PAD = 1, MR_BT_FIRST = 2 };        /* padding's id and row of positions; the row of a text's first token */
+enum { MR_BT_HEAD = 64 };                 /* width of a head of the vision tower: it has hidden / 64 of them */
+enum { MR_BT_TEXT = 0, MR_BT_IMAGE = 1 }; /* of the two sides of the cross layers */
+enum { MR_BT_PAD = 1, MR_BT_FIRST = 2 };  /* padding's id and row of positions; the row of a text's first token */
 
 /* Offsets in the flat buffers. */
 typedef struct mr_bt_dense {
-    uint64_t kernel, bias;          /* [out, in], [out] */
+    uint64_t kernel, bias; /* [out, in], [out] */
     size_t in, out;
 } mr_bt_dense;
 
@@ -25,40 +25,40 @@ typedef struct mr_bt_norm {
     uint64_t weight, bias;
 } mr_bt_norm;
 
-typedef struct mr_bt_attention {    /* RoBERTa's: three projections, an output, the norm behind the sum */
+typedef struct mr_bt_attention { /* RoBERTa's: three projections, an output, the norm behind the sum */
     mr_bt_dense query, key, value, out;
     mr_bt_norm norm;
 } mr_bt_attention;
 
-typedef struct mr_bt_layer {        /* of text; of a cross layer, which has `cross` too */
-    uint64_t first;                 /* of its parameters */
+typedef struct mr_bt_layer { /* of text; of a cross layer, which has `cross` too */
+    uint64_t first;          /* of its parameters */
     mr_bt_attention self, cross;
     mr_bt_dense wide, narrow;
     mr_bt_norm norm;
 } mr_bt_layer;
 
-typedef struct mr_bt_block {        /* of vision */
+typedef struct mr_bt_block { /* of vision */
     uint64_t first;
     mr_bt_norm norm1, norm2;
-    mr_bt_dense qkv;                /* [3 hidden, hidden]: q, k, v stacked */
+    mr_bt_dense qkv; /* [3 hidden, hidden]: q, k, v stacked */
     mr_bt_dense out, wide, narrow;
 } mr_bt_block;
 
 typedef struct mr_bt_layout {
-    uint64_t words, positions, word_type;       /* tables [vocab, hidden], [positions, hidden], [1, hidden] */
+    uint64_t words, positions, word_type; /* tables [vocab, hidden], [positions, hidden], [1, hidden] */
     mr_bt_norm word_norm;
-    uint64_t cls, patches, places;  /* [hidden], [hidden, 3, patch, patch], [1 + grid * grid, hidden] */
+    uint64_t cls, patches, places; /* [hidden], [hidden, 3, patch, patch], [1 + grid * grid, hidden] */
     mr_bt_norm norm_pre, norm_post;
-    mr_bt_layer *text;              /* [layers] */
-    mr_bt_block *vision;            /* [layers] */
+    mr_bt_layer *text;   /* [layers] */
+    mr_bt_block *vision; /* [layers] */
     mr_bt_dense transform[2];
-    uint64_t side_type;             /* [2, hidden]: token_type_embeddings, row 0 text, row 1 image */
+    uint64_t side_type; /* [2, hidden]: token_type_embeddings, row 0 text, row 1 image */
     mr_bt_norm cross_norm[2];
-    mr_bt_layer *cross[2];          /* [cross_layers] each */
-    mr_bt_norm *link[2];            /* [cross_layers - 1] each */
+    mr_bt_layer *cross[2]; /* [cross_layers] each */
+    mr_bt_norm *link[2];   /* [cross_layers - 1] each */
     mr_bt_dense pooler[2];
-    mr_bt_dense head[3];            /* text, image, both [embed, 2 hidden] */
-    uint64_t logit_scale;           /* a scalar */
+    mr_bt_dense head[3];  /* text, image, both [embed, 2 hidden] */
+    uint64_t logit_scale; /* a scalar */
 } mr_bt_layout;
 
 /* Adds the model's parameters to an empty `p`, and says where they stand; release both, also after a failure.

@@ -20,38 +20,38 @@
 #include "model/contrast.h"
 #include "model/memory_plan.h"
 
-typedef struct mr_bt_normed {       /* a norm: what went in, what came out */
-    void *total, *y;                /* [rows, hidden] */
-    float *mean, *rstd;             /* [rows] */
+typedef struct mr_bt_normed { /* a norm: what went in, what came out */
+    void *total, *y;          /* [rows, hidden] */
+    float *mean, *rstd;       /* [rows] */
 } mr_bt_normed;
 
-typedef struct mr_bt_attended {     /* an attention of a layer, and the norm behind it */
-    const void *x, *from;           /* of the last pass: the rows that ask, and those that answer */
+typedef struct mr_bt_attended { /* an attention of a layer, and the norm behind it */
+    const void *x, *from;       /* of the last pass: the rows that ask, and those that answer */
     void *q, *k, *v, *out;
     mr_bt_normed norm;
     mr_attention attention;
 } mr_bt_attended;
 
 typedef struct mr_bt_kept_layer {
-    unsigned side;                  /* whose rows go through it */
-    bool first_only;                /* nothing reads its output but the first token of each sample */
-    uint32_t site;                  /* the first of its places of dropout */
-    void *first;                    /* [count, hidden]: first tokens of x, if first_only */
-    mr_bt_attended self, cross;     /* text layers have no cross */
-    void *wide, *active;            /* before and after the GELU */
+    unsigned side;              /* whose rows go through it */
+    bool first_only;            /* nothing reads its output but the first token of each sample */
+    uint32_t site;              /* the first of its places of dropout */
+    void *first;                /* [count, hidden]: first tokens of x, if first_only */
+    mr_bt_attended self, cross; /* text layers have no cross */
+    void *wide, *active;        /* before and after the GELU */
     mr_bt_normed norm;
 } mr_bt_kept_layer;
 
 typedef struct mr_bt_kept_block {
-    mr_bt_normed norm1, norm2;      /* norm1.total: the stream that enters the block */
-    void *qkv, *out;                /* [rows, 3 hidden], [rows, hidden] */
+    mr_bt_normed norm1, norm2; /* norm1.total: the stream that enters the block */
+    void *qkv, *out;           /* [rows, 3 hidden], [rows, hidden] */
     void *wide, *active;
     mr_attention attention;
 } mr_bt_kept_block;
 
-typedef struct mr_bt_bridge {       /* of one side */
-    const void *x;                  /* what the transform read */
-    mr_bt_normed post, norm;        /* post: pictures only */
+typedef struct mr_bt_bridge { /* of one side */
+    const void *x;            /* what the transform read */
+    mr_bt_normed post, norm;  /* post: pictures only */
 } mr_bt_bridge;
 
 typedef struct mr_bt {
@@ -60,36 +60,36 @@ typedef struct mr_bt {
     mr_device *device;
     mr_bt_layout layout;
     mr_contrast *contrast;
-    unsigned world;                 /* ranks that the contrast is planned for */
-    size_t batch;                   /* planned for */
-    size_t grid, split;             /* patches a side; layers of a tower before the first bridge */
-    bool training;                  /* a way back was planned */
-    bool learns[2];                 /* the tower of this side has a way back */
-    bool keeps[2], keeps_cross;     /* layers do not share their memory */
-    size_t tokens[2];               /* rows a sample: of the texts at hand, of pictures */
-    mr_model_input in;              /* of the last forward pass */
+    unsigned world;             /* ranks that the contrast is planned for */
+    size_t batch;               /* planned for */
+    size_t grid, split;         /* patches a side; layers of a tower before the first bridge */
+    bool training;              /* a way back was planned */
+    bool learns[2];             /* the tower of this side has a way back */
+    bool keeps[2], keeps_cross; /* layers do not share their memory */
+    size_t tokens[2];           /* rows a sample: of the texts at hand, of pictures */
+    mr_model_input in;          /* of the last forward pass */
     mr_model_output out;
-    const float *values;            /* of the pass that runs */
+    const float *values; /* of the pass that runs */
     float *gradients;
     void *memory;
     size_t bytes;
 
-    mr_bt_normed words, pre;        /* embeddings and their norms */
-    void *pixels;                   /* [pictures * grid * grid, 3 * patch * patch] */
-    void *last_total;               /* the stream behind the last block */
-    mr_bt_kept_layer *text;         /* [layers] */
-    mr_bt_kept_block *vision;       /* [layers] */
-    mr_bt_bridge *bridge[2];        /* [cross_layers] */
-    mr_bt_kept_layer *cross[2];     /* [cross_layers] */
-    void *first[2], *pooler, *pooled;       /* [batch, hidden]; [batch, 2 hidden]: before and after the tanh */
-    void *head_x[2];                /* [batch, hidden]: what the heads of text and picture read */
-    float *head_y[3];               /* [batch, embed] */
+    mr_bt_normed words, pre;          /* embeddings and their norms */
+    void *pixels;                     /* [pictures * grid * grid, 3 * patch * patch] */
+    void *last_total;                 /* the stream behind the last block */
+    mr_bt_kept_layer *text;           /* [layers] */
+    mr_bt_kept_block *vision;         /* [layers] */
+    mr_bt_bridge *bridge[2];          /* [cross_layers] */
+    mr_bt_kept_layer *cross[2];       /* [cross_layers] */
+    void *first[2], *pooler, *pooled; /* [batch, hidden]; [batch, 2 hidden]: before and after the tanh */
+    void *head_x[2];                  /* [batch, hidden]: what the heads of text and picture read */
+    float *head_y[3];                 /* [batch, embed] */
 
     void *branch;                   /* [most rows, hidden]: what a branch adds; its gradient on the way back */
     void *d_wide;                   /* [most rows, max(mlp, 4 hidden)]: inside of an MLP or an attention */
     void *d_stream[2], *d_cross[2]; /* [rows, hidden]: gradients of the towers' streams, of the cross streams */
     void *d_spare[2], *d_other[2];  /* [rows, hidden]: they change places with the ones above */
-    void *d_head_y[3], *d_head_x[2], *d_pooled, *d_few[2];      /* d_few: [batch, hidden] */
+    void *d_head_y[3], *d_head_x[2], *d_pooled, *d_few[2]; /* d_few: [batch, hidden] */
     float *d_scale;
 } mr_bt;
 
@@ -164,7 +164,7 @@ void mr_bt_text_forward(mr_bt *m, size_t i);
 void mr_bt_text_back(mr_bt *m, size_t i);
 void mr_bt_words_back(mr_bt *m);
 void mr_bt_pictures_forward(mr_bt *m);
-void mr_bt_vision_forward(mr_bt *m, size_t i);      /* what it adds to its norm2.total is left in m->branch */
+void mr_bt_vision_forward(mr_bt *m, size_t i); /* what it adds to its norm2.total is left in m->branch */
 void mr_bt_vision_back(mr_bt *m, size_t i);
 void mr_bt_pictures_back(mr_bt *m);
 

@@ -14,8 +14,13 @@
 static mr_attention attention_of(mr_type type, size_t count, size_t hidden, size_t heads, size_t queries, size_t keys)
 {
     size_t head_dim = hidden / heads;
-    return (mr_attention){.type = type, .batch = count, .heads = heads, .head_dim = head_dim, .queries = queries,
-                          .keys = keys, .scale = (float)(1 / __builtin_sqrt((double)head_dim))};
+    return (mr_attention){.type = type,
+                          .batch = count,
+                          .heads = heads,
+                          .head_dim = head_dim,
+                          .queries = queries,
+                          .keys = keys,
+                          .scale = (float)(1 / __builtin_sqrt((double)head_dim))};
 }
 
 mr_attention mr_bt_layer_attention(const mr_bt *m, size_t count, unsigned side, unsigned from, bool first_only)
@@ -27,8 +32,8 @@ mr_attention mr_bt_layer_attention(const mr_bt *m, size_t count, unsigned side, 
 mr_attention mr_bt_block_attention(const mr_bt *m, size_t count)
 {
     size_t tokens = m->tokens[MR_BT_IMAGE];
-    mr_attention a = attention_of(m->config.compute, count, m->config.hidden, m->config.hidden / MR_BT_HEAD, tokens,
-                                  tokens);
+    mr_attention a =
+        attention_of(m->config.compute, count, m->config.hidden, m->config.hidden / MR_BT_HEAD, tokens, tokens);
     a.q_stride = a.k_stride = a.v_stride = 3 * (size_t)m->config.hidden;
     return a;
 }
@@ -74,8 +79,8 @@ static void plan_normed(const mr_bt *m, mr_memory_plan *p, mr_bt_normed *k, size
     k->rstd = mr_memory_take(p, rows, 1, sizeof(float));
 }
 
-static void plan_attended(const mr_bt *m, mr_memory_plan *p, mr_bt_attended *k, const mr_bt_kept_layer *layer, unsigned from,
-                          const mr_bt_saved *saved)
+static void plan_attended(const mr_bt *m, mr_memory_plan *p, mr_bt_attended *k, const mr_bt_kept_layer *layer,
+                          unsigned from, const mr_bt_saved *saved)
 {
     size_t size = mr_type_size(m->config.compute), hidden = m->config.hidden;
     k->attention = mr_bt_layer_attention(m, m->batch, layer->side, from, layer->first_only);
@@ -137,7 +142,7 @@ static void plan_text(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
     bool keeps = m->keeps[MR_BT_TEXT];
     plan_normed(m, p, &m->words, rows, false, false);
     for (size_t i = 0; i < c->layers; i++) {
-        bool read = m->training && !keeps && i + 1 >= m->split;     /* a transform learns from it */
+        bool read = m->training && !keeps && i + 1 >= m->split; /* a transform learns from it */
         m->text[i] = (mr_bt_kept_layer){.side = MR_BT_TEXT, .site = 1 + MR_BT_SITES * (uint32_t)i};
         m->text[i].norm.y = read ? mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute)) : NULL;
     }
@@ -187,7 +192,8 @@ static void plan_cross(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
         plan_bridge(m, p, MR_BT_IMAGE, j);
         for (unsigned side = 0; side < 2; side++) {
             uint32_t number = c->layers + side * c->cross_layers + (uint32_t)j;
-            m->cross[side][j] = (mr_bt_kept_layer){.side = side, .site = 1 + MR_BT_SITES * number,
+            m->cross[side][j] = (mr_bt_kept_layer){.side = side,
+                                                   .site = 1 + MR_BT_SITES * number,
                                                    .first_only = !c->every_token && j + 1 == c->cross_layers};
             plan_layer(m, p, &m->cross[side][j], true, m->keeps_cross, false, saved);
         }
@@ -254,8 +260,12 @@ bool mr_bt_plan(mr_bt *m, const mr_bt_saved *saved)
 bool mr_bt_make(mr_bt *m, const mr_model_config *c, size_t batch, bool training)
 {
     const unsigned frozen[2] = {MR_FROZEN_TEXT, MR_FROZEN_IMAGES};
-    *m = (mr_bt){.config = *c, .batch = batch, .training = training, .grid = c->image / c->patch,
-                 .split = c->layers - c->cross_layers + 1, .world = 1};
+    *m = (mr_bt){.config = *c,
+                 .batch = batch,
+                 .training = training,
+                 .grid = c->image / c->patch,
+                 .split = c->layers - c->cross_layers + 1,
+                 .world = 1};
     m->tokens[MR_BT_TEXT] = c->text;
     m->tokens[MR_BT_IMAGE] = 1 + m->grid * m->grid;
     m->keeps_cross = training || c->every_token;

@@ -9,7 +9,7 @@
 #include "bridgetower/parts.h"
 #include "model/model_shape.h"
 
-#define TEXT_MODEL "bridgetower.text_model."
+#define TEXT_MODEL   "bridgetower.text_model."
 #define VISION_MODEL "bridgetower.vision_model.visual."
 
 enum { MAX_SIDE = 1 << 14, MAX_WIDTH = 1 << 20, MAX_LAYERS = 128, MAX_WORDS = 1 << 24 };
@@ -58,7 +58,7 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
         {"--embed", c->embed, 1, MAX_WIDTH},
         {"vocab_size", c->vocab, MR_BT_FIRST + 2, MAX_WORDS},
         {"max_position_embeddings", c->positions, MR_BT_FIRST + 2, MAX_WIDTH},
-        {"--max-text", c->text, 2, c->positions - MR_BT_FIRST},      /* <s> and </s> at least */
+        {"--max-text", c->text, 2, c->positions - MR_BT_FIRST}, /* <s> and </s> at least */
     };
     mr_status status = mr_range_check(ranges, MR_COUNT(ranges), err);
     if (status)
@@ -67,8 +67,10 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
         return mr_fail(err, MR_MISUSE, "--image-size %u is no multiple of --patch %u; the nearest is %u", c->image,
                        c->patch, mr_nearest_multiple(c->image, c->patch));
     if (c->hidden % MR_BT_HEAD)
-        return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of %d, the width of a head of the vision tower; the "
-                       "nearest is %u", c->hidden, MR_BT_HEAD, mr_nearest_multiple(c->hidden, MR_BT_HEAD));
+        return mr_fail(err, MR_MISUSE,
+                       "--hidden %u is no multiple of %d, the width of a head of the vision tower; the "
+                       "nearest is %u",
+                       c->hidden, MR_BT_HEAD, mr_nearest_multiple(c->hidden, MR_BT_HEAD));
     if (c->hidden % c->heads)
         return mr_fail(err, MR_MISUSE, "--heads %u do not share --hidden %u evenly; the nearest is %u", c->heads,
                        c->hidden, nearest_heads(c->hidden, c->heads));
@@ -79,7 +81,7 @@ mr_status mr_bt_check(const mr_model_config *c, mr_error *err)
 
 typedef struct laying {
     mr_adder adder;
-    bool decays;                    /* what is added now; nothing in a frozen tower does */
+    bool decays; /* what is added now; nothing in a frozen tower does */
     uint64_t hidden, mlp;
 } laying;
 

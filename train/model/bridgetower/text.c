@@ -4,8 +4,13 @@
 
 static mr_lookup table(const mr_bt *m, uint64_t at, uint32_t entries, const int32_t *ids)
 {
-    return (mr_lookup){.type = m->config.compute, .rows = mr_bt_rows(m, MR_BT_TEXT), .width = m->config.hidden,
-                       .entries = entries, .ids = ids, .table = m->values + at, .skip = MR_BT_PAD};
+    return (mr_lookup){.type = m->config.compute,
+                       .rows = mr_bt_rows(m, MR_BT_TEXT),
+                       .width = m->config.hidden,
+                       .entries = entries,
+                       .ids = ids,
+                       .table = m->values + at,
+                       .skip = MR_BT_PAD};
 }
 
 void mr_bt_words_forward(mr_bt *m)
@@ -13,8 +18,7 @@ void mr_bt_words_forward(mr_bt *m)
     const mr_device_card *card = m->device->card;
     const mr_model_config *c = &m->config;
     size_t rows = mr_bt_rows(m, MR_BT_TEXT);
-    mr_lookup l[] = {table(m, m->layout.words, c->vocab, m->in.tokens),
-                     table(m, m->layout.word_type, 1, NULL),
+    mr_lookup l[] = {table(m, m->layout.words, c->vocab, m->in.tokens), table(m, m->layout.word_type, 1, NULL),
                      table(m, m->layout.positions, c->positions, m->in.places)};
     mr_dropout dropout = mr_bt_dropout(m, c->dropout, 0);
     for (size_t i = 0; i < MR_COUNT(l); i++) {

@@ -6,19 +6,31 @@
 
 static mr_tokens tokens_of(const mr_bt *m)
 {
-    return (mr_tokens){.type = m->config.compute, .batch = m->in.count, .rows = m->tokens[MR_BT_IMAGE],
-                       .width = m->config.hidden};
+    return (mr_tokens){
+        .type = m->config.compute, .batch = m->in.count, .rows = m->tokens[MR_BT_IMAGE], .width = m->config.hidden};
 }
 
 void mr_bt_pictures_forward(mr_bt *m)
 {
     const mr_device_card *card = m->device->card;
     const mr_model_config *c = &m->config;
-    const mr_patches patches = {.type = c->compute, .batch = m->in.count, .side = c->image, .patch = c->patch,
-                                .channel_first = true, .images = m->in.images, .rows = m->pixels};
-    const mr_gemm embed = {.a_type = c->compute, .b_type = MR_F32, .c_type = c->compute,
-                           .m = m->in.count * m->grid * m->grid, .n = c->hidden, .k = (size_t)3 * c->patch * c->patch,
-                           .a = m->pixels, .b = m->values + m->layout.patches, .transpose_b = true, .c = m->branch};
+    const mr_patches patches = {.type = c->compute,
+                                .batch = m->in.count,
+                                .side = c->image,
+                                .patch = c->patch,
+                                .channel_first = true,
+                                .images = m->in.images,
+                                .rows = m->pixels};
+    const mr_gemm embed = {.a_type = c->compute,
+                           .b_type = MR_F32,
+                           .c_type = c->compute,
+                           .m = m->in.count * m->grid * m->grid,
+                           .n = c->hidden,
+                           .k = (size_t)3 * c->patch * c->patch,
+                           .a = m->pixels,
+                           .b = m->values + m->layout.patches,
+                           .transpose_b = true,
+                           .c = m->branch};
     mr_tokens tokens = tokens_of(m);
     tokens.x = m->branch;
     tokens.first = m->values + m->layout.cls;
@@ -44,16 +56,16 @@ void mr_bt_pictures_back(mr_bt *m)
     mr_bt_norm_back(m, &m->layout.norm_pre, &m->pre, mr_bt_rows(m, MR_BT_IMAGE), m->d_stream[MR_BT_IMAGE], NULL,
                     d_total);
     m->device->card->tokens_back(m->device, &tokens);
-    mr_bt_kernel_back(m, m->layout.patches, c->hidden, (size_t)3 * c->patch * c->patch,
-                      m->in.count * m->grid * m->grid, m->pixels, m->branch);
+    mr_bt_kernel_back(m, m->layout.patches, c->hidden, (size_t)3 * c->patch * c->patch, m->in.count * m->grid * m->grid,
+                      m->pixels, m->branch);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
 static mr_activate quick_gelu(const mr_bt *m, const mr_bt_kept_block *k, size_t rows, size_t width)
 {
-    return (mr_activate){.type = m->config.compute, .kind = MR_QUICK_GELU, .rows = rows, .width = width,
-                         .sample_rows = 1, .x = k->wide};
+    return (mr_activate){
+        .type = m->config.compute, .kind = MR_QUICK_GELU, .rows = rows, .width = width, .sample_rows = 1, .x = k->wide};
 }
 
 /* Behind the embedding, and behind a bridge, the stream is there; else it is the sum of what the block before left. */
@@ -106,8 +118,8 @@ void mr_bt_vision_back(mr_bt *m, size_t i)
     size_t rows = mr_bt_rows(m, MR_BT_IMAGE), one = m->config.hidden * mr_type_size(m->config.compute);
     void *d = m->d_stream[MR_BT_IMAGE];
     uint8_t *d_qkv = m->d_wide;
-    const mr_attention_back back = {.forward = &k->attention, .d_out = m->branch, .d_q = d_qkv, .d_k = d_qkv + one,
-                                    .d_v = d_qkv + 2 * one};
+    const mr_attention_back back = {
+        .forward = &k->attention, .d_out = m->branch, .d_q = d_qkv, .d_k = d_qkv + one, .d_v = d_qkv + 2 * one};
     mr_activate a = quick_gelu(m, k, rows, at->wide.out);
     a.d_y = a.d_x = m->d_wide;
     mr_bt_dense_back(m, &at->narrow, rows, k->active, d, m->d_wide, false);

@@ -3,7 +3,7 @@
  * of dropout, which are hashes. */
 #include "vit/parts.h"
 
-static const float EPS = 1e-6F;     /* of every norm: 1e-5 moves the logits by 1e-4 */
+static const float EPS = 1e-6F; /* of every norm: 1e-5 moves the logits by 1e-4 */
 
 mr_dropout mr_vit_dropout(const mr_vit *m, uint32_t site)
 {
@@ -13,15 +13,28 @@ mr_dropout mr_vit_dropout(const mr_vit *m, uint32_t site)
 
 mr_norm mr_vit_norm_of(const mr_vit *m, const float *values, const mr_vit_norm *at, size_t rows)
 {
-    return (mr_norm){.type = m->config.compute, .rows = rows, .width = m->config.hidden, .sample_rows = 1,
-                     .gain = values + at->scale, .bias = values + at->bias, .eps = EPS};
+    return (mr_norm){.type = m->config.compute,
+                     .rows = rows,
+                     .width = m->config.hidden,
+                     .sample_rows = 1,
+                     .gain = values + at->scale,
+                     .bias = values + at->bias,
+                     .eps = EPS};
 }
 
 void mr_vit_dense_forward(mr_vit *m, const float *values, const mr_vit_dense *l, size_t rows, const void *x, void *y,
                           mr_type y_type)
 {
-    const mr_gemm g = {.a_type = m->config.compute, .b_type = MR_F32, .c_type = y_type, .m = rows, .n = l->out,
-                       .k = l->in, .a = x, .b = values + l->kernel, .c = y, .bias = values + l->bias};
+    const mr_gemm g = {.a_type = m->config.compute,
+                       .b_type = MR_F32,
+                       .c_type = y_type,
+                       .m = rows,
+                       .n = l->out,
+                       .k = l->in,
+                       .a = x,
+                       .b = values + l->kernel,
+                       .c = y,
+                       .bias = values + l->bias};
     m->device->card->gemm(m->device, &g);
 }
 
@@ -30,10 +43,28 @@ void mr_vit_dense_back(mr_vit *m, const float *values, float *gradients, const m
 {
     const mr_device_card *card = m->device->card;
     mr_type type = m->config.compute;
-    const mr_gemm kernel = {.a_type = type, .b_type = type, .c_type = MR_F32, .m = l->in, .n = l->out, .k = rows,
-                            .a = x, .transpose_a = true, .b = d_y, .c = gradients + l->kernel, .accumulate = true};
-    const mr_gemm input = {.a_type = type, .b_type = MR_F32, .c_type = type, .m = rows, .n = l->in, .k = l->out,
-                           .a = d_y, .b = values + l->kernel, .transpose_b = true, .c = d_x, .accumulate = accumulate};
+    const mr_gemm kernel = {.a_type = type,
+                            .b_type = type,
+                            .c_type = MR_F32,
+                            .m = l->in,
+                            .n = l->out,
+                            .k = rows,
+                            .a = x,
+                            .transpose_a = true,
+                            .b = d_y,
+                            .c = gradients + l->kernel,
+                            .accumulate = true};
+    const mr_gemm input = {.a_type = type,
+                           .b_type = MR_F32,
+                           .c_type = type,
+                           .m = rows,
+                           .n = l->in,
+                           .k = l->out,
+                           .a = d_y,
+                           .b = values + l->kernel,
+                           .transpose_b = true,
+                           .c = d_x,
+                           .accumulate = accumulate};
     card->gemm(m->device, &kernel);
     card->sum_rows(m->device, type, rows, l->out, d_y, gradients + l->bias);
     if (d_x)
@@ -43,9 +74,14 @@ void mr_vit_dense_back(mr_vit *m, const float *values, float *gradients, const m
 /* The first token's row of each sample, [count, hidden], out of [count * tokens, hidden]; or back, added. */
 static void first_tokens(mr_vit *m, const void *from, size_t from_rows, void *to, size_t to_rows, bool accumulate)
 {
-    const mr_rows r = {.type = m->config.compute, .rows = m->in.count, .width = m->config.hidden,
-                       .from_stride = from_rows * m->config.hidden, .to_stride = to_rows * m->config.hidden,
-                       .from = from, .to = to, .accumulate = accumulate};
+    const mr_rows r = {.type = m->config.compute,
+                       .rows = m->in.count,
+                       .width = m->config.hidden,
+                       .from_stride = from_rows * m->config.hidden,
+                       .to_stride = to_rows * m->config.hidden,
+                       .from = from,
+                       .to = to,
+                       .accumulate = accumulate};
     m->device->card->rows(m->device, &r);
 }
 
@@ -88,8 +124,12 @@ static void attend(mr_vit *m, const float *values, size_t i)
 static mr_activate gelu(const mr_vit *m, size_t i)
 {
     const mr_vit_block *b = &m->blocks[i];
-    return (mr_activate){.type = m->config.compute, .kind = MR_GELU, .rows = m->in.count * b->kept,
-                         .width = m->config.mlp, .sample_rows = b->kept, .x = b->wide,
+    return (mr_activate){.type = m->config.compute,
+                         .kind = MR_GELU,
+                         .rows = m->in.count * b->kept,
+                         .width = m->config.mlp,
+                         .sample_rows = b->kept,
+                         .x = b->wide,
                          .dropout = mr_vit_dropout(m, mr_vit_site_gelu(i))};
 }
 
@@ -125,9 +165,17 @@ void mr_vit_block_forward(mr_vit *m, const float *values, size_t i)
 static void norm_back(mr_vit *m, const float *values, float *gradients, const mr_vit_norm *at, size_t rows,
                       const void *total, const float *mean, const float *rstd, const void *d_residual, void *d_total)
 {
-    const mr_norm_back n = {.type = m->config.compute, .rows = rows, .width = m->config.hidden, .d_y = m->branch,
-                            .total = total, .gain = values + at->scale, .mean = mean, .rstd = rstd,
-                            .d_residual = d_residual, .d_total = d_total, .d_gain = gradients + at->scale,
+    const mr_norm_back n = {.type = m->config.compute,
+                            .rows = rows,
+                            .width = m->config.hidden,
+                            .d_y = m->branch,
+                            .total = total,
+                            .gain = values + at->scale,
+                            .mean = mean,
+                            .rstd = rstd,
+                            .d_residual = d_residual,
+                            .d_total = d_total,
+                            .d_gain = gradients + at->scale,
                             .d_bias = gradients + at->bias};
     m->device->card->norm_back(m->device, &n);
 }

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "vit/parts.h"
 
-/* Patches a side of a table that is resized: of pictures of 4096 pixels and more, beyond all that are known.  A deflated
- * one may be a thousand times what its file is, and its side is the file's alone to say. */
+/* Patches a side of a table that is resized: of pictures of 4096 pixels and more, beyond all that are known.  A
+ * deflated one may be a thousand times what its file is, and its side is the file's alone to say. */
 enum { POSITIONS_MOST = 256 };
 
 static const char HEAD[] = "head/", PRE_LOGITS[] = "pre_logits/";
@@ -22,8 +22,8 @@ typedef struct loading {
     const char *path;
     float *values;
     mr_buf *said;
-    bool *seen;                     /* [params->count] */
-    uint64_t classes;               /* of the file's head; 0: it has none */
+    bool *seen;       /* [params->count] */
+    uint64_t classes; /* of the file's head; 0: it has none */
     bool pre_logits;
     mr_npz_reader *reader;
     mr_error *err;
@@ -55,8 +55,10 @@ static mr_status misshapen(const loading *l, const mr_npz_array *a, const mr_par
     char have[256], want[256];
     mr_shape_text(a->dims, a->shape, have, sizeof have);
     mr_shape_text(p->dims, p->shape, want, sizeof want);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; take the --model that the "
-                   "file was made for", l->path, a->name, have, want);
+    return mr_fail(l->err, MR_BAD_DATA,
+                   "%s: '%s' has the shape %s, this model needs %s; take the --model that the "
+                   "file was made for",
+                   l->path, a->name, have, want);
 }
 
 static mr_status check_finite(const loading *l, const mr_param *p)
@@ -79,8 +81,8 @@ static mr_status take_positions(loading *l, const mr_npz_array *a, const mr_para
     if (1 + (uint64_t)from * from != a->shape[1])
         return misshapen(l, a, p);
     if (from > POSITIONS_MOST)
-        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' is of %u x %u patches; up to %d x %d are resized", l->path, a->name,
-                       from, from, POSITIONS_MOST, POSITIONS_MOST);
+        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' is of %u x %u patches; up to %d x %d are resized", l->path,
+                       a->name, from, from, POSITIONS_MOST, POSITIONS_MOST);
     float *old = mr_alloc(a->count, sizeof *old);
     if (!old)
         return mr_fail_memory(l->err, "resizing the position embedding");
@@ -122,10 +124,14 @@ static mr_status unknown(const loading *l, const mr_npz_array *a)
     char shape[256];
     mr_shape_text(a->dims, a->shape, shape, sizeof shape);
     if (strncmp(a->name, "params/", 7) == 0)
-        return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose "
-                       "blocks have other names; take the file of vit_jax", l->path, a->name, shape);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s is no parameter of this model; take the --model that the file was "
-                   "made for", l->path, a->name, shape);
+        return mr_fail(l->err, MR_BAD_DATA,
+                       "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose "
+                       "blocks have other names; take the file of vit_jax",
+                       l->path, a->name, shape);
+    return mr_fail(l->err, MR_BAD_DATA,
+                   "%s: '%s' %s is no parameter of this model; take the --model that the file was "
+                   "made for",
+                   l->path, a->name, shape);
 }
 
 static mr_status take_member(loading *l, const mr_npz_array *a)

@@ -14,7 +14,7 @@
 #include "vit/vit.h"
 
 /* Offsets in the flat buffers. */
-typedef struct mr_vit_dense {       /* y = x kernel + bias */
+typedef struct mr_vit_dense { /* y = x kernel + bias */
     uint64_t kernel, bias;
     size_t in, out;
 } mr_vit_dense;
@@ -32,7 +32,7 @@ mr_status mr_vit_load(const mr_model_config *c, const mr_params *p, const char *
                       mr_error *err);
 
 typedef struct mr_vit_places {
-    uint64_t first;                 /* of the block's parameters */
+    uint64_t first; /* of the block's parameters */
     mr_vit_norm norm0, norm2;
     mr_vit_dense query, key, value, out, dense0, dense1;
 } mr_vit_places;
@@ -41,7 +41,7 @@ typedef struct mr_vit_layout {
     uint64_t cls, position;
     mr_vit_dense embedding, head;
     mr_vit_norm norm;
-    mr_vit_places *blocks;          /* [layers] */
+    mr_vit_places *blocks; /* [layers] */
 } mr_vit_layout;
 
 /* Adds the model's parameters to an empty `p`, and says where they stand; release both, also after a failure. */
@@ -50,16 +50,16 @@ void mr_vit_layout_release(mr_vit_layout *l);
 
 /* What one block keeps for its way back.  rows = batch * tokens; few = batch * kept. */
 typedef struct mr_vit_block {
-    size_t kept;                    /* tokens a sample that queries, out and MLP see */
-    void *total_a, *y_a;            /* [rows, hidden] */
-    void *seen_total, *seen_y;      /* [few, hidden]: the same two, or their first tokens */
-    void *q, *k, *v;                /* [few, hidden], [rows, hidden] twice */
-    void *attended;                 /* [few, hidden] */
-    void *total_b, *y_b;            /* [few, hidden] */
-    void *wide, *active;            /* [few, mlp]: before and after the GELU */
-    float *mean_a, *rstd_a;         /* [rows] */
-    float *mean_b, *rstd_b;         /* [few] */
-    mr_attention attention;         /* as it was run; its `saved` is planned too */
+    size_t kept;               /* tokens a sample that queries, out and MLP see */
+    void *total_a, *y_a;       /* [rows, hidden] */
+    void *seen_total, *seen_y; /* [few, hidden]: the same two, or their first tokens */
+    void *q, *k, *v;           /* [few, hidden], [rows, hidden] twice */
+    void *attended;            /* [few, hidden] */
+    void *total_b, *y_b;       /* [few, hidden] */
+    void *wide, *active;       /* [few, mlp]: before and after the GELU */
+    float *mean_a, *rstd_a;    /* [rows] */
+    float *mean_b, *rstd_b;    /* [few] */
+    mr_attention attention;    /* as it was run; its `saved` is planned too */
 } mr_vit_block;
 
 typedef struct mr_vit {
@@ -67,28 +67,29 @@ typedef struct mr_vit {
     mr_model_config config;
     mr_device *device;
     mr_vit_layout layout;
-    size_t batch;                   /* planned for */
-    size_t grid, tokens;            /* patches a side; 1 + grid * grid */
-    bool training;                  /* a way back was planned: blocks do not share their memory */
-    mr_model_input in;              /* of the last forward pass */
+    size_t batch;        /* planned for */
+    size_t grid, tokens; /* patches a side; 1 + grid * grid */
+    bool training;       /* a way back was planned: blocks do not share their memory */
+    mr_model_input in;   /* of the last forward pass */
     void *memory;
     size_t bytes;
-    mr_vit_block *blocks;           /* [layers] */
-    void *pixels;                   /* [batch * grid * grid, patch * patch * 3] */
-    void *last_total;               /* [few of the last block, hidden]: its output */
-    void *cls_total, *encoded;      /* [batch, hidden]: its first tokens; behind the last norm */
-    float *mean, *rstd;             /* [batch] */
-    float *logits, *losses;         /* [batch, classes], [batch] */
-    void *d_logits;                 /* [batch, classes] */
-    int32_t *best;                  /* [batch] */
-    void *branch;                   /* [rows, hidden]: what a branch adds; its gradient on the way back */
-    void *d_stream;                 /* [rows, hidden]: gradient of the stream */
-    void *d_few;                    /* [batch, hidden]: of the first tokens, where a block sees only these */
-    void *d_wide;                   /* [rows, max(mlp, 3 hidden)]: inside the MLP, or of q, k and v */
+    mr_vit_block *blocks;      /* [layers] */
+    void *pixels;              /* [batch * grid * grid, patch * patch * 3] */
+    void *last_total;          /* [few of the last block, hidden]: its output */
+    void *cls_total, *encoded; /* [batch, hidden]: its first tokens; behind the last norm */
+    float *mean, *rstd;        /* [batch] */
+    float *logits, *losses;    /* [batch, classes], [batch] */
+    void *d_logits;            /* [batch, classes] */
+    int32_t *best;             /* [batch] */
+    void *branch;              /* [rows, hidden]: what a branch adds; its gradient on the way back */
+    void *d_stream;            /* [rows, hidden]: gradient of the stream */
+    void *d_few;               /* [batch, hidden]: of the first tokens, where a block sees only these */
+    void *d_wide;              /* [rows, max(mlp, 3 hidden)]: inside the MLP, or of q, k and v */
 } mr_vit;
 
 /* Sets all pointers of the model into m->memory; with memory NULL it only counts m->bytes.  saved_all, saved_first:
- * bytes that attention keeps where it has all queries, and one a sample.  False: more bytes than there are addresses. */
+ * bytes that attention keeps where it has all queries, and one a sample.  False: more bytes than there are addresses.
+ */
 bool mr_vit_plan(mr_vit *m, size_t saved_all, size_t saved_first);
 /* The shape of block i's attention for `count` samples, without pointers. */
 mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count);

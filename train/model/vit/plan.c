@@ -11,8 +11,12 @@ mr_attention mr_vit_attention(const mr_vit *m, size_t i, size_t count)
     const mr_model_config *c = &m->config;
     size_t head_dim = c->hidden / c->heads;
     bool first_only = !c->every_token && i + 1 == c->layers;
-    return (mr_attention){.type = c->compute, .batch = count, .heads = c->heads, .head_dim = head_dim,
-                          .queries = first_only ? 1 : m->tokens, .keys = m->tokens,
+    return (mr_attention){.type = c->compute,
+                          .batch = count,
+                          .heads = c->heads,
+                          .head_dim = head_dim,
+                          .queries = first_only ? 1 : m->tokens,
+                          .keys = m->tokens,
                           .scale = (float)(1 / __builtin_sqrt((double)head_dim))};
 }
 

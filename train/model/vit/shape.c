@@ -10,7 +10,7 @@
 enum {
     MAX_SIDE = 1 << 14,
     MAX_WIDTH = 1 << 20,
-    MAX_LAYERS = 1024,              /* of 16 parameters, each twice with AdamW: an .npz has 65,536 arrays */
+    MAX_LAYERS = 1024, /* of 16 parameters, each twice with AdamW: an .npz has 65,536 arrays */
     MAX_CLASSES = 1 << 24,
 };
 
@@ -140,7 +140,7 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
     mr_vit_block *blocks = mr_alloc(c->layers, sizeof *blocks);
     mr_vit m = {.config = *c, .batch = batch, .training = training, .blocks = blocks};
     out->forward_flops = patches + c->layers * block + 2 * hidden * c->classes;
-    out->training_flops = 3 * out->forward_flops - patches;     /* nobody needs the gradient of pixels */
+    out->training_flops = 3 * out->forward_flops - patches; /* nobody needs the gradient of pixels */
     out->parameters = (uint64_t)(hidden + patches / (2 * grid * grid) + hidden + tokens * hidden +
                                  c->layers * (4 * hidden * hidden + 9 * hidden + 2 * hidden * mlp + mlp) + 2 * hidden +
                                  hidden * c->classes + c->classes);
@@ -150,8 +150,8 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
 
 /* ---- start values --------------------------------------------------------------------------------------------- */
 
-/* By Glorot's rule, as Google's trainer starts its kernels.  What goes in stands in front in the shape, but for the last
- * dimension. */
+/* By Glorot's rule, as Google's trainer starts its kernels.  What goes in stands in front in the shape, but for the
+ * last dimension. */
 static double kernel_deviation(const mr_param *item)
 {
     bool leads = mr_param_ends(item->name, "query/kernel") || mr_param_ends(item->name, "key/kernel") ||

@@ -22,7 +22,7 @@ static mr_status plan_memory(mr_vit *m, mr_error *err)
 {
     const mr_device_card *card = m->device->card;
     size_t saved_all = 0, saved_first = 0;
-    mr_vit_plan(m, 0, 0);       /* for the shapes */
+    mr_vit_plan(m, 0, 0); /* for the shapes */
     for (size_t i = 0; i < m->config.layers; i++) {
         mr_attention a = mr_vit_attention(m, i, m->batch);
         size_t *saved = a.queries < m->tokens ? &saved_first : &saved_all;
@@ -74,11 +74,21 @@ static void embed(mr_vit *m, const float *values)
     const mr_device_card *card = m->device->card;
     const mr_model_config *c = &m->config;
     size_t count = m->in.count;
-    const mr_patches patches = {.type = c->compute, .batch = count, .side = c->image, .patch = c->patch,
-                                .images = m->in.images, .rows = m->pixels};
-    const mr_tokens tokens = {.type = c->compute, .batch = count, .rows = m->tokens, .width = c->hidden, .x = m->branch,
-                              .first = values + m->layout.cls, .position = values + m->layout.position,
-                              .y = m->blocks[0].total_a, .dropout = mr_vit_dropout(m, mr_vit_site_embed())};
+    const mr_patches patches = {.type = c->compute,
+                                .batch = count,
+                                .side = c->image,
+                                .patch = c->patch,
+                                .images = m->in.images,
+                                .rows = m->pixels};
+    const mr_tokens tokens = {.type = c->compute,
+                              .batch = count,
+                              .rows = m->tokens,
+                              .width = c->hidden,
+                              .x = m->branch,
+                              .first = values + m->layout.cls,
+                              .position = values + m->layout.position,
+                              .y = m->blocks[0].total_a,
+                              .dropout = mr_vit_dropout(m, mr_vit_site_embed())};
     card->patches(m->device, &patches);
     mr_vit_dense_forward(m, values, &m->layout.embedding, count * (m->tokens - 1), m->pixels, m->branch, c->compute);
     card->tokens(m->device, &tokens);
@@ -90,11 +100,20 @@ static void classify(mr_vit *m, const float *values)
     const mr_device_card *card = m->device->card;
     const mr_model_config *c = &m->config;
     const mr_vit_block *b = &m->blocks[c->layers - 1];
-    const mr_norm sum = {.type = c->compute, .rows = m->in.count * b->kept, .width = c->hidden, .sample_rows = b->kept,
-                         .x = m->branch, .residual = b->total_b, .total = m->last_total,
+    const mr_norm sum = {.type = c->compute,
+                         .rows = m->in.count * b->kept,
+                         .width = c->hidden,
+                         .sample_rows = b->kept,
+                         .x = m->branch,
+                         .residual = b->total_b,
+                         .total = m->last_total,
                          .dropout = mr_vit_dropout(m, mr_vit_site_dense1(c->layers - 1))};
-    const mr_rows first = {.type = c->compute, .rows = m->in.count, .width = c->hidden,
-                           .from_stride = b->kept * c->hidden, .from = m->last_total, .to = m->cls_total};
+    const mr_rows first = {.type = c->compute,
+                           .rows = m->in.count,
+                           .width = c->hidden,
+                           .from_stride = b->kept * c->hidden,
+                           .from = m->last_total,
+                           .to = m->cls_total};
     mr_norm norm = mr_vit_norm_of(m, values, &m->layout.norm, m->in.count);
     norm.x = m->cls_total;
     norm.y = m->encoded;
@@ -115,9 +134,14 @@ static void forward(mr_model *model, const float *values, const mr_model_input *
     for (size_t i = 0; i < m->config.layers; i++)
         mr_vit_block_forward(m, values, i);
     classify(m, values);
-    const mr_cross_entropy loss = {.type = m->config.compute, .rows = in->count, .classes = m->config.classes,
-                                   .logits = m->logits, .labels = in->labels, .weights = in->weights,
-                                   .losses = m->losses, .d_logits = m->in.training ? m->d_logits : NULL,
+    const mr_cross_entropy loss = {.type = m->config.compute,
+                                   .rows = in->count,
+                                   .classes = m->config.classes,
+                                   .logits = m->logits,
+                                   .labels = in->labels,
+                                   .weights = in->weights,
+                                   .losses = m->losses,
+                                   .d_logits = m->in.training ? m->d_logits : NULL,
                                    .best = m->best};
     m->device->card->cross_entropy(m->device, &loss);
     *out = (mr_model_output){.losses = m->losses, .logits = m->logits, .best = m->best};
@@ -130,12 +154,23 @@ static void classify_back(mr_vit *m, const float *values, float *gradients)
     const mr_device_card *card = m->device->card;
     const mr_model_config *c = &m->config;
     size_t count = m->in.count, kept = m->blocks[c->layers - 1].kept;
-    const mr_norm_back norm = {.type = c->compute, .rows = count, .width = c->hidden, .d_y = m->branch,
-                               .total = m->cls_total, .gain = values + m->layout.norm.scale, .mean = m->mean,
-                               .rstd = m->rstd, .d_total = m->d_few, .d_gain = gradients + m->layout.norm.scale,
+    const mr_norm_back norm = {.type = c->compute,
+                               .rows = count,
+                               .width = c->hidden,
+                               .d_y = m->branch,
+                               .total = m->cls_total,
+                               .gain = values + m->layout.norm.scale,
+                               .mean = m->mean,
+                               .rstd = m->rstd,
+                               .d_total = m->d_few,
+                               .d_gain = gradients + m->layout.norm.scale,
                                .d_bias = gradients + m->layout.norm.bias};
-    const mr_rows first = {.type = c->compute, .rows = count, .width = c->hidden, .to_stride = m->tokens * c->hidden,
-                           .from = m->d_few, .to = m->d_stream};
+    const mr_rows first = {.type = c->compute,
+                           .rows = count,
+                           .width = c->hidden,
+                           .to_stride = m->tokens * c->hidden,
+                           .from = m->d_few,
+                           .to = m->d_stream};
     mr_vit_dense_back(m, values, gradients, &m->layout.head, count, m->encoded, m->d_logits, m->branch, false);
     card->norm_back(m->device, &norm);
     if (kept < m->tokens)
@@ -148,8 +183,13 @@ static void classify_back(mr_vit *m, const float *values, float *gradients)
 static void embed_back(mr_vit *m, const float *values, float *gradients)
 {
     const mr_model_config *c = &m->config;
-    const mr_tokens tokens = {.type = c->compute, .batch = m->in.count, .rows = m->tokens, .width = c->hidden,
-                              .d_y = m->d_stream, .d_x = m->branch, .d_first = gradients + m->layout.cls,
+    const mr_tokens tokens = {.type = c->compute,
+                              .batch = m->in.count,
+                              .rows = m->tokens,
+                              .width = c->hidden,
+                              .d_y = m->d_stream,
+                              .d_x = m->branch,
+                              .d_first = gradients + m->layout.cls,
                               .d_position = gradients + m->layout.position,
                               .dropout = mr_vit_dropout(m, mr_vit_site_embed())};
     m->device->card->tokens_back(m->device, &tokens);
@@ -201,12 +241,18 @@ static const void *look(const mr_model *model, const char *name, size_t *count)
 }
 
 static const mr_model_config presets[] = {
-#define X(word, patch_, hidden_, layers_, heads_, mlp_)                                                               \
-    {.card = &mr_model_vit, .name = word, .image = 224, .patch = patch_, .hidden = hidden_, .layers = layers_,        \
-     .heads = heads_, .mlp = mlp_},
+#define X(word, patch_, hidden_, layers_, heads_, mlp_)                                                                \
+    {.card = &mr_model_vit,                                                                                            \
+     .name = word,                                                                                                     \
+     .image = 224,                                                                                                     \
+     .patch = patch_,                                                                                                  \
+     .hidden = hidden_,                                                                                                \
+     .layers = layers_,                                                                                                \
+     .heads = heads_,                                                                                                  \
+     .mlp = mlp_},
     MR_VIT_SHAPES(X)
 #undef X
-    {0},
+        {0},
 };
 
 const mr_model_card mr_model_vit = {

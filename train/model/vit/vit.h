@@ -6,11 +6,11 @@
 #include "model/model.h"
 
 /* The preset shapes: word, patch, hidden, layers, heads, mlp. */
-#define MR_VIT_SHAPES(X)                    \
-    X("ViT-B_16", 16, 768, 12, 12, 3072)    \
-    X("ViT-B_32", 32, 768, 12, 12, 3072)    \
-    X("ViT-L_16", 16, 1024, 24, 16, 4096)   \
-    X("ViT-L_32", 32, 1024, 24, 16, 4096)   \
+#define MR_VIT_SHAPES(X)                                                                                               \
+    X("ViT-B_16", 16, 768, 12, 12, 3072)                                                                               \
+    X("ViT-B_32", 32, 768, 12, 12, 3072)                                                                               \
+    X("ViT-L_16", 16, 1024, 24, 16, 4096)                                                                              \
+    X("ViT-L_32", 32, 1024, 24, 16, 4096)                                                                              \
     X("ViT-H_14", 14, 1280, 32, 16, 5120)
 
 /* Position embedding [1 + from*from, width] for another grid, to [1 + to*to, width]: row 0 copied, the rest bilinear
