@@ -16,7 +16,7 @@
 
 enum {
     LAYER_LEAST = 1024, /* bytes: no layer of any model is saved in less */
-    TRIES = 16,         /* to read what a run replaces meanwhile; each time it has written one more */
+    TRIES = 1000,       /* to read what a run replaces meanwhile; each time it has written one more */
 };
 
 typedef struct reading {
