@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "support.h"
+#include "support/support.h"
 #include "text/learn.h"
 #include "text/parts.h"
 

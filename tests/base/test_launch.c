@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "support.h"
+#include "support/support.h"
 
 #define SERVER "PMIX_SERVER_URI2=pmix-server.1;tcp4://127.0.0.1:1"
 #define ONE_STEP                                                                                                       \

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "support.h"
+#include "support/support.h"
 
 #define IN(name, file) char *name __attribute__((cleanup(free_text))) = support_path("%s/%s", (char *)*state, file)
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "support_faults.h"
+#include "support/faults.h"
 
 static int set_up(void **state)
 {

@@ -1,5 +1,5 @@
 /* test_processor.c - the sets of instructions that this machine is said to have are those that its kernel lists. */
-#include "support.h"
+#include "support/support.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* test_random.c - the generator gives the published numbers, evenly. */
-#include "support.h"
+#include "support/support.h"
 
 #include <string.h>
 

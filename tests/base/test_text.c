@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "json/json.h"
-#include "support.h"
+#include "support/support.h"
 
 static void test_sentences_are_printable(void **state)
 {

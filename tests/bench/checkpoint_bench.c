@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "checkpoint/checkpoint.h"
-#include "median.h"
+#include "bench/median.h"
 
 enum { CHUNK = 1 << 20, MAX_ROUNDS = 101 };
 

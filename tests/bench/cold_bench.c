@@ -14,7 +14,7 @@
 #include "base/term.h"
 #include "batch/loader.h"
 #include "batch/work.h"
-#include "median.h"
+#include "bench/median.h"
 
 enum { BATCH = 64, WAYS = 5, LOADER = 0, READ_AHEAD = 128 << 10, MAX_ROUNDS = 101 };
 

@@ -10,7 +10,7 @@
 
 #include "base/term.h"
 #include "exchange/exchange.h"
-#include "median.h"
+#include "bench/median.h"
 
 enum { FLAT, BUCKETS, ALLREDUCE, COPY, WAYS };
 

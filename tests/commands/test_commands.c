@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "support.h"
+#include "support/support.h"
 
 #define WRONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 
 typedef struct state {
     char *dir, *ds;

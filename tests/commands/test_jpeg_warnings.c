@@ -1,11 +1,11 @@
-/* test_jpeg_warnings_told.c - a source of JPEGs with one thing wrong each, through the commands.
+/* test_jpeg_warnings.c - a source of JPEGs with one thing wrong each, through the commands.
  * Invariant tested: ingest, verify, replay and train refuse the same images; what is harmless is told once a kind, in
  * the same words for any number of threads and ranks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
-#include "support_jpeg_odd.h"
+#include "support/jpeg_odd.h"
 
 typedef struct scene {
     char *dir, *source, *dst;

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "support.h"
+#include "support/support.h"
 
 /* The best accuracy of a run with these arguments. */
 static double best_accuracy(const char *dir, const char *const *argv)

@@ -8,8 +8,8 @@
 
 #include "base/term.h"
 #include "base/text.h"
-#include "support.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/image.h"
 
 /* A colour, a title, a C1 control sequence introducer and DEL: each does something to some terminal. */
 #define EVIL                                                                                                           \

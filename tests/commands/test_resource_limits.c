@@ -1,5 +1,5 @@
-/* test_small_worlds.c - every command where there is little of something: disk, memory, descriptors, rights, room for a
- * path.  Invariant tested: a command succeeds, or says why at once and leaves nothing half made. */
+/* test_resource_limits.c - every command where there is little of something: disk, memory, descriptors, rights, room
+ * for a path.  Invariant tested: a command succeeds, or says why at once and leaves nothing half made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "support.h"
+#include "support/support.h"
 
 static char *root, *source, *ds;
 

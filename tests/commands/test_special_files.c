@@ -1,7 +1,6 @@
-/* test_odd_things.c - a FIFO, a folder, a device, nothing, or an empty file where a file should be: in a dataset, in a
- * checkpoint, in a source, as an option's value, and where something is to be written.
- * Invariant tested: nothing is waited for that will not come, nothing endless is read; each command says what is wrong,
- * or does without. */
+/* test_special_files.c - a FIFO, a folder, a device, nothing, or an empty file where a file should be: in a dataset, in
+ * a checkpoint, in a source, as an option's value, and where something is to be written. Invariant tested: nothing is
+ * waited for that will not come, nothing endless is read; each command says what is wrong, or does without. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support_cost.h"
-#include "support_image.h"
+#include "support/cost.h"
+#include "support/image.h"
 
 static char *root, *source, *ds;
 

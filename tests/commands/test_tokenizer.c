@@ -1,4 +1,4 @@
-/* test_tokenizer_command.c - `millrace tokenizer`: what it learns from, where it writes, what it refuses.
+/* test_tokenizer.c - `millrace tokenizer`: what it learns from, where it writes, what it refuses.
  * Invariant: the file is what the maker makes of the same captions; a refusal leaves no file. */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "dataset_maker.h"
-#include "support.h"
+#include "support/dataset_maker.h"
+#include "support/support.h"
 #include "text/tokenizer.h"
 
 static const char *const captions[] = {"two dogs in a car", "two cats sleeping on a couch", "a dog",

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_faults.h"
-#include "support_loader.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/loader.h"
+#include "support/train.h"
 
 /* DIR/a and DIR/b, each with data (a dataset of classes) and words (one of captions), and a run of two checkpoints. */
 static int set_up(void **state)

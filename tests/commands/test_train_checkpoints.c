@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "support_faults.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/train.h"
 
 static int set_up(void **state)
 {
@@ -104,7 +104,7 @@ static void a_killed_run_goes_on_from_one(void **state)
         "\"$0\" train data --model vit --image-size 24 --patch 8 --hidden 16 --layers 2 --heads 2 --mlp 32 --threads 1 "
         "--lr 0.05 --batch 6 --grad-accum 2 --steps 4000 --eval-every 0 --checkpoint-every 3 --output killed -q & "
         "p=$!\n"
-        "while [ ! -e killed/step-00000006 ]; do kill -0 $p || exit 9; sleep 0.01; done; kill -KILL $p; wait $p; echo "
+        "until ls killed 2>&1 | grep -q ^step; do kill -0 $p || exit 9; sleep 0.01; done; kill -KILL $p; wait $p; echo "
         "$?";
     support_limits limits = {.directory = dir, .seconds = 60};
     support_result r = support_run((const char *[]){"sh", "-c", killed, support_millrace_path(), NULL}, &limits);

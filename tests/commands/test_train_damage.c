@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "dataset/dataset.h"
-#include "support_faults.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/train.h"
 
 enum { TRAIN_HIT = 7, TRAIN_HIT_TOO = 30, VAL_HIT = 5 };
 

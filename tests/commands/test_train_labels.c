@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "support_faults.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/train.h"
 
 /* DIR/source: Roboflow's table of several labels, each picture with one of them: train 28, val 8, test 4. */
 static int set_up(void **state)

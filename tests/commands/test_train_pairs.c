@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_events.h"
-#include "support_train.h"
+#include "support/events.h"
+#include "support/train.h"
 
 static int set_up(void **state)
 {

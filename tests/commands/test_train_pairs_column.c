@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_train.h"
+#include "support/train.h"
 
 /* Takes the captions of the first `count` pictures of a split, by name, out of a drawn source. */
 static void drop_captions(const char *source, const char *split, size_t count)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_loader.h"
-#include "support_train.h"
+#include "support/loader.h"
+#include "support/train.h"
 
 enum { FIRST = 0, ANOTHER = 30, ONE_SHARD = 1000 };
 

@@ -10,7 +10,7 @@
 #include "dataset/dataset.h"
 #include "files/npz.h"
 #include "run/pairs.h"
-#include "support_train.h"
+#include "support/train.h"
 
 enum { COUNT = 6, SIDE = 32, TEXT = 16 }; /* of val */
 
@@ -99,7 +99,7 @@ static void transformers_gives_the_same_embeddings(void **state)
     support_result r =
         train_command(0, dir, 0, "predict", "data", "run", "--embeddings", "ours.npz", "--threads", "1", (char *)NULL);
     support_result_free(&r);
-    r = support_python("bridgetower_hub.py",
+    r = support_python("train/model/bridgetower/bridgetower_hub.py",
                        (const char *[]){"embed", "run/step-00000024", "given.npz", "ours.npz", NULL},
                        &(support_limits){.directory = dir});
     json_t *said = json_loads(strrchr(r.out, '{') ? strrchr(r.out, '{') : r.out, 0, NULL);
@@ -116,9 +116,9 @@ static void transformers_gives_the_same_embeddings(void **state)
 static void weights_in_parts_are_read(void **state)
 {
     const char *dir = *state;
-    support_result r =
-        support_python("bridgetower_hub.py", (const char *[]){"shard", "run/step-00000024", "parts", NULL},
-                       &(support_limits){.directory = dir});
+    support_result r = support_python("train/model/bridgetower/bridgetower_hub.py",
+                                      (const char *[]){"shard", "run/step-00000024", "parts", NULL},
+                                      &(support_limits){.directory = dir});
     support_result_free(&r);
     IN(whole_log, "whole.jsonl");
     IN(parts_log, "parts.jsonl");

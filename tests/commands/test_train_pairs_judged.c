@@ -8,8 +8,8 @@
 #include "dataset/dataset.h"
 #include "files/npz.h"
 #include "run/pairs.h"
-#include "support_faults.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/train.h"
 
 /* DIR/e: a run, judged at its end in batches of 4; DIR/coco the same kind of folder for captions. */
 static int set_up(void **state)
@@ -346,7 +346,8 @@ static void numpy_reads_the_embeddings(void **state)
     support_result r =
         train_command(0, dir, 0, "predict", "data", "e", "--embeddings", "numpy.npz", "--threads", "1", (char *)NULL);
     support_result_free(&r);
-    r = support_python("embeddings_numpy.py", (const char *[]){"numpy.npz", NULL}, &(support_limits){.directory = dir});
+    r = support_python("commands/embeddings_numpy.py", (const char *[]){"numpy.npz", NULL},
+                       &(support_limits){.directory = dir});
     assert_non_null(strstr(r.out, "sample int64 (6,)\ntext float32 (6, 16)\n"
                                   "image float32 (6, 16)\nboth float32 (6, 16)\n"));
     support_result_free(&r);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_train.h"
+#include "support/train.h"
 
 static int set_up(void **state)
 {

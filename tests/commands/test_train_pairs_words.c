@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_checkpoint.h"
-#include "support_train.h"
+#include "support/checkpoint.h"
+#include "support/train.h"
 
 /* DIR/start: a checkpoint of one update; DIR/coco the same kind of folder for captions. */
 static int set_up(void **state)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "support_faults.h"
-#include "support_train.h"
+#include "support/faults.h"
+#include "support/train.h"
 
 static int set_up(void **state)
 {

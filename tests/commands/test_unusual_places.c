@@ -1,5 +1,5 @@
-/* test_odd_places.c - the longest paths, clocks and countries of others.  (Other things than files: test_odd_things.c.)
- * Invariant tested: time, language and place change no byte of a dataset. */
+/* test_unusual_places.c - the longest paths, clocks and countries of others.  (Other things than files:
+ * test_special_files.c.) Invariant tested: time, language and place change no byte of a dataset. */
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "millrace.h"
-#include "support.h"
+#include "support/support.h"
 
 static char *root, *source, *ds;
 static uint64_t expected;

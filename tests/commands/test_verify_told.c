@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dataset_maker.h"
-#include "support_shard.h"
+#include "support/dataset_maker.h"
+#include "support/shard.h"
 
 typedef struct scene {
     char *dir, *ds;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_device.h"
+#include "support/device.h"
 
 /* ---- gemm ----------------------------------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
 /* test_device_ends.c - what stands at both ends of a model, on every device against the same in double: patches,
  * tokens, picked rows, cross entropy.
- * Invariant: where dropout acts, its mask is read off the device's `drop`; test_device_attention.c proves its rules. */
+ * Invariant: where dropout acts, its mask is read off the device's `drop`; test_attention.c proves its rules. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_device.h"
+#include "support/device.h"
 
 /* ---- tokens, patches, rows ------------------------------------------------------------------------------------ */
 

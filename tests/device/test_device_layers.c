@@ -1,11 +1,11 @@
 /* test_device_layers.c - norms and activations of every device against the same in double, their ways back against
  * differences.
- * Invariant: where dropout acts, its mask is read off the device's `drop`; test_device_attention.c proves its rules. */
+ * Invariant: where dropout acts, its mask is read off the device's `drop`; test_attention.c proves its rules. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_device.h"
+#include "support/device.h"
 
 static double dot(const double *a, const double *b, size_t count)
 {

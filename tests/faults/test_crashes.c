@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support_faults.h"
-#include "support_steps.h"
+#include "support/faults.h"
+#include "support/steps.h"
 
 typedef enum product { WHOLE, PARTS, MODEL } product;
 
@@ -68,7 +68,7 @@ static struct {
 /* ---- shared memory ---------------------------------------------------------------------------------------------- */
 
 /* "/NAME/NAME/" of the files of ours in /dev/shm, where other programs come and go, too; OpenMPI has its own elsewhere
- * (support_faults.h). */
+ * (support/faults.h). */
 static char *shared_memory(void)
 {
     char *names = support_path("/");

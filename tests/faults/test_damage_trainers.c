@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_damage.h"
-#include "support_loader.h"
-#include "support_train.h"
+#include "support/damage.h"
+#include "support/loader.h"
+#include "support/train.h"
 
 /* ---- two ranks and the damage beside them ------------------------------------------------------------------------ */
 

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support_archive.h"
-#include "support_faults.h"
-#include "support_hub.h"
-#include "support_steps.h"
+#include "support/archive.h"
+#include "support/faults.h"
+#include "support/hub.h"
+#include "support/steps.h"
 
 typedef struct scene {
     const char *name;

@@ -1,4 +1,4 @@
-/* test_power.c - datasets and checkpoints after a power loss at any moment, by the model of support_power.h.
+/* test_power.c - datasets and checkpoints after a power loss at any moment, by the model of support/power.h.
  * Invariants tested: what exit 0 or a log promised is there; a dataset is absent, old or new to the byte, and each
  * checkpoint is that of a run without a loss; the next run succeeds and sweeps; bytes are on disk before their name,
  * the name before exit 0.
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "faults/faults.h"
-#include "support_faults.h"
-#include "support_power.h"
-#include "support_steps.h"
+#include "support/faults.h"
+#include "support/power.h"
+#include "support/steps.h"
 
 static struct {
     char *base, *log, *run, *image;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 enum { MAX_ENTRY = 64 << 10, MAX_ENTRIES = 100 };
 

@@ -2,7 +2,7 @@
  * Promises: what a JSON parser takes gives the captions that the parser sees, in order; texts and names are UTF-8; a
  * refusal says why. */
 #include "base/text.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "text/captions.h"
 
 static const char *const columns[] = {"captions", "caption", "image_description", "t"};

@@ -5,7 +5,7 @@
 
 #include "checkpoint/parts.h"
 #include "format/manifest.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static const char OPENING[] = ",\n \"seal\": \"", END[] = "\n}\n";
 

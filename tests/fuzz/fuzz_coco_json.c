@@ -1,7 +1,7 @@
 /* fuzz_coco_json.c - a COCO annotation file.
  * Promises: images sorted by id, ids once, each with a run of its own annotations, no annotation lost; what is handed
  * out again is JSON and stands in the file. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "tables/coco_json.h"
 
 static void check_tables(const mr_coco_file *f, size_t size)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "bridgetower/parts.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static mr_status configure(const void *bytes, size_t size, mr_model_config *c, mr_error *err)
 {

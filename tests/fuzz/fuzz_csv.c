@@ -1,7 +1,7 @@
 /* fuzz_csv.c - comma-separated lines.
  * Promises: every cell is a text inside the file's own bytes, columns are found by their names, and the same cells
  * come back when they are written out with every one in quotes. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "tables/csv.h"
 
 static void add_quoted(mr_buf *out, const char *cell)

@@ -1,7 +1,7 @@
 /* fuzz_facts.c - the facts in a stranger's state.json, as a run that goes on and as eval and predict believe them.
  * Promises: options that are taken over are in their range and are written as what gives the same again; a class is
  * one of the model's; pictures are shown in the size that the model has. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "run/settings.h"
 #include "run/trained.h"
 

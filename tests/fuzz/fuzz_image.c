@@ -3,7 +3,7 @@
  * be shrunk. */
 #include "alike/alike.h"
 #include "codec/image.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static void check_facts(const mr_image_facts *f, const mr_image_limits *limits)
 {

@@ -1,7 +1,7 @@
 /* fuzz_index.c - an index, judged against the shard that its own header describes.
  * Promises: every row that is handed out points inside the shard, and packing the rows gives the input's bytes. */
 #include "format/index.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static void check_row(const mr_row *rows, uint64_t i, const mr_shard *shard)
 {

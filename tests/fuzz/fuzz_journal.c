@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "journal/parts.h"
 
 /* Opens the log, and leaves what it then holds in `out`. */

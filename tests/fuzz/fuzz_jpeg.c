@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "codec/jpeg_trap.h"
 #include "jpeg/region.h"
-#include "pictures.h"
+#include "fuzz/pictures.h"
 
 static void same(const fuzz_judgement *a, const fuzz_judgement *b, const mr_region *r)
 {

@@ -5,7 +5,7 @@
  * Promises: with the file's own entries libjpeg-turbo's pixels; with others AVX2 and plain C do the same. */
 #include "base/hash.h"
 #include "jpeg/seek.h"
-#include "pictures.h"
+#include "fuzz/pictures.h"
 
 typedef struct places {
     mr_jpeg_decoder *best, *plain;

@@ -1,7 +1,7 @@
 /* fuzz_jsonl.c - one JSON object a line.
  * Promises: rows come in order, each stands in the file where it says, without blanks around it, and is one JSON
  * object if its fields can be picked. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "tables/jsonl.h"
 
 static void check_fields(const mr_jsonl *j, const mr_jsonl_row *row)

@@ -4,7 +4,7 @@
 #include "format/format.h"
 #include "format/meta.h"
 #include "source/expand.h"
-#include "trees.h"
+#include "fuzz/trees.h"
 
 static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)
 {

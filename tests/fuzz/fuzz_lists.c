@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "format/manifest.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "ingest/cmd_lists.h"
 #include "loader/cmd_options.h"
 #include "sample/sample.h"

@@ -3,7 +3,7 @@
  * as the same bytes. */
 #include "format/format.h"
 #include "format/manifest.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static void check_split(const mr_manifest *m, const mr_split *split)
 {

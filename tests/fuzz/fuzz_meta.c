@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "format/json_lay_out.h"
 #include "format/meta.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static void check_against(const json_t *doc, const mr_meta_facts *f, mr_buf *source)
 {

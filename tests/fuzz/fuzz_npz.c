@@ -6,7 +6,7 @@
 
 #include "files/npz.h"
 #include "files/npz_header.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 enum { MAX_TAKEN = 1 << 20 };
 

@@ -2,7 +2,7 @@
  * Promises: what ingest lets in with --check decode loads, and no other JPEG; where the whole picture decodes, so does
  * any part of it, with the same pixels; a turned part is that part of the turned whole. */
 #include "base/hash.h"
-#include "pictures.h"
+#include "fuzz/pictures.h"
 
 typedef struct shown {
     fuzz_judgement judged;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tensors.h"
+#include "fuzz/tensors.h"
 
 /* Writes what was taken, and reads it again. */
 static void check_again(const mr_tensor *t, const float *values)

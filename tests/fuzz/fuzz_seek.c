@@ -1,7 +1,7 @@
 /* fuzz_seek.c - a seek file, judged against the shard that its own header describes.
  * Promises: entries that are found lie inside the file, behind the table, in order, and are no longer than their image;
  * packing the header gives the input's bytes; and single spans, taken without the rest, keep to that as well. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "seek/seek.h"
 
 static void check_spans(const uint8_t *data, size_t size, uint64_t rows, bool whole)

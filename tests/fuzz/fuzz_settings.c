@@ -3,7 +3,7 @@
  * is refused is MR_MISUSE. */
 #include <math.h>
 
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "run/settings.h"
 
 static void check_range(const mr_settings *s, const mr_setting *row)

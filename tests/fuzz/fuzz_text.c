@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "format/manifest.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 static void check_path_text(const char *bytes, size_t len)
 {

@@ -1,7 +1,7 @@
 /* fuzz_tokenizer.c - a tokenizer.json; where the input has a NUL, a vocab.json before it and a merges.txt behind it.
  * Promises: what is taken gives ids below its size for any text, the same whether cut or whole, by a new or a used
  * scratch; and it is written as a file that is taken, gives the same ids, and is written the same again. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "text/parts.h"
 
 enum { TEXT = 512, MOST = 3 * TEXT + 2, CUT = 9 };

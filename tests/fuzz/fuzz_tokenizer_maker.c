@@ -1,7 +1,7 @@
 /* fuzz_tokenizer_maker.c - a tokenizer learned from foreign texts: the input's, with a NUL between two.
  * Promises: the order of the texts does not matter; it has no more ids than were asked for and gives no others; it is
  * written as a file that is taken and written the same again. */
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "text/learn.h"
 
 enum { TEXTS = 64, MORE = 100, IDS = 512 };

@@ -5,7 +5,7 @@
 
 #include "format/index.h"
 #include "format/walk.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 typedef struct seen {
     uint64_t size, count, first, next, bytes;

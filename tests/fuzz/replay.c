@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "fuzz.h"
-#include "hang.h"
+#include "fuzz/fuzz.h"
+#include "support/hang.h"
 
 enum {
     MAX_FILE = 1 << 20,

@@ -14,12 +14,12 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "seeds.h"
+#include "fuzz/seeds.h"
 #include "base/file.h"
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "source/source.h"
-#include "support.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/image.h"
 
 static const char *out;
 

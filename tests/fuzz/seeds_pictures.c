@@ -1,9 +1,9 @@
 /* seeds_pictures.c - the first inputs of the targets that read pictures: OUT/image, OUT/pixels, OUT/jpeg,
  * OUT/jpeg_entries. */
 #include "jpeg/seek.h"
-#include "seeds.h"
-#include "support_jpeg.h"
-#include "support_pixels.h"
+#include "fuzz/seeds.h"
+#include "support/jpeg.h"
+#include "support/pixels.h"
 
 /* To be examined, and to be shown. */
 static void seed_picture(const char *name, picture p)

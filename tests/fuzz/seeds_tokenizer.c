@@ -1,8 +1,8 @@
 /* seeds_tokenizer.c - the first inputs of the tokenizer's fuzz targets: OUT/tokenizer, OUT/tokenizer_maker. */
 #include <string.h>
 
-#include "seeds.h"
-#include "support.h"
+#include "fuzz/seeds.h"
+#include "support/support.h"
 #include "text/tokenizer.h"
 
 #define MODEL                                                                                                          \

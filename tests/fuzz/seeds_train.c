@@ -9,9 +9,9 @@
 #include "checkpoint/parts.h"
 #include "files/safetensors.h"
 #include "run/settings.h"
-#include "seeds.h"
-#include "support_archive.h"
-#include "support_checkpoint.h"
+#include "fuzz/seeds.h"
+#include "support/archive.h"
+#include "support/checkpoint.h"
 
 static const char *const headers[] = {
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "source/list.h"
 
 void fuzz_broken(const char *promise, const char *file, int line)

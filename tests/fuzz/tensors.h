@@ -3,7 +3,7 @@
 #define MR_FUZZ_TENSORS_H
 
 #include "files/safetensors_parts.h"
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 
 /* `before`: the tensor before it in the order of names, NULL: it is the first. */
 static inline void fuzz_tensor(const mr_tensor *t, const mr_tensor *before)

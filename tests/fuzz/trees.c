@@ -1,5 +1,5 @@
 /* trees.c - a whole tree of files out of one input; see trees.h. */
-#include "trees.h"
+#include "fuzz/trees.h"
 
 #include "format/format.h"
 

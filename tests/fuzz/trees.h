@@ -7,7 +7,7 @@
 #ifndef MR_FUZZ_TREES_H
 #define MR_FUZZ_TREES_H
 
-#include "fuzz.h"
+#include "fuzz/fuzz.h"
 #include "layout/layout.h"
 
 typedef struct fuzz_tree {

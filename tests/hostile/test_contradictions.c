@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dataset_maker.h"
-#include "support_cost.h"
+#include "support/dataset_maker.h"
+#include "support/cost.h"
 #include "verify/parts.h"
 
 typedef struct state {

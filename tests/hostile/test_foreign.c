@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "support.h"
+#include "support/support.h"
 
 static char *dir, *paths[4000];
 static size_t path_count;

@@ -21,7 +21,7 @@
 #include <xxhash.h>
 
 #include "base/hash.h"
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "format/index.h"
 #include "millrace.h"
 

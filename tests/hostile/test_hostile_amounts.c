@@ -1,4 +1,4 @@
-/* test_malice_amounts.c - sources of some kilobytes that ask for gigabytes: holes in entries, many archives, rows of
+/* test_hostile_amounts.c - sources of some kilobytes that ask for gigabytes: holes in entries, many archives, rows of
  * nothing.  Invariant tested: refused or taken, cheaply and in 256 MiB, and what is not kept is counted. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include <archive_entry.h>
 #include <jansson.h>
 
-#include "support_archive.h"
-#include "support_cost.h"
-#include "support_image.h"
+#include "support/archive.h"
+#include "support/cost.h"
+#include "support/image.h"
 
 static char *dir, *dst;
 static picture good;

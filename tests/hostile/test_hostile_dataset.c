@@ -1,4 +1,4 @@
-/* test_stranger.c - a whole dataset, or a checkpoint, from somebody who wishes us ill.
+/* test_hostile_dataset.c - a whole dataset, or a checkpoint, from somebody who wishes us ill.
  * Invariant tested: no name in it reaches a file outside of its directory, and no number in it costs more than its own
  * size; what is refused says why, cheaply and in 256 MiB. */
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "support_archive.h"
-#include "support_cost.h"
+#include "support/archive.h"
+#include "support/cost.h"
 
 static char *dir, *ds, *manifest, *text;
 

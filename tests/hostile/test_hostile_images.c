@@ -1,4 +1,4 @@
-/* test_malice_images.c - pictures made to do harm: few bytes that claim or cost much.  What is over a limit is turned
+/* test_hostile_images.c - pictures made to do harm: few bytes that claim or cost much.  What is over a limit is turned
  * away by ingest with --check decode, and by those who read a dataset that lets it in, with a reason, cheaply and in
  * 256 MiB; what is within them costs no more than SECURITY.md says of its pixels. */
 #include <malloc.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dataset_maker.h"
-#include "support_image.h"
+#include "support/dataset_maker.h"
+#include "support/image.h"
 
 static char *dir, *source, *dst;
 

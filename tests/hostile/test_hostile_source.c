@@ -1,14 +1,15 @@
-/* test_malice.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in 256
- * MiB, and what it might have reached is as it was.  (Pictures: test_malice_images.c; equal hashes: test_forgery.c.) */
+/* test_hostile_source.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in
+ * 256 MiB, and what it might have reached is as it was.  (Pictures: test_hostile_images.c; equal hashes:
+ * test_forgery.c.) */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "support_archive.h"
-#include "support_cost.h"
-#include "support_image.h"
+#include "support/archive.h"
+#include "support/cost.h"
+#include "support/image.h"
 
 static char *dir, *dst;
 static picture good;

@@ -10,8 +10,8 @@
 #include "format/class_counts.h"
 #include "format/manifest.h"
 #include "source/source.h"
-#include "support.h"
-#include "support_archive.h"
+#include "support/support.h"
+#include "support/archive.h"
 #include "tables/csv.h"
 
 static char *dir;

@@ -1,9 +1,9 @@
-/* test_jpeg_kernels.c - every set of inner loops that this machine runs gives the bytes of plain C. */
+/* test_kernels.c - every set of inner loops that this machine runs gives the bytes of plain C. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jpeg/kernels.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { WIDTH = 300, LEAD = 32, TIMES = 400 };
 

@@ -1,11 +1,11 @@
-/* test_jpeg.c - millrace's own JPEG decoder against libjpeg-turbo: the same pixels, or the same refusal. */
+/* test_region.c - millrace's own JPEG decoder against libjpeg-turbo: the same pixels, or the same refusal. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jpeg/region.h"
 #include "region/parts.h"
-#include "support_jpeg.h"
-#include "support_pixels.h"
+#include "support/jpeg.h"
+#include "support/pixels.h"
 
 typedef struct ways { /* the three that must agree */
     mr_pixels_scratch *own, *plain, *libjpeg;

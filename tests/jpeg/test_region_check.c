@@ -1,9 +1,9 @@
-/* test_jpeg_check.c - whether a JPEG's scan is sound, by millrace's own decoder: never where libjpeg-turbo warns. */
+/* test_region_check.c - whether a JPEG's scan is sound, by millrace's own decoder: never where libjpeg-turbo warns. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jpeg/region.h"
-#include "support_jpeg.h"
+#include "support/jpeg.h"
 
 typedef struct pair {
     mr_jpeg_decoder *best, *plain;

@@ -1,12 +1,12 @@
-/* test_jpeg_seek.c - regions that enter the scan at its entries equal those that read it from its begin; wrong entries
+/* test_seek.c - regions that enter the scan at its entries equal those that read it from its begin; wrong entries
  * are found, or do no harm to memory. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "jpeg/decoder.h"
 #include "jpeg/seek.h"
-#include "support_jpeg.h"
-#include "support_pixels.h"
+#include "support/jpeg.h"
+#include "support/pixels.h"
 
 enum { WAYS = 2 }; /* what this machine runs best, plain C */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ingest, verify, replay, train, kill and resume by chance, and look each time whether the promises were kept.
 
-    tests/soak.py MINUTES [SEED[:ROUND]]        (scripts/soak builds first; MILLRACE_BIN, MILLRACE_SOAK_LOADER)
+    tests/soak/soak.py MINUTES [SEED[:ROUND]]        (scripts/soak builds first; MILLRACE_BIN, MILLRACE_SOAK_LOADER)
 
 A round draws a dataset and its parameters from (seed, round) and checks, with SIGKILL at a moment by chance where it
 says so:

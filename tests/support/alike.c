@@ -1,6 +1,6 @@
-/* support_alike.c - drawn photographs and their copies; see support_alike.h.
+/* alike.c - drawn photographs and their copies; see support/alike.h.
  * Invariant: a picture is RGB, 8 bits, rows without padding. */
-#include "support_alike.h"
+#include "support/alike.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* support_alike.h - drawn photographs, copies of them as augmentation makes copies, and both as files of any codec.
+/* alike.h - drawn photographs, copies of them as augmentation makes copies, and both as files of any codec.
  * Invariant: equal seeds, sizes and edits give equal bytes.
  */
 #ifndef MR_SUPPORT_ALIKE_H
 #define MR_SUPPORT_ALIKE_H
 
 #include "sample/sample.h"
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct alike_edit { /* all zero: as it is */
     unsigned quarters;      /* turns by 90 degrees */

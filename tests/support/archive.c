@@ -1,5 +1,5 @@
-/* support_archive.c - archives made for tests. */
-#include "support_archive.h"
+/* archive.c - archives made for tests. */
+#include "support/archive.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* support_archive.h - archives made for tests, entry by entry, hostile ones too. */
+/* archive.h - archives made for tests, entry by entry, hostile ones too. */
 #ifndef MR_SUPPORT_ARCHIVE_H
 #define MR_SUPPORT_ARCHIVE_H
 
 #include <sys/stat.h>
 
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_entry {
     const char *path;

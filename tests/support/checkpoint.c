@@ -1,5 +1,5 @@
-/* support_checkpoint.c - small checkpoints for tests. */
-#include "support_checkpoint.h"
+/* checkpoint.c - small checkpoints for tests. */
+#include "support/checkpoint.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* support_checkpoint.h - small checkpoints, made from a number and told apart by it. */
+/* checkpoint.h - small checkpoints, made from a number and told apart by it. */
 #ifndef MR_SUPPORT_CHECKPOINT_H
 #define MR_SUPPORT_CHECKPOINT_H
 
 #include "checkpoint/checkpoint.h"
-#include "support.h"
+#include "support/support.h"
 
 /* A Vision Transformer of a few thousand parameters; all values follow from `update`.  mr_checkpoint_release(). */
 mr_checkpoint make_checkpoint(uint64_t update, mr_optimizer_kind optimizer);

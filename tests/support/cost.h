@@ -1,10 +1,10 @@
-/* support_cost.h - bounds on what work costs, as ratios to other work of the same run.
+/* cost.h - bounds on what work costs, as ratios to other work of the same run.
  * Invariant: a slower or busier machine makes both sides of a ratio larger, and a bound that is missed is measured
  * again before it fails a test: no machine fails for its speed. */
 #ifndef MR_SUPPORT_COST_H
 #define MR_SUPPORT_COST_H
 
-#include "support.h"
+#include "support/support.h"
 
 /* CPU seconds that this process has used, all its threads together. */
 double support_cpu(void);

@@ -1,5 +1,5 @@
-/* support_damage.c - shards that are cut, overwritten, removed and replaced under those who read them. */
-#include "support_damage.h"
+/* damage.c - shards that are cut, overwritten, removed and replaced under those who read them. */
+#include "support/damage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

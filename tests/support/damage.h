@@ -1,9 +1,9 @@
-/* support_damage.h - shards that are cut, overwritten, removed and replaced under those who read them.
+/* damage.h - shards that are cut, overwritten, removed and replaced under those who read them.
  * Invariant: damage_do() knows, from the index of before, which samples a reader with the file open has lost. */
 #ifndef MR_SUPPORT_DAMAGE_H
 #define MR_SUPPORT_DAMAGE_H
 
-#include "support.h"
+#include "support/support.h"
 
 typedef enum damage { CUT, CUT_TO_NOTHING, OVERWRITTEN, SCRIBBLED, REMOVED, REPLACED, KINDS } damage;
 

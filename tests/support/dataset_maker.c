@@ -1,5 +1,5 @@
 /* dataset_maker.c - small datasets to a test's own measure; see dataset_maker.h. */
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "format/index.h"
-#include "support_lmdb.h"
+#include "support/lmdb.h"
 
 static void digest_of(const char *path, mr_digest *out)
 {

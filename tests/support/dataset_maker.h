@@ -4,7 +4,7 @@
 #define MR_DATASET_MAKER_H
 
 #include "format/manifest.h"
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct made {
     const char *source; /* path text */

@@ -1,7 +1,7 @@
-/* support_device.c - one test of an operation, run on every device.
+/* device.c - one test of an operation, run on every device.
  * Invariant: on a device that works in host memory each operand is a heap block of its own, no byte longer, so that a
  * sanitizer sees what an operation reads or writes beside it. */
-#include "support_device.h"
+#include "support/device.h"
 
 #include <math.h>
 #include <stdlib.h>

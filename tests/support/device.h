@@ -1,4 +1,4 @@
-/* support_device.h - one test of an operation, run on every device, with every set of loops and several threads.
+/* device.h - one test of an operation, run on every device, with every set of loops and several threads.
  * Invariant: a trial is a pure function of its chance; what it takes from the device is digested, and the digests of
  * all thread counts must be equal.  Numbers are kept in double, rounded to what the device gets.
  *
@@ -9,7 +9,7 @@
 #define MR_SUPPORT_DEVICE_H
 
 #include "device/device.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_trial {
     mr_device *d;

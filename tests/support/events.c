@@ -1,5 +1,5 @@
-/* support_events.c - a TensorBoard event file read back. */
-#include "support_events.h"
+/* events.c - a TensorBoard event file read back. */
+#include "support/events.h"
 
 #include <stdlib.h>
 #include <string.h>

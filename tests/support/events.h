@@ -1,10 +1,10 @@
-/* support_events.h - a TensorBoard event file read back.
+/* events.h - a TensorBoard event file read back.
  * Invariant: every length, both CRCs of every record and every field are checked, by code that shares nothing with the
  * writer; anything odd fails the running test. */
 #ifndef MR_SUPPORT_EVENTS_H
 #define MR_SUPPORT_EVENTS_H
 
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_scalar {
     char tag[64];

@@ -1,5 +1,5 @@
-/* support_faults.c - millrace run with calls that fail. */
-#include "support_faults.h"
+/* faults.c - millrace run with calls that fail. */
+#include "support/faults.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
-/* support_hub.c - hub folders for tests without Python. */
-#include "support_hub.h"
+/* hub.c - hub folders for tests without Python. */
+#include "support/hub.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "support_archive.h"
-#include "support_image.h"
+#include "support/archive.h"
+#include "support/image.h"
 
 static support_entry entry(mr_buf *name, const void *bytes, size_t len)
 {

@@ -1,4 +1,4 @@
-/* support_hub.h - hub folders for tests without Python: a "Parquet" file here is the tar stream that its reader would
+/* hub.h - hub folders for tests without Python: a "Parquet" file here is the tar stream that its reader would
  * write, and the reader is cat. */
 #ifndef MR_SUPPORT_HUB_H
 #define MR_SUPPORT_HUB_H
@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_row {
     const char *json; /* NULL: the entry is not written */

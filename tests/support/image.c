@@ -1,5 +1,5 @@
-/* support_image.c - small pictures of every kind; see support_image.h. */
-#include "support_image.h"
+/* image.c - small pictures of every kind; see support/image.h. */
+#include "support/image.h"
 
 #include <jpeglib.h>
 #include <spng.h>

@@ -1,10 +1,10 @@
-/* support_image.h - small pictures of every kind, made by the libraries, and tools to put them out of order.
+/* image.h - small pictures of every kind, made by the libraries, and tools to put them out of order.
  * Invariant: every picture is a heap block of exactly its length, so that a sanitizer sees one byte too far. */
 #ifndef MR_SUPPORT_IMAGE_H
 #define MR_SUPPORT_IMAGE_H
 
 #include "codec/image.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct picture {
     uint8_t *bytes;

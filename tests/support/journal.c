@@ -1,5 +1,5 @@
-/* support_journal.c - a run's journal under test, with updates whose numbers are known. */
-#include "support_journal.h"
+/* journal.c - a run's journal under test, with updates whose numbers are known. */
+#include "support/journal.h"
 
 #include <stdlib.h>
 

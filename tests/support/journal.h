@@ -1,10 +1,10 @@
-/* support_journal.h - a run's journal under test, with updates whose numbers are known.
+/* journal.h - a run's journal under test, with updates whose numbers are known.
  * Invariant: all that it writes is in a private folder; a call that fails, fails the running test. */
 #ifndef MR_SUPPORT_JOURNAL_H
 #define MR_SUPPORT_JOURNAL_H
 
 #include "journal/journal.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_journal {
     char *dir, *log, *events, *results; /* the folder, and paths in it whose parents are not there yet */

@@ -1,13 +1,13 @@
-/* support_jpeg.c - writes the segments and draws the coefficients; see support_jpeg.h.
+/* jpeg.c - writes the segments and draws the coefficients; see support/jpeg.h.
  * Source: ITU-T T.81, annexes B, C and F. */
-#include "support_jpeg.h"
+#include "support/jpeg.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "codec/jpeg_trap.h"
-#include "support_pixels.h"
+#include "support/pixels.h"
 
 enum { DC_SYMBOLS = 16, AC_SYMBOLS = 256, DC_RANGE = 30000 };
 

@@ -1,9 +1,9 @@
-/* support_jpeg.h - baseline JPEGs that no encoder makes: any symbol, codes of any length, any quantiser.
+/* jpeg.h - baseline JPEGs that no encoder makes: any symbol, codes of any length, any quantiser.
  * Invariant: what is written is sound: libjpeg-turbo decodes it without a word. */
 #ifndef MR_SUPPORT_JPEG_H
 #define MR_SUPPORT_JPEG_H
 
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct jpeg_coded {
     unsigned width, height, components;

@@ -1,6 +1,6 @@
-/* support_jpeg_odd.c - the table of what can be wrong with a JPEG; see support_jpeg_odd.h.
+/* jpeg_odd.c - the table of what can be wrong with a JPEG; see support/jpeg_odd.h.
  * Source: ITU-T T.81, annex B, for what each segment holds; JFIF 1.02; Adobe's technical note 5116. */
-#include "support_jpeg_odd.h"
+#include "support/jpeg_odd.h"
 
 #include <stdlib.h>
 #include <string.h>

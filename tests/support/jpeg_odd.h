@@ -1,9 +1,9 @@
-/* support_jpeg_odd.h - JPEGs of every process with one thing wrong, and what is to be said of each.
+/* jpeg_odd.h - JPEGs of every process with one thing wrong, and what is to be said of each.
  * Invariant: what a case expects comes from what was done to the file, not from what a decoder says of it. */
 #ifndef MR_SUPPORT_JPEG_ODD_H
 #define MR_SUPPORT_JPEG_ODD_H
 
-#include "support_pixels.h"
+#include "support/pixels.h"
 
 /* Kinds of files, a bit each. */
 enum {

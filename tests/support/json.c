@@ -1,5 +1,5 @@
-/* support_json.c - annotation files and layouts under test. */
-#include "support_json.h"
+/* json.c - annotation files and layouts under test. */
+#include "support/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* support_json.h - annotation files and layouts under test.
+/* json.h - annotation files and layouts under test.
  * Invariant: everything opened here is closed by its *_done(), the folder on disk too. */
 #ifndef MR_SUPPORT_JSON_H
 #define MR_SUPPORT_JSON_H
 
 #include "layout/layout.h"
-#include "support.h"
+#include "support/support.h"
 #include "tables/coco_json.h"
 
 /* ---- one COCO file -------------------------------------------------------------------------------------------- */

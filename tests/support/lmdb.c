@@ -1,5 +1,5 @@
-/* support_lmdb.c - LMDB files written and read with liblmdb itself; see support_lmdb.h. */
-#include "support_lmdb.h"
+/* lmdb.c - LMDB files written and read with liblmdb itself; see support/lmdb.h. */
+#include "support/lmdb.h"
 
 #include <stdlib.h>
 #include <string.h>

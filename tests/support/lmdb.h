@@ -1,11 +1,11 @@
-/* support_lmdb.h - LMDB files written and read with liblmdb itself, to hold our own reader against.
+/* lmdb.h - LMDB files written and read with liblmdb itself, to hold our own reader against.
  * Invariant: what these helpers read was read by liblmdb alone. */
 #ifndef MR_SUPPORT_LMDB_H
 #define MR_SUPPORT_LMDB_H
 
 #include <lmdb.h>
 
-#include "support.h"
+#include "support/support.h"
 
 typedef struct lmdb_file {
     MDB_env *env;

@@ -1,5 +1,5 @@
-/* support_loader.c - loaders run to their end, and what they gave; see support_loader.h. */
-#include "support_loader.h"
+/* loader.c - loaders run to their end, and what they gave; see support/loader.h. */
+#include "support/loader.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "format/format.h"
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* support_loader.h - loaders run to their end, and what they gave kept as numbers that can be compared.
+/* loader.h - loaders run to their end, and what they gave kept as numbers that can be compared.
  * Invariant: two runs are equal if and only if every sample's facts, bytes, meta and place in the plan are. */
 #ifndef MR_SUPPORT_LOADER_H
 #define MR_SUPPORT_LOADER_H
@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "millrace.h"
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct seen { /* one sample of one batch */
     uint64_t epoch, step, sample;

@@ -1,5 +1,5 @@
-/* support_model.c - a small model on a device with its buffers. */
-#include "support_model.h"
+/* model.c - a small model on a device with its buffers. */
+#include "support/model.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* support_model.h - a small model on a device with its buffers, for tests of models.
+/* model.h - a small model on a device with its buffers, for tests of models.
  * Invariant: everything goes to and from the device by its card, so that any device can be asked: MILLRACE_TEST_DEVICE,
  * "cpu" if it is not set. */
 #ifndef MR_SUPPORT_MODEL_H
 #define MR_SUPPORT_MODEL_H
 
 #include "model/model.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_model {
     mr_model_config config;

@@ -1,5 +1,5 @@
-/* support_npz.c - all arrays of a .npz file at once, so that tests can ask for them in any order. */
-#include "support_npz.h"
+/* npz.c - all arrays of a .npz file at once, so that tests can ask for them in any order. */
+#include "support/npz.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-/* support_npz.h - arrays out of numpy's .npz files by name, and where the parity fixtures are.
+/* npz.h - arrays out of numpy's .npz files by name, and where the parity fixtures are.
  * Invariant: a missing or odd array fails the running test. */
 #ifndef MR_SUPPORT_NPZ_H
 #define MR_SUPPORT_NPZ_H
 
 #include "files/npz.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct support_npz support_npz;
 

@@ -1,5 +1,5 @@
-/* support_pairs.c - a small model of pictures and words on a device. */
-#include "support_pairs.h"
+/* pairs.c - a small model of pictures and words on a device. */
+#include "support/pairs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* support_pairs.h - a small model of pictures and words on a device, for tests: what support_model.h is to labels.
+/* pairs.h - a small model of pictures and words on a device, for tests: what support/model.h is to labels.
  * Invariant: everything goes to and from the device by its card; a text's places follow from what of it is seen. */
 #ifndef MR_SUPPORT_PAIRS_H
 #define MR_SUPPORT_PAIRS_H
 
-#include "support_model.h"
+#include "support/model.h"
 
 typedef struct support_pairs {
     support_model *model;

@@ -1,5 +1,5 @@
-/* support_parity.c - the fixtures of the parity folder, and how far from them a result may be. */
-#include "support_parity.h"
+/* parity.c - the fixtures of the parity folder, and how far from them a result may be. */
+#include "support/parity.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -1,11 +1,11 @@
-/* support_parity.h - the fixtures of the parity folder, and how far from them a result may be.
+/* parity.h - the fixtures of the parity folder, and how far from them a result may be.
  * Invariant: an error beyond its tolerance fails the running test, and so does a part of a fixture that is not there.
  */
 #ifndef MR_SUPPORT_PARITY_H
 #define MR_SUPPORT_PARITY_H
 
 #include "json/json.h"
-#include "support_npz.h"
+#include "support/npz.h"
 
 /* The worst error of each kind over its tolerance. */
 typedef struct parity_worst {

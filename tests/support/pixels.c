@@ -1,5 +1,5 @@
-/* support_pixels.c - JPEGs of every sampling and their regions; see support_pixels.h. */
-#include "support_pixels.h"
+/* pixels.c - JPEGs of every sampling and their regions; see support/pixels.h. */
+#include "support/pixels.h"
 
 #include <math.h>
 #include <stdlib.h>

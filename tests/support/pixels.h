@@ -1,10 +1,10 @@
-/* support_pixels.h - JPEGs of every sampling, their full decode by libjpeg-turbo alone, and regions held against one.
+/* pixels.h - JPEGs of every sampling, their full decode by libjpeg-turbo alone, and regions held against one.
  * Invariant: a region that differs fails the running test and is named. */
 #ifndef MR_SUPPORT_PIXELS_H
 #define MR_SUPPORT_PIXELS_H
 
 #include "region/pixels.h"
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct jpeg_make {
     unsigned width, height, components;

@@ -1,6 +1,6 @@
-/* support_plan.c - what a layout makes of a source, as text.
+/* plan.c - what a layout makes of a source, as text.
  * Invariant: everything that a plan holds is in the text, so an equal text is an equal plan. */
-#include "support_plan.h"
+#include "support/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

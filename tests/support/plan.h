@@ -1,9 +1,9 @@
-/* support_plan.h - what a layout makes of a source, as text that a test compares whole. */
+/* plan.h - what a layout makes of a source, as text that a test compares whole. */
 #ifndef MR_SUPPORT_PLAN_H
 #define MR_SUPPORT_PLAN_H
 
 #include "layout/layout.h"
-#include "support.h"
+#include "support/support.h"
 
 /* Opens `source`, lets the layouts bid (`forced`: only that one), plans, writes every meta; heap:
  *

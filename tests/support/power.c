@@ -1,7 +1,7 @@
-/* support_power.c - what a power loss may leave of a folder.
+/* power.c - what a power loss may leave of a folder.
  * Invariant: an object is a file or folder from its creation on, whatever its names; numbers are never used again,
  * while the inodes of the log may be.  Object 0 is the root. */
-#include "support_power.h"
+#include "support/power.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

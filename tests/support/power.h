@@ -1,4 +1,4 @@
-/* support_power.h - what a power loss may leave of a folder, from the log of what was done to it (faults/faults.h).
+/* power.h - what a power loss may leave of a folder, from the log of what was done to it (faults/faults.h).
  *
  *      log:   create a.tmp   write a.tmp   sync a.tmp   rename a.tmp a   sync .   ACK
  *                                                     ^ moment: a.tmp is there or not; if it is, its bytes are whole
@@ -10,7 +10,7 @@
 #ifndef MR_SUPPORT_POWER_H
 #define MR_SUPPORT_POWER_H
 
-#include "support.h"
+#include "support/support.h"
 
 typedef struct power power;
 

@@ -1,5 +1,5 @@
-/* support_resize.c - see support_resize.h. */
-#include "support_resize.h"
+/* resize.c - see support/resize.h. */
+#include "support/resize.h"
 
 #include <stdlib.h>
 #include <string.h>

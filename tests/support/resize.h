@@ -1,10 +1,10 @@
-/* support_resize.h - a resizer for each set of inner loops, and memory for their results.
+/* resize.h - a resizer for each set of inner loops, and memory for their results.
  * Invariant: a set that this machine runs is among them. */
 #ifndef MR_SUPPORT_RESIZE_H
 #define MR_SUPPORT_RESIZE_H
 
 #include "resize/kernels.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { SUPPORT_MOST_SETS = 8 };
 

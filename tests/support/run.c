@@ -1,10 +1,10 @@
-/* support_run.c - a command run under limits, with everything it said.
+/* run.c - a command run under limits, with everything it said.
  * Invariant: however the command behaves - silent, endless, forking - the call ends within its seconds (+ a moment),
  * and no process of its group is left behind.
  *
  *      test --input--> [stdin]  command  [stdout] --> out
  *                                        [stderr] --> err      one poll loop until both outputs are closed           */
-#include "support.h"
+#include "support/support.h"
 
 #include <errno.h>
 #include <fcntl.h>

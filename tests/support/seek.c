@@ -1,5 +1,5 @@
-/* support_seek.c - seek files put out of order by hand; see support_seek.h. */
-#include "support_seek.h"
+/* seek.c - seek files put out of order by hand; see support/seek.h. */
+#include "support/seek.h"
 
 static uint64_t rows_of(const uint8_t *bytes)
 {

@@ -1,10 +1,10 @@
-/* support_seek.h - seek files put out of order by hand, and made to look whole again.
+/* seek.h - seek files put out of order by hand, and made to look whole again.
  * Invariant: what seek_seal() leaves has every hash that a reader asks for. */
 #ifndef MR_SUPPORT_SEEK_H
 #define MR_SUPPORT_SEEK_H
 
 #include "seek/seek.h"
-#include "support.h"
+#include "support/support.h"
 
 /* Sets the hash of the table and the one at the end right. */
 void seek_seal(uint8_t *bytes, size_t len);

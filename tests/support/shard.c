@@ -1,5 +1,5 @@
-/* support_shard.c - shards and whole datasets of drawn samples; see support_shard.h. */
-#include "support_shard.h"
+/* shard.c - shards and whole datasets of drawn samples; see support/shard.h. */
+#include "support/shard.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "format/index.h"
-#include "support_lmdb.h"
+#include "support/lmdb.h"
 
 enum { LABELS = 7 };
 

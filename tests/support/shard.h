@@ -1,10 +1,10 @@
-/* support_shard.h - shards and whole datasets of drawn samples, written through liblmdb.
+/* shard.h - shards and whole datasets of drawn samples, written through liblmdb.
  * Invariant: sample n of a seed is the same wherever it is made, so a reader can be held against it. */
 #ifndef MR_SUPPORT_SHARD_H
 #define MR_SUPPORT_SHARD_H
 
 #include "format/manifest.h"
-#include "support_image.h"
+#include "support/image.h"
 
 typedef struct drawn {
     picture image;

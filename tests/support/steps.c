@@ -1,5 +1,5 @@
-/* support_steps.c - the checkpoints of a run that was interrupted, against those of one that was not. */
-#include "support_steps.h"
+/* steps.c - the checkpoints of a run that was interrupted, against those of one that was not. */
+#include "support/steps.h"
 
 #include <dirent.h>
 #include <stdlib.h>

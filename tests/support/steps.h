@@ -1,10 +1,10 @@
-/* support_steps.h - the checkpoints of a run that was interrupted, against those of one that was not.
+/* steps.h - the checkpoints of a run that was interrupted, against those of one that was not.
  * Invariant: training is exact, so every file of a checkpoint is compared to the byte, and state.json by all it says of
  * the run. */
 #ifndef MR_SUPPORT_STEPS_H
 #define MR_SUPPORT_STEPS_H
 
-#include "support.h"
+#include "support/support.h"
 
 enum { STEPS_WHY = 1200 };
 

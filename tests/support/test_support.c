@@ -1,5 +1,5 @@
 /* test_support.c - the helpers that every other test leans on. */
-#include "support.h"
+#include "support/support.h"
 
 #include <signal.h>
 #include <stdlib.h>

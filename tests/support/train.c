@@ -1,5 +1,5 @@
-/* support_train.c - small training runs through the program. */
-#include "support_train.h"
+/* train.c - small training runs through the program. */
+#include "support/train.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* support_train.h - small training runs through the program, and what they left.
+/* train.h - small training runs through the program, and what they left.
  * Invariant: every run uses one tiny drawn dataset and a tiny model, so that a run takes a second.  Of an option that
  * is given again the last one counts, so that a test can change any of them. */
 #ifndef MR_SUPPORT_TRAIN_H
@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "support.h"
+#include "support/support.h"
 
 /* A drawn dataset of `images` pictures at DIR/data (train and val). */
 void train_make_dataset(const char *dir, unsigned images);

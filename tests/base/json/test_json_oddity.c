@@ -6,7 +6,7 @@
 
 #include "json/json.h"
 #include "json/json_oddity.h"
-#include "support_json.h"
+#include "support/json.h"
 
 typedef struct odd {
     const char *value; /* in the place of a value of an object */

@@ -1,10 +1,10 @@
-/* test_device_attention.c - attention of every device against the same in double, its way back against differences;
+/* test_attention.c - attention of every device against the same in double, its way back against differences;
  * and the rules of dropout: rate, independence, one mask for both ways, wherever in a batch a sample stands. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_device.h"
+#include "support/device.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------ */
 

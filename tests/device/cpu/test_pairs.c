@@ -1,11 +1,11 @@
-/* test_device_pairs.c - what models of pictures and words need of every device, against the same in double: rows of
+/* test_pairs.c - what models of pictures and words need of every device, against the same in double: rows of
  * tables, unit vectors, a learned scale, losses among some of the columns.
  * Invariant: what is added to starts from chance, so that a write in place of a sum is seen. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_device.h"
+#include "support/device.h"
 
 /* ---- rows of a table ------------------------------------------------------------------------------------------ */
 

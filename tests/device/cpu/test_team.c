@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/team.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { MOST = 1000 };
 

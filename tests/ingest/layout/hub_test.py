@@ -25,8 +25,8 @@ import time
 import zlib
 import zipfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-MADE = HERE.parent / "build/hub-venv/bin/python"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MADE = ROOT / "build/hub-venv/bin/python"
 
 try:
     import pyarrow as pa
@@ -39,7 +39,7 @@ except ImportError:
     sys.exit(77)
 os.environ["MILLRACE_PYTHON"] = sys.executable
 
-READER = HERE.parent / "ingest" / "layout" / "parquet_rows.py"
+READER = ROOT / "ingest" / "layout" / "parquet_rows.py"
 HANG = 900                      # seconds, which nothing here takes unless it hangs
 SEED = int(os.environ.get("MILLRACE_TEST_SEED", "1"))
 MILLRACE = os.path.realpath(sys.argv[1])
@@ -118,7 +118,7 @@ def with_features(table, features):
 
 def test_newyorker_twin(work):
     """The same rows from the v1.0 zips and from Parquet: equal images, labels and metas."""
-    folder = pathlib.Path(os.environ.get("MILLRACE_DATA", HERE.parent.parent / "shared/data")) / "newyorker/newyorker_shaped"
+    folder = pathlib.Path(os.environ.get("MILLRACE_DATA", ROOT.parent / "shared/data")) / "newyorker/newyorker_shaped"
     if not folder.exists():
         folder = work / "drawn"
         millrace("sample", folder, "--layout", "newyorker", "--images", "40", "-q")

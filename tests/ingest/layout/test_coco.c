@@ -1,9 +1,9 @@
-/* test_layout_coco.c - COCO trees: where images may lie, splits, classes, what goes into meta and what into notes. */
+/* test_coco.c - COCO trees: where images may lie, splits, classes, what goes into meta and what into notes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
-#include "support_json.h"
+#include "support/json.h"
 
 #define COCO       &mr_layout_coco
 #define CATEGORIES "\"categories\":[{\"id\":90,\"name\":\"brush\"},{\"id\":1,\"name\":\"person\"}]"

@@ -1,10 +1,10 @@
-/* test_layout_coco_places.c - COCO: which of several files of one name an image is.
+/* test_coco_places.c - COCO: which of several files of one name an image is.
  * Invariant tested: the folder that the split names wins over images/, images/ wins over what lies loose, and where two
  * files have equal claims the error names both and the option that settles it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_json.h"
+#include "support/json.h"
 
 #define COCO       &mr_layout_coco
 #define MOST_FILES 6

@@ -1,8 +1,8 @@
-/* test_layout_coco_splits.c - COCO: which annotation files make a split, its name, and how they name pictures. */
+/* test_coco_splits.c - COCO: which annotation files make a split, its name, and how they name pictures. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_json.h"
+#include "support/json.h"
 
 #define COCO &mr_layout_coco
 

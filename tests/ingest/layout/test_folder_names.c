@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "layout/folder_names.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct named {
     const char *name, *split; /* NULL: none */

@@ -1,9 +1,9 @@
-/* test_layouts_folder.c - imagenette and trees like it: classes, order, splits, bids. */
+/* test_folders.c - imagenette and trees like it: classes, order, splits, bids. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_archive.h"
-#include "support_plan.h"
+#include "support/archive.h"
+#include "support/plan.h"
 
 /* ---- classes and order ---------------------------------------------------------------------------------------- */
 

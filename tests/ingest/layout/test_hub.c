@@ -1,13 +1,13 @@
-/* test_layout_hub.c - hub folders to datasets: names, rows without images, jobs and ranks; the reader is cat. */
+/* test_hub.c - hub folders to datasets: names, rows without images, jobs and ranks; the reader is cat. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "layout/hub.h"
-#include "support_archive.h"
-#include "support_hub.h"
-#include "support_image.h"
+#include "support/archive.h"
+#include "support/hub.h"
+#include "support/image.h"
 
 #define TEXTS                                                                                                          \
     "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":{\"column\":\"label\",\"kind\":\"texts\"}}"

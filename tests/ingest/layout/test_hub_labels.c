@@ -1,10 +1,10 @@
-/* test_layout_hub_labels.c - labels and words of hub folders: which column makes classes, what is said else. */
+/* test_hub_labels.c - labels and words of hub folders: which column makes classes, what is said else. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_archive.h"
-#include "support_hub.h"
-#include "support_image.h"
+#include "support/archive.h"
+#include "support/hub.h"
+#include "support/image.h"
 
 #define SCHEMA(label) "{\"rows\":%zu,\"image\":\"image\",\"columns\":[\"label\"],\"label\":" label "}"
 #define TEXTS         SCHEMA("{\"column\":\"label\",\"kind\":\"texts\"}")

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sample/sample.h"
-#include "support_plan.h"
+#include "support/plan.h"
 
 static void same_when_forced(const char *source, const char *layout)
 {

@@ -1,9 +1,9 @@
-/* test_layout_newyorker.c - contest rows: configs, rows verbatim in meta, everything that a row may lack. */
+/* test_newyorker.c - contest rows: configs, rows verbatim in meta, everything that a row may lack. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "json/json.h"
-#include "support_json.h"
+#include "support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker
 #define IMAGES    "all_contest_images/"

@@ -1,7 +1,7 @@
 /* test_newyorker_labels.c - contest rows: which column makes classes, and which values do. */
 #include <string.h>
 
-#include "support_json.h"
+#include "support/json.h"
 
 #define NEWYORKER &mr_layout_newyorker
 #define IMAGES    "all_contest_images/"

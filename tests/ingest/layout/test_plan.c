@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "order/schedule.h"
-#include "support.h"
-#include "support_shard.h"
+#include "support/support.h"
+#include "support/shard.h"
 
 typedef struct state {
     char *dir, *ds;

@@ -1,8 +1,8 @@
-/* test_layouts_roboflow.c - the exports of Roboflow: four are read, the others refused by name. */
+/* test_roboflow.c - the exports of Roboflow: four are read, the others refused by name. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_plan.h"
+#include "support/plan.h"
 
 /* ---- folder --------------------------------------------------------------------------------------------------- */
 

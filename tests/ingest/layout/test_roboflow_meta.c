@@ -1,8 +1,8 @@
-/* test_layouts_roboflow_meta.c - exports of Roboflow that say more than a label: boxes and captions. */
+/* test_roboflow_meta.c - exports of Roboflow that say more than a label: boxes and captions. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_plan.h"
+#include "support/plan.h"
 
 /* ---- coco ----------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
-/* test_source_trees.c - the verdict of ingest on source trees as people have them: tests/source_trees.txt, line by
- * line. Invariant: a tree gets the same verdict as a folder and as a tar archive. */
+/* test_completeness.c - the verdict of ingest on source trees as people have them:
+ * tests/ingest/pipeline/source_trees.txt, line by line. Invariant: a tree gets the same verdict as a folder and as a
+ * tar archive. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,8 +8,8 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "support.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/image.h"
 
 enum { OPTIONS_MAX = 12, PIECES_MAX = 40 };
 
@@ -220,7 +221,7 @@ static void trees_get_their_verdicts(void **state)
 {
     (void)state;
     size_t len;
-    char *text = (char *)support_read(MILLRACE_SOURCE_DIR "/tests/source_trees.txt", &len);
+    char *text = (char *)support_read(MILLRACE_SOURCE_DIR "/tests/ingest/pipeline/source_trees.txt", &len);
     tree t = {0};
     for (char *line = text, *end; line < text + len; line = end + 1) {
         end = strchr(line, '\n');

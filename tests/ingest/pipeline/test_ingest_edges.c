@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "support.h"
-#include "support_archive.h"
+#include "support/support.h"
+#include "support/archive.h"
 
 static char *dir, *source;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/ingest.h"
-#include "support_image.h"
+#include "support/image.h"
 
 enum { ROWS_AT_THE_LIMIT = MR_SHARDS_MOST };
 

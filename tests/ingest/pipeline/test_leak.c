@@ -1,11 +1,11 @@
-/* test_leaks.c - what is a leak between splits: equal bytes, or one name, one label and pictures that look alike.
+/* test_leak.c - what is a leak between splits: equal bytes, or one name, one label and pictures that look alike.
  * Invariant: each test draws its own Roboflow export; what is said is compared to the letter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
-#include "support_alike.h"
+#include "support/alike.h"
 
 static char *dir, *source;
 

@@ -1,4 +1,4 @@
-/* test_take_over.c - what an interrupted ingest left behind, by accident or by somebody who wishes us ill.
+/* test_stage_take_over.c - what an interrupted ingest left behind, by accident or by somebody who wishes us ill.
  * Invariant tested: whatever lies in DST.partial, the dataset is the one that a clean ingest makes; a shard that tells
  * another story than the source is written anew, and only that one. */
 #define XXH_INLINE_ALL
@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "format/index.h"
-#include "support_image.h"
-#include "support_seek.h"
+#include "support/image.h"
+#include "support/seek.h"
 
 /* LONG: a picture with so many bytes behind its end that XXH3 takes it in stripes; two words are set at will. */
 enum { LONG = 8192, STRIPE = 64, ROOM = 16 };

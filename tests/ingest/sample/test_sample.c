@@ -1,5 +1,5 @@
 /* test_sample.c - `millrace sample`: equal arguments, equal bytes; wrong use refused; pictures that decode. */
-#include "support.h"
+#include "support/support.h"
 
 #include <math.h>
 #include <stdlib.h>

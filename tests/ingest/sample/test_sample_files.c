@@ -1,5 +1,5 @@
 /* test_sample_files.c - the drawn trees are what they claim to be: names, tables and annotations fit the pictures. */
-#include "support.h"
+#include "support/support.h"
 
 #include <stdlib.h>
 #include <string.h>

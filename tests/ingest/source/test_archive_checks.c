@@ -11,9 +11,9 @@
 
 #include "base/buf.h"
 #include "source/source.h"
-#include "support.h"
-#include "support_archive.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/archive.h"
+#include "support/image.h"
 
 enum { FILES = 5 };
 

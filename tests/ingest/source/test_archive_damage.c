@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "support.h"
-#include "support_archive.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/archive.h"
+#include "support/image.h"
 
 enum { IMAGES = 4, FILES = IMAGES + 3 };
 

@@ -1,4 +1,4 @@
-/* test_source_ends.c - where a tar ends: at its mark, of one block of zeros or more.
+/* test_archive_ends.c - where a tar ends: at its mark, of one block of zeros or more.
  * Invariant tested: an archive that was cut is refused, wherever it was cut, and what follows the mark is not lost
  * without a note; plain, compressed and piped ones agree. */
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 #include "base/buf.h"
 #include "source/source.h"
-#include "support.h"
-#include "support_archive.h"
-#include "support_image.h"
+#include "support/support.h"
+#include "support/archive.h"
+#include "support/image.h"
 
 enum { FILES = 4, BLOCK = 512 };
 

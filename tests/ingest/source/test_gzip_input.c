@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "source/gzip_input.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct stream {
     const mr_buf *bytes;

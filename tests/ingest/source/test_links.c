@@ -1,4 +1,4 @@
-/* test_source_links.c - links of folders and archives are other names for files of the tree, by one rule for both; and
+/* test_links.c - links of folders and archives are other names for files of the tree, by one rule for both; and
  * names are bytes in both.
  * Invariant tested: a folder and its tar give the same files and the same notes, whatever its links and names say. */
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "source/source.h"
-#include "support.h"
-#include "support_archive.h"
+#include "support/support.h"
+#include "support/archive.h"
 
 typedef struct tree {
     mr_notes notes;

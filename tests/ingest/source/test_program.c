@@ -1,10 +1,10 @@
-/* test_source_program.c - the program that opens files crashes, lies, floods, or is not there: the ingest fails with
+/* test_program.c - the program that opens files crashes, lies, floods, or is not there: the ingest fails with
  * its words, or with ours, and publishes nothing. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_archive.h"
-#include "support_hub.h"
+#include "support/archive.h"
+#include "support/hub.h"
 
 #define END ((char *)NULL)
 

@@ -8,8 +8,8 @@
 #include <archive_entry.h>
 
 #include "source/source.h"
-#include "support.h"
-#include "support_archive.h"
+#include "support/support.h"
+#include "support/archive.h"
 
 typedef struct fixture {
     char *dir;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "json/json.h"
-#include "support_json.h"
+#include "support/json.h"
 
 static void assert_annotations(const support_coco *o, size_t n, const char *expected)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "support/support.h"
 #include "tables/csv.h"
 
 static mr_status parse(const char *bytes, size_t len, mr_csv *csv, mr_error *err)

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "order/schedule.h"
-#include "support_loader.h"
-#include "support_shard.h"
+#include "support/loader.h"
+#include "support/shard.h"
 
 typedef struct shape {
     unsigned world, threads, prefetch;

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "order/order.h"
-#include "support_loader.h"
+#include "support/loader.h"
 
 enum { SAMPLES = 43, PER_SHARD = 9 };
 

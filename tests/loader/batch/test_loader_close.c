@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "dataset_maker.h"
-#include "support_cost.h"
-#include "support_loader.h"
+#include "support/dataset_maker.h"
+#include "support/cost.h"
+#include "support/loader.h"
 
 /* ---- at any moment ---------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "dataset/dataset.h"
 #include "order/augment.h"
 #include "order/schedule.h"
-#include "support_loader.h"
+#include "support/loader.h"
 
 enum { SAMPLES = 23 };
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "support_loader.h"
+#include "support/loader.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "batch/work.h"
-#include "support_loader.h"
+#include "support/loader.h"
 
 enum { SAMPLES = 40 };
 

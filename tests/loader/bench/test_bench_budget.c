@@ -3,7 +3,7 @@
  * the few pictures that nothing can be measured without take longer. */
 #include "base/buf.h"
 #include "bench/bench_budget.h"
-#include "support.h"
+#include "support/support.h"
 
 typedef struct machine { /* wall seconds of one image, when all threads work */
     double open, read, product, limit, steps;

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "bench/digest.h"
 #include "order/schedule.h"
-#include "support_loader.h"
+#include "support/loader.h"
 
 static json_t *parsed(support_result *r)
 {

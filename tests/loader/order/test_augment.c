@@ -3,7 +3,7 @@
  * Numbers in tables were worked out with Python's own int(), round() and / from torchvision's source. */
 #include "base/error.h"
 #include "order/augment.h"
-#include "support.h"
+#include "support/support.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * Invariant tested: each statistic that the order passes is one that a permutation known to be weak fails, so a bias
  * would be seen.  Seeds are fixed: the outcome is the same on every run. */
 #include "order/order.h"
-#include "support.h"
+#include "support/support.h"
 
 #include <math.h>
 #include <stdlib.h>

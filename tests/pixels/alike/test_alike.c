@@ -8,7 +8,7 @@
 #include <webp/encode.h>
 
 #include "alike/alike.h"
-#include "support_alike.h"
+#include "support/alike.h"
 
 /* Consumes the file. */
 static mr_alike look_at(picture file)

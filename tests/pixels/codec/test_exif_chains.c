@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_image.h"
+#include "support/image.h"
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* test_image.c - image headers: what is read from sound files, and why others are refused. */
-#include "support_image.h"
+#include "support/image.h"
 
 #include <stdlib.h>
 #include <string.h>

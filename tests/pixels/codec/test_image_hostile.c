@@ -1,5 +1,5 @@
 /* test_image_hostile.c - no bytes at all break the image readers; and a collection of real files, good and bad. */
-#include "support_image.h"
+#include "support/image.h"
 
 #include <stdlib.h>
 #include <string.h>

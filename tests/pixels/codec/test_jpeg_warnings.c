@@ -12,8 +12,8 @@
 #include "codec/jpeg_warnings.h"
 #include "jpeg/region.h"
 #include "region/parts.h"
-#include "support_jpeg.h"
-#include "support_jpeg_odd.h"
+#include "support/jpeg.h"
+#include "support/jpeg_odd.h"
 
 typedef struct ways {
     mr_pixels_scratch *own, *plain, *libjpeg;

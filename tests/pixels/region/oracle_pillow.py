@@ -23,7 +23,7 @@ if PIL.__version__.split(".")[0] != "11":
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DATA = os.environ.get("MILLRACE_DATA", os.path.join(HERE, "..", "..", "shared", "data"))
+DATA = os.environ.get("MILLRACE_DATA", os.path.join(HERE, *[".."] * 4, "shared", "data"))
 NONE = (0,) * 6
 
 

@@ -5,7 +5,7 @@
 #include <spng.h>
 #include <webp/decode.h>
 
-#include "support_pixels.h"
+#include "support/pixels.h"
 
 /* The rule of pixels.h in other words: colour times black, rounded to nearest, of Adobe's inverted inks. */
 static uint8_t *rgb_of_cmyk(const uint8_t *cmyk, size_t pixels)

@@ -5,8 +5,8 @@
 #include "base/hash.h"
 #include "json/json.h"
 #include "resize/resize.h"
-#include "support_npz.h"
-#include "support_pixels.h"
+#include "support/npz.h"
+#include "support/pixels.h"
 
 static void regions_of_real_files(void **state)
 {

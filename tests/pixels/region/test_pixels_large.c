@@ -6,7 +6,7 @@
 #include <webp/decode.h>
 
 #include "resize/resize.h"
-#include "support_pixels.h"
+#include "support/pixels.h"
 
 /* libjpeg is given a file in pieces, which end in the middle of anything. */
 static void jpegs_in_pieces_equal_the_full_decode(void **state)

@@ -1,4 +1,4 @@
-/* test_transform_float.c - pictures resized without rounding, as tensors are.
+/* test_float.c - pictures resized without rounding, as tensors are.
  * Invariant tested: the values are those of the definition in double precision, and torch's, to float32's accuracy. */
 #include <math.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include <archive_entry.h>
 #include <jansson.h>
 
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "resize/resize.h"
-#include "support_loader.h"
-#include "support_npz.h"
+#include "support/loader.h"
+#include "support/npz.h"
 
 static const float no_mean[3] = {0, 0, 0}, unit_std[3] = {1, 1, 1};
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_npz.h"
-#include "support_resize.h"
+#include "support/npz.h"
+#include "support/resize.h"
 
 static uint8_t *noise(mr_random *r, size_t pixels) /* no byte longer: a sanitizer sees reads behind it */
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "support_resize.h"
+#include "support/resize.h"
 
 static const float mean[3] = {0.48145466f, 0.4578275f, 0.40821073f}, std[3] = {0.26862954f, 0.26130258f, 0.27577711f};
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "format/index.h"
-#include "support_loader.h"
-#include "support_shard.h"
+#include "support/loader.h"
+#include "support/shard.h"
 
 static mr_dataset *open_dataset(const char *dir)
 {

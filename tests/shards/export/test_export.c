@@ -11,7 +11,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "export/export.h"
 
 typedef struct state {

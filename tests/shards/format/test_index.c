@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "format/index.h"
-#include "support_lmdb.h"
-#include "support_shard.h"
+#include "support/lmdb.h"
+#include "support/shard.h"
 
 static void test_row_round_trip(void **state)
 {

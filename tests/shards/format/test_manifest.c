@@ -7,7 +7,7 @@
 
 #include "format/format.h"
 #include "format/manifest.h"
-#include "support.h"
+#include "support/support.h"
 
 #define HEX32      "000102030405060708090a0b0c0d0e0f"
 #define IDX(bytes) "{\"bytes\":" bytes ",\"xxh3_128\":\"" HEX32 "\",\"sha256\":\"" HEX32 HEX32 "\"}"

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "format/meta.h"
-#include "support.h"
+#include "support/support.h"
 
 static mr_status scan(const char *json, mr_meta_facts *facts, mr_buf *source, mr_error *err)
 {

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "format/format.h"
 #include "format/walk.h"
-#include "support.h"
-#include "support_lmdb.h"
+#include "support/support.h"
+#include "support/lmdb.h"
 
 typedef struct record {
     uint64_t sample, offset, len;

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "format/writer.h"
-#include "support.h"
+#include "support/support.h"
 
 static char *dir;
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dataset_maker.h"
-#include "support_loader.h"
-#include "support_seek.h"
+#include "support/dataset_maker.h"
+#include "support/loader.h"
+#include "support/seek.h"
 
 enum { SAMPLES = 70, PER_SHARD = 24 };
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "format/index.h"
-#include "support_loader.h"
-#include "support_seek.h"
+#include "support/loader.h"
+#include "support/seek.h"
 
 enum { SAMPLES = 30 };
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "batch/work.h"
-#include "dataset_maker.h"
-#include "support_loader.h"
-#include "support_seek.h"
+#include "support/dataset_maker.h"
+#include "support/loader.h"
+#include "support/seek.h"
 
 enum { SAMPLES = 120, PER_SHARD = 50, JPEGS = 61 }; /* JPEGS: of 72, less those that are progressive */
 

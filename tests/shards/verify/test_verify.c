@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "format/index.h"
-#include "support_shard.h"
+#include "support/shard.h"
 #include "verify/verify.h"
 
 enum { TRIALS = 50 };

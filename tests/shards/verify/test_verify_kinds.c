@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "format/index.h"
 #include "verify/verify.h"
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "format/index.h"
-#include "support_faults.h"
-#include "support_shard.h"
+#include "support/faults.h"
+#include "support/shard.h"
 #include "verify/verify.h"
 
 enum { SHARDS = 3, BAD_MOST = 4 };

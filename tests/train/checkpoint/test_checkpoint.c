@@ -1,6 +1,6 @@
 /* test_checkpoint.c - checkpoints written, found, kept, swept, and what is left of them by a kill or a full disk.
  * Invariant: whatever happens to a writer, what can be found is whole. */
-#include "support_checkpoint.h"
+#include "support/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

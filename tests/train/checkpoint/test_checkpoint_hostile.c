@@ -1,6 +1,6 @@
 /* test_checkpoint_hostile.c - checkpoints that were damaged, or edited and sealed anew.
  * Invariant: each is refused by MR_BAD_DATA, and the sentence names the file, and the key where there is one. */
-#include "support_checkpoint.h"
+#include "support/checkpoint.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

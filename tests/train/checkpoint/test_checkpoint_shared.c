@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "support_checkpoint.h"
-#include "support_train.h"
+#include "support/checkpoint.h"
+#include "support/train.h"
 
 /* ---- readers of a run that goes on --------------------------------------------------------------------------------
  */

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "evaluate/retrieval.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { EMBED = 16, MANY = 300 };
 

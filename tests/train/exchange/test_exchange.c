@@ -9,7 +9,7 @@
 
 #include "base/term.h"
 #include "exchange/exchange.h"
-#include "support.h"
+#include "support/support.h"
 
 static char *shared; /* where OpenMPI has what all ranks map; in /dev/shm other programs come and go, too */
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "model/contrast.h"
-#include "support.h"
+#include "support/support.h"
 
 #define MUST(what)                                                                                                     \
     do {                                                                                                               \

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset_maker.h"
+#include "support/dataset_maker.h"
 #include "feed/feed.h"
 #include "order/mix.h"
-#include "support_loader.h"
-#include "support_model.h"
+#include "support/loader.h"
+#include "support/model.h"
 #include "text/captions.h"
 
 enum { SAMPLES = 22, SIZE = 8 };

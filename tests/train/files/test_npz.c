@@ -12,8 +12,8 @@
 
 #include "base/file.h"
 #include "files/npz.h"
-#include "support.h"
-#include "support_npz.h"
+#include "support/support.h"
+#include "support/npz.h"
 
 typedef struct drawn {
     mr_npz_array array;
@@ -214,7 +214,7 @@ static void test_misuse(void **state)
 
 static bool numpy(const char *mode, const char *a, const char *b)
 {
-    return support_python_ran("npz_numpy.py", (const char *[]){mode, a, b, NULL}, NULL);
+    return support_python_ran("train/files/npz_numpy.py", (const char *[]){mode, a, b, NULL}, NULL);
 }
 
 /* One line of an index: "NAME DESCR 2x3". */

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "files/npz.h"
 #include "files/npz_header.h"
-#include "support.h"
-#include "support_archive.h"
+#include "support/support.h"
+#include "support/archive.h"
 
 static const float VALUES[6] = {1, -0.0f, 3.5f, 1e30f, -2, 7};
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "files/npz.h"
-#include "support.h"
+#include "support/support.h"
 
 static int new_file(const char *path)
 {

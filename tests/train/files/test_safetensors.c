@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "json/json.h"
-#include "support.h"
-#include "support_npz.h"
+#include "support/support.h"
+#include "support/npz.h"
 
 static mr_safetensors *open_tensors(const char *path)
 {
@@ -313,7 +313,7 @@ static void test_parts(void **state)
 
 static bool python(const char *mode, const char *a, const char *b)
 {
-    return support_python_ran("safetensors_python.py", (const char *[]){mode, a, b, NULL}, NULL);
+    return support_python_ran("train/files/safetensors_python.py", (const char *[]){mode, a, b, NULL}, NULL);
 }
 
 /* Every tensor that DIR/PREFIXindex names, against DIR/PREFIXN.bin; how many there are. */

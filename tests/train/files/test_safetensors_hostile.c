@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "files/safetensors.h"
-#include "support.h"
+#include "support/support.h"
 
 /* The bytes of a file with this header and so many zeros behind it; heap. */
 static uint8_t *make_file(const char *header, size_t words, size_t data, size_t *len)

@@ -2,7 +2,7 @@
  * disks, names.  (The tensorboard package reads them in read_with_tensorboard.py.)
  * Invariant tested: a file holds whole records, whatever happens to its writer. */
 #include "journal/events.h"
-#include "support_events.h"
+#include "support/events.h"
 
 #include <math.h>
 #include <signal.h>

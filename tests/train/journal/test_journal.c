@@ -1,7 +1,7 @@
 /* test_journal.c - what a run says: lines for people, JSON lines, TensorBoard.
  * Invariant tested: what was told is what can be read, to the digit. */
-#include "support_events.h"
-#include "support_journal.h"
+#include "support/events.h"
+#include "support/journal.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -1,7 +1,7 @@
-/* test_journal_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
+/* test_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
  * Invariant tested: a log holds each update of a run once, however often the run was killed, and loses nothing else. */
 #include "journal/parts.h"
-#include "support_journal.h"
+#include "support/journal.h"
 
 #include <fcntl.h>
 #include <signal.h>

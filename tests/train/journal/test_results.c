@@ -1,6 +1,6 @@
-/* test_journal_results.c - what a run amounts to: train_results.json and the last lines.
+/* test_results.c - what a run amounts to: train_results.json and the last lines.
  * Invariant tested: the number in the file is that of the formula beside it, and the shares add up. */
-#include "support_journal.h"
+#include "support/journal.h"
 
 #include <math.h>
 #include <stdlib.h>

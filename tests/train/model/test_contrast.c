@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "model/contrast.h"
-#include "support_device.h"
+#include "support/device.h"
 
 /* ---- in double ------------------------------------------------------------------------------------------------ */
 

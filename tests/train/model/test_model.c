@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support_npz.h"
+#include "support/npz.h"
 #include "vit/vit.h"
 
 static mr_model_config preset(const char *word, uint32_t image, uint32_t classes)

@@ -2,7 +2,7 @@
  * Invariant tested: what the sources' trainers would have done with the same gradients is done, and gradients that are
  * not finite change nothing. */
 #include "model/optimizer.h"
-#include "support.h"
+#include "support/support.h"
 
 #include <float.h>
 #include <math.h>

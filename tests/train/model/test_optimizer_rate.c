@@ -1,9 +1,9 @@
-/* test_learning_rate.c - learning rates by update: those of the schedules' sources, and closed forms.
+/* test_optimizer_rate.c - learning rates by update: those of the schedules' sources, and closed forms.
  * Invariant tested: update k uses the rate that the sources' trainers used for it, to the last digits. */
 #include "json/json.h"
 #include "model/optimizer.h"
-#include "support.h"
-#include "support_npz.h"
+#include "support/support.h"
+#include "support/npz.h"
 
 #include <math.h>
 #include <stdlib.h>

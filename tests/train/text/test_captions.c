@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "base/text.h"
-#include "support.h"
+#include "support/support.h"
 #include "text/captions.h"
 
 /* A copy without a byte behind it, so that a look beyond the end is seen. */

@@ -1,9 +1,9 @@
-/* test_tokenizer_maker.c - learned tokenizers: cases worked out by hand, a slow form of the same for random texts.
+/* test_maker.c - learned tokenizers: cases worked out by hand, a slow form of the same for random texts.
  * Invariant: equal texts, in whatever order, give equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "support/support.h"
 #include "text/learn.h"
 
 static mr_tokenizer *finish(mr_tokenizer_maker *m, uint32_t size)

@@ -1,10 +1,10 @@
-/* test_tokenizer_pieces.c - texts fall into the pieces of the pattern; classes of characters; what is no UTF-8.
+/* test_pieces.c - texts fall into the pieces of the pattern; classes of characters; what is no UTF-8.
  * Invariant: what is expected was worked out by hand from the pattern, or is the standard's own example. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "support.h"
+#include "support/support.h"
 #include "text/parts.h"
 
 static void assert_pieces(const char *text, const char *expected)

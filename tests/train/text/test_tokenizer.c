@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "support/support.h"
 #include "text/parts.h"
 
 enum { MOST = 4096 };

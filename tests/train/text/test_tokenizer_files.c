@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "json/json.h"
-#include "support.h"
-#include "support_npz.h"
+#include "support/support.h"
+#include "support/npz.h"
 #include "text/parts.h"
 
 enum { MOST = 4096 };

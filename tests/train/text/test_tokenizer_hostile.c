@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "support/support.h"
 #include "text/parts.h"
 
 /* A sound file, in parts that cases replace. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "support.h"
-#include "support_npz.h"
+#include "support/support.h"
+#include "support/npz.h"
 #include "text/parts.h"
 
 static char *dir;
@@ -27,7 +27,7 @@ static void write_learned(const char *path)
     mr_tokenizer *t;
     mr_buf out = {0};
     mr_error err;
-    char *source = support_path("%s/tests/tokenizer_oracle.py", MILLRACE_SOURCE_DIR);
+    char *source = support_path("%s/tests/train/text/tokenizer_oracle.py", MILLRACE_SOURCE_DIR);
     size_t len;
     char *text = (char *)support_read(source, &len);
     assert_non_null(m);
@@ -48,7 +48,7 @@ static bool ask(void)
     char *learned = support_path("%s/learned.json", dir), *roberta = support_parity("tokenizer");
     const char *args[] = {dir, texts ? texts : "4000", seed ? seed : "1", learned, roberta, NULL};
     write_learned(learned);
-    bool ran = support_python_ran("tokenizer_oracle.py", args, NULL);
+    bool ran = support_python_ran("train/text/tokenizer_oracle.py", args, NULL);
     free(learned);
     free(roberta);
     return ran;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_pairs.h"
+#include "support/pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model/contrast.h"
-#include "support_pairs.h"
+#include "support/pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bridgetower/parts.h"
-#include "support_npz.h"
-#include "support_pairs.h"
+#include "support/npz.h"
+#include "support/pairs.h"
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 

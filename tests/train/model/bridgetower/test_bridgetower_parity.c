@@ -7,8 +7,8 @@
 
 #include "files/safetensors.h"
 #include "model/optimizer.h"
-#include "support_pairs.h"
-#include "support_parity.h"
+#include "support/pairs.h"
+#include "support/parity.h"
 
 /* ---- fixtures -------------------------------------------------------------------------------------------------- */
 

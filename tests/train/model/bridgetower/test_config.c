@@ -1,10 +1,10 @@
-/* test_bridgetower_config.c - the hub's config.json: what is taken, what is written, what is refused by which name. */
+/* test_config.c - the hub's config.json: what is taken, what is written, what is refused by which name. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bridgetower/parts.h"
 #include "json/json.h"
-#include "support_npz.h"
+#include "support/npz.h"
 
 /* As the hub has it for bridgetower-large-itm-mlm-itc, in the order of its members. */
 static const char HUB[] =

@@ -1,4 +1,4 @@
-/* test_bridgetower_load.c - weights of the hub: what is taken, left out and said, refused by which name.
+/* test_load.c - weights of the hub: what is taken, left out and said, refused by which name.
  * Invariant: the files are laid out here, not by the writer that belongs to the reader under test. */
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "bridgetower/parts.h"
 #include "files/safetensors.h"
 #include "json/json.h"
-#include "support_npz.h"
+#include "support/npz.h"
 
 #define PLACES "bridgetower.vision_model.visual.embeddings.position_embedding.weight"
 #define QUERY  "bridgetower.cross_modal_text_layers.0.crossattention.self.query.weight"

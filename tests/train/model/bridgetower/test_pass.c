@@ -1,10 +1,10 @@
-/* test_bridgetower_pass.c - what BridgeTower's passes promise to others: losses as they are defined, frozen towers,
+/* test_pass.c - what BridgeTower's passes promise to others: losses as they are defined, frozen towers,
  * gradients that are ready, memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_pairs.h"
+#include "support/pairs.h"
 
 enum { BATCH = SUPPORT_PAIRS };
 

@@ -1,10 +1,10 @@
-/* test_bridgetower_shape.c - BridgeTower as numbers: ranges of options, costs, start values. */
+/* test_shape.c - BridgeTower as numbers: ranges of options, costs, start values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bridgetower/parts.h"
-#include "support_pairs.h"
+#include "support/pairs.h"
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 

@@ -1,11 +1,11 @@
-/* test_vit_load.c - foreign weights: what is taken, what is left out and said, what is refused and by which name. */
+/* test_load.c - foreign weights: what is taken, what is left out and said, what is refused and by which name. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "support_npz.h"
+#include "support/npz.h"
 #include "vit/vit.h"
 
 enum { CLASSES = 4, THEIR_CLASSES = 21 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_model.h"
+#include "support/model.h"
 #include "vit/vit.h"
 
 enum { BATCH = 4 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_model.h"
+#include "support/model.h"
 #include "vit/vit.h"
 
 enum {

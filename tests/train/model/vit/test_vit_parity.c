@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "model/optimizer.h"
-#include "support_model.h"
-#include "support_parity.h"
+#include "support/model.h"
+#include "support/parity.h"
 
 /* ---- fixtures --------------------------------------------------------------------------------------------------- */
 

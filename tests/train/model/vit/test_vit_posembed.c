@@ -1,9 +1,9 @@
-/* test_posembed_parity.c - position embeddings of another image size are those that scipy.ndimage.zoom makes. */
+/* test_vit_posembed.c - position embeddings of another image size are those that scipy.ndimage.zoom makes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support_npz.h"
+#include "support/npz.h"
 #include "vit/vit.h"
 
 static void resize_as_scipys(void **state)
