@@ -1,6 +1,6 @@
-/* finder.c - which of a list's texts is this one, without looking at them all.
+/* string_map.c - which of a list's texts is this one, without looking at them all.
  * Invariant: a text stands in the first slot that was free from its hash's on; nothing is ever taken out. */
-#include "base/finder.h"
+#include "base/string_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 enum { LEAST = 64 };
 
 /* The slot where this text is, or would be. */
-static size_t slot_of(const mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+static size_t slot_of(const mr_string_map *f, mr_string_map_text *text_of, const void *list, const void *text,
+                      size_t len)
 {
     size_t mask = f->size - 1, i = (size_t)mr_hash64_seeded(text, len, f->seed) & mask;
     for (; f->slots[i]; i = (i + 1) & mask) {
@@ -22,15 +23,16 @@ static size_t slot_of(const mr_finder *f, mr_finder_text *text_of, const void *l
     return i;
 }
 
-size_t mr_finder_find(const mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+size_t mr_string_map_find(const mr_string_map *f, mr_string_map_text *text_of, const void *list, const void *text,
+                          size_t len)
 {
     uint32_t found = f->size ? f->slots[slot_of(f, text_of, list, text, len)] : 0;
     return found ? found - 1 : SIZE_MAX;
 }
 
-static bool grow(mr_finder *f, mr_finder_text *text_of, const void *list)
+static bool grow(mr_string_map *f, mr_string_map_text *text_of, const void *list)
 {
-    mr_finder grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count, .seed = mr_hash_seed()};
+    mr_string_map grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count, .seed = mr_hash_seed()};
     grown.slots = mr_alloc(grown.size, sizeof *grown.slots);
     if (!grown.slots)
         return false;
@@ -44,7 +46,7 @@ static bool grow(mr_finder *f, mr_finder_text *text_of, const void *list)
     return true;
 }
 
-bool mr_finder_add(mr_finder *f, mr_finder_text *text_of, const void *list, const void *text, size_t len)
+bool mr_string_map_add(mr_string_map *f, mr_string_map_text *text_of, const void *list, const void *text, size_t len)
 {
     if (f->count == UINT32_MAX - 1 || ((f->count + 1) * 2 > f->size && !grow(f, text_of, list)))
         return false;
@@ -52,8 +54,8 @@ bool mr_finder_add(mr_finder *f, mr_finder_text *text_of, const void *list, cons
     return true;
 }
 
-void mr_finder_release(mr_finder *f)
+void mr_string_map_release(mr_string_map *f)
 {
     free(f->slots);
-    *f = (mr_finder){0};
+    *f = (mr_string_map){0};
 }

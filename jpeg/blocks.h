@@ -14,7 +14,7 @@
 #define MR_INLINE  static inline __attribute__((always_inline))
 #define MR_RARE(x) __builtin_expect(!!(x), 0)
 
-enum { MR_JPEG_DC_MOST = 32767 }; /* libjpeg-turbo keeps 16 bits of it */
+enum { MR_JPEG_DC_MAX = 32767 }; /* libjpeg-turbo keeps 16 bits of it */
 
 MR_INLINE uint64_t mr_load64(const uint8_t *p)
 {
@@ -82,7 +82,7 @@ static __attribute__((noinline, pure)) unsigned mr_find_symbol(const mr_jpeg_cod
 
 MR_INLINE bool mr_dc_fits(int dc)
 {
-    return dc <= MR_JPEG_DC_MOST && dc >= -MR_JPEG_DC_MOST;
+    return dc <= MR_JPEG_DC_MAX && dc >= -MR_JPEG_DC_MAX;
 }
 
 /* Parts of an entry; see tables.h. */

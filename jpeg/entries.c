@@ -4,7 +4,7 @@
 
 #include "jpeg/decoder.h"
 
-enum { VARINT_MOST = 6, PREDICTOR_MOST = 32767 }; /* 42 bits: more than a file of 4 GiB has */
+enum { VARINT_MAX = 6, PREDICTOR_MAX = 32767 }; /* 42 bits: more than a file of 4 GiB has */
 
 mr_jpeg_grid mr_jpeg_grid_make(const mr_jpeg_header *h, uint32_t every)
 {
@@ -76,7 +76,7 @@ typedef struct reading {
 static inline bool take(reading *r, uint64_t *out)
 {
     uint64_t v = 0;
-    for (unsigned n = 0; n < VARINT_MOST && r->at < r->end; n++) {
+    for (unsigned n = 0; n < VARINT_MAX && r->at < r->end; n++) {
         uint8_t byte = *r->at++;
         v |= (uint64_t)(byte & 0x7F) << 7 * n;
         if (byte < 0x80) {
@@ -90,11 +90,11 @@ static inline bool take(reading *r, uint64_t *out)
 static inline bool take_predictor(reading *r, int16_t before, int16_t *out)
 {
     uint64_t v;
-    if (!take(r, &v) || v > 4 * PREDICTOR_MOST)
+    if (!take(r, &v) || v > 4 * PREDICTOR_MAX)
         return false;
     int now = before + (v & 1 ? -(int)(v / 2) - 1 : (int)(v / 2));
     *out = (int16_t)now;
-    return now <= PREDICTOR_MOST && now >= -PREDICTOR_MOST;
+    return now <= PREDICTOR_MAX && now >= -PREDICTOR_MAX;
 }
 
 bool mr_jpeg_entries_grid(const uint8_t *packed, size_t len, const mr_jpeg_header *h, mr_jpeg_grid *g)

@@ -7,8 +7,8 @@
 
 enum {
     ALL_BITS = 16,
-    FIRST_MOST = 255,
-    SECOND_MOST = 15, /* that an entry has room for: all values of 8 bits, of 4 bits */
+    FIRST_MAX = 255,
+    SECOND_MAX = 15, /* that an entry has room for: all values of 8 bits, of 4 bits */
 };
 
 /* The symbol that the first MR_JPEG_BITS bits begin with; the value counts where all of its bits are among them:
@@ -148,7 +148,7 @@ static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t 
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i];
-        bool known = fits(e, MR_JPEG_BITS, FIRST_MOST), followed = known && passed(e) <= 16;
+        bool known = fits(e, MR_JPEG_BITS, FIRST_MAX), followed = known && passed(e) <= 16;
         uint32_t entry = known ? alone(e) : long_entry(e, too_far);
         count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
         for (uint32_t j = 0; j < count; j++)
@@ -162,7 +162,7 @@ static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
     for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
         for (uint32_t i = 0; i < 1u << bits; i++) {
             uint32_t e = single[i << (MR_JPEG_BITS - bits)];
-            behind[(1u << bits) + i] = fits(e, bits, SECOND_MOST) ? second(e) : 0;
+            behind[(1u << bits) + i] = fits(e, bits, SECOND_MAX) ? second(e) : 0;
         }
     }
     make_entries(t->pair, single, behind, MR_JPEG_LONG);

@@ -11,7 +11,7 @@
 #include "dataset/dataset.h"
 #include "loader/cmd_damage.h"
 #include "run/labels.h"
-#include "run/trained.h"
+#include "run/model_session.h"
 #include "train/commands.h"
 
 typedef unsigned long long ull;
@@ -19,12 +19,12 @@ typedef unsigned long long ull;
 enum { OPT_JSON = 256 };
 
 typedef struct request {
-    mr_trained_request trained;
+    mr_session_request trained;
     bool json;
 } request;
 
 static const struct argp_option options[] = {
-    MR_TRAINED_OPTIONS,
+    MR_SESSION_OPTIONS,
     {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
     {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
     {0},
@@ -46,7 +46,7 @@ static const char help[] =
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
-    if (mr_trained_option(key, arg, state, &q->trained))
+    if (mr_session_option(key, arg, state, &q->trained))
         return 0;
     switch (key) {
     case OPT_JSON:
@@ -83,7 +83,7 @@ static const char *left_out(const mr_evaluation *r, char text[60])
     return text;
 }
 
-static mr_status print_recall(const mr_trained *t, const char *split, const mr_evaluation *r, mr_error *err)
+static mr_status print_recall(const mr_session *t, const char *split, const mr_evaluation *r, mr_error *err)
 {
     char number[40], out[60], cell[2][MR_RECALLS][16];
     printf("%s, %s: %s pairs, loss %.5f in batches of %zu%s\n", t->path, split, mr_text_count(r->samples, number),
@@ -105,7 +105,7 @@ static json_t *path(const char *bytes)
     return mr_json_path(bytes, strlen(bytes));
 }
 
-static mr_status print(const request *q, const mr_trained *t, const mr_evaluation *r, mr_error *err)
+static mr_status print(const request *q, const mr_session *t, const mr_evaluation *r, mr_error *err)
 {
     const char *split = t->evaluator.loader.split;
     bool pairs = t->checkpoint.model.card->text;
@@ -132,7 +132,7 @@ static mr_status print(const request *q, const mr_trained *t, const mr_evaluatio
 }
 
 /* Before the first picture is decoded. */
-static mr_status check_labels(const request *q, const mr_trained *t, mr_error *err)
+static mr_status check_labels(const request *q, const mr_session *t, mr_error *err)
 {
     if (t->checkpoint.model.card->text)
         return MR_OK;
@@ -146,14 +146,14 @@ int cmd_eval(int argc, char **argv)
     static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
     request q = {.json = false};
     mr_ranks *ranks = NULL;
-    mr_trained t = {.path = NULL};
+    mr_session t = {.path = NULL};
     mr_evaluation result;
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = mr_cli_ranks(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_trained_open(&q.trained, ranks, &t, &err);
+        status = mr_session_open(&q.trained, ranks, &t, &err);
     if (status == MR_OK)
         status = mr_ranks_agree(ranks, check_labels(&q, &t, &err), &err);
     if (status == MR_OK)
@@ -164,7 +164,7 @@ int cmd_eval(int argc, char **argv)
         status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
-    mr_trained_close(&t);
+    mr_session_close(&t);
     mr_ranks_end(ranks);
     return mr_exit_code(status);
 }

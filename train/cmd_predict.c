@@ -21,13 +21,13 @@ enum { OPT_TOP = 256, OPT_FORMAT, OPT_NO_LABELS, OPT_EMBEDDINGS, OPT_FIND, DEFAU
 
 typedef struct request {
     mr_predict_request asked;
-    const mr_trained *model;
+    const mr_session *model;
     mr_buf source;
     int32_t *order; /* [classes]: of one sample, best first */
 } request;
 
 static const struct argp_option options[] = {
-    MR_TRAINED_OPTIONS,
+    MR_SESSION_OPTIONS,
     {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5); or nearest pictures", 2},
     {"format", OPT_FORMAT, "FORM", 0, "csv (default) or json: one object a line", 2},
     {"no-labels", OPT_NO_LABELS, NULL, 0, "take a dataset with classes that the model does not know", 2},
@@ -55,7 +55,7 @@ static const char help[] =
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *q = state->input;
-    if (mr_trained_option(key, arg, state, &q->asked.trained))
+    if (mr_session_option(key, arg, state, &q->asked.trained))
         return 0;
     switch (key) {
     case OPT_TOP:
@@ -180,7 +180,7 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     for (size_t k = 0; k < top; k++) {
         double p = exp((double)v->logits[q->order[k]] - largest) / sum;
         mr_buf_add_text(out, q->asked.json ? k ? ",{\"class\":" : "{\"class\":" : ",");
-        add_class(q, out, mr_trained_class(q->model, q->order[k]));
+        add_class(q, out, mr_session_class(q->model, q->order[k]));
         mr_buf_printf(out, q->asked.json ? ",\"probability\":%.6f}" : ",%.6f", p);
     }
     mr_buf_add_text(out, q->asked.json ? "]}\n" : "\n");
@@ -207,7 +207,7 @@ static void print_head(const request *q, size_t classes)
     printf("\n");
 }
 
-static mr_status predict(request *q, mr_trained *t, bool speaks, mr_error *err)
+static mr_status predict(request *q, mr_session *t, bool speaks, mr_error *err)
 {
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
@@ -234,20 +234,20 @@ int cmd_predict(int argc, char **argv)
     static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
     request q = {.asked = {.top = DEFAULT_TOP}};
     mr_ranks *ranks = NULL;
-    mr_trained t = {.path = NULL};
+    mr_session t = {.path = NULL};
     mr_error err = {0};
     mr_cli_parse(&argp, argc, argv, &q);
     mr_status status = mr_cli_ranks(&ranks, &err);
     bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_trained_open(&q.asked.trained, ranks, &t, &err);
+        status = mr_session_open(&q.asked.trained, ranks, &t, &err);
     if (status == MR_OK)
         status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
     if (status == MR_OK && speaks)
         status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
-    mr_trained_close(&t);
+    mr_session_close(&t);
     free(q.order);
     mr_buf_free(&q.source);
     mr_ranks_end(ranks);

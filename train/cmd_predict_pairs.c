@@ -21,8 +21,8 @@ enum { ROWS = 128 }; /* that are matched, and printed, at a time */
 
 typedef struct prediction {
     const mr_predict_request *q;
-    const mr_trained *t;
-    mr_gallery gallery;
+    const mr_session *t;
+    mr_embeddings gallery;
     mr_output output;  /* of --embeddings, on the first rank */
     mr_buf names;      /* source and words of each row, one after the other */
     size_t (*at)[3];   /* where they begin, and where the words end */
@@ -37,7 +37,7 @@ typedef struct prediction {
 static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_error *err)
 {
     const mr_pairs *pairs = &p->t->pairs;
-    const mr_gallery_sample *s = &p->gallery.samples[row];
+    const mr_embeddings_sample *s = &p->gallery.samples[row];
     uint64_t key = mr_feed_key(0, 0, s->item); /* as evaluation draws, whose seed is 0 */
     mr_meta_facts facts;
     size_t count = 0;
@@ -135,7 +135,7 @@ static mr_status print_rows(prediction *p, mr_error *err)
 /* ---- embeddings ---------------------------------------------------------------------------------------------------
  */
 
-static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *err)
+static mr_status add_arrays(mr_npz_writer *npz, const mr_embeddings *g, mr_error *err)
 {
     static const char *const names[MR_EMBEDDINGS] = {"text", "image", "both"};
     mr_npz_array numbers = {.name = "sample", .type = MR_NPZ_I64, .dims = 1, .shape = {g->count}, .count = g->count};
@@ -155,7 +155,7 @@ static mr_status add_arrays(mr_npz_writer *npz, const mr_gallery *g, mr_error *e
     return status;
 }
 
-static mr_status write_embeddings(const mr_gallery *g, const mr_output *output, mr_error *err)
+static mr_status write_embeddings(const mr_embeddings *g, const mr_output *output, mr_error *err)
 {
     mr_npz_writer *npz = NULL;
     mr_error why;
@@ -185,7 +185,7 @@ static mr_status hand_out(prediction *p, mr_error *err)
     return status == MR_OK ? print_rows(p, err) : status;
 }
 
-mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error *err)
+mr_status mr_predict_pairs(const mr_predict_request *q, mr_session *t, mr_error *err)
 {
     prediction p = {.q = q, .t = t};
     mr_evaluation ignored;
@@ -209,7 +209,7 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error 
         status = mr_output_close(&p.output, status, err);
     if (judged)
         status = mr_ranks_agree(e.ranks, status, err);
-    mr_gallery_release(&p.gallery);
+    mr_embeddings_release(&p.gallery);
     mr_buf_free(&p.names);
     mr_buf_free(&p.out);
     free(p.at);

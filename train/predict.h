@@ -3,10 +3,10 @@
 #ifndef MR_PREDICT_H
 #define MR_PREDICT_H
 
-#include "run/trained.h"
+#include "run/model_session.h"
 
 typedef struct mr_predict_request {
-    mr_trained_request trained;
+    mr_session_request trained;
     uint64_t top;
     bool json;              /* one object a line; else CSV */
     bool find;              /* --find was given */
@@ -18,6 +18,6 @@ typedef struct mr_predict_request {
 void mr_predict_cell(const mr_predict_request *q, mr_buf *out, const char *text, size_t len);
 
 /* The whole of it, for a model of pictures and words.  Collective; rank 0 prints and writes. */
-mr_status mr_predict_pairs(const mr_predict_request *q, mr_trained *t, mr_error *err);
+mr_status mr_predict_pairs(const mr_predict_request *q, mr_session *t, mr_error *err);
 
 #endif

@@ -93,9 +93,9 @@ static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
 static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
 {
     mr_coco_state *st = b->st;
-    if (st->group_count == MR_SPLITS_MOST)
+    if (st->group_count == MR_SPLITS_MAX)
         return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than the %d splits that a dataset may have",
-                       MR_SPLITS_MOST);
+                       MR_SPLITS_MAX);
     const mr_coco_part *part = &st->parts[first];
     mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
     if (part->split_len >= sizeof g.folder)

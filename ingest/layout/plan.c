@@ -48,9 +48,9 @@ static mr_status split_add(mr_plan *plan, const char *name, size_t len, uint32_t
             *split = (uint32_t)i;
             return MR_OK;
         }
-    if (plan->split_count == MR_SPLITS_MOST)
+    if (plan->split_count == MR_SPLITS_MAX)
         return mr_fail(err, MR_BAD_DATA, "%.*s: the source has more than the %d splits that a dataset may have",
-                       (int)len, name, MR_SPLITS_MOST);
+                       (int)len, name, MR_SPLITS_MAX);
     if (!MR_GROW(plan->splits, plan->split_count, plan->split_room))
         return mr_fail_memory(err, "listing the splits");
     mr_plan_split *s = &plan->splits[plan->split_count];

@@ -96,7 +96,7 @@ mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bo
     b.shard.first = b.cut->first;
     b.shard.samples = b.cut->count;
     mr_status status = mr_build_begin(&b, err);
-    *resumed = status == MR_OK && mr_build_take_over(&b);
+    *resumed = status == MR_OK && mr_build_resume(&b);
     if (*resumed)
         mr_progress_add(in->progress, b.cut->count, b.shard.image_bytes);
     else if (status == MR_OK)

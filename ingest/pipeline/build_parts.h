@@ -1,7 +1,7 @@
 /* build_parts.h - between the files of build: one shard on its way from the plan into the staging folder.
  *
  *   begin -> row, row, ... (image, meta, index row)  ->  written anew (build.c)                  ->  index: where LMDB
- *                                                        or compared with what is there (build_take.c)   put them
+ *                                                        or compared with what is there (build_resume.c)   put them
  *
  * Invariant: rows and counts come from mr_build_row() alone, whichever way the shard goes. */
 #ifndef MR_BUILD_PARTS_H
@@ -11,7 +11,7 @@
 
 typedef struct mr_build {
     mr_ingest *in;
-    const mr_cut *cut;
+    const mr_shard_plan *cut;
     const mr_stage *stage;
     int dir; /* its folder */
     char mdb[128], idx[128], done[128], path[4096];
@@ -29,10 +29,11 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 /* build.c: the offsets by the pages of the .mdb, the whole index in `index`, its digest in b->shard.idx. */
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
 
-/* build_take.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would write.
+/* build_resume.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would
+ * write.
  */
 void mr_build_done_name(const char *shard, char name[128]);
 mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err);
-bool mr_build_take_over(mr_build *b);
+bool mr_build_resume(mr_build *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* build_take.c - a shard that an earlier run left finished: is it the one that this run would write?
+/* build_resume.c - a shard that an earlier run left finished: is it the one that this run would write?
  * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index
  * and the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
  * Whatever differs or cannot be read is no failure: the shard is written anew. */
@@ -93,7 +93,7 @@ static bool same_shard(mr_build *b, int mdb)
     return good;
 }
 
-bool mr_build_take_over(mr_build *b)
+bool mr_build_resume(mr_build *b)
 {
     int mdb;
     uint64_t size;

@@ -236,7 +236,7 @@ static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
     if (status == MR_OK)
         status = mr_find_leaks(in, err);
     if (status == MR_OK)
-        status = mr_cut_shards(in, err);
+        status = mr_plan_shards(in, err);
     if (status == MR_OK && in->notes.failed)
         status = mr_fail_memory(err, "writing the report");
     if (status == MR_OK)

@@ -56,13 +56,13 @@ typedef struct mr_examined {
     uint32_t content;  /* equal numbers: equal bytes (as far as XXH3-128 tells) */
 } mr_examined;
 
-typedef struct mr_cut { /* a shard to be built */
+typedef struct mr_shard_plan { /* a shard to be built */
     char name[80];
     uint32_t split;
     uint64_t first;               /* number of its first sample in the split */
     size_t begin, count;          /* its samples: order[begin .. begin + count - 1] */
     uint64_t images, image_bytes; /* as planned: equal hashes counted once */
-} mr_cut;
+} mr_shard_plan;
 
 typedef struct mr_ingest {
     const mr_ingest_options *options;
@@ -78,7 +78,7 @@ typedef struct mr_ingest {
     size_t content_count;
     uint32_t *order; /* sample numbers of the plan, split by split, shuffled if asked */
     size_t order_count;
-    mr_cut *cuts;
+    mr_shard_plan *cuts;
     size_t cut_count, cut_room;
     mr_shard *shards;      /* as built, parallel to cuts */
     mr_seek_result *seeks; /* of their seek indexes; NULL: none were asked for */
@@ -106,8 +106,8 @@ mr_status mr_check_left_out(mr_ingest *in, mr_error *err);     /* completeness.c
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split ends empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collective */
-mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* cut.c: that they are no bomb */
-mr_status mr_cut_shards(mr_ingest *in, mr_error *err);         /* cut.c: order and shards */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: that they are no bomb */
+mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
 
 char *mr_stage_name(const char *target); /* DST.partial, to be freed; NULL: no memory */
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
@@ -120,7 +120,7 @@ void mr_stage_spool_unlink(mr_stage *s);
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
 /* Removes files of ours that are no .mdb, .idx or .done of the shards named.  MR_MISUSE: there are others. */
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err);
+mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, mr_error *err);
 /* The rename, after another look at the target.  On failure all is as it was unless *published. */
 mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err);
 void mr_stage_close(mr_stage *s); /* removes the folder if it is empty */

@@ -19,13 +19,13 @@ typedef struct mr_namesakes { /* the groups, and their files one group behind th
     size_t file_count, file_room;
     struct mr_name_group {
         size_t begin, count; /* in `files` */
-        size_t all;          /* files that have the name; of more than MR_GROUP_MOST some are left out */
+        size_t all;          /* files that have the name; of more than MR_GROUP_MAX some are left out */
     } * groups;
     size_t group_count, group_room;
 } mr_namesakes;
 
 /* A name that more files share is no name ("image.jpg"). */
-enum { MR_GROUP_MOST = 256 };
+enum { MR_GROUP_MAX = 256 };
 
 typedef struct mr_leak_member {
     uint8_t key[16]; /* equal for what may be a leak */

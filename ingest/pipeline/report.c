@@ -124,7 +124,7 @@ mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
     mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
     mr_status status = shards ? MR_OK : mr_fail_memory(err, "planning shards");
     for (size_t i = 0; shards && i < in->cut_count; i++) {
-        const mr_cut *cut = &in->cuts[i];
+        const mr_shard_plan *cut = &in->cuts[i];
         shards[i] = (mr_shard){.first = cut->first,
                                .samples = cut->count,
                                .images = cut->images,

@@ -1,6 +1,5 @@
-/* cut.c - which samples go into which shard, in which order; that their metas are no bomb, and that there are no more
- * shards than readers take.
- * Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
+/* shard_plan.c - which samples go into which shard, in which order; that their metas are no bomb, and that there are no
+ * more shards than readers take. Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,18 +56,18 @@ static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
     return mr_fail(err, MR_MISUSE,
                    "--shard-size %llu: makes more than the %d shards that split '%s' may have; use "
                    "%lluMiB or more",
-                   (unsigned long long)in->options->shard_size, MR_SHARDS_MOST, in->plan.splits[split].name,
-                   (unsigned long long)(bytes / (MR_SHARDS_MOST / 2) >> 20) + 1);
+                   (unsigned long long)in->options->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
+                   (unsigned long long)(bytes / (MR_SHARDS_MAX / 2) >> 20) + 1);
 }
 
 static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t first, size_t number, mr_error *err)
 {
-    if (number == MR_SHARDS_MOST)
+    if (number == MR_SHARDS_MAX)
         return too_many(in, split, err);
     if (!MR_GROW(in->cuts, in->cut_count, in->cut_room))
         return mr_fail_memory(err, "planning shards");
-    mr_cut *cut = &in->cuts[in->cut_count++];
-    *cut = (mr_cut){.split = split, .first = first, .begin = at};
+    mr_shard_plan *cut = &in->cuts[in->cut_count++];
+    *cut = (mr_shard_plan){.split = split, .first = first, .begin = at};
     snprintf(cut->name, sizeof cut->name, "%s-%05zu", in->plan.splits[split].name, number);
     return MR_OK;
 }
@@ -81,7 +80,7 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
         const mr_sample *s = &in->plan.samples[in->order[at]];
         const mr_examined *x = &in->examined[in->file_of[s->entry]];
         uint64_t size = size_of(in, s);
-        mr_cut *cut = in->cut_count && number ? &in->cuts[in->cut_count - 1] : NULL;
+        mr_shard_plan *cut = in->cut_count && number ? &in->cuts[in->cut_count - 1] : NULL;
         uint64_t more = s->meta_bytes;
         if (!cut || last_cut[x->content] != in->cut_count)
             more += size;
@@ -124,7 +123,7 @@ mr_status mr_check_metas(const mr_ingest *in, mr_error *err)
                    in->options->sources[0], plan->sample_count, (unsigned long long)mr_source_ratio(ratio));
 }
 
-mr_status mr_cut_shards(mr_ingest *in, mr_error *err)
+mr_status mr_plan_shards(mr_ingest *in, mr_error *err)
 {
     const mr_plan *plan = &in->plan;
     uint32_t *last_cut = mr_alloc(in->content_count, sizeof *last_cut);

@@ -217,7 +217,7 @@ static bool belongs(const char *name, const char *const *shards, size_t count)
            mr_names_have(shards, count, name, (size_t)(dot - name));
 }
 
-mr_status mr_stage_sweep(mr_stage *s, const mr_cut *cuts, size_t count, mr_error *err)
+mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, mr_error *err)
 {
     DIR *dir = mr_folder_list(s->dir);
     mr_status status = MR_OK;

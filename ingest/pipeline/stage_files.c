@@ -1,4 +1,4 @@
-/* stage_look.c - what lies in a folder that ingest would work in, or remove.
+/* stage_files.c - what lies in a folder that ingest would work in, or remove.
  * Invariant: a name that millrace does not give is somebody's own, and is told. */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ mr_status mr_folder_shards_of(int dir, mr_folder_shards *s, mr_error *err)
     *s = (mr_folder_shards){0};
     if (faccessat(dir, MR_MANIFEST, F_OK, 0) != 0)
         return MR_OK;
-    mr_status status = mr_file_read_all(dir, MR_MANIFEST, MR_MANIFEST_MOST, &text, err);
+    mr_status status = mr_file_read_all(dir, MR_MANIFEST, MR_MANIFEST_MAX, &text, err);
     if (status == MR_OK)
         status = mr_manifest_parse(text.data, text.len, MR_MANIFEST, &s->manifest, err);
     mr_buf_free(&text);

@@ -1,4 +1,4 @@
-/* stage_parts.h - between the files of the stage: what folders hold (stage_look.c), and how the one where the dataset
+/* stage_parts.h - between the files of the stage: what folders hold (stage_files.c), and how the one where the dataset
  * grew (stage.c) takes the place of what lies at DST (stage_target.c). */
 #ifndef MR_STAGE_PARTS_H
 #define MR_STAGE_PARTS_H
@@ -10,7 +10,7 @@
 #include "format/manifest.h"
 #include "pipeline/ingest.h"
 
-/* ---- stage_look.c ----------------------------------------------------------------------------------------------- */
+/* ---- stage_files.c ----------------------------------------------------------------------------------------------- */
 
 #define MR_STAGE_SPOOL  "spool"
 #define MR_STAGE_ENDING ".partial" /* of DST.partial, where a dataset grows */

@@ -144,7 +144,7 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->hash = row->image_hash;
 }
 
-static mr_status load_pixels(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, const mr_view *v, mr_error *err)
+static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, const mr_view *v, mr_error *err)
 {
     const mr_row *row = &b->parts[slot].row;
     const uint8_t *rgb;
@@ -160,7 +160,7 @@ static mr_status load_pixels(mr_loading *b, mr_work *w, mr_hands *h, uint64_t sl
     return status;
 }
 
-mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)
+mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, mr_error *err)
 {
     mr_sample_facts *f = &b->facts[slot];
     mr_part *part = &b->parts[slot];
@@ -195,7 +195,7 @@ static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot
 }
 
 /* Another item in a slot: behind all others of the slab, as it may be longer than the one it stands for. */
-static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, uint64_t item, mr_error *err)
+static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, uint64_t item, mr_error *err)
 {
     mr_part part = {.meta_at = b->meta_used};
     uint64_t sample = mr_work_sample(w, item);
@@ -223,7 +223,7 @@ static mr_status load_other(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slo
     return status;
 }
 
-static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err)
+static mr_status replace(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, mr_error *err)
 {
     uint64_t items = w->schedule.order.samples, position = position_of(b, w, slot) % items;
     for (uint64_t i = 1; i < items; i++) {
@@ -240,7 +240,7 @@ static mr_status replace(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, 
                    w->split->name, (ull)items);
 }
 
-mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err)
+mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *h, mr_error *err)
 {
     if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
         if (err)

@@ -49,10 +49,10 @@ mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_er
 
 /* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: given
  * up. */
-mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_hands *h, uint64_t slot, mr_error *err);
+mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, mr_error *err);
 mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err);
 
 /* After all slots were loaded or noted.  A failure is the batch's. */
-mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_hands *h, mr_error *err);
+mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *h, mr_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* flow.c - batches on their way; see flow.h. */
-#include "batch/flow.h"
+/* batch_queue.c - batches on their way; see flow.h. */
+#include "batch/batch_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,42 +8,42 @@ enum { FREE, PLANNING, PLANNED, BINDING, LOADING, FINISHING, DONE, LENT };
 
 enum {
     AHEAD = 128, /* slots planned, so read ahead, before slots are loaded (if prefetch allows) */
-    RUN = 16,    /* slots a hand takes at once, at most */
+    RUN = 16,    /* slots a worker takes at once, at most */
 };
 
 /* ---- the lock --------------------------------------------------------------------------------------------------- */
 
-static void wake(mr_flow *f, bool hands, bool callers)
+static void wake(mr_batch_queue *f, bool workers, bool callers)
 {
-    if (hands)
+    if (workers)
         pthread_cond_broadcast(&f->to_do);
     if (callers)
         pthread_cond_broadcast(&f->ready);
 }
 
-void mr_flow_unlock(mr_flow *f)
+void mr_batch_queue_unlock(mr_batch_queue *f)
 {
-    bool hands = f->wake_hands, callers = f->wake_callers;
-    f->wake_hands = f->wake_callers = false;
+    bool workers = f->wake_workers, callers = f->wake_callers;
+    f->wake_workers = f->wake_callers = false;
     pthread_mutex_unlock(&f->lock);
-    wake(f, hands, callers);
+    wake(f, workers, callers);
 }
 
-void mr_flow_wait(mr_flow *f, pthread_cond_t *cond)
+void mr_batch_queue_wait(mr_batch_queue *f, pthread_cond_t *cond)
 {
-    wake(f, f->wake_hands, f->wake_callers);
-    f->wake_hands = f->wake_callers = false;
+    wake(f, f->wake_workers, f->wake_callers);
+    f->wake_workers = f->wake_callers = false;
     pthread_cond_wait(cond, &f->lock);
 }
 
 /* What is done between the two must not touch the flow but for its batch and `work`. */
-static void leave(mr_flow *f)
+static void leave(mr_batch_queue *f)
 {
     f->busy++;
-    mr_flow_unlock(f);
+    mr_batch_queue_unlock(f);
 }
 
-static void enter(mr_flow *f)
+static void enter(mr_batch_queue *f)
 {
     pthread_mutex_lock(&f->lock);
     f->busy--;
@@ -51,7 +51,7 @@ static void enter(mr_flow *f)
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
 
-static void advance(mr_flow *f)
+static void advance(mr_batch_queue *f)
 {
     if (f->step >= f->work.schedule.steps) {
         f->step = 0;
@@ -62,7 +62,7 @@ static void advance(mr_flow *f)
 }
 
 /* A batch that failed is the last: nothing behind it will be given. */
-static void fail_batch(mr_flow *f, mr_loading *b, mr_status status, const mr_error *why)
+static void fail_batch(mr_batch_queue *f, mr_loading *b, mr_status status, const mr_error *why)
 {
     b->status = status;
     b->error = *why;
@@ -71,7 +71,7 @@ static void fail_batch(mr_flow *f, mr_loading *b, mr_status status, const mr_err
     f->wake_callers = true;
 }
 
-static void plan(mr_flow *f)
+static void plan(mr_batch_queue *f)
 {
     mr_loading *b = f->idle[--f->idles];
     mr_error why = {0};
@@ -88,17 +88,17 @@ static void plan(mr_flow *f)
         fail_batch(f, b, status, &why);
     else
         b->state = PLANNED;
-    f->wake_hands = true;
+    f->wake_workers = true;
 }
 
-static bool can_plan(const mr_flow *f)
+static bool can_plan(const mr_batch_queue *f)
 {
     return !f->planning && !f->planned_all && f->idles && f->queued < f->work.o.prefetch;
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-static void bind(mr_flow *f, mr_loading *b)
+static void bind(mr_batch_queue *f, mr_loading *b)
 {
     mr_error why = {0};
     mr_slab memory = f->slabs[--f->slab_count];
@@ -110,10 +110,10 @@ static void bind(mr_flow *f, mr_loading *b)
         fail_batch(f, b, status, &why);
     else
         b->state = LOADING;
-    f->wake_hands = true;
+    f->wake_workers = true;
 }
 
-static void finish(mr_flow *f, mr_loading *b, mr_hands *h)
+static void finish(mr_batch_queue *f, mr_loading *b, mr_worker *h)
 {
     mr_error why = {0};
     b->state = FINISHING;
@@ -129,15 +129,15 @@ static void finish(mr_flow *f, mr_loading *b, mr_hands *h)
         f->wake_callers = true;
 }
 
-/* Many at once while there are many; one by one towards the end, so that all hands end together. */
-static uint64_t run_length(const mr_flow *f, const mr_loading *b)
+/* Many at once while there are many; one by one towards the end, so that all workers end together. */
+static uint64_t run_length(const mr_batch_queue *f, const mr_loading *b)
 {
-    uint64_t left = b->lent.count - b->taken, fair = f->hands > 1 ? left / (4 * (uint64_t)f->hands) : left;
+    uint64_t left = b->lent.count - b->taken, fair = f->workers > 1 ? left / (4 * (uint64_t)f->workers) : left;
     return fair < 1 ? 1 : fair < RUN ? fair : RUN;
 }
 
 /* A slot that failed.  A bad sample is noted; another failure is the batch's, and the first one counts. */
-static void note(mr_flow *f, mr_loading *b, uint64_t slot, mr_status status, const mr_error *why)
+static void note(mr_batch_queue *f, mr_loading *b, uint64_t slot, mr_status status, const mr_error *why)
 {
     mr_error second = *why;
     pthread_mutex_lock(&f->lock);
@@ -151,7 +151,7 @@ static void note(mr_flow *f, mr_loading *b, uint64_t slot, mr_status status, con
 }
 
 /* A few slots.  After a failure that is not a bad sample the others of the batch end, then it is the caller's. */
-static void load(mr_flow *f, mr_loading *b, mr_hands *h)
+static void load(mr_batch_queue *f, mr_loading *b, mr_worker *h)
 {
     uint64_t begin = b->taken, end = begin + run_length(f, b);
     b->taken = end;
@@ -175,7 +175,7 @@ static void load(mr_flow *f, mr_loading *b, mr_hands *h)
 }
 
 /* The earliest batch with something to be done, and how many slots all have. */
-static mr_loading *earliest(const mr_flow *f, uint64_t *slots)
+static mr_loading *earliest(const mr_batch_queue *f, uint64_t *slots)
 {
     mr_loading *first = NULL;
     *slots = 0;
@@ -192,7 +192,7 @@ static mr_loading *earliest(const mr_flow *f, uint64_t *slots)
     return first;
 }
 
-bool mr_flow_step(mr_flow *f, mr_hands *h)
+bool mr_batch_queue_step(mr_batch_queue *f, mr_worker *h)
 {
     uint64_t slots;
     mr_loading *b = earliest(f, &slots);
@@ -209,7 +209,7 @@ bool mr_flow_step(mr_flow *f, mr_hands *h)
     return true;
 }
 
-bool mr_flow_at_rest(const mr_flow *f)
+bool mr_batch_queue_at_rest(const mr_batch_queue *f)
 {
     uint64_t slots;
     return !f->busy && !can_plan(f) && !earliest(f, &slots);
@@ -217,24 +217,24 @@ bool mr_flow_at_rest(const mr_flow *f)
 
 /* ---- giving out ------------------------------------------------------------------------------------------------- */
 
-mr_loading *mr_flow_head(mr_flow *f)
+mr_loading *mr_batch_queue_head(mr_batch_queue *f)
 {
     return f->queued && f->queue[0]->state == DONE ? f->queue[0] : NULL;
 }
 
-bool mr_flow_ended(const mr_flow *f)
+bool mr_batch_queue_ended(const mr_batch_queue *f)
 {
     return !f->queued && f->planned_all;
 }
 
-void mr_flow_lend_head(mr_flow *f)
+void mr_batch_queue_lend_head(mr_batch_queue *f)
 {
     f->queue[0]->state = LENT;
     f->queued--;
     memmove(f->queue, f->queue + 1, f->queued * sizeof *f->queue);
 }
 
-void mr_flow_take_back(mr_flow *f, mr_loading *b)
+void mr_batch_queue_take_back(mr_batch_queue *f, mr_loading *b)
 {
     if (b->state != LENT)
         return;
@@ -244,7 +244,7 @@ void mr_flow_take_back(mr_flow *f, mr_loading *b)
     b->data = (mr_slab){0};
 }
 
-mr_cursor mr_flow_behind(const mr_flow *f, uint64_t epoch, uint64_t step)
+mr_cursor mr_cursor_after(const mr_batch_queue *f, uint64_t epoch, uint64_t step)
 {
     if (step + 1 >= f->work.schedule.steps)
         return (mr_cursor){epoch + 1, 0};
@@ -253,7 +253,7 @@ mr_cursor mr_flow_behind(const mr_flow *f, uint64_t epoch, uint64_t step)
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
-static mr_status make_batches(mr_flow *f, mr_error *err)
+static mr_status make_batches(mr_batch_queue *f, mr_error *err)
 {
     /* One the caller works on, one more that it may hold meanwhile. */
     f->total = f->work.o.prefetch + 2;
@@ -273,7 +273,7 @@ static mr_status make_batches(mr_flow *f, mr_error *err)
     return MR_OK;
 }
 
-static mr_status place(mr_flow *f, mr_error *err)
+static mr_status place(mr_batch_queue *f, mr_error *err)
 {
     const mr_cursor *from = &f->work.o.start;
     mr_status status = mr_schedule_step_at(&f->work.schedule, from->position, &f->step, err);
@@ -283,7 +283,7 @@ static mr_status place(mr_flow *f, mr_error *err)
     return status;
 }
 
-mr_status mr_flow_open(mr_flow *f, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
+mr_status mr_batch_queue_open(mr_batch_queue *f, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
 {
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->to_do, NULL);
@@ -293,11 +293,11 @@ mr_status mr_flow_open(mr_flow *f, const mr_dataset *ds, const mr_loader_options
         status = place(f, err);
     if (status == MR_OK)
         status = make_batches(f, err);
-    f->hands = f->work.o.threads ? f->work.o.threads : 1;
+    f->workers = f->work.o.threads ? f->work.o.threads : 1;
     return status;
 }
 
-void mr_flow_close(mr_flow *f)
+void mr_batch_queue_close(mr_batch_queue *f)
 {
     for (unsigned i = 0; f->batches && i < f->total; i++)
         mr_loading_free(&f->batches[i], &f->work);

@@ -12,20 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "batch/flow.h"
+#include "batch/batch_queue.h"
 
-typedef struct hand {
+typedef struct member {
     mr_loader *loader;
-    mr_hands hands;
+    mr_worker worker;
     pthread_t thread;
-} hand;
+} member;
 
 struct mr_loader {
-    mr_flow flow; /* its lock guards what is below, too */
+    mr_batch_queue flow; /* its lock guards what is below, too */
     pid_t process;
-    hand *hands;
-    unsigned started, hand_count; /* threads running; hands (one without threads) */
-    unsigned callers;             /* inside of mr_loader_next() */
+    member *worker;
+    unsigned started, worker_count; /* threads running; worker (one without threads) */
+    unsigned callers;               /* inside of mr_loader_next() */
     bool settling;
     uint64_t *met; /* bad samples of the batches given, ascending, where there is a limit */
     size_t met_count, met_room;
@@ -38,36 +38,36 @@ struct mr_loader {
 
 static void *work(void *arg)
 {
-    hand *h = arg;
+    member *h = arg;
     mr_loader *l = h->loader;
     pthread_mutex_lock(&l->flow.lock);
     while (!l->flow.work.stop) {
-        if (mr_flow_step(&l->flow, &h->hands))
+        if (mr_batch_queue_step(&l->flow, &h->worker))
             continue;
         if (l->settling && l->flow.busy == 0)
             l->flow.wake_callers = true;
-        mr_flow_wait(&l->flow, &l->flow.to_do);
+        mr_batch_queue_wait(&l->flow, &l->flow.to_do);
     }
-    mr_flow_unlock(&l->flow);
+    mr_batch_queue_unlock(&l->flow);
     return NULL;
 }
 
-static mr_status make_hands(mr_loader *l, mr_error *err)
+static mr_status make_workers(mr_loader *l, mr_error *err)
 {
-    l->hands = mr_alloc(l->flow.hands, sizeof *l->hands);
-    if (!l->hands)
+    l->worker = mr_alloc(l->flow.workers, sizeof *l->worker);
+    if (!l->worker)
         return mr_fail_memory(err, "opening a loader");
-    for (; l->hand_count < l->flow.hands; l->hand_count++) {
-        hand *h = &l->hands[l->hand_count];
+    for (; l->worker_count < l->flow.workers; l->worker_count++) {
+        member *h = &l->worker[l->worker_count];
         h->loader = l;
-        mr_status status = mr_hands_init(&h->hands, &l->flow.work, err);
+        mr_status status = mr_worker_init(&h->worker, &l->flow.work, err);
         if (status != MR_OK)
             return status;
     }
     return MR_OK;
 }
 
-/* Signals are for the caller's threads.  A thread that cannot be started only means fewer hands, but for the first. */
+/* Signals are for the caller's threads.  A thread that cannot be started only means fewer worker, but for the first. */
 static mr_status start(mr_loader *l, mr_error *err)
 {
     sigset_t all, before;
@@ -76,7 +76,7 @@ static mr_status start(mr_loader *l, mr_error *err)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (why == 0 && l->started < threads) {
-        hand *h = &l->hands[l->started];
+        member *h = &l->worker[l->started];
         why = pthread_create(&h->thread, NULL, work, h);
         if (why == 0)
             l->started++;
@@ -101,12 +101,12 @@ mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, co
     if (!l)
         return mr_fail_memory(err, "opening a loader");
     l->process = getpid();
-    mr_status status = mr_flow_open(&l->flow, ds, options, err);
+    mr_status status = mr_batch_queue_open(&l->flow, ds, options, err);
     if (status == MR_OK && first)
         share_files(&l->flow.work, &first->flow.work);
     if (status == MR_OK) {
         l->cursor = (mr_cursor){l->flow.epoch, mr_schedule_position(&l->flow.work.schedule, l->flow.step)};
-        status = make_hands(l, err);
+        status = make_workers(l, err);
     }
     if (status == MR_OK)
         status = start(l, err);
@@ -131,16 +131,16 @@ static bool forked(const mr_loader *l)
 /* Ends the threads, then waits until the last caller has left. */
 static void stop(mr_loader *l)
 {
-    mr_flow *f = &l->flow;
+    mr_batch_queue *f = &l->flow;
     pthread_mutex_lock(&f->lock);
     f->work.stop = true;
-    f->wake_hands = f->wake_callers = true;
-    mr_flow_unlock(f);
+    f->wake_workers = f->wake_callers = true;
+    mr_batch_queue_unlock(f);
     for (unsigned i = 0; i < l->started; i++)
-        pthread_join(l->hands[i].thread, NULL);
+        pthread_join(l->worker[i].thread, NULL);
     pthread_mutex_lock(&f->lock);
     while (l->callers)
-        mr_flow_wait(f, &f->ready);
+        mr_batch_queue_wait(f, &f->ready);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -151,11 +151,11 @@ void mr_loader_free(mr_loader *l)
     if (!l || forked(l))
         return;
     stop(l);
-    for (unsigned i = 0; i < l->hand_count; i++)
-        mr_hands_free(&l->hands[i].hands);
-    free(l->hands);
+    for (unsigned i = 0; i < l->worker_count; i++)
+        mr_worker_free(&l->worker[i].worker);
+    free(l->worker);
     free(l->met);
-    mr_flow_close(&l->flow);
+    mr_batch_queue_close(&l->flow);
     free(l);
 }
 
@@ -216,8 +216,8 @@ static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_erro
         if (status != MR_OK)
             return end(l, status, &why, err);
     }
-    l->cursor = mr_flow_behind(&l->flow, b->lent.epoch, b->lent.step);
-    mr_flow_lend_head(&l->flow);
+    l->cursor = mr_cursor_after(&l->flow, b->lent.epoch, b->lent.step);
+    mr_batch_queue_lend_head(&l->flow);
     pthread_cond_signal(&l->flow.to_do);
     *out = &b->lent;
     return MR_OK;
@@ -226,19 +226,19 @@ static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_erro
 /* Under the lock.  Without threads one caller at a time does the work, the others wait. */
 static mr_status next(mr_loader *l, const mr_batch **out, mr_error *err)
 {
-    mr_flow *f = &l->flow;
+    mr_batch_queue *f = &l->flow;
     for (;;) {
         if (f->work.stop)
             return MR_END;
         if (l->status != MR_OK)
             return end(l, l->status, &l->error, err);
-        mr_loading *head = mr_flow_head(f);
+        mr_loading *head = mr_batch_queue_head(f);
         if (head)
             return give(l, head, out, err);
-        if (mr_flow_ended(f))
+        if (mr_batch_queue_ended(f))
             return end(l, MR_END, &l->error, err);
-        if (l->started || f->busy || !mr_flow_step(f, &l->hands[0].hands))
-            mr_flow_wait(f, &f->ready);
+        if (l->started || f->busy || !mr_batch_queue_step(f, &l->worker[0].worker))
+            mr_batch_queue_wait(f, &f->ready);
         else if (l->callers > 1)
             f->wake_callers = true;
     }
@@ -265,7 +265,7 @@ void mr_batch_release(mr_loader *l, const mr_batch *batch)
     if (!batch || forked(l))
         return;
     pthread_mutex_lock(&l->flow.lock);
-    mr_flow_take_back(&l->flow, (mr_loading *)(uintptr_t)batch);
+    mr_batch_queue_take_back(&l->flow, (mr_loading *)(uintptr_t)batch);
     pthread_cond_signal(&l->flow.to_do);
     /* Without threads a caller may be waiting for it. */
     if (!l->started)
@@ -291,8 +291,8 @@ void mr_loader_settle(mr_loader *l)
 {
     pthread_mutex_lock(&l->flow.lock);
     l->settling = true;
-    while (l->started && !l->flow.work.stop && !mr_flow_at_rest(&l->flow))
-        mr_flow_wait(&l->flow, &l->flow.ready);
+    while (l->started && !l->flow.work.stop && !mr_batch_queue_at_rest(&l->flow))
+        mr_batch_queue_wait(&l->flow, &l->flow.ready);
     l->settling = false;
     pthread_mutex_unlock(&l->flow.lock);
 }

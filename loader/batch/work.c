@@ -47,11 +47,11 @@ void mr_work_close(mr_work *w)
     w->files = NULL;
 }
 
-mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err)
+mr_status mr_worker_init(mr_worker *h, const mr_work *w, mr_error *err)
 {
-    *h = (mr_hands){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
+    *h = (mr_worker){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
     if (!h->pixels || !h->resizer) {
-        mr_hands_free(h);
+        mr_worker_free(h);
         return mr_fail_memory(err, "opening a loader");
     }
     if (w->o.transform.libjpeg)
@@ -61,13 +61,13 @@ mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err)
     return MR_OK;
 }
 
-void mr_hands_free(mr_hands *h)
+void mr_worker_free(mr_worker *h)
 {
     mr_slab_free(&h->bytes, NULL);
     mr_slab_free(&h->seek, NULL);
     mr_pixels_scratch_free(h->pixels);
     mr_resizer_free(h->resizer);
-    *h = (mr_hands){0};
+    *h = (mr_worker){0};
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *
     return read_record(w, sample, row, meta_of(row), out, err);
 }
 
-mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err)
+mr_status mr_work_fetch(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, mr_error *err)
 {
     mr_status status = mr_slab_reserve(&h->bytes, row->image_len, 0, NULL, err);
     if (status == MR_OK)
@@ -241,7 +241,7 @@ mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *
 }
 
 /* Only a help: whatever fails here, the picture is decoded without. */
-void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row)
+void mr_work_fetch_seek(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row)
 {
     const mr_open_shard *open;
     h->seek_len = 0;
@@ -312,7 +312,7 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
     return mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
 }
 
-mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
+mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err)
 {
     const uint32_t image_flags =
@@ -340,7 +340,7 @@ mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row 
     return MR_OK;
 }
 
-mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
+mr_status mr_work_resize(mr_work *w, mr_worker *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
 {
     const mr_transform *t = &w->o.transform;
     mr_resize_job job = job_of(w, v);

@@ -28,16 +28,16 @@ typedef struct mr_work { /* shared by all threads, fixed after opening but for `
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
 void mr_work_close(mr_work *w); /* zeroed is fine */
 
-typedef struct mr_hands { /* what a thread owns */
-    mr_slab bytes;        /* an encoded file */
-    mr_slab seek;         /* what the seek index has of it: seek_len bytes */
+typedef struct mr_worker { /* what a thread owns */
+    mr_slab bytes;         /* an encoded file */
+    mr_slab seek;          /* what the seek index has of it: seek_len bytes */
     size_t seek_len;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
-} mr_hands;
+} mr_worker;
 
-mr_status mr_hands_init(mr_hands *h, const mr_work *w, mr_error *err);
-void mr_hands_free(mr_hands *h);
+mr_status mr_worker_init(mr_worker *h, const mr_work *w, mr_error *err);
+void mr_worker_free(mr_worker *h);
 
 /* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop; MR_END: w->stop
  * has become true. */
@@ -57,14 +57,14 @@ mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_r
 
 /* Bytes of one decoded sample; 0 for encoded delivery. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
-/* Reads into hands->bytes; and hands->seek, which holds for the one decode that follows. */
-mr_status mr_work_fetch(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, mr_error *err);
-void mr_work_fetch_seek(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row); /* the second half of it */
+/* Reads into worker->bytes; and worker->seek, which holds for the one decode that follows. */
+mr_status mr_work_fetch(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, mr_error *err);
+void mr_work_fetch_seek(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row); /* the second half of it */
 /* The stored pixels that the view needs: those of its box that have a weight in what is kept after resizing. */
 mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
-/* What was fetched: that region, turned if it is to be; lent by the hands. */
-mr_status mr_work_decode(mr_work *w, mr_hands *h, uint64_t sample, const mr_row *row, const mr_view *v,
+/* What was fetched: that region, turned if it is to be; lent by the worker. */
+mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
-mr_status mr_work_resize(mr_work *w, mr_hands *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
+mr_status mr_work_resize(mr_work *w, mr_worker *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
 
 #endif

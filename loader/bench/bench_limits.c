@@ -25,7 +25,7 @@ typedef struct ring {
 } ring;
 
 typedef struct worker {
-    mr_hands hands;
+    mr_worker worker;
     mr_pixels_scratch *plain; /* libjpeg-turbo for all JPEGs */
     ring batch;               /* where plain reads and copies go */
     ring source;              /* where copies come from */
@@ -64,7 +64,7 @@ void mr_passes_free(mr_passes *b)
     if (!b)
         return;
     for (unsigned i = 0; b->workers && i < b->threads; i++) {
-        mr_hands_free(&b->workers[i].hands);
+        mr_worker_free(&b->workers[i].worker);
         mr_pixels_scratch_free(b->workers[i].plain);
         mr_slab_free(&b->workers[i].batch.slab, NULL);
         mr_slab_free(&b->workers[i].source.slab, NULL);
@@ -97,7 +97,7 @@ mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error 
     if (!b->workers)
         status = mr_fail_memory(err, "measuring");
     for (unsigned i = 0; status == MR_OK && i < threads; i++) {
-        status = mr_hands_init(&b->workers[i].hands, w, err);
+        status = mr_worker_init(&b->workers[i].worker, w, err);
         b->workers[i].plain = mr_pixels_scratch_new();
         b->workers[i].out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
         if (status == MR_OK && (!b->workers[i].out || !b->workers[i].plain))
@@ -116,7 +116,7 @@ mr_pixels_counts mr_passes_counts(const mr_passes *b)
 {
     mr_pixels_counts sum = {0};
     for (unsigned i = 0; i < b->threads; i++) {
-        mr_pixels_counts c = mr_pixels_scratch_counts(b->workers[i].hands.pixels);
+        mr_pixels_counts c = mr_pixels_scratch_counts(b->workers[i].worker.pixels);
         sum.own += c.own;
         sum.libjpeg += c.libjpeg;
         sum.seek += c.seek;
@@ -166,8 +166,8 @@ static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, m
 
 static mr_status fetch(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
-    mr_status status = mr_slab_reserve(&w->hands.bytes, r->row.image_len, 0, NULL, err);
-    return status == MR_OK ? read_to(b, r, w->hands.bytes.data, err) : status;
+    mr_status status = mr_slab_reserve(&w->worker.bytes, r->row.image_len, 0, NULL, err);
+    return status == MR_OK ? read_to(b, r, w->worker.bytes.data, err) : status;
 }
 
 /* As many bytes as the record has, out of memory of the program's own: a mapped file that is cut off is a signal. */
@@ -200,7 +200,7 @@ static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r,
     mr_status status = fetch(b, w, r, err);
     if (status != MR_OK)
         return status;
-    status = mr_pixels_decode(w->plain, w->hands.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
+    status = mr_pixels_decode(w->plain, w->worker.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
     return status == MR_OK ? status : mr_fail(err, status, "sample %llu: %s", (unsigned long long)r->sample, why.text);
 }
 
@@ -217,9 +217,9 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     double since = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     mr_status status = fetch(b, w, r, err);
     if (status == MR_OK)
-        mr_work_fetch_seek(b->work, &w->hands, r->sample, &r->row);
+        mr_work_fetch_seek(b->work, &w->worker, r->sample, &r->row);
     w->read += lap(&since);
-    if (status == MR_OK && mr_hash64(w->hands.bytes.data, r->row.image_len) != r->row.image_hash)
+    if (status == MR_OK && mr_hash64(w->worker.bytes.data, r->row.image_len) != r->row.image_hash)
         status = mr_fail(err, MR_BAD_SAMPLE,
                          "sample %llu: its image differs from what was ingested; `millrace verify` "
                          "shows the extent",
@@ -228,11 +228,11 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
     if (status != MR_OK || b->until == MR_BENCH_READ)
         return status;
     mr_view v = mr_work_view(b->work, r->epoch, r->sample, &r->row);
-    status = mr_work_decode(b->work, &w->hands, r->sample, &r->row, &v, &rgb, err);
+    status = mr_work_decode(b->work, &w->worker, r->sample, &r->row, &v, &rgb, err);
     w->decode += lap(&since);
     if (status != MR_OK || b->until == MR_BENCH_DECODE)
         return status;
-    status = mr_work_resize(b->work, &w->hands, &v, rgb, w->out, err);
+    status = mr_work_resize(b->work, &w->worker, &v, rgb, w->out, err);
     w->resize += lap(&since);
     return status;
 }

@@ -26,7 +26,7 @@ typedef struct picture {
 
 typedef struct stages {
     mr_work *work;
-    mr_hands hands;
+    mr_worker worker;
     mr_slab rgb;
     mr_jpeg_decoder *decoders[MR_JPEG_PARTS_ALL + 1];
     picture pictures[PICTURES];
@@ -49,7 +49,7 @@ static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
         .top = stored.top,
         .crop_width = stored.width,
         .crop_height = stored.height,
-        .seek_len = s->hands.seek_len,
+        .seek_len = s->worker.seek_len,
     };
 }
 
@@ -76,7 +76,7 @@ static double decode(stages *s, const picture *p, int level)
 static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
 {
     picture *p = &s->pictures[s->count];
-    mr_status status = mr_work_fetch(s->work, &s->hands, r->sample, &r->row, err);
+    mr_status status = mr_work_fetch(s->work, &s->worker, r->sample, &r->row, err);
     if (status != MR_OK)
         return status == MR_BAD_SAMPLE ? MR_OK : status;
     *p = (picture){.job = job_of(s, r)};
@@ -86,10 +86,10 @@ static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
     p->memory = malloc(p->job.len + p->job.seek_len);
     if (!p->memory)
         return mr_fail_memory(err, "measuring");
-    memcpy(p->memory, s->hands.bytes.data, p->job.len);
+    memcpy(p->memory, s->worker.bytes.data, p->job.len);
     p->job.bytes = p->memory;
     if (p->job.seek_len) {
-        memcpy(p->memory + p->job.len, s->hands.seek.data, p->job.seek_len);
+        memcpy(p->memory + p->job.len, s->worker.seek.data, p->job.seek_len);
         p->job.seek = p->memory + p->job.len;
     }
     double took = decode(s, p, LEVELS - 1);
@@ -133,7 +133,7 @@ static void free_stages(stages *s)
     for (size_t i = 0; i < MR_COUNT(s->decoders); i++)
         mr_jpeg_decoder_free(s->decoders[i]);
     mr_slab_free(&s->rgb, NULL);
-    mr_hands_free(&s->hands);
+    mr_worker_free(&s->worker);
     free(s);
 }
 
@@ -152,7 +152,7 @@ mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, si
     if (!s)
         return mr_fail_memory(err, "measuring");
     s->work = w;
-    mr_status status = mr_hands_init(&s->hands, w, err);
+    mr_status status = mr_worker_init(&s->worker, w, err);
     for (size_t i = 0; status == MR_OK && i < MR_COUNT(s->decoders); i++) {
         s->decoders[i] = mr_jpeg_partial_new((mr_jpeg_parts)i);
         if (!s->decoders[i])

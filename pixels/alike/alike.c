@@ -23,8 +23,8 @@ enum {
     WAYS = 8,
     CLIMBS = 6,
     ROUNDS = 8,
-    BLOCKS_MOST = 36,
-    BLOCKS_LEAST = 6, /* fewer can be made to fit by chance: two spots are alike wherever they are */
+    BLOCKS_MAX = 36,
+    BLOCKS_MIN = 6, /* fewer can be made to fit by chance: two spots are alike wherever they are */
 };
 
 /* A block is compared if its details, in one picture or both, deviate by this many grey levels; JPEG makes less. */
@@ -67,7 +67,7 @@ typedef struct sums { /* over a block: of values, their squares, and their produ
 typedef struct view { /* two pictures at one level */
     const level *at;
     const float *a, *b;
-    sums of_b[BLOCKS_MOST];
+    sums of_b[BLOCKS_MAX];
 } view;
 
 /* ---- agreement ------------------------------------------------------------------------------------------------ */
@@ -137,7 +137,7 @@ static void look(view *v, const level *at, const float *a, const float *b)
 
 /* The correlation of what is left when each block's mean and slope are taken away, of every block that has anything
  * left, 0 where it is negative.  Returns how many. */
-static int correlate(const view *v, const warp *w, float each[BLOCKS_MOST])
+static int correlate(const view *v, const warp *w, float each[BLOCKS_MAX])
 {
     const level *l = v->at;
     int margin = l->margin, counted = 0, across = l->block / l->step;
@@ -161,7 +161,7 @@ static int correlate(const view *v, const warp *w, float each[BLOCKS_MOST])
 /* The mean over the blocks, 0 if there are fewer than `least`. */
 static float agreement(const view *v, const warp *w, int least)
 {
-    float each[BLOCKS_MOST], sum = 0;
+    float each[BLOCKS_MAX], sum = 0;
     int count = correlate(v, w, each);
     for (int i = 0; i < count; i++)
         sum += each[i];
@@ -177,10 +177,10 @@ static int by_value(const void *a, const void *b)
 /* The lower median over the blocks: unlike the mean, it does not see the few that were cut out. */
 static float common_agreement(const view *v, const warp *w)
 {
-    float each[BLOCKS_MOST];
+    float each[BLOCKS_MAX];
     int count = correlate(v, w, each);
     qsort(each, (size_t)count, sizeof *each, by_value);
-    return count >= BLOCKS_LEAST ? each[(count - 1) / 2] : 0;
+    return count >= BLOCKS_MIN ? each[(count - 1) / 2] : 0;
 }
 
 /* ---- search --------------------------------------------------------------------------------------------------- */
@@ -351,7 +351,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     to_floats(a, whole_a);
     to_floats(b, whole_b);
     /* A gradient or a spot has no block of detail to speak of: all of it must agree, and all but perfectly. */
-    if (unmoved_agreement(&fine, whole_a, whole_b, BLOCKS_LEAST) >= alike_unmoved ||
+    if (unmoved_agreement(&fine, whole_a, whole_b, BLOCKS_MIN) >= alike_unmoved ||
         unmoved_agreement(&entire, whole_a, whole_b, 1) >= alike_entire)
         return true;
     make_rough(whole_a, rough_a);

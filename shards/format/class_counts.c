@@ -29,11 +29,11 @@ static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, u
 
 mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_counts *c, mr_error *err)
 {
-    if (m->split_count && m->class_count > MR_CLASS_COUNTS_MOST / m->split_count)
+    if (m->split_count && m->class_count > MR_CLASS_COUNTS_MAX / m->split_count)
         return mr_fail(err, MR_MISUSE,
                        "%s: %zu classes in %zu splits make more counts than %d; without --classes the "
                        "rest is shown",
-                       dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MOST);
+                       dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MAX);
     c->width = m->class_count + MR_BEHIND_CLASSES;
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
     if (!c->counts)

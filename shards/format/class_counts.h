@@ -9,7 +9,7 @@
 enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
 
 /* Classes times splits: neither needs a file, so files do not bound what the product costs. */
-enum { MR_CLASS_COUNTS_MOST = 4194304 };
+enum { MR_CLASS_COUNTS_MAX = 4194304 };
 
 typedef struct mr_class_counts {
     uint64_t *counts; /* [split * width + class]; to be freed, after a failure too */

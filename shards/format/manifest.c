@@ -170,8 +170,8 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
     if (status != MR_OK)
         return status;
     size_t count = json_array_size(shards);
-    if (count > MR_SHARDS_MOST)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu shards are more than %d", where, count, MR_SHARDS_MOST);
+    if (count > MR_SHARDS_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: %zu shards are more than %d", where, count, MR_SHARDS_MAX);
     out->shards = mr_alloc(count, sizeof *out->shards);
     if (!out->shards)
         return mr_fail_memory(err, "reading the manifest");
@@ -207,8 +207,8 @@ static mr_status parse_splits(const json_t *doc, const char *name, mr_manifest *
     if (status != MR_OK)
         return status;
     size_t count = json_object_size(splits);
-    if (count > MR_SPLITS_MOST)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu splits are more than %d", name, count, MR_SPLITS_MOST);
+    if (count > MR_SPLITS_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: %zu splits are more than %d", name, count, MR_SPLITS_MAX);
     m->splits = mr_alloc(count, sizeof *m->splits);
     if (!m->splits)
         return mr_fail_memory(err, "reading the manifest");
@@ -280,7 +280,7 @@ static mr_status parse_licence(const json_t *doc, const char *name, mr_manifest 
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err)
 {
     json_t *doc = NULL, *options;
-    if (len > MR_MANIFEST_MOST)
+    if (len > MR_MANIFEST_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of 256 MiB", name, len);
     mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
@@ -326,7 +326,7 @@ mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32
         status = mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made",
                          dir, MR_MANIFEST);
     else
-        status = mr_file_read_all(fd, MR_MANIFEST, MR_MANIFEST_MOST, &bytes, err);
+        status = mr_file_read_all(fd, MR_MANIFEST, MR_MANIFEST_MAX, &bytes, err);
     if (status == MR_OK)
         status = mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, out, err);
     if (status == MR_OK && digest)

@@ -22,10 +22,10 @@ typedef struct mr_split {
     mr_shard *shards;
 } mr_split;
 
-enum { MR_SPLITS_MOST = 1000, MR_SHARDS_MOST = 100000 }; /* of a dataset; of a split */
+enum { MR_SPLITS_MAX = 1000, MR_SHARDS_MAX = 100000 }; /* of a dataset; of a split */
 
 /* The bytes of a manifest, and the memory that it may take when it is read: 1.3 million classes, or 300,000 shards. */
-#define MR_MANIFEST_MOST   ((uint64_t)256 << 20)
+#define MR_MANIFEST_MAX    ((uint64_t)256 << 20)
 #define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
 
 typedef struct mr_class {

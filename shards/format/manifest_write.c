@@ -70,12 +70,12 @@ static json_t *classes_json(const mr_manifest *m, bool *failed)
 /* What cannot be read is not written. */
 static mr_status check_counts(const mr_manifest *m, mr_error *err)
 {
-    if (m->split_count > MR_SPLITS_MOST)
-        return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu splits are more than %d", m->split_count, MR_SPLITS_MOST);
+    if (m->split_count > MR_SPLITS_MAX)
+        return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu splits are more than %d", m->split_count, MR_SPLITS_MAX);
     for (size_t i = 0; i < m->split_count; i++)
-        if (m->splits[i].shard_count > MR_SHARDS_MOST)
+        if (m->splits[i].shard_count > MR_SHARDS_MAX)
             return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %s: %zu shards are more than %d", m->splits[i].name,
-                           m->splits[i].shard_count, MR_SHARDS_MOST);
+                           m->splits[i].shard_count, MR_SHARDS_MAX);
     return MR_OK;
 }
 
@@ -109,7 +109,7 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
         status = mr_json_dump(doc, out, err);
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
-    if (status == MR_OK && out->len - start > MR_MANIFEST_MOST)
+    if (status == MR_OK && out->len - start > MR_MANIFEST_MAX)
         status =
             mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB", out->len - start);
     if (status == MR_OK)

@@ -16,7 +16,7 @@ typedef struct run {
     mr_seek_job *jobs; /* of this rank's shards */
     size_t *first;     /* job -> its first item; one more: how many there are */
     size_t count;
-    mr_seek_hands *hands; /* one a thread */
+    mr_seek_worker *workers; /* one a thread */
     unsigned threads, rank, world;
     mr_progress *progress;
 } run;
@@ -35,7 +35,7 @@ static mr_status one_chunk(void *ctx, size_t item, unsigned worker, mr_error *er
     }
     size_t chunk = item - v->first[low];
     uint64_t rows = v->jobs[low].shard->samples - (uint64_t)chunk * MR_SEEK_CHUNK;
-    mr_seek_job_chunk(&v->jobs[low], &v->hands[worker], chunk);
+    mr_seek_job_chunk(&v->jobs[low], &v->workers[worker], chunk);
     mr_progress_add(v->progress, rows < MR_SEEK_CHUNK ? rows : MR_SEEK_CHUNK, 0);
     return MR_OK;
 }
@@ -46,8 +46,8 @@ static mr_status prepare(run *v, int dirfd, const mr_shard *const *shards, size_
     size_t mine = count > v->rank ? (count - v->rank - 1) / v->world + 1 : 0;
     v->jobs = mr_alloc(mine + 1, sizeof *v->jobs);
     v->first = mr_alloc(mine + 1, sizeof *v->first);
-    v->hands = mr_alloc(v->threads, sizeof *v->hands);
-    if (!v->jobs || !v->first || !v->hands)
+    v->workers = mr_alloc(v->threads, sizeof *v->workers);
+    if (!v->jobs || !v->first || !v->workers)
         return mr_fail_memory(err, "making a seek index");
     for (size_t i = v->rank; i < count; i += v->world) {
         mr_seek_job *job = &v->jobs[v->count];
@@ -65,14 +65,14 @@ static void dispose(run *v)
 {
     for (size_t i = 0; i < v->count; i++)
         mr_seek_job_free(&v->jobs[i]);
-    for (unsigned i = 0; v->hands && i < v->threads; i++) {
-        mr_jpeg_decoder_free(v->hands[i].decoder);
-        mr_buf_free(&v->hands[i].record);
-        mr_buf_free(&v->hands[i].entries);
+    for (unsigned i = 0; v->workers && i < v->threads; i++) {
+        mr_jpeg_decoder_free(v->workers[i].decoder);
+        mr_buf_free(&v->workers[i].record);
+        mr_buf_free(&v->workers[i].entries);
     }
     free(v->jobs);
     free(v->first);
-    free(v->hands);
+    free(v->workers);
 }
 
 /* Every rank's results, joined on all. */

@@ -12,10 +12,10 @@
 
 enum { MR_SEEK_CHUNK = 128 }; /* rows that a thread takes at a time */
 
-typedef struct mr_seek_hands { /* what a thread owns */
+typedef struct mr_seek_worker { /* what a thread owns */
     mr_jpeg_decoder *decoder;
     mr_buf record, entries;
-} mr_seek_hands;
+} mr_seek_worker;
 
 typedef struct mr_seek_job {
     int dirfd;
@@ -35,6 +35,6 @@ typedef struct mr_seek_job {
 mr_status mr_seek_job_init(mr_seek_job *job, mr_error *err); /* the members up to `out` are set */
 void mr_seek_job_free(mr_seek_job *job);
 /* A damaged shard is no failure of the call: the job's result has it. */
-void mr_seek_job_chunk(mr_seek_job *job, mr_seek_hands *h, size_t chunk);
+void mr_seek_job_chunk(mr_seek_job *job, mr_seek_worker *h, size_t chunk);
 
 #endif

@@ -140,7 +140,7 @@ typedef struct tally {
     double cpu;
 } tally;
 
-static mr_status read_image(const mr_seek_job *job, mr_seek_hands *h, uint64_t i, mr_error *err)
+static mr_status read_image(const mr_seek_job *job, mr_seek_worker *h, uint64_t i, mr_error *err)
 {
     const mr_row *row = &job->rows[i];
     mr_buf_clear(&h->record);
@@ -157,7 +157,7 @@ static mr_status read_image(const mr_seek_job *job, mr_seek_hands *h, uint64_t i
 }
 
 /* Entries that are longer than their image would cost more than they save; a reader counts on that. */
-static mr_status add_row(mr_seek_job *job, mr_seek_hands *h, mr_buf *out, uint64_t i, tally *t, mr_error *err)
+static mr_status add_row(mr_seek_job *job, mr_seek_worker *h, mr_buf *out, uint64_t i, tally *t, mr_error *err)
 {
     const mr_row *row = &job->rows[i];
     uint8_t check[MR_SEEK_CHECK];
@@ -181,7 +181,7 @@ static mr_status add_row(mr_seek_job *job, mr_seek_hands *h, mr_buf *out, uint64
     return mr_buf_status(out, err, job->shard->name);
 }
 
-static mr_status add_rows(mr_seek_job *job, mr_seek_hands *h, size_t chunk, tally *t, mr_error *err)
+static mr_status add_rows(mr_seek_job *job, mr_seek_worker *h, size_t chunk, tally *t, mr_error *err)
 {
     uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, behind = first + MR_SEEK_CHUNK;
     mr_status status = MR_OK;
@@ -262,7 +262,7 @@ static void end(mr_seek_job *job)
     release(job);
 }
 
-void mr_seek_job_chunk(mr_seek_job *job, mr_seek_hands *h, size_t chunk)
+void mr_seek_job_chunk(mr_seek_job *job, mr_seek_worker *h, size_t chunk)
 {
     mr_error why;
     tally t = {0};

@@ -1,4 +1,4 @@
-/* test_finder.c - tables by a hash: texts and pairs of ids that a stranger chose to stand in one place of them.
+/* test_string_map.c - tables by a hash: texts and pairs of ids that a stranger chose to stand in one place of them.
  * Invariant tested: a text is found by its number and looked for in a few places, whoever chose the others.  What is
  * counted are looks and neighbours, not time. */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* Where as many texts come into a table with twice the room, the longest run of neighbours is around 60 if chance puts
  * them there. */
-enum { MANY = 2048, ROOM = 2 * MANY, TEXT = 8, RUN_MOST = 512 };
+enum { MANY = 2048, ROOM = 2 * MANY, TEXT = 8, RUN_MAX = 512 };
 
 typedef struct texts {
     char items[MANY][TEXT + 1];
@@ -49,41 +49,41 @@ static void test_finds_what_is_there(void **state)
 {
     static const char *const words[] = {"", "a", "ab", "b"};
     texts *t = calloc(1, sizeof *t);
-    mr_finder f = {0};
+    mr_string_map f = {0};
     (void)state;
     assert_non_null(t);
-    assert_int_equal(mr_finder_find(&f, text_at, t, "a", 1), SIZE_MAX);
+    assert_int_equal(mr_string_map_find(&f, text_at, t, "a", 1), SIZE_MAX);
     for (size_t i = 0; i < MANY; i++) {
         if (i < MR_COUNT(words))
             strcpy(t->items[i], words[i]);
         else
             snprintf(t->items[i], sizeof t->items[i], "t%zu", i);
         size_t len = strlen(t->items[i]);
-        assert_int_equal(mr_finder_find(&f, text_at, t, t->items[i], len), SIZE_MAX);
-        assert_true(mr_finder_add(&f, text_at, t, t->items[i], len));
+        assert_int_equal(mr_string_map_find(&f, text_at, t, t->items[i], len), SIZE_MAX);
+        assert_true(mr_string_map_add(&f, text_at, t, t->items[i], len));
     }
     for (size_t i = 0; i < MANY; i++)
-        assert_int_equal(mr_finder_find(&f, text_at, t, t->items[i], strlen(t->items[i])), i);
-    assert_int_equal(mr_finder_find(&f, text_at, t, "t", 1), SIZE_MAX);
-    assert_int_equal(mr_finder_find(&f, text_at, t, "ab", 1), 1);
-    mr_finder_release(&f);
-    assert_int_equal(mr_finder_find(&f, text_at, t, "a", 1), SIZE_MAX);
+        assert_int_equal(mr_string_map_find(&f, text_at, t, t->items[i], strlen(t->items[i])), i);
+    assert_int_equal(mr_string_map_find(&f, text_at, t, "t", 1), SIZE_MAX);
+    assert_int_equal(mr_string_map_find(&f, text_at, t, "ab", 1), 1);
+    mr_string_map_release(&f);
+    assert_int_equal(mr_string_map_find(&f, text_at, t, "a", 1), SIZE_MAX);
     free(t);
 }
 
 static void test_chosen_texts(void **state)
 {
     texts *t = make_collisions();
-    mr_finder f = {0};
+    mr_string_map f = {0};
     (void)state;
     for (size_t i = 0; i < MANY; i++)
-        assert_true(mr_finder_add(&f, text_at, t, t->items[i], TEXT));
+        assert_true(mr_string_map_add(&f, text_at, t, t->items[i], TEXT));
     for (size_t i = 0; i < MANY; i++)
-        assert_int_equal(mr_finder_find(&f, text_at, t, t->items[i], TEXT), i);
+        assert_int_equal(mr_string_map_find(&f, text_at, t, t->items[i], TEXT), i);
     /* Each is put there, put again as often as the table grows, and found: a handful of looks.  In one place they
      * would be MANY / 2 for each time. */
     assert_in_range(t->looks, MANY, 32 * MANY);
-    mr_finder_release(&f);
+    mr_string_map_release(&f);
     free(t);
 }
 
@@ -136,7 +136,7 @@ static void test_chosen_tokens(void **state)
     for (size_t i = 0; i < MANY - 3; i++)
         add_token(t, chosen->items[i], 3 + (int64_t)i);
     assert_int_equal(t->by_text.size, ROOM);
-    assert_in_range(longest_run(number_taken, t->by_text.slots, t->by_text.size), 1, RUN_MOST);
+    assert_in_range(longest_run(number_taken, t->by_text.slots, t->by_text.size), 1, RUN_MAX);
     assert_int_equal(mr_token_find(t, chosen->items[MANY - 4], TEXT), MANY - 1);
     mr_tokenizer_free(t);
     /* Captions that one is learned from are a stranger's, too; a word begins with a letter, all of them come once. */
@@ -152,7 +152,7 @@ static void test_chosen_tokens(void **state)
         count++;
     }
     assert_int_equal(m->word_count, MANY - 1);
-    assert_in_range(longest_run(number_taken, m->table, m->table_size), 1, RUN_MOST);
+    assert_in_range(longest_run(number_taken, m->table, m->table_size), 1, RUN_MAX);
     mr_tokenizer_maker_free(m);
     free(chosen);
 }
@@ -171,7 +171,7 @@ static uint64_t by_golden_ratio(uint64_t pair) /* Knuth, TAOCP 3, section 6.4 */
 /* Ids may be any: those of the right halves of merges are chosen so that the pairs hash to one place. */
 static void test_chosen_ids(void **state)
 {
-    enum { LEFT = 3, FIRST = 4, JOINED = MR_ID_MOST - MANY };
+    enum { LEFT = 3, FIRST = 4, JOINED = MR_ID_MAX - MANY };
     static uint64_t (*const hashes[])(uint64_t) = {unseeded, by_golden_ratio};
     (void)state;
     for (size_t h = 0; h < MR_COUNT(hashes); h++) {
@@ -194,7 +194,7 @@ static void test_chosen_ids(void **state)
         if (mr_tokenizer_seal(t, "t", &err) != MR_OK)
             fail_msg("%s", err.text);
         assert_int_equal(t->table_mask, ROOM - 1);
-        assert_in_range(longest_run(pair_taken, t->table, ROOM), 1, RUN_MOST);
+        assert_in_range(longest_run(pair_taken, t->table, ROOM), 1, RUN_MAX);
         const mr_merge_slot *merge = mr_merge_of(t, LEFT, (int32_t)last);
         assert_true(merge && merge->merged == JOINED + MANY - 1 && merge->rank == MANY - 1);
         assert_null(mr_merge_of(t, (int32_t)last, LEFT));

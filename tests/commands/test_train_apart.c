@@ -28,10 +28,10 @@ static int set_up(void **state)
 /* A command in each folder, rank 0 in `a`. */
 static support_result apart(const char *dir, int status, const char *const *args, const char *const *others)
 {
-    enum { MOST = 44 };
+    enum { MAX = 44 };
     IN(a, "a");
     IN(b, "b");
-    const char *argv[2 * MOST] = {"--wdir", a, support_millrace_path()};
+    const char *argv[2 * MAX] = {"--wdir", a, support_millrace_path()};
     size_t n = 3;
     for (size_t i = 0; args[i]; i++)
         argv[n++] = args[i];

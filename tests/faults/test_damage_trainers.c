@@ -17,7 +17,7 @@ typedef struct training {
     char *dir, epochs[16];
     support_result result;
     _Atomic bool ended;
-    bool hit[DAMAGE_MOST];
+    bool hit[DAMAGE_MAX];
 } training;
 
 static void need_mpirun(void)
@@ -100,7 +100,7 @@ static void assert_names_a_hit(const training *t, uint64_t first)
     if (!said)
         fail_msg("no \"%s\" in %s%s", words, t->result.err, t->result.out);
     uint64_t n = strtoull(said + strlen(words), NULL, 10);
-    assert_true(n >= first && n - first < DAMAGE_MOST && t->hit[n - first]);
+    assert_true(n >= first && n - first < DAMAGE_MAX && t->hit[n - first]);
     free(words);
 }
 
@@ -188,13 +188,13 @@ static uint64_t bad_met(const mr_dataset *ds, unsigned rank, const training *t, 
     mr_loader *loader = open_loader(ds, &o);
     const mr_batch *b;
     uint64_t met = 0;
-    bool known[DAMAGE_MOST] = {false};
+    bool known[DAMAGE_MAX] = {false};
     for (; mr_loader_next(loader, &b, NULL) == MR_OK; mr_batch_release(loader, b)) {
         for (uint64_t i = 0; i < b->count; i++) {
             uint64_t n = b->samples[i].sample;
             if (b->samples[i].weight > 0)
                 continue;
-            assert_true(n >= first && n - first < DAMAGE_MOST && t->hit[n - first]);
+            assert_true(n >= first && n - first < DAMAGE_MAX && t->hit[n - first]);
             met += !known[n - first];
             known[n - first] = true;
         }

@@ -3,7 +3,7 @@
  * one of the model's; pictures are shown in the size that the model has. */
 #include "fuzz/fuzz.h"
 #include "run/settings.h"
-#include "run/trained.h"
+#include "run/model_session.h"
 
 static void refused(mr_status status, const mr_error *err)
 {
@@ -39,20 +39,20 @@ static void check_options(const json_t *options)
     mr_settings_release(&s);
 }
 
-static void check_classes(mr_trained *t, uint32_t known, bool no_labels)
+static void check_classes(mr_session *t, uint32_t known, bool no_labels)
 {
     char plain[] = "a", accented[] = "caf\xC3\xA9";
     mr_class classes[] = {{.name = plain}, {.name = accented}};
     const mr_manifest m = {.classes = classes, .class_count = MR_COUNT(classes)};
-    const mr_trained_request q = {.dataset = "set", .no_labels = no_labels};
+    const mr_session_request q = {.dataset = "set", .no_labels = no_labels};
     mr_error err;
     t->checkpoint.model.classes = known;
-    mr_status status = mr_trained_map(&q, &m, t, &err);
+    mr_status status = mr_session_map(&q, &m, t, &err);
     if (status != MR_OK)
         refused(status, &err);
     for (size_t i = 0; status == MR_OK && i < m.class_count; i++) {
         FUZZ_MUST(t->classes[i] >= (no_labels ? -1 : 0) && t->classes[i] < (int64_t)known);
-        FUZZ_MUST(t->classes[i] < 0 || strcmp(mr_trained_class(t, t->classes[i]), m.classes[i].name) == 0);
+        FUZZ_MUST(t->classes[i] < 0 || strcmp(mr_session_class(t, t->classes[i]), m.classes[i].name) == 0);
     }
     free(t->classes);
     t->classes = NULL;
@@ -61,11 +61,11 @@ static void check_classes(mr_trained *t, uint32_t known, bool no_labels)
 static void check_trained(json_t *facts, const char *model)
 {
     char path[] = "run";
-    mr_trained t = {.path = path, .checkpoint = {.facts = facts}};
+    mr_session t = {.path = path, .checkpoint = {.facts = facts}};
     mr_transform shown;
     mr_error err;
     FUZZ_MUST(mr_model_find(model, &t.checkpoint.model, &err) == MR_OK);
-    mr_status status = mr_trained_transform(&t, &shown, &err);
+    mr_status status = mr_session_transform(&t, &shown, &err);
     if (status != MR_OK)
         refused(status, &err);
     else

@@ -4,22 +4,22 @@
 #include "fuzz/fuzz.h"
 #include "text/parts.h"
 
-enum { TEXT = 512, MOST = 3 * TEXT + 2, CUT = 9 };
+enum { TEXT = 512, MAX = 3 * TEXT + 2, CUT = 9 };
 
 static void check_text(const mr_tokenizer *t, const mr_tokenizer *again, const uint8_t *data, size_t size)
 {
-    static int32_t ids[MOST], other[MOST];
+    static int32_t ids[MAX], other[MAX];
     size_t len = size < TEXT ? size : TEXT, count, other_count;
     mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
     if (!s)
         exit(3);
     /* From the end, too: there are no brackets of JSON alone. */
     const char *text = (const char *)data + (size - len);
-    FUZZ_MUST(mr_tokenizer_encode(t, s, text, len, MOST, ids, &count, NULL) == MR_OK);
-    FUZZ_MUST(count >= 2 && count <= MOST && ids[0] == t->begin && ids[count - 1] == t->end);
+    FUZZ_MUST(mr_tokenizer_encode(t, s, text, len, MAX, ids, &count, NULL) == MR_OK);
+    FUZZ_MUST(count >= 2 && count <= MAX && ids[0] == t->begin && ids[count - 1] == t->end);
     for (size_t i = 0; i < count; i++)
         FUZZ_MUST(ids[i] >= 0 && (uint32_t)ids[i] < mr_tokenizer_size(t));
-    FUZZ_MUST(mr_tokenizer_encode(again, s, text, len, MOST, other, &other_count, NULL) == MR_OK);
+    FUZZ_MUST(mr_tokenizer_encode(again, s, text, len, MAX, other, &other_count, NULL) == MR_OK);
     FUZZ_MUST(count == other_count && memcmp(ids, other, count * sizeof *ids) == 0);
     FUZZ_MUST(mr_tokenizer_encode(t, s, text, len, CUT, other, &other_count, NULL) == MR_OK);
     FUZZ_MUST(other_count == (count < CUT ? count : CUT) && other[other_count - 1] == t->end);

@@ -38,15 +38,15 @@ uint64_t damage_samples(const char *dir, const char *shard)
     return samples;
 }
 
-void damage_do(damage kind, const char *dir, const char *shard, const char *another, bool hit[DAMAGE_MOST])
+void damage_do(damage kind, const char *dir, const char *shard, const char *another, bool hit[DAMAGE_MAX])
 {
     char *mdb = support_path("%s/%s.mdb", dir, shard), *idx = support_path("%s/%s.idx", dir, shard);
     char *other = support_path("%s/%s.mdb", dir, another), *copy = support_path("%s/copy", dir);
     uint64_t size = support_size(mdb), cut = size / 2;
     uint8_t junk[64];
     memset(junk, 0xA5, sizeof junk);
-    memset(hit, 0, DAMAGE_MOST * sizeof *hit);
-    assert_true(damage_samples(dir, shard) <= DAMAGE_MOST);
+    memset(hit, 0, DAMAGE_MAX * sizeof *hit);
+    assert_true(damage_samples(dir, shard) <= DAMAGE_MAX);
     for (uint64_t i = 0; i < damage_samples(dir, shard); i++) {
         mr_row row = row_of(idx, i);
         if (kind == CUT || kind == CUT_TO_NOTHING)

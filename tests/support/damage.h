@@ -7,12 +7,12 @@
 
 typedef enum damage { CUT, CUT_TO_NOTHING, OVERWRITTEN, SCRIBBLED, REMOVED, REPLACED, KINDS } damage;
 
-enum { DAMAGE_MOST = 64 }; /* samples of a damaged shard */
+enum { DAMAGE_MAX = 64 }; /* samples of a damaged shard */
 
 /* Samples of DIR/SHARD. */
 uint64_t damage_samples(const char *dir, const char *shard);
 /* Does it to DIR/SHARD.mdb, of which ANOTHER takes the place; hit[]: the shard's samples that are lost. */
-void damage_do(damage kind, const char *dir, const char *shard, const char *another, bool hit[DAMAGE_MOST]);
+void damage_do(damage kind, const char *dir, const char *shard, const char *another, bool hit[DAMAGE_MAX]);
 void damage_nap(void); /* a short wait for those who work beside */
 
 #endif

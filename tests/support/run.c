@@ -306,13 +306,13 @@ support_result support_mpirun_in(unsigned ranks, const char *const *argv, const 
 
 static support_result ask_python(const char *script, const char *const *args, const support_limits *limits)
 {
-    enum { MOST = 16 };
+    enum { MAX = 16 };
     const char *named = getenv("MILLRACE_PYTHON"), *made = MILLRACE_SOURCE_DIR "/build/hub-venv/bin/python";
     const char *const choices[] = {named && *named ? named : NULL, access(made, X_OK) == 0 ? made : NULL, "python3"};
     char *path = support_path("%s/tests/%s", MILLRACE_SOURCE_DIR, script);
-    const char *argv[MOST + 3] = {NULL, path};
+    const char *argv[MAX + 3] = {NULL, path};
     for (size_t i = 0; args[i]; i++) {
-        assert_true(i < MOST);
+        assert_true(i < MAX);
         argv[2 + i] = args[i];
     }
     support_result r = {.status = 77};

@@ -65,12 +65,12 @@ static const char *const pairs[] = {
 
 static support_result run(const char *dir, unsigned ranks, const char *const *usual, const char *arg, va_list rest)
 {
-    enum { MOST = 80 };
-    const char *argv[MOST] = {support_millrace_path()};
+    enum { MAX = 80 };
+    const char *argv[MAX] = {support_millrace_path()};
     size_t n = 1;
     while (usual && *usual)
         argv[n++] = *usual++;
-    for (; arg && n < MOST - 1; arg = va_arg(rest, const char *))
+    for (; arg && n < MAX - 1; arg = va_arg(rest, const char *))
         argv[n++] = arg;
     assert_null(arg);
     support_limits limits = {.directory = dir};

@@ -15,8 +15,8 @@
 #include "checkpoint/parts.h"
 
 enum {
-    LAYER_LEAST = 1024, /* bytes: no layer of any model is saved in less */
-    TRIES = 1000,       /* to read what a run replaces meanwhile; each time it has written one more */
+    LAYER_MIN = 1024, /* bytes: no layer of any model is saved in less */
+    TRIES = 1000,     /* to read what a run replaces meanwhile; each time it has written one more */
 };
 
 typedef struct reading {
@@ -236,7 +236,7 @@ static mr_status lay_out(reading *r, mr_error *err)
 {
     const mr_model_config *m = &r->made.model;
     mr_error why;
-    if (m->layers > r->digests[MR_FILE_WEIGHTS].bytes / LAYER_LEAST)
+    if (m->layers > r->digests[MR_FILE_WEIGHTS].bytes / LAYER_MIN)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: \"layers\" is more than %s could hold", r->dir,
                        mr_checkpoint_file(m->card, MR_FILE_WEIGHTS));
     mr_status status = m->card->params(m, &r->made.params, &why);

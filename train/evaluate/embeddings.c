@@ -1,13 +1,14 @@
-/* gallery.c - the embeddings of all ranks brought together and into the samples' order.
+/* embeddings.c - the embeddings of all ranks brought together and into the samples' order.
  *
  *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and dealt out to the arrays
  */
-#include "evaluate/gallery.h"
+#include "evaluate/embeddings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void mr_gallery_add(mr_buf *mine, const mr_gallery_sample *s, const float *const *rows, unsigned kinds, size_t embed)
+void mr_embeddings_add(mr_buf *mine, const mr_embeddings_sample *s, const float *const *rows, unsigned kinds,
+                       size_t embed)
 {
     mr_buf_add(mine, s, sizeof *s);
     for (unsigned k = 0; k < kinds; k++)
@@ -16,13 +17,13 @@ void mr_gallery_add(mr_buf *mine, const mr_gallery_sample *s, const float *const
 
 static int by_sample(const void *a, const void *b)
 {
-    mr_gallery_sample x, y;
+    mr_embeddings_sample x, y;
     memcpy(&x, *(const uint8_t *const *)a, sizeof x);
     memcpy(&y, *(const uint8_t *const *)b, sizeof y);
     return (x.sample > y.sample) - (x.sample < y.sample);
 }
 
-static bool reserve(mr_gallery *g, size_t count)
+static bool reserve(mr_embeddings *g, size_t count)
 {
     g->samples = mr_alloc(count ? count : 1, sizeof *g->samples);
     bool ok = g->samples != NULL;
@@ -33,9 +34,9 @@ static bool reserve(mr_gallery *g, size_t count)
     return ok;
 }
 
-static mr_status deal(const mr_buf *all, mr_gallery *g, mr_error *err)
+static mr_status deal(const mr_buf *all, mr_embeddings *g, mr_error *err)
 {
-    size_t row = g->embed * sizeof(float), record = sizeof(mr_gallery_sample) + g->kinds * row;
+    size_t row = g->embed * sizeof(float), record = sizeof(mr_embeddings_sample) + g->kinds * row;
     size_t count = all->len / record;
     const uint8_t **order = mr_alloc(count ? count : 1, sizeof *order);
     if (!order || !reserve(g, count)) {
@@ -46,7 +47,7 @@ static mr_status deal(const mr_buf *all, mr_gallery *g, mr_error *err)
         order[i] = all->data + i * record;
     qsort(order, count, sizeof *order, by_sample);
     for (size_t i = 0; i < count; i++) {
-        mr_gallery_sample *s = &g->samples[g->count];
+        mr_embeddings_sample *s = &g->samples[g->count];
         memcpy(s, order[i], sizeof *s);
         if (!(s->weight > 0))
             continue;
@@ -58,10 +59,10 @@ static mr_status deal(const mr_buf *all, mr_gallery *g, mr_error *err)
     return MR_OK;
 }
 
-mr_status mr_gallery_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_gallery *out,
-                          mr_error *err)
+mr_status mr_embeddings_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_embeddings *out,
+                             mr_error *err)
 {
-    mr_gallery g = {.embed = embed, .kinds = kinds};
+    mr_embeddings g = {.embed = embed, .kinds = kinds};
     mr_buf all = {0};
     mr_status status = mr_ranks_agree(ranks, mr_buf_status(mine, err, "gathering embeddings"), err);
     if (status == MR_OK)
@@ -72,11 +73,11 @@ mr_status mr_gallery_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, s
     if (status == MR_OK)
         *out = g;
     else
-        mr_gallery_release(&g);
+        mr_embeddings_release(&g);
     return status;
 }
 
-void mr_gallery_release(mr_gallery *g)
+void mr_embeddings_release(mr_embeddings *g)
 {
     free(g->samples);
     for (unsigned k = 0; k < MR_EMBEDDINGS; k++)

@@ -1,31 +1,32 @@
-/* gallery.h - a whole split as embeddings: each sample once, in order, the same on every rank.
+/* embeddings.h - a whole split as embeddings: each sample once, in order, the same on every rank.
  * Invariant: a sample that was passed over (damaged, weight 0) is not in it; how samples were divided among ranks and
  * batches leaves no trace but rounding. */
-#ifndef MR_GALLERY_H
-#define MR_GALLERY_H
+#ifndef MR_EMBEDDINGS_H
+#define MR_EMBEDDINGS_H
 
 #include "base/ranks.h"
 
 enum { MR_OF_TEXT = 0, MR_OF_IMAGE, MR_OF_BOTH, MR_EMBEDDINGS };
 
-typedef struct mr_gallery_sample { /* travels between ranks as it is */
-    uint64_t sample, item;         /* number in the split, and in the list that was judged (chance is keyed by it) */
-    uint64_t image, text;          /* XXH3-64 of the picture's bytes, and of the text's tokens */
+typedef struct mr_embeddings_sample { /* travels between ranks as it is */
+    uint64_t sample, item;            /* number in the split, and in the list that was judged (chance is keyed by it) */
+    uint64_t image, text;             /* XXH3-64 of the picture's bytes, and of the text's tokens */
     float loss, weight;
-} mr_gallery_sample;
+} mr_embeddings_sample;
 
-typedef struct mr_gallery {
+typedef struct mr_embeddings {
     size_t count, embed;
     unsigned kinds;                   /* of embeddings that are kept: 2 (text, image) or 3 */
-    mr_gallery_sample *samples;       /* [count] */
+    mr_embeddings_sample *samples;    /* [count] */
     float *embeddings[MR_EMBEDDINGS]; /* [count, embed] each, rows of length 1; NULL: not kept */
-} mr_gallery;
+} mr_embeddings;
 
 /* One sample of this rank, in any order; `rows`: its embeddings, [kinds][embed]. */
-void mr_gallery_add(mr_buf *mine, const mr_gallery_sample *s, const float *const *rows, unsigned kinds, size_t embed);
+void mr_embeddings_add(mr_buf *mine, const mr_embeddings_sample *s, const float *const *rows, unsigned kinds,
+                       size_t embed);
 /* Collective: what all ranks added becomes one. */
-mr_status mr_gallery_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_gallery *out,
-                          mr_error *err);
-void mr_gallery_release(mr_gallery *g); /* a zeroed one is fine */
+mr_status mr_embeddings_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_embeddings *out,
+                             mr_error *err);
+void mr_embeddings_release(mr_embeddings *g); /* a zeroed one is fine */
 
 #endif

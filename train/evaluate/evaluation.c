@@ -98,12 +98,12 @@ static void keep_pair(evaluation *v, size_t i, size_t length)
     const uint8_t *seen = v->feed.host.seen + i * length;
     while (tokens < length && seen[tokens])
         tokens++;
-    mr_gallery_sample s = {
+    mr_embeddings_sample s = {
         .sample = f->sample, .item = f->item, .image = f->hash, .loss = v->losses[i], .weight = f->weight};
     s.text = XXH3_64bits(v->feed.host.tokens + i * length, tokens * sizeof *v->feed.host.tokens);
     for (unsigned k = 0; k < v->kinds; k++)
         rows[k] = v->embeddings[k] + i * embed;
-    mr_gallery_add(&v->mine, &s, rows, v->kinds, embed);
+    mr_embeddings_add(&v->mine, &s, rows, v->kinds, embed);
 }
 
 /* How many of this rank's samples in this batch are no padding; those stand in front. */
@@ -199,9 +199,9 @@ static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
 /* The loss is a mean over samples; a short last batch has fewer negatives, as in the reference. */
 static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
 {
-    mr_gallery g = {0};
+    mr_embeddings g = {0};
     double loss = 0, weight = 0;
-    mr_status status = mr_gallery_join(v->e->ranks, &v->mine, v->kinds, v->e->config->embed, &g, err);
+    mr_status status = mr_embeddings_join(v->e->ranks, &v->mine, v->kinds, v->e->config->embed, &g, err);
     if (status == MR_OK)
         status = mr_recall_measure(v->e->device, v->e->ranks, &g, &out->recall, err);
     for (size_t i = 0; i < g.count; i++) {
@@ -214,7 +214,7 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
     if (status == MR_OK && v->e->gallery)
         *v->e->gallery = g;
     else
-        mr_gallery_release(&g);
+        mr_embeddings_release(&g);
     return status;
 }
 

@@ -30,7 +30,7 @@ typedef struct mr_evaluator {
     const int32_t *classes;   /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
     const mr_feed_text *text; /* of a model of pictures and words */
     mr_damage *damage;        /* gets what was passed over, joined; the caller's to release.  NULL: not wanted */
-    mr_gallery *gallery;      /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
+    mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
     bool unlabelled;          /* samples without a label are taken (predict); they count for nothing */
     /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
     mr_verdict_fn tell;

@@ -17,7 +17,7 @@ static size_t at_a_time(size_t left)
 
 typedef struct search {
     mr_device *device;
-    const mr_gallery *gallery;
+    const mr_embeddings *gallery;
     float *from, *to, *there; /* on the device, where host memory will not do for it */
     float *scores;            /* [BLOCK, count], host */
 } search;
@@ -32,7 +32,7 @@ static void close_search(search *s)
     free(s->scores);
 }
 
-static mr_status open_search(mr_device *d, const mr_gallery *g, unsigned to, search *out, mr_error *err)
+static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, search *out, mr_error *err)
 {
     const mr_device_card *c = d->card;
     size_t bytes = g->count * g->embed * sizeof(float), block = BLOCK * sizeof(float);
@@ -60,7 +60,7 @@ static mr_status open_search(mr_device *d, const mr_gallery *g, unsigned to, sea
 /* Scores of `rows` <= BLOCK rows of kind `from` beginning with row `first`, in s->scores. */
 static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_error *err)
 {
-    const mr_gallery *g = s->gallery;
+    const mr_embeddings *g = s->gallery;
     const mr_device_card *c = s->device->card;
     const float *queries = g->embeddings[from] + first * g->embed;
     if (!c->host_memory) {
@@ -86,9 +86,9 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
 /* ---- recall -------------------------------------------------------------------------------------------------------
  */
 
-static bool answers(const mr_gallery *g, size_t r, size_t c)
+static bool answers(const mr_embeddings *g, size_t r, size_t c)
 {
-    const mr_gallery_sample *x = &g->samples[r], *y = &g->samples[c];
+    const mr_embeddings_sample *x = &g->samples[r], *y = &g->samples[c];
     return r == c || x->image == y->image || x->text == y->text;
 }
 
@@ -97,7 +97,7 @@ static bool answers(const mr_gallery *g, size_t r, size_t c)
 static const float rounding = 1e-6F;
 
 /* How many samples that are no answer are as near as the best answer; a score that is no number is near. */
-static size_t others_in_front(const mr_gallery *g, size_t r, const float *scores)
+static size_t others_in_front(const mr_embeddings *g, size_t r, const float *scores)
 {
     float best = scores[r];
     size_t others = 0;
@@ -109,7 +109,7 @@ static size_t others_in_front(const mr_gallery *g, size_t r, const float *scores
     return others;
 }
 
-static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_gallery *g, unsigned from, unsigned to,
+static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_embeddings *g, unsigned from, unsigned to,
                              uint64_t found[MR_RECALLS], mr_error *err)
 {
     /* Whole blocks are shared out: in which block a row is compared may show in the last bit of its scores. */
@@ -133,7 +133,7 @@ static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_gallery *g,
     return status;
 }
 
-mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_gallery *g, mr_recall *out, mr_error *err)
+mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *g, mr_recall *out, mr_error *err)
 {
     uint64_t found[2][MR_RECALLS] = {{0}}, sums[2][MR_RECALLS] = {{0}};
     mr_buf mine = {0}, all = {0};
@@ -182,7 +182,7 @@ static void pick(const float *scores, size_t count, size_t top, mr_match *out)
     }
 }
 
-mr_status mr_matches_find(mr_device *d, const mr_gallery *g, unsigned from, unsigned to, size_t first, size_t count,
+mr_status mr_matches_find(mr_device *d, const mr_embeddings *g, unsigned from, unsigned to, size_t first, size_t count,
                           size_t top, mr_match *out, mr_error *err)
 {
     search s;

@@ -7,7 +7,7 @@
 #define MR_RETRIEVAL_H
 
 #include "device/device.h"
-#include "evaluate/gallery.h"
+#include "evaluate/embeddings.h"
 
 enum { MR_RECALLS = 3 }; /* at 1, 5, 10 */
 extern const unsigned mr_recall_at[MR_RECALLS];
@@ -17,7 +17,7 @@ typedef struct mr_recall {
 } mr_recall;
 
 /* Collective: ranks share the rows.  The same result on every rank and any number of them.  Time: count^2 * embed. */
-mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_gallery *g, mr_recall *out, mr_error *err);
+mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *g, mr_recall *out, mr_error *err);
 
 typedef struct mr_match {
     size_t sample; /* row of the gallery */
@@ -26,7 +26,7 @@ typedef struct mr_match {
 
 /* The `top` nearest rows of kind `to` for each of `count` rows of kind `from` beginning with row `first`, best first
  * (of equals the earlier row), to out[count][top]; top <= g->count. */
-mr_status mr_matches_find(mr_device *d, const mr_gallery *g, unsigned from, unsigned to, size_t first, size_t count,
+mr_status mr_matches_find(mr_device *d, const mr_embeddings *g, unsigned from, unsigned to, size_t first, size_t count,
                           size_t top, mr_match *out, mr_error *err);
 
 #endif

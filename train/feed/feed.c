@@ -9,7 +9,7 @@
 #include "dataset/dataset.h"
 #include "order/mix.h"
 
-enum { TEXT_MOST = 1 << 20 }; /* tokens; so that what a text takes can be added up */
+enum { TEXT_MAX = 1 << 20 }; /* tokens; so that what a text takes can be added up */
 
 static bool reserve_text(mr_feed *f)
 {
@@ -75,8 +75,8 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
                  .fails = o.on_bad == MR_ON_BAD_FAIL,
                  .class_count = mr_dataset_manifest(ds)->class_count};
     if (text) {
-        if (text->most < 2 || text->most > TEXT_MOST)
-            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most, TEXT_MOST);
+        if (text->most < 2 || text->most > TEXT_MAX)
+            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most, TEXT_MAX);
         f.text = *text;
         o.with_meta = 1;
     }

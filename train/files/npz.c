@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "files/npz_header.h"
 
-enum { BLOCK = 256 * 1024, DEFLATED_MOST = 1032 }; /* deflate cannot pack more than 1032 bytes into one */
+enum { BLOCK = 256 * 1024, DEFLATED_MAX = 1032 }; /* deflate cannot pack more than 1032 bytes into one */
 
 struct mr_npz_reader {
     struct archive *archive;
@@ -216,7 +216,7 @@ static mr_status read_header(mr_npz_reader *r, struct archive_entry *e, mr_error
     if (status != MR_OK)
         return status;
     uint64_t bytes = mr_npz_bytes(&r->array), head = before + len;
-    if (bytes / DEFLATED_MOST > r->file_bytes)
+    if (bytes / DEFLATED_MAX > r->file_bytes)
         return refuse(r, "claims to be larger than its file could hold", err);
     if (archive_entry_size_is_set(e) && (uint64_t)archive_entry_size(e) != head + bytes)
         return mr_fail(err, MR_BAD_DATA, "%s: %s has %lld bytes where its header asks for %llu", mr_buf_text(&r->name),

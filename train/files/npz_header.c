@@ -260,12 +260,12 @@ static const void *hash_at(const void *names, size_t number, size_t *len)
 mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *where, mr_error *err)
 {
     uint64_t hash = mr_hash64(name, strlen(name));
-    if (mr_finder_find(&names->by_hash, hash_at, names, &hash, sizeof hash) != SIZE_MAX)
+    if (mr_string_map_find(&names->by_hash, hash_at, names, &hash, sizeof hash) != SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %s stands there twice", where, name);
     if (names->count == MAX_NAMES)
         return mr_fail(err, MR_BAD_DATA, "%s: more than %d arrays", where, MAX_NAMES);
     if (!MR_GROW(names->items, names->count, names->room) ||
-        !mr_finder_add(&names->by_hash, hash_at, names, &hash, sizeof hash))
+        !mr_string_map_add(&names->by_hash, hash_at, names, &hash, sizeof hash))
         return mr_fail_memory(err, where);
     names->items[names->count++] = hash;
     return MR_OK;
@@ -274,5 +274,5 @@ mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *wh
 void mr_npz_names_release(mr_npz_names *names)
 {
     free(names->items);
-    mr_finder_release(&names->by_hash);
+    mr_string_map_release(&names->by_hash);
 }

@@ -3,7 +3,7 @@
 #ifndef MR_NPZ_HEADER_H
 #define MR_NPZ_HEADER_H
 
-#include "base/finder.h"
+#include "base/string_map.h"
 #include "files/npz.h"
 
 enum {
@@ -27,7 +27,7 @@ bool mr_npz_count(mr_npz_type type, unsigned dims, const uint64_t *shape, uint64
 typedef struct mr_npz_names {
     uint64_t *items;
     size_t count, room;
-    mr_finder by_hash;
+    mr_string_map by_hash;
 } mr_npz_names;
 
 /* Why a name (without ".npy") cannot be an array's; NULL: it can. */

@@ -172,10 +172,10 @@ static mr_status parse_object(const void *text, size_t len, const char *name, js
 
 static mr_status check_most(const json_t *names, const char *name, mr_error *err)
 {
-    if (json_object_size(names) <= MR_TENSORS_MOST)
+    if (json_object_size(names) <= MR_TENSORS_MAX)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: names %zu tensors, the limit is %d", name, json_object_size(names),
-                   MR_TENSORS_MOST);
+                   MR_TENSORS_MAX);
 }
 
 mr_status mr_tensors_header(const void *text, size_t len, uint64_t data, const char *name, mr_tensor_item **items,

@@ -11,7 +11,7 @@ enum {
     MR_TENSORS_HEADER = 100000000, /* bytes; the reference's MAX_HEADER_SIZE */
     MR_TENSORS_MEMORY = 96 << 20,  /* what a header or an index may take when it is parsed: 80,000 tensors */
     MR_TENSORS_INDEX = 64 << 20,   /* bytes */
-    MR_TENSORS_MOST = 1 << 18,     /* tensors of a header or an index, however short their text */
+    MR_TENSORS_MAX = 1 << 18,      /* tensors of a header or an index, however short their text */
     MR_TENSORS_FILES = 512,        /* of one index, each kept open; the largest models of the hub have 200 */
 };
 

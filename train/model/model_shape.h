@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "model/params.h"
 
-/* One option's range; MR_MISUSE: "OPTION VALUE: give a number from LEAST to MOST". */
+/* One option's range; MR_MISUSE: "OPTION VALUE: give a number from LEAST to MAX". */
 typedef struct mr_range {
     const char *option;
     uint64_t value, least, most;

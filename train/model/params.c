@@ -18,7 +18,7 @@ static const void *name_of(const void *params, size_t number, size_t *len)
 
 const mr_param *mr_params_find(const mr_params *p, const char *name)
 {
-    size_t n = mr_finder_find(&p->by_name, name_of, p, name, strlen(name));
+    size_t n = mr_string_map_find(&p->by_name, name_of, p, name, strlen(name));
     return n == SIZE_MAX ? NULL : &p->items[n];
 }
 
@@ -45,7 +45,7 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
         return mr_fail(err, MR_MISUSE, "parameter '%s': no memory holds the shape %s", name, text);
     if (mr_params_find(p, name))
         return mr_fail(err, MR_MISUSE, "parameter '%s' was added before", name);
-    if (!MR_GROW(p->items, p->count, p->room) || !mr_finder_add(&p->by_name, name_of, p, name, strlen(name)))
+    if (!MR_GROW(p->items, p->count, p->room) || !mr_string_map_add(&p->by_name, name_of, p, name, strlen(name)))
         return mr_fail_memory(err, "listing a model's parameters");
     mr_param *item = &p->items[p->count++];
     *item = (mr_param){.dims = dims, .offset = p->total, .count = count, .decays = decays};
@@ -62,7 +62,7 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
 void mr_params_release(mr_params *p)
 {
     free(p->items);
-    mr_finder_release(&p->by_name);
+    mr_string_map_release(&p->by_name);
     *p = (mr_params){0};
 }
 

@@ -8,7 +8,7 @@
 #ifndef MR_PARAMS_H
 #define MR_PARAMS_H
 
-#include "base/finder.h"
+#include "base/string_map.h"
 
 enum { MR_PARAM_NAME = 128, MR_PARAM_DIMS = 5 };
 
@@ -23,7 +23,7 @@ typedef struct mr_param {
 typedef struct mr_params {
     mr_param *items;
     size_t count, room;
-    mr_finder by_name;
+    mr_string_map by_name;
     uint64_t total;    /* elements of a flat buffer, with the gaps */
     uint64_t elements; /* without them: what people call the number of parameters */
 } mr_params;

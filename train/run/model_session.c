@@ -1,5 +1,5 @@
-/* trained.c - a checkpoint and a dataset brought together. */
-#include "run/trained.h"
+/* model_session.c - a checkpoint and a dataset brought together. */
+#include "run/model_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static uint64_t number(const char *option, const char *arg, uint64_t low, struct
     return n;
 }
 
-static void end(mr_trained_request *q, struct argp_state *state)
+static void end(mr_session_request *q, struct argp_state *state)
 {
     if (q->args < 2)
         mr_cli_misuse(state, "which dataset, and which checkpoint? Name the dataset's directory, then the run's");
@@ -39,7 +39,7 @@ static void end(mr_trained_request *q, struct argp_state *state)
         q->device = "cpu";
 }
 
-bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_request *q)
+bool mr_session_option(int key, char *arg, struct argp_state *state, mr_session_request *q)
 {
     switch (key) {
     case MR_OPT_EVAL_SPLIT:
@@ -84,7 +84,7 @@ bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_
 /* ---- classes ------------------------------------------------------------------------------------------------------
  */
 
-const char *mr_trained_class(const mr_trained *t, int32_t class)
+const char *mr_session_class(const mr_session *t, int32_t class)
 {
     const char *name = NULL;
     if (class >= 0)
@@ -93,7 +93,7 @@ const char *mr_trained_class(const mr_trained *t, int32_t class)
 }
 
 /* The column by --text-column, or the one that the model learned from. */
-static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const char *split, mr_error *err)
+static mr_status open_pairs(const mr_session_request *q, mr_session *t, const char *split, mr_error *err)
 {
     const char *column = json_string_value(json_object_get(t->checkpoint.facts, "text_column"));
     mr_status status = mr_pairs_restore(&t->checkpoint, t->path, &t->pairs, err);
@@ -107,11 +107,11 @@ static mr_status open_pairs(const mr_trained_request *q, mr_trained *t, const ch
 }
 
 /* Equal names in equal order are the same classes, even where some have one name. */
-static bool same_classes(const mr_manifest *m, const mr_trained *t, size_t known)
+static bool same_classes(const mr_manifest *m, const mr_session *t, size_t known)
 {
     bool same = m->class_count == known;
     for (size_t i = 0; same && i < known; i++)
-        same = strcmp(m->classes[i].name, mr_trained_class(t, (int32_t)i)) == 0;
+        same = strcmp(m->classes[i].name, mr_session_class(t, (int32_t)i)) == 0;
     return same;
 }
 
@@ -142,7 +142,7 @@ static const known_class *find_class(const known_class *known, size_t count, con
 }
 
 /* `at`: the model's class that has the name, NULL: none.  A name that several classes of it have says nothing. */
-static mr_status check_class(const mr_trained_request *q, const mr_trained *t, const char *name, const known_class *at,
+static mr_status check_class(const mr_session_request *q, const mr_session *t, const char *name, const known_class *at,
                              const known_class *end, mr_error *err)
 {
     if (q->no_labels)
@@ -151,7 +151,7 @@ static mr_status check_class(const mr_trained_request *q, const mr_trained *t, c
         return mr_fail(err, MR_MISUSE,
                        "%s: has a class \"%s\", and the model of %s was trained on %u others (\"%s\", "
                        "...); 'millrace predict --no-labels' predicts without comparing",
-                       q->dataset, name, t->path, t->checkpoint.model.classes, mr_trained_class(t, 0));
+                       q->dataset, name, t->path, t->checkpoint.model.classes, mr_session_class(t, 0));
     if (at + 1 < end && strcmp(at[1].name, name) == 0)
         return mr_fail(err, MR_MISUSE,
                        "%s: several classes of its model are named \"%s\": which of them the dataset's "
@@ -162,7 +162,7 @@ static mr_status check_class(const mr_trained_request *q, const mr_trained *t, c
 }
 
 /* Both lists may be a stranger's, and long. */
-mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err)
+mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err)
 {
     mr_status status = MR_OK;
     size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
@@ -176,7 +176,7 @@ mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_t
         return mr_fail_memory(err, "mapping classes");
     }
     for (size_t k = 0; k < known; k++)
-        sorted[k] = (known_class){mr_trained_class(t, (int32_t)k), (int32_t)k};
+        sorted[k] = (known_class){mr_session_class(t, (int32_t)k), (int32_t)k};
     qsort(sorted, known, sizeof *sorted, by_name);
     bool same = same_classes(m, t, known);
     for (size_t i = 0; i < m->class_count && status == MR_OK; i++) {
@@ -192,7 +192,7 @@ mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_t
 /* ---- everything together ------------------------------------------------------------------------------------------
  */
 
-mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error *err)
+mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err)
 {
     const json_t *facts = json_object_get(t->checkpoint.facts, "transform");
     const char *orientation = json_string_value(json_object_get(facts, "orientation"));
@@ -204,7 +204,7 @@ mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error 
     return MR_OK;
 }
 
-static mr_status find_split(const mr_trained_request *q, const mr_manifest *m, const char **out, mr_error *err)
+static mr_status find_split(const mr_session_request *q, const mr_manifest *m, const char **out, mr_error *err)
 {
     const mr_split *val = mr_manifest_split(m, "val"), *test = mr_manifest_split(m, "test");
     *out = q->split ? q->split : val && (val->samples || !test) ? "val" : "test";
@@ -213,7 +213,7 @@ static mr_status find_split(const mr_trained_request *q, const mr_manifest *m, c
     return mr_split_to_judge(m, q->dataset, *out, err);
 }
 
-static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned threads, mr_error *err)
+static mr_status place(const mr_session_request *q, mr_session *t, unsigned threads, mr_error *err)
 {
     mr_checkpoint *c = &t->checkpoint;
     mr_device_options device = {.threads = threads};
@@ -230,7 +230,7 @@ static mr_status place(const mr_trained_request *q, mr_trained *t, unsigned thre
     return t->device->card->wait(t->device, err);
 }
 
-static mr_status read_one(const char *path, bool best, mr_trained *t, mr_error *err)
+static mr_status read_one(const char *path, bool best, mr_session *t, mr_error *err)
 {
     mr_error why;
     mr_status status = mr_checkpoint_read(path, best, false, &t->checkpoint, &t->path, &why);
@@ -241,7 +241,7 @@ static mr_status read_one(const char *path, bool best, mr_trained *t, mr_error *
 
 /* Rank 0 finds the checkpoint, and the others read that one: where a run goes on, another is the newest a moment later.
  * *gone: a rank found it removed, and it is. */
-static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, uint64_t *gone,
+static mr_status read_together(const mr_session_request *q, mr_ranks *ranks, mr_session *t, uint64_t *gone,
                                mr_error *err)
 {
     bool first = mr_ranks_rank(ranks) == 0;
@@ -271,7 +271,7 @@ static mr_status read_together(const mr_trained_request *q, mr_ranks *ranks, mr_
     return status;
 }
 
-static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+static mr_status read_checkpoint(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     uint64_t gone;
     unsigned other;
@@ -303,17 +303,17 @@ static mr_status read_checkpoint(const mr_trained_request *q, mr_ranks *ranks, m
 }
 
 /* What each rank does for itself. */
-static mr_status bring_together(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+static mr_status bring_together(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     unsigned threads = mr_rank_threads(q->threads, ranks);
     mr_transform transform;
     const char *split = NULL;
     mr_status status = find_split(q, mr_dataset_manifest(t->ds), &split, err);
     if (status == MR_OK)
-        status = mr_trained_transform(t, &transform, err);
+        status = mr_session_transform(t, &transform, err);
     if (status == MR_OK)
         status = t->checkpoint.model.card->text ? open_pairs(q, t, split, err)
-                                                : mr_trained_map(q, mr_dataset_manifest(t->ds), t, err);
+                                                : mr_session_map(q, mr_dataset_manifest(t->ds), t, err);
     if (status == MR_OK)
         status = place(q, t, threads, err);
     if (status != MR_OK)
@@ -340,7 +340,7 @@ static mr_status bring_together(const mr_trained_request *q, mr_ranks *ranks, mr
     return MR_OK;
 }
 
-mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *t, mr_error *err)
+mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
     mr_status status = mr_ranks_agree(ranks, mr_dataset_open(q->dataset, &t->ds, err), err);
     if (status == MR_OK)
@@ -352,7 +352,7 @@ mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_train
     return status == MR_OK ? mr_pairs_agree(&t->pairs, ranks, err) : status;
 }
 
-void mr_trained_close(mr_trained *t)
+void mr_session_close(mr_session *t)
 {
     if (t->model)
         t->checkpoint.model.card->close(t->model);

@@ -1,21 +1,21 @@
-/* trained.h - a checkpoint and a dataset brought together, for eval and predict.
+/* model_session.h - a checkpoint and a dataset brought together, for eval and predict.
  * Invariant: classes meet by name, never by number; pictures are shown as the checkpoint says its model saw them. */
-#ifndef MR_TRAINED_H
-#define MR_TRAINED_H
+#ifndef MR_SESSION_H
+#define MR_SESSION_H
 
 #include "checkpoint/checkpoint.h"
 #include "evaluate/evaluation.h"
 #include "format/manifest.h"
 #include "run/pairs.h"
 
-typedef struct mr_trained_request { /* zeroed before parsing */
+typedef struct mr_session_request { /* zeroed before parsing */
     const char *dataset, *checkpoint, *split, *device, *text_column;
     uint64_t batch, threads, max_bad, max_pixels;
     bool best, no_labels;
     unsigned args;
-} mr_trained_request;
+} mr_session_request;
 
-typedef struct mr_trained {
+typedef struct mr_session {
     mr_checkpoint checkpoint;
     char *path; /* the checkpoint's own directory */
     mr_dataset *ds;
@@ -26,22 +26,22 @@ typedef struct mr_trained {
     mr_pairs pairs;   /* of a model of pictures and words */
     mr_evaluator evaluator;
     mr_damage damage; /* what the evaluator passed over, once it has judged */
-} mr_trained;
+} mr_session;
 
 /* Everything but the judging.  Collective: all ranks have the same dataset, weights and samples, or all fail.
  * MR_MISUSE: no such split; a class of the dataset that the model does not have (with no_labels that is fine). */
-mr_status mr_trained_open(const mr_trained_request *q, mr_ranks *ranks, mr_trained *out, mr_error *err);
-void mr_trained_close(mr_trained *t); /* a zeroed one is fine */
+mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *out, mr_error *err);
+void mr_session_close(mr_session *t); /* a zeroed one is fine */
 
-const char *mr_trained_class(const mr_trained *t, int32_t class); /* "" for -1 */
+const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 */
 
 /* ---- what the checkpoint's facts are believed for ------------------------------------------------------------------
  */
 
 /* Fills t->classes, one a class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
-mr_status mr_trained_map(const mr_trained_request *q, const mr_manifest *m, mr_trained *t, mr_error *err);
+mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err);
 /* How pictures were shown.  MR_BAD_DATA: the facts say it in no way that the model could have seen. */
-mr_status mr_trained_transform(const mr_trained *t, mr_transform *out, mr_error *err);
+mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err);
 
 /* ---- the part of the command lines that both share ----------------------------------------------------------------
  */
@@ -57,7 +57,7 @@ enum {
     MR_OPT_EVAL_TEXT
 };
 
-#define MR_TRAINED_OPTIONS                                                                                              \
+#define MR_SESSION_OPTIONS                                                                                              \
     {"split", MR_OPT_EVAL_SPLIT, "NAME", 0, "split to judge (default: val, else test)", 1},                             \
         {"best", MR_OPT_EVAL_BEST, NULL, 0, "of the checkpoints in RUN the one with the best accuracy, not the newest", \
          1},                                                                                                            \
@@ -82,6 +82,6 @@ enum {
 
 struct argp_state;
 /* True if `key` was one of the rows above, one of the two arguments or the end. */
-bool mr_trained_option(int key, char *arg, struct argp_state *state, mr_trained_request *q);
+bool mr_session_option(int key, char *arg, struct argp_state *state, mr_session_request *q);
 
 #endif

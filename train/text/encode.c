@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "text/parts.h"
 
-enum { SLOTS = 1 << 14, SLOT_TEXT = 30, SLOT_IDS = 8, TEXT_MOST = 1 << 29, NONE = -1 };
+enum { SLOTS = 1 << 14, SLOT_TEXT = 30, SLOT_IDS = 8, TEXT_MAX = 1 << 29, NONE = -1 };
 
 typedef struct slot { /* 64 bytes: a line of the cache */
     uint8_t len, count;
@@ -313,8 +313,8 @@ mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, co
 {
     if (most < 2)
         return mr_fail(err, MR_MISUSE, "a text has 2 tokens at least, <s> and </s>; %zu do not do", most);
-    if (len > TEXT_MOST)
-        return mr_fail(err, MR_BAD_SAMPLE, "a text of %zu bytes; the limit is %d", len, TEXT_MOST);
+    if (len > TEXT_MAX)
+        return mr_fail(err, MR_BAD_SAMPLE, "a text of %zu bytes; the limit is %d", len, TEXT_MAX);
     if (s->hash != t->hash) {
         memset(s->slots, 0, SLOTS * sizeof *s->slots);
         s->hash = t->hash;

@@ -6,9 +6,9 @@
 #include "text/parts.h"
 
 enum {
-    MR_LEARN_MOST = 1 << 30, /* bytes of different words */
-    MR_LEARN_TOKEN = 256,    /* bytes of a token: what is longer is no word, and tells nothing */
-    MR_LEARN_FRONT = 4,      /* <s>, <pad>, </s>, <unk> */
+    MR_LEARN_MAX = 1 << 30, /* bytes of different words */
+    MR_LEARN_TOKEN = 256,   /* bytes of a token: what is longer is no word, and tells nothing */
+    MR_LEARN_FRONT = 4,     /* <s>, <pad>, </s>, <unk> */
     MR_LEARN_FEWEST = MR_LEARN_FRONT + 256 + 1,
 };
 

@@ -65,9 +65,8 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
         m->words[m->table[place] - 1].count++;
         return MR_OK;
     }
-    if (len > MR_LEARN_MOST - m->text.len)
-        return mr_fail(err, MR_BAD_DATA, "more than %d bytes of different words; learn from fewer texts",
-                       MR_LEARN_MOST);
+    if (len > MR_LEARN_MAX - m->text.len)
+        return mr_fail(err, MR_BAD_DATA, "more than %d bytes of different words; learn from fewer texts", MR_LEARN_MAX);
     if (!MR_GROW(m->words, m->word_count, m->word_room))
         return mr_fail_memory(err, "counting words");
     m->words[m->word_count++] = (mr_word){.at = (uint32_t)m->text.len, .len = (uint32_t)len, .count = 1};
@@ -79,8 +78,8 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
 mr_status mr_tokenizer_maker_add(mr_tokenizer_maker *m, const char *text, size_t len, mr_error *err)
 {
     mr_status status = MR_OK;
-    if (len > MR_LEARN_MOST)
-        return mr_fail(err, MR_BAD_DATA, "a text of %zu bytes; the limit is %d", len, MR_LEARN_MOST);
+    if (len > MR_LEARN_MAX)
+        return mr_fail(err, MR_BAD_DATA, "a text of %zu bytes; the limit is %d", len, MR_LEARN_MAX);
     if (!mr_utf8_valid(text, len)) {
         mr_buf_clear(&m->mended);
         mr_utf8_mend(text, len, &m->mended);
@@ -148,9 +147,9 @@ mr_status mr_tokenizer_maker_finish(mr_tokenizer_maker *m, uint32_t size, mr_tok
     mr_learned learned = {.token_count = 0};
     mr_tokenizer *t = NULL;
     mr_buf left = {0}, right = {0};
-    if (size < MR_LEARN_FEWEST || size > MR_ID_MOST)
+    if (size < MR_LEARN_FEWEST || size > MR_ID_MAX)
         return mr_fail(err, MR_MISUSE, "a tokenizer of %u tokens; it has %d, for the bytes and the special ones, to %d",
-                       size, MR_LEARN_FEWEST, MR_ID_MOST);
+                       size, MR_LEARN_FEWEST, MR_ID_MAX);
     mr_status status = mr_learn(m, size - MR_LEARN_FRONT - 1, &learned, err);
     if (status == MR_OK)
         status = mr_tokenizer_new(&t, err);

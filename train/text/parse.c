@@ -245,9 +245,9 @@ static mr_status read_added(const reader *r, json_t *added)
         json_t *id = json_object_get(one, "id");
         status = check_members(r, one, "an added token", rules);
         if (status == MR_OK && (!json_is_string(content) || !json_is_integer(id) || json_integer_value(id) < 0 ||
-                                json_integer_value(id) > MR_ID_MOST))
+                                json_integer_value(id) > MR_ID_MAX))
             status = mr_fail(r->err, MR_BAD_DATA, "%s: added token %zu has no text, or no id from 0 to %d", r->name,
-                             i + 1, MR_ID_MOST);
+                             i + 1, MR_ID_MAX);
         bool special = json_is_true(json_object_get(one, "special"));
         const json_t *normalized = json_object_get(one, "normalized");
         const mr_added flags = {.id = (int32_t)json_integer_value(id),
@@ -292,8 +292,8 @@ mr_status mr_tokenizer_parse(const void *json, size_t len, const char *name, mr_
 {
     json_t *doc = NULL;
     reader r = {.name = name, .err = err};
-    if (len > MR_FILE_MOST)
-        return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of %d", name, len, MR_FILE_MOST);
+    if (len > MR_FILE_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of %d", name, len, MR_FILE_MAX);
     mr_status status = mr_json_bounded(json, len, memory_most, name, err);
     if (status == MR_OK)
         status = mr_json_parse(json, len, name, &doc, err);

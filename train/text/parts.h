@@ -5,13 +5,13 @@
 #ifndef MR_TOKENIZER_PARTS_H
 #define MR_TOKENIZER_PARTS_H
 
-#include "base/finder.h"
+#include "base/string_map.h"
 #include "text/tokenizer.h"
 
 enum {
-    MR_FILE_MOST = 64 << 20, /* bytes of a file; roberta-base has 3.5 MB */
-    MR_ID_MOST = (1 << 24) - 1,
-    MR_ADDED_MOST = 1024, /* bytes of an added token: they are looked for at every place of a text */
+    MR_FILE_MAX = 64 << 20, /* bytes of a file; roberta-base has 3.5 MB */
+    MR_ID_MAX = (1 << 24) - 1,
+    MR_ADDED_MAX = 1024, /* bytes of an added token: they are looked for at every place of a text */
     MR_BYTE_TEXT = 3,
 };
 
@@ -78,7 +78,7 @@ struct mr_tokenizer {
     mr_added *added;  /* in the order of the file */
     mr_merge *merges; /* by rank */
     size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
-    mr_finder by_text, added_by_text;
+    mr_string_map by_text, added_by_text;
     uint64_t seed;     /* of the table's hashes, as a finder's */
     int64_t added_end; /* one more than the largest id of an added token; 0: there is none */
     int32_t unk;       /* for bytes that are no token, -1: they are left out */

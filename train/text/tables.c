@@ -36,8 +36,8 @@ void mr_tokenizer_free(mr_tokenizer *t)
     free(t->tokens);
     free(t->added);
     free(t->merges);
-    mr_finder_release(&t->by_text);
-    mr_finder_release(&t->added_by_text);
+    mr_string_map_release(&t->by_text);
+    mr_string_map_release(&t->added_by_text);
     free(t->table);
     free(t->sets[0].items);
     free(t->sets[1].items);
@@ -62,12 +62,12 @@ static const void *added_text(const void *tokenizer, size_t number, size_t *len)
 
 size_t mr_token_find(const mr_tokenizer *t, const char *text, size_t len)
 {
-    return mr_finder_find(&t->by_text, token_text, t, text, len);
+    return mr_string_map_find(&t->by_text, token_text, t, text, len);
 }
 
 int32_t mr_token_id(const mr_tokenizer *t, const char *text)
 {
-    size_t len = strlen(text), n = mr_finder_find(&t->added_by_text, added_text, t, text, len);
+    size_t len = strlen(text), n = mr_string_map_find(&t->added_by_text, added_text, t, text, len);
     if (n != SIZE_MAX)
         return t->added[n].id;
     n = mr_token_find(t, text, len);
@@ -76,14 +76,14 @@ int32_t mr_token_id(const mr_tokenizer *t, const char *text)
 
 mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id, const char *name, mr_error *err)
 {
-    if (id < 0 || id > MR_ID_MOST)
+    if (id < 0 || id > MR_ID_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' has the id %lld; ids go from 0 to %d", name, shown(len),
-                       text, (long long)id, MR_ID_MOST);
+                       text, (long long)id, MR_ID_MAX);
     if (mr_token_find(t, text, len) != SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' is there twice", name, shown(len), text);
-    if (len > MR_FILE_MOST || (t->token_count + 1) * 2 > UINT32_MAX)
+    if (len > MR_FILE_MAX || (t->token_count + 1) * 2 > UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: too many tokens", name);
-    if (!MR_GROW(t->tokens, t->token_count, t->token_room) || !mr_finder_add(&t->by_text, token_text, t, text, len))
+    if (!MR_GROW(t->tokens, t->token_count, t->token_room) || !mr_string_map_add(&t->by_text, token_text, t, text, len))
         return mr_fail_memory(err, name);
     t->tokens[t->token_count++] = (mr_token){.at = t->text.len, .len = (uint32_t)len, .id = (int32_t)id};
     mr_buf_add(&t->text, text, len);
@@ -130,16 +130,16 @@ mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_a
     size_t n = mr_token_find(t, text, len);
     mr_added a = *flags;
     int64_t id = n == SIZE_MAX ? new_id(t) : t->tokens[n].id;
-    if (len == 0 || len > MR_ADDED_MOST)
+    if (len == 0 || len > MR_ADDED_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' of %zu bytes; they have 1 to %d", name, shown(len),
-                       text, len, MR_ADDED_MOST);
-    if (mr_finder_find(&t->added_by_text, added_text, t, text, len) != SIZE_MAX)
+                       text, len, MR_ADDED_MAX);
+    if (mr_string_map_find(&t->added_by_text, added_text, t, text, len) != SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' is there twice", name, shown(len), text);
-    if (id > MR_ID_MOST || (a.id >= 0 && a.id != id))
+    if (id > MR_ID_MAX || (a.id >= 0 && a.id != id))
         return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has the id %d, its place is %lld", name, shown(len),
                        text, a.id, (long long)id);
     if (!MR_GROW(t->added, t->added_count, t->added_room) ||
-        !mr_finder_add(&t->added_by_text, added_text, t, text, len))
+        !mr_string_map_add(&t->added_by_text, added_text, t, text, len))
         return mr_fail_memory(err, name);
     a.at = t->text.len;
     a.len = (uint32_t)len;

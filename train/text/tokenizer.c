@@ -19,7 +19,7 @@
 static mr_status open_json(const char *path, mr_tokenizer **out, mr_error *err)
 {
     mr_buf bytes = {0};
-    mr_status status = mr_file_read_all(AT_FDCWD, path, MR_FILE_MOST, &bytes, err);
+    mr_status status = mr_file_read_all(AT_FDCWD, path, MR_FILE_MAX, &bytes, err);
     if (status == MR_OK)
         status = mr_tokenizer_parse(mr_buf_text(&bytes), bytes.len, path, out, err);
     mr_buf_free(&bytes);
@@ -37,9 +37,9 @@ static mr_status open_vocab(const char *dir, mr_tokenizer **out, mr_error *err)
     if (status == MR_OK)
         status = mr_buf_status(&merges_path, err, "opening a tokenizer");
     if (status == MR_OK)
-        status = mr_file_read_all(AT_FDCWD, vocab_name, MR_FILE_MOST, &vocab, err);
+        status = mr_file_read_all(AT_FDCWD, vocab_name, MR_FILE_MAX, &vocab, err);
     if (status == MR_OK)
-        status = mr_file_read_all(AT_FDCWD, merges_name, MR_FILE_MOST, &merges, err);
+        status = mr_file_read_all(AT_FDCWD, merges_name, MR_FILE_MAX, &merges, err);
     if (status == MR_OK)
         status = mr_tokenizer_parse_vocab(mr_buf_text(&vocab), vocab.len, vocab_name, mr_buf_text(&merges), merges.len,
                                           merges_name, out, err);

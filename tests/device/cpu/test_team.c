@@ -6,10 +6,10 @@
 #include "cpu/team.h"
 #include "support/support.h"
 
-enum { MOST = 1000 };
+enum { MAX = 1000 };
 
 typedef struct count {
-    atomic_uint runs[MOST];
+    atomic_uint runs[MAX];
     unsigned threads;
     atomic_uint beyond; /* tasks or members that there are none of */
     size_t tasks;
@@ -44,10 +44,10 @@ static void each_task_runs_once(void **state)
             static count c;
             memset(&c, 0, sizeof c);
             c.threads = mr_team_threads(t);
-            c.tasks = (size_t)mr_random_below(&r, job % 3 ? 12 : MOST);
+            c.tasks = (size_t)mr_random_below(&r, job % 3 ? 12 : MAX);
             mr_team_run(t, c.tasks, count_task, &c);
             assert_int_equal(atomic_load(&c.beyond), 0);
-            for (size_t i = 0; i < MOST; i++)
+            for (size_t i = 0; i < MAX; i++)
                 assert_int_equal(atomic_load(&c.runs[i]), i < c.tasks);
         }
         mr_team_close(t);
@@ -95,7 +95,7 @@ static void teams_come_and_go(void **state)
         c.tasks = i % 4;
         mr_team_run(t, c.tasks, count_task, &c);
         mr_team_close(t);
-        for (size_t k = 0; k < MOST; k++)
+        for (size_t k = 0; k < MAX; k++)
             assert_int_equal(atomic_load(&c.runs[k]), k < c.tasks);
     }
 }

@@ -6,7 +6,7 @@
 #include "pipeline/ingest.h"
 #include "support/image.h"
 
-enum { ROWS_AT_THE_LIMIT = MR_SHARDS_MOST };
+enum { ROWS_AT_THE_LIMIT = MR_SHARDS_MAX };
 
 #define IN(name, file) char *name __attribute__((cleanup(free_text))) = support_path("%s/%s", (char *)*state, file)
 
@@ -91,7 +91,7 @@ static mr_status check(size_t shards, size_t classes, const char *class, mr_erro
     for (size_t i = 0; i < classes; i++)
         in.plan.classes[i] = (mr_class){.name = (char *)(uintptr_t) class, .has_id = true, .id = (int64_t)i};
     for (size_t i = 0; i < shards; i++) {
-        in.cuts[i] = (mr_cut){.split = (uint32_t)(i % 4), .count = 1, .images = 1, .image_bytes = 1};
+        in.cuts[i] = (mr_shard_plan){.split = (uint32_t)(i % 4), .count = 1, .images = 1, .image_bytes = 1};
         snprintf(in.cuts[i].name, sizeof in.cuts[i].name, "s%zu-%05zu", i % 4, i / 4);
     }
     mr_status status = mr_ingest_check_manifest(&in, err);
@@ -123,7 +123,7 @@ static void test_a_manifest_that_nobody_could_read(void **state)
 static void test_what_is_written_can_be_read(void **state)
 {
     (void)state;
-    enum { SHARDS = MR_SHARDS_MOST + 1, SPLITS = MR_SPLITS_MOST + 1 };
+    enum { SHARDS = MR_SHARDS_MAX + 1, SPLITS = MR_SPLITS_MAX + 1 };
     mr_buf out = {0};
     mr_error err;
     mr_split *splits = calloc(SPLITS, sizeof *splits);

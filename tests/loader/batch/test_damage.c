@@ -84,7 +84,7 @@ static void know(const mr_dataset *ds, uint64_t *images, uint64_t *metas)
 }
 
 /* Four readers, the damage while all of them are at work, and what each of them saw. */
-static void run_readers(reader readers[READERS], damage kind, mr_on_bad on_bad, bool hit[DAMAGE_MOST])
+static void run_readers(reader readers[READERS], damage kind, mr_on_bad on_bad, bool hit[DAMAGE_MAX])
 {
     uint64_t images[SAMPLES], metas[SAMPLES];
     char *dir = support_tmpdir();
@@ -109,7 +109,7 @@ static void run_readers(reader readers[READERS], damage kind, mr_on_bad on_bad, 
 }
 
 /* Each sample that is hit has left its place in the last epoch, once, and no other has. */
-static void check_last_epoch(const reader readers[READERS], damage kind, mr_on_bad on_bad, const bool hit[DAMAGE_MOST])
+static void check_last_epoch(const reader readers[READERS], damage kind, mr_on_bad on_bad, const bool hit[DAMAGE_MAX])
 {
     uint64_t places = 0, hits = 0, replaced = 0;
     for (uint64_t n = 0; n < SAMPLES; n++) {
@@ -139,7 +139,7 @@ static void test_readers_pass_over(void **state)
         damage kind = n / 2;
         mr_on_bad on_bad = n % 2 ? MR_ON_BAD_REPLACE : MR_ON_BAD_MASK;
         reader readers[READERS];
-        bool hit[DAMAGE_MOST];
+        bool hit[DAMAGE_MAX];
         run_readers(readers, kind, on_bad, hit);
         check_last_epoch(readers, kind, on_bad, hit);
         for (unsigned i = 0; i < READERS; i++) {
@@ -156,7 +156,7 @@ static void test_readers_end(void **state)
     (void)state;
     for (damage kind = 0; kind < KINDS; kind++) {
         reader readers[READERS];
-        bool hit[DAMAGE_MOST], any = false;
+        bool hit[DAMAGE_MAX], any = false;
         run_readers(readers, kind, MR_ON_BAD_FAIL, hit);
         for (unsigned i = 0; i < PER_SHARD; i++)
             any = any || hit[i];

@@ -11,7 +11,7 @@ enum { SAMPLES = 40 };
 
 typedef struct by_the_book {
     mr_work work;
-    mr_hands hands;        /* libjpeg-turbo, whole pictures */
+    mr_worker worker;      /* libjpeg-turbo, whole pictures */
     uint64_t asked, whole; /* pixels of what the loader decodes, and of the boxes */
 } by_the_book;
 
@@ -32,11 +32,11 @@ static void *resized(by_the_book *b, const mr_resize_job *j)
     mr_status s;
     assert_non_null(out);
     if (b->work.o.deliver == MR_DELIVER_U8_NHWC)
-        s = mr_resize_u8(b->hands.resizer, j, out, NULL);
+        s = mr_resize_u8(b->worker.resizer, j, out, NULL);
     else if (b->work.o.deliver == MR_DELIVER_F32_NCHW)
-        s = mr_resize_f32(b->hands.resizer, j, t->mean, t->std, out, NULL);
+        s = mr_resize_f32(b->worker.resizer, j, t->mean, t->std, out, NULL);
     else
-        s = mr_resize_bf16(b->hands.resizer, j, t->mean, t->std, out, NULL);
+        s = mr_resize_bf16(b->worker.resizer, j, t->mean, t->std, out, NULL);
     assert_int_equal(s, MR_OK);
     return out;
 }
@@ -51,17 +51,17 @@ static void expect_sample(by_the_book *b, const mr_batch *batch, uint64_t i)
     mr_row row;
     const uint8_t *rgb;
     if (mr_work_row(&b->work, f->sample, &row, &err) != MR_OK ||
-        mr_work_fetch(&b->work, &b->hands, f->sample, &row, &err) != MR_OK)
+        mr_work_fetch(&b->work, &b->worker, f->sample, &row, &err) != MR_OK)
         fail_msg("%s", err.text);
     const mr_view v = mr_work_view(&b->work, batch->epoch, f->item, &row);
     const mr_region all = {0, 0, row.width, row.height}, part = mr_work_region(&b->work, &row, &v);
     const uint8_t orientation = t->apply_orientation ? row.orientation : 1;
     uint32_t width = row.width, height = row.height;
-    const picture p = {b->hands.bytes.data, row.image_len};
+    const picture p = {b->worker.bytes.data, row.image_len};
     mr_image_facts facts;
     if (mr_image_examine(p.bytes, p.len, NULL, &facts, &err) != MR_OK ||
-        mr_pixels_decode(b->hands.pixels, p.bytes, p.len, &facts, &all, &rgb, &err) != MR_OK ||
-        mr_orient_pixels(b->hands.pixels, orientation, rgb, &all, &rgb, &err) != MR_OK)
+        mr_pixels_decode(b->worker.pixels, p.bytes, p.len, &facts, &all, &rgb, &err) != MR_OK ||
+        mr_orient_pixels(b->worker.pixels, orientation, rgb, &all, &rgb, &err) != MR_OK)
         fail_msg("%s", err.text);
     mr_orient_size(orientation, &width, &height);
     assert_true(f->left == v.left && f->top == v.top && f->crop_width == v.width && f->crop_height == v.height);
@@ -98,15 +98,15 @@ static double expect_batches(const mr_dataset *ds, const mr_loader_options *o)
     const mr_batch *batch;
     mr_status s;
     assert_int_equal(mr_work_open(&b.work, ds, o, NULL), MR_OK);
-    assert_int_equal(mr_hands_init(&b.hands, &b.work, NULL), MR_OK);
-    mr_pixels_scratch_libjpeg(b.hands.pixels);
+    assert_int_equal(mr_worker_init(&b.worker, &b.work, NULL), MR_OK);
+    mr_pixels_scratch_libjpeg(b.worker.pixels);
     while ((s = mr_loader_next(l, &batch, NULL)) == MR_OK) {
         for (uint64_t i = 0; i < batch->count; i++)
             expect_sample(&b, batch, i);
         mr_batch_release(l, batch);
     }
     assert_int_equal(s, MR_END);
-    mr_hands_free(&b.hands);
+    mr_worker_free(&b.worker);
     mr_work_close(&b.work);
     mr_loader_free(l);
     return (double)b.asked / (double)b.whole;

@@ -56,10 +56,10 @@ static used use(const char *dir, bool libjpeg)
     mr_loader_options o = options(MR_DELIVER_U8_NHWC, true);
     mr_dataset *ds = open_dataset_at(dir);
     mr_work w;
-    mr_hands h;
+    mr_worker h;
     mr_error err;
     o.transform.libjpeg = libjpeg;
-    if (mr_work_open(&w, ds, &o, &err) != MR_OK || mr_hands_init(&h, &w, &err) != MR_OK)
+    if (mr_work_open(&w, ds, &o, &err) != MR_OK || mr_worker_init(&h, &w, &err) != MR_OK)
         fail_msg("%s", err.text);
     for (uint64_t i = 0; i < SAMPLES; i++) {
         mr_row row;
@@ -71,7 +71,7 @@ static used use(const char *dir, bool libjpeg)
             fail_msg("%s", err.text);
     }
     used u = {mr_shard_files_count(w.files), mr_pixels_scratch_counts(h.pixels)};
-    mr_hands_free(&h);
+    mr_worker_free(&h);
     mr_work_close(&w);
     mr_dataset_free(ds);
     return u;

@@ -15,7 +15,7 @@
 #include "support/shard.h"
 #include "verify/verify.h"
 
-enum { SHARDS = 3, BAD_MOST = 4 };
+enum { SHARDS = 3, BAD_MAX = 4 };
 
 static const char *const names[SHARDS] = {"train-00000", "train-00001", "val-00000"};
 
@@ -24,7 +24,7 @@ static const char *const names[SHARDS] = {"train-00000", "train-00001", "val-000
 static struct {
     ino_t file; /* 0: none */
     size_t count;
-    uint64_t pages[BAD_MOST];
+    uint64_t pages[BAD_MAX];
 } bad;
 
 /* For all of this program, in place of the C library's: as Linux does it, reading as far as it can first. */
@@ -48,7 +48,7 @@ static void spoil(const char *path, mr_random *random)
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     bad.file = st.st_ino;
-    bad.count = 1 + mr_random_below(random, BAD_MOST);
+    bad.count = 1 + mr_random_below(random, BAD_MAX);
     for (size_t i = 0; i < bad.count; i++)
         bad.pages[i] = mr_random_below(random, ((uint64_t)st.st_size + MR_LMDB_PAGE - 1) / MR_LMDB_PAGE);
 }

@@ -34,13 +34,13 @@ static mr_status replace(const char *out, uint64_t update)
 
 static void a_run_that_goes_on_is_read(void **state)
 {
-    enum { REPLACED = 20, MOST = 1000 }; /* the writer ends by itself, whatever becomes of this one */
+    enum { REPLACED = 20, MAX = 1000 }; /* the writer ends by itself, whatever becomes of this one */
     char *out = support_path("%s/run", (char *)*state);
     uint64_t last = 0;
     assert_int_equal(replace(out, 1), MR_OK);
     pid_t pid = fork();
     if (pid == 0) {
-        for (uint64_t update = 2; update <= MOST && replace(out, update) == MR_OK;)
+        for (uint64_t update = 2; update <= MAX && replace(out, update) == MR_OK;)
             update++;
         _exit(1);
     }

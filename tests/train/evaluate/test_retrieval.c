@@ -48,7 +48,7 @@ static void unit(mr_random *r, float *row)
 }
 
 /* Samples in a shuffled order; every seventh shares the picture, every eleventh the text of an earlier one. */
-static void fill(fixture *f, size_t count, mr_gallery *out)
+static void fill(fixture *f, size_t count, mr_embeddings *out)
 {
     mr_random r = support_random();
     mr_buf mine = {0};
@@ -57,18 +57,18 @@ static void fill(fixture *f, size_t count, mr_gallery *out)
         uint64_t sample = (i * 7919) % count;
         float text[EMBED], image[EMBED];
         const float *rows[] = {text, image};
-        mr_gallery_sample s = {.sample = sample,
-                               .image = sample % 7 ? 1000 + sample : 1000 + sample / 2,
-                               .text = sample % 11 ? 5000 + sample : 5000 + sample / 3,
-                               .loss = 1,
-                               .weight = 1};
+        mr_embeddings_sample s = {.sample = sample,
+                                  .image = sample % 7 ? 1000 + sample : 1000 + sample / 2,
+                                  .text = sample % 11 ? 5000 + sample : 5000 + sample / 3,
+                                  .loss = 1,
+                                  .weight = 1};
         unit(&r, text);
         unit(&r, image);
         for (int k = 0; k < EMBED && sample % 2; k++) /* half of them belong together visibly */
             image[k] = text[k];
-        mr_gallery_add(&mine, &s, rows, 2, EMBED);
+        mr_embeddings_add(&mine, &s, rows, 2, EMBED);
     }
-    assert_int_equal(mr_gallery_join(f->ranks, &mine, 2, EMBED, out, &f->err), MR_OK);
+    assert_int_equal(mr_embeddings_join(f->ranks, &mine, 2, EMBED, out, &f->err), MR_OK);
     mr_buf_free(&mine);
 }
 
@@ -80,7 +80,7 @@ static double dot(const float *a, const float *b)
     return sum;
 }
 
-static void expect(const mr_gallery *g, unsigned from, unsigned to, const double *found)
+static void expect(const mr_embeddings *g, unsigned from, unsigned to, const double *found)
 {
     size_t right[MR_RECALLS] = {0};
     for (size_t r = 0; r < g->count; r++) {
@@ -106,7 +106,7 @@ static void expect(const mr_gallery *g, unsigned from, unsigned to, const double
 static void recall_is_that_of_a_plain_search(void **state)
 {
     fixture *f = *state;
-    mr_gallery g = {0};
+    mr_embeddings g = {0};
     mr_recall recall;
     fill(f, MANY, &g);
     assert_int_equal(g.count, MANY);
@@ -116,13 +116,13 @@ static void recall_is_that_of_a_plain_search(void **state)
     expect(&g, MR_OF_TEXT, MR_OF_IMAGE, recall.text_to_image);
     expect(&g, MR_OF_IMAGE, MR_OF_TEXT, recall.image_to_text);
     assert_true(recall.text_to_image[0] > 0.4 && recall.text_to_image[0] < 0.8);
-    mr_gallery_release(&g);
+    mr_embeddings_release(&g);
 }
 
 static void equal_embeddings_find_nothing(void **state)
 {
     fixture *f = *state;
-    mr_gallery g = {0};
+    mr_embeddings g = {0};
     mr_recall recall;
     fill(f, 50, &g);
     for (size_t i = 0; i < g.count; i++) {
@@ -137,37 +137,37 @@ static void equal_embeddings_find_nothing(void **state)
         g.embeddings[1][i] = NAN;
     assert_int_equal(mr_recall_measure(f->device, f->ranks, &g, &recall, &f->err), MR_OK);
     assert_true(recall.text_to_image[2] == 0 && recall.image_to_text[2] == 0);
-    mr_gallery_release(&g);
+    mr_embeddings_release(&g);
 }
 
 static void a_masked_sample_is_not_there(void **state)
 {
     fixture *f = *state;
-    mr_gallery g = {0};
+    mr_embeddings g = {0};
     mr_recall recall;
     mr_buf mine = {0};
     float row[EMBED] = {1};
     const float *rows[] = {row, row};
     for (uint64_t i = 0; i < 4; i++) {
-        mr_gallery_sample s = {.sample = 3 - i, .image = i, .text = i, .weight = i == 1 ? 0 : 1};
-        mr_gallery_add(&mine, &s, rows, 2, EMBED);
+        mr_embeddings_sample s = {.sample = 3 - i, .image = i, .text = i, .weight = i == 1 ? 0 : 1};
+        mr_embeddings_add(&mine, &s, rows, 2, EMBED);
     }
-    assert_int_equal(mr_gallery_join(f->ranks, &mine, 2, EMBED, &g, &f->err), MR_OK);
+    assert_int_equal(mr_embeddings_join(f->ranks, &mine, 2, EMBED, &g, &f->err), MR_OK);
     assert_int_equal(g.count, 3);
     assert_int_equal(g.samples[1].sample, 1);
-    mr_gallery_release(&g);
+    mr_embeddings_release(&g);
     mr_buf_clear(&mine);
-    assert_int_equal(mr_gallery_join(f->ranks, &mine, 2, EMBED, &g, &f->err), MR_OK);
+    assert_int_equal(mr_embeddings_join(f->ranks, &mine, 2, EMBED, &g, &f->err), MR_OK);
     assert_int_equal(mr_recall_measure(f->device, f->ranks, &g, &recall, &f->err), MR_OK);
     assert_true(recall.text_to_image[0] == 0);
-    mr_gallery_release(&g);
+    mr_embeddings_release(&g);
     mr_buf_free(&mine);
 }
 
 static void matches_are_the_nearest_best_first(void **state)
 {
     fixture *f = *state;
-    mr_gallery g = {0};
+    mr_embeddings g = {0};
     fill(f, MANY, &g);
     enum { TOP = 4, FIRST = 5, ROWS = 200 };
     mr_match *found = calloc(ROWS * TOP, sizeof *found);
@@ -186,7 +186,7 @@ static void matches_are_the_nearest_best_first(void **state)
         assert_true(nearer < TOP);
     }
     free(found);
-    mr_gallery_release(&g);
+    mr_embeddings_release(&g);
 }
 
 int main(void)

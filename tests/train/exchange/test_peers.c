@@ -70,25 +70,25 @@ static void slots(mr_ranks *ranks)
 
 /* ---- a rank: losses ------------------------------------------------------------------------------------------- */
 
-enum { BATCH = 4, EMBED = 16, MOST = 4 * BATCH, FLOATS = 3 * MOST * EMBED + MOST + 1 };
+enum { BATCH = 4, EMBED = 16, MAX = 4 * BATCH, FLOATS = 3 * MAX * EMBED + MAX + 1 };
 
 typedef struct gradients { /* of all rows, then their losses, then of log_scale: summed at once */
-    float x[3][MOST * EMBED], losses[MOST], log_scale;
+    float x[3][MAX * EMBED], losses[MAX], log_scale;
 } gradients;
 
 typedef struct samples {
     size_t count;
-    float x[3][MOST * EMBED], weights[MOST], log_scale;
-    int32_t groups[MOST];
+    float x[3][MAX * EMBED], weights[MAX], log_scale;
+    int32_t groups[MAX];
 } samples;
 
 static samples draw_samples(size_t count)
 {
     samples s = {.count = count, .log_scale = 2};
     mr_random r = support_random();
-    for (size_t i = 0; i < 3 * MOST * EMBED; i++)
-        s.x[i / (MOST * EMBED)][i % (MOST * EMBED)] = (float)mr_random_real(&r, -1, 1);
-    for (size_t i = 0; i < MOST; i++) {
+    for (size_t i = 0; i < 3 * MAX * EMBED; i++)
+        s.x[i / (MAX * EMBED)][i % (MAX * EMBED)] = (float)mr_random_real(&r, -1, 1);
+    for (size_t i = 0; i < MAX; i++) {
         s.weights[i] = i % 5 == 3 ? 0 : 0.5F + (float)(i % 3);
         s.groups[i] = (int32_t)mr_random_below(&r, 5) - 2 + (1 << 24);
     }
@@ -134,7 +134,7 @@ static void losses(mr_ranks *ranks)
     samples s = draw_samples(all);
     MUST(mr_device_open("cpu", &(mr_device_options){.threads = 1}, &d, &err) == MR_OK);
     MUST(mr_contrast_open(d, BATCH, EMBED, world, true, &c, &err) == MR_OK);
-    MUST(mr_contrast_open(d, MOST, EMBED, 1, true, &one, &err) == MR_OK);
+    MUST(mr_contrast_open(d, MAX, EMBED, 1, true, &one, &err) == MR_OK);
     MUST(mr_peers_open(ranks, BATCH, mr_contrast_row(EMBED), &p, &err) == MR_OK);
     if (counts[rank])
         run(ranks, c, &s, first, counts[rank], &p, got);

@@ -329,11 +329,11 @@ static void test_indexes(void **state)
 /* As many files as an index may name, and one more. */
 static void test_many_files(void **state)
 {
-    enum { MOST = 512 };
+    enum { MAX = 512 };
     char *dir = *state, *index = support_path("%s/m.index.json", dir);
     mr_safetensors *s;
     mr_error err;
-    for (size_t count = MOST; count <= MOST + 1; count++) {
+    for (size_t count = MAX; count <= MAX + 1; count++) {
         char *text = malloc(64 * count + 64);
         assert_non_null(text);
         size_t at = (size_t)sprintf(text, "{\"weight_map\":{");
@@ -349,7 +349,7 @@ static void test_many_files(void **state)
         }
         strcpy(text + at, "}}");
         support_write_text(index, text);
-        if (count > MOST)
+        if (count > MAX)
             refuse(index, "more than 512 files");
         else if (mr_safetensors_open(index, &s, &err) != MR_OK)
             fail_msg("%s", err.text);

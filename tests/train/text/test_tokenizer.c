@@ -7,7 +7,7 @@
 #include "support/support.h"
 #include "text/parts.h"
 
-enum { MOST = 4096 };
+enum { MAX = 4096 };
 
 #define ROBERTA    "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</s>\",2],\"cls\":[\"<s>\",0]}"
 #define BYTE_LEVEL "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
@@ -24,12 +24,12 @@ static mr_tokenizer *must_parse(const char *json)
 /* Ids of a text without <s> and </s>, as words: "5 6 7"; in a buffer of the test. */
 static const char *ids_of(const mr_tokenizer *t, const char *text, size_t len, size_t most)
 {
-    static char out[20 * MOST];
+    static char out[20 * MAX];
     mr_tokenizer_scratch *s = mr_tokenizer_scratch_new();
     int32_t *ids = mr_alloc(most, sizeof *ids); /* so that one too many is seen */
     size_t count = 0, at = 0;
     mr_error err;
-    if (!s || !ids || most > MOST)
+    if (!s || !ids || most > MAX)
         abort();
     if (mr_tokenizer_encode(t, s, text, len, most, ids, &count, &err) != MR_OK)
         fail_msg("%s", err.text);
@@ -44,7 +44,7 @@ static const char *ids_of(const mr_tokenizer *t, const char *text, size_t len, s
 
 static void assert_ids(const mr_tokenizer *t, const char *text, const char *expected)
 {
-    assert_string_equal(ids_of(t, text, strlen(text), MOST), expected);
+    assert_string_equal(ids_of(t, text, strlen(text), MAX), expected);
 }
 
 static mr_tokenizer *learn(const char *text, uint32_t size)
@@ -97,8 +97,8 @@ static void test_merges(void **state)
 /* The definition: while there is a pair that merges, the first of those of lowest rank does. */
 static const char *slow_ids(const mr_tokenizer *t, const char *piece, size_t len)
 {
-    static char out[20 * MOST];
-    int32_t ids[MOST];
+    static char out[20 * MAX];
+    int32_t ids[MAX];
     size_t n = 0, at = 0;
     for (size_t i = 0; i < len; i++)
         ids[n++] = t->bytes[(uint8_t)piece[i]];
@@ -138,7 +138,7 @@ static void test_slow_form(void **state)
         size_t len = 1 + mr_random_below(&r, n % 10 ? 30 : sizeof piece - 1);
         for (size_t i = 0; i < len; i++)
             piece[i] = "abcde"[mr_random_below(&r, n % 2 ? 5 : 2)];
-        assert_string_equal(ids_of(t, piece, len, MOST), slow_ids(t, piece, len));
+        assert_string_equal(ids_of(t, piece, len, MAX), slow_ids(t, piece, len));
     }
     mr_tokenizer_free(t);
 }
@@ -285,13 +285,13 @@ static void test_bytes(void **state)
     char *broken = strdup(ids_of(t,
                                  "a\xE6\x9D"
                                  "b\xFF\xC3",
-                                 6, MOST));
+                                 6, MAX));
     assert_ids(t,
                "a\xEF\xBF\xBD"
                "b\xEF\xBF\xBD\xEF\xBF\xBD",
                broken);
     assert_string_equal(broken, "101 243 195 193 102 243 195 193 243 195 193");
-    assert_string_equal(ids_of(t, "a\0b", 3, MOST), "101 4 102");
+    assert_string_equal(ids_of(t, "a\0b", 3, MAX), "101 4 102");
     assert_ids(t, "a <mask> b<unk>", "101 260 36 102 3"); /* what a learned one has without being told */
     free(broken);
     mr_tokenizer_free(t);

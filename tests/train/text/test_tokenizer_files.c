@@ -9,7 +9,7 @@
 #include "support/npz.h"
 #include "text/parts.h"
 
-enum { MOST = 4096 };
+enum { MAX = 4096 };
 
 /* ---- known answers ----------------------------------------------------------------------------------------------- */
 
@@ -33,8 +33,8 @@ static void check_case(const mr_tokenizer *t, mr_tokenizer_scratch *s, const jso
 {
     const json_t *text = json_object_get(one, "text"), *whole = json_object_get(one, "ids");
     const json_t *wanted = whole ? whole : json_object_get(one, "input_ids");
-    int32_t ids[MOST];
-    size_t count, pad = 0, most = whole ? MOST : json_array_size(wanted);
+    int32_t ids[MAX];
+    size_t count, pad = 0, most = whole ? MAX : json_array_size(wanted);
     mr_error err;
     for (size_t i = json_array_size(wanted); i > 0 && !whole; i--, pad++)
         if (json_integer_value(json_array_get(wanted, i - 1)) != mr_tokenizer_pad(t))

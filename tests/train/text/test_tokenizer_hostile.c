@@ -229,7 +229,7 @@ static void test_sizes(void **state)
         memcpy(text + i, "[],", 3);
     text[0] = '[';
     assert_refused(text, WIDE, "MiB of memory");
-    assert_refused(text, (size_t)MR_FILE_MOST + 1, "more than the limit");
+    assert_refused(text, (size_t)MR_FILE_MAX + 1, "more than the limit");
     free(text);
 }
 
@@ -238,8 +238,8 @@ static void test_long_added(void **state)
 {
     (void)state;
     enum { LEN = 1 << 16 };
-    static char b[MR_ADDED_MOST + 2], text[LEN];
-    memset(b, 'b', MR_ADDED_MOST + 1);
+    static char b[MR_ADDED_MAX + 2], text[LEN];
+    memset(b, 'b', MR_ADDED_MAX + 1);
     for (size_t more = 0; more < 2; more++) {
         char *added = support_path("\"added_tokens\":[{\"id\":7,\"content\":\"%s\"}],", b + !more);
         char *json = file_with("added", added);
@@ -251,8 +251,8 @@ static void test_long_added(void **state)
             assert_refused(json, strlen(json), "of 1025 bytes");
         } else {
             for (size_t i = 0; i < LEN; i++)
-                text[i] = i % MR_ADDED_MOST ? 'b' : 'a';
-            memset(text + LEN - MR_ADDED_MOST - 10, 'b', MR_ADDED_MOST);
+                text[i] = i % MR_ADDED_MAX ? 'b' : 'a';
+            memset(text + LEN - MR_ADDED_MAX - 10, 'b', MR_ADDED_MAX);
             assert_int_equal(mr_tokenizer_parse(json, strlen(json), "a.json", &t, NULL), MR_OK);
             assert_int_equal(mr_tokenizer_encode(t, s, text, LEN, LEN + 2, ids, &count, NULL), MR_OK);
             size_t found = 0;

@@ -12,7 +12,7 @@
 
 /* Patches a side of a table that is resized: of pictures of 4096 pixels and more, beyond all that are known.  A
  * deflated one may be a thousand times what its file is, and its side is the file's alone to say. */
-enum { POSITIONS_MOST = 256 };
+enum { POSITIONS_MAX = 256 };
 
 static const char HEAD[] = "head/", PRE_LOGITS[] = "pre_logits/";
 static const char POSITION[] = "Transformer/posembed_input/pos_embedding";
@@ -80,9 +80,9 @@ static mr_status take_positions(loading *l, const mr_npz_array *a, const mr_para
     uint32_t to = (uint32_t)lround(sqrt((double)(p->shape[1] - 1)));
     if (1 + (uint64_t)from * from != a->shape[1])
         return misshapen(l, a, p);
-    if (from > POSITIONS_MOST)
+    if (from > POSITIONS_MAX)
         return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' is of %u x %u patches; up to %d x %d are resized", l->path,
-                       a->name, from, from, POSITIONS_MOST, POSITIONS_MOST);
+                       a->name, from, from, POSITIONS_MAX, POSITIONS_MAX);
     float *old = mr_alloc(a->count, sizeof *old);
     if (!old)
         return mr_fail_memory(l->err, "resizing the position embedding");

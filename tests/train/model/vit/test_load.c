@@ -268,12 +268,12 @@ static void refuses_odd_positions(void **state)
 /* What a table takes to be resized is its file's to say. */
 static void refuses_vast_positions(void **state)
 {
-    enum { MOST = 256 };
+    enum { MAX = 256 };
     folder f = folder_open();
     (void)state;
-    load_positions(&f, (const uint64_t[]){1, 1 + MOST * MOST, 8});
+    load_positions(&f, (const uint64_t[]){1, 1 + MAX * MAX, 8});
     assert_non_null(strstr(mr_buf_text(&f.said), "position embedding resized from 256 x 256 to 3 x 3 patches"));
-    load_positions(&f, (const uint64_t[]){1, 1 + (MOST + 1) * (MOST + 1), 8});
+    load_positions(&f, (const uint64_t[]){1, 1 + (MAX + 1) * (MAX + 1), 8});
     assert_non_null(strstr(f.err.text, "pos_embedding' is of 257 x 257 patches; up to 256 x 256 are resized"));
     folder_close(&f);
 }
