@@ -1,5 +1,5 @@
 #!/bin/bash
-# install_test.sh BUILD SOURCE - installs into a private prefix and builds README's C programs outside of the tree by
+# install_test.sh BUILD SOURCE - installs into a private prefix and builds the C programs of docs/library.md outside of the tree by
 # pkg-config, the first by CMake's package, too; runs it, stops in the middle, resumes, and compares what it saw.
 set -eu
 build=$1
@@ -12,7 +12,7 @@ pc=$(find "$work/prefix" -name millrace.pc)
 sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
 awk -v to="$work/" '/^```c$/ {on = 1; next} /^```$/ {on = 0} on && /^\/\* [a-z]+\.c - / {file = to $2}
                     on {print >file}' \
-    "$source/README.md"
+    "$source/docs/library.md"
 grep -q mr_loader_next "$work/epochs.c"
 
 cd "$work"
@@ -28,7 +28,7 @@ export LD_LIBRARY_PATH
 cat >CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(outside LANGUAGES C)
-find_package(millrace REQUIRED)
+find_package(millrace 0.1 REQUIRED)
 add_executable(by-cmake epochs.c)
 target_link_libraries(by-cmake PRIVATE millrace::millrace)
 CMAKE
