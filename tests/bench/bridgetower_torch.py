@@ -4,7 +4,7 @@
     scripts/train-peer [--venvs FOLDER] bridgetower [--rounds 7] [--threads 2] [--dropout 0.1] [--forward] [--passive]
 
 makes the virtual environment, then runs this. A step is forward, backward, clipping and AdamW's update; with --forward
-it is a forward pass that keeps nothing for a way back. Both programs stay in memory and take turns, one step each; who
+it is a forward pass that keeps nothing for a backward pass. Both programs stay in memory and take turns, one step each; who
 waits sleeps. A ratio is the peer's seconds over the mean of the two millrace steps around it; medians over the rounds.
 
 The peer is transformers' BridgeTowerForContrastiveLearning in eager float32 with the attention that it chooses itself,

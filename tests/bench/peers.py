@@ -192,7 +192,7 @@ def say(words):
 
 
 def warm(folder):
-    """Reads all of it, so that it lies in the page cache; the number of bytes."""
+    """Reads all of it, so that it is in the page cache; the number of bytes."""
     total = 0
     for path, _, files in os.walk(folder):
         for file in files:

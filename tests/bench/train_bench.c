@@ -7,7 +7,7 @@
  * It says {"device": ..., "bytes": resident before anything was opened, ...} when it is ready.  Then a line with a
  * number N on standard input makes N steps, and the answer is {"seconds": [wall time of each], "cpu_seconds": of all,
  * "loss": of the last, "peak_bytes": most that was resident}.  --steps N: N steps at once, and no input is read.
- * --forward: a step is a forward pass of a model that was opened without a way back.
+ * --forward: a step is a forward pass of a model that was opened without a backward pass.
  *
  * --config: BridgeTower by the hub's config.json, with AdamW; --weights: its start values.  Text number b of a batch
  * has --tokens tokens, less b modulo 8; pixels and tokens follow from their places alone (scattered()), so that a peer

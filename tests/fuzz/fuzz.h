@@ -26,7 +26,7 @@ int fuzz_file(const void *bytes, size_t len);
 /* One whole JSON object or list, as jansson judges it; numbers may have any size, escapes may be half a pair. */
 bool fuzz_is_json(const void *bytes, size_t len);
 
-/* A source as mr_source_open() would list it, out of members that lie in `data`; names that it would refuse and second
+/* A source as mr_source_open() would list it, out of members in `data`; names that it would refuse and second
  * ones of a name are left out.  Caller: mr_source_free(). */
 typedef struct fuzz_member {
     const char *name;

@@ -1,6 +1,6 @@
 /* fuzz_coco_json.c - a COCO annotation file.
  * Promises: images sorted by id, ids once, each with a run of its own annotations, no annotation lost; what is handed
- * out again is JSON and stands in the file. */
+ * out again is JSON and is in the file. */
 #include "fuzz/fuzz.h"
 #include "tables/coco_json.h"
 

@@ -1,6 +1,6 @@
 /* fuzz_jpeg_entries.c - a region of a JPEG with entries to seek by: those of this file, bent ones, and any bytes.
  *
- *      input   a JPEG up to its first end marker | entries, as they may lie in a damaged index
+ *      input   a JPEG up to its first end marker | entries, as they may be in a damaged index
  *
  * Promises: with the file's own entries libjpeg-turbo's pixels; with others AVX2 and plain C do the same. */
 #include "base/hash.h"
@@ -53,7 +53,7 @@ static void own_entries(places *p, const fuzz_judgement *want, mr_random *draw)
     mr_buf_free(&b);
 }
 
-/* What lies behind the first end marker, a copy as long as it is. */
+/* A copy of exactly what follows the first end marker. */
 static void entries_of_the_input(places *p)
 {
     const uint8_t *bytes = p->job.bytes;

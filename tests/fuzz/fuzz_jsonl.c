@@ -1,5 +1,5 @@
 /* fuzz_jsonl.c - one JSON object a line.
- * Promises: rows come in order, each stands in the file where it says, without blanks around it, and is one JSON
+ * Promises: rows come in order, each is in the file where it says, without blanks around it, and is one JSON
  * object if its fields can be picked. */
 #include "fuzz/fuzz.h"
 #include "tables/jsonl.h"

@@ -32,7 +32,7 @@ static void same_pixels(const shown *whole, const shown *part)
 }
 
 /* The checksum of every chunk set right: one that is wrong would hide what else was changed. */
-static void mend_png(uint8_t *png, size_t size)
+static void fix_checksums(uint8_t *png, size_t size)
 {
     for (size_t at = 8, len; at + 12 <= size; at += 12 + len) {
         uint32_t crc = UINT32_MAX;
@@ -83,11 +83,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     show_parts(data, size);
     if (size < 8 || memcmp(data, "\x89PNG", 4) != 0)
         return 0;
-    uint8_t *mended = malloc(size);
-    FUZZ_MUST(mended);
-    memcpy(mended, data, size);
-    mend_png(mended, size);
-    show_parts(mended, size);
-    free(mended);
+    uint8_t *sealed = malloc(size);
+    FUZZ_MUST(sealed);
+    memcpy(sealed, data, size);
+    fix_checksums(sealed, size);
+    show_parts(sealed, size);
+    free(sealed);
     return 0;
 }

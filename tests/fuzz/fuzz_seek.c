@@ -1,5 +1,5 @@
 /* fuzz_seek.c - a seek file, judged against the shard that its own header describes.
- * Promises: entries that are found lie inside the file, behind the table, in order, and are no longer than their image;
+ * Promises: entries that are found are inside the file, after the table, in order, and are no longer than their image;
  * packing the header gives the input's bytes; and single spans, taken without the rest, keep to that as well. */
 #include "fuzz/fuzz.h"
 #include "seek/seek.h"

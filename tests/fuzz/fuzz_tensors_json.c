@@ -1,9 +1,9 @@
 /* fuzz_tensors_json.c - the JSON of .safetensors: a header alone, and the index of a model in several files.
- * Promises: tensors come in the order of names, each once, with bytes inside of the file that are nobody else's and
+ * Promises: tensors come in the order of names, each once, with bytes inside the file that no other has and
  * leave none over; an index names plain files only. */
 #include "fuzz/tensors.h"
 
-/* The number behind the last comma: as many bytes as the last tensor's offsets ask for, in most inputs. */
+/* The number after the last comma: as many bytes as the last tensor's offsets ask for, in most inputs. */
 static uint64_t last_number(const char *text, size_t size)
 {
     uint64_t number = 0;

@@ -1,4 +1,4 @@
-/* fuzz_text.c - path text, names, sizes and numbers, as they stand in files and on command lines.
+/* fuzz_text.c - path text, names, sizes and numbers, as found in files and on command lines.
  * Promises: path text is UTF-8 without control characters and gives back the very bytes; a quoted string is JSON of
  * the same text; numbers that print can be read. */
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-/* fuzz_tokenizer.c - a tokenizer.json; where the input has a NUL, a vocab.json before it and a merges.txt behind it.
+/* fuzz_tokenizer.c - a tokenizer.json; where the input has a NUL, a vocab.json before it and a merges.txt after it.
  * Promises: what is taken gives ids below its size for any text, the same whether cut or whole, by a new or a used
  * scratch; and it is written as a file that is taken, gives the same ids, and is written the same again. */
 #include "fuzz/fuzz.h"

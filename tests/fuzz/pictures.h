@@ -21,7 +21,7 @@ typedef struct fuzz_judgement {
 fuzz_judgement fuzz_decode(mr_pixels_scratch *s, const uint8_t *data, size_t size, const mr_image_facts *f,
                            const mr_region *r);
 
-/* The size that a JPEG's frame header states, wherever it is: damage behind it must not end the test.  False: none, or
+/* The size that a JPEG's frame header states, wherever it is: damage after it must not end the test.  False: none, or
  * one of too many pixels. */
 bool fuzz_jpeg_facts(const uint8_t *data, size_t size, mr_image_facts *f);
 

@@ -46,7 +46,7 @@ static void seed_images(void)
     picture_free(&exif_be);
 }
 
-/* A picture and, behind its end, where it can be entered. */
+/* A picture and, after its end, where it can be entered. */
 static void seed_with_entries(const char *name, picture p, unsigned every)
 {
     mr_buf all = {0};

@@ -103,7 +103,7 @@ static void seed_run(void)
     json_decref(facts);
 }
 
-/* A header alone, and with so many zeros behind it. */
+/* A header alone, and followed by that many zeros. */
 static void seed_tensors(const char *name, const char *header, size_t data)
 {
     uint8_t file[600] = {(uint8_t)strlen(header), (uint8_t)(strlen(header) >> 8)};

@@ -118,7 +118,7 @@ def verify(f):
     images = {n: h for n, h in exported.items() if n.endswith((".jpg", ".jpeg", ".png", ".webp", ".JPEG"))}
     check(images, "export wrote no image")
     for name, digest in images.items():
-        check(digest in source, "export: %s is no file of the source", name)
+        check(digest in source, "export: %s is not a file of the source", name)
 
 
 def replay(f):
@@ -180,7 +180,7 @@ def model_of_words(f, data, column):
                "--patch", 16, "--hidden", 64, "--layers", chance.randint(1, 2), "--heads", 1, "--mlp", 64,
                "--cross-layers", 1, "--embed", 16, "--max-text", 16, "--lr", 0.001]
     more = chance.sample(["--unique-images", "--gather-negatives"], chance.randint(0, 2))
-    # Some pictures have no caption: those are no pairs, and without it they would be bad data.
+    # Some pictures have no caption: those are not pairs, and without it they would be bad data.
     return options + more + ["--expand-captions"] * (column == "captions")
 
 
@@ -293,7 +293,7 @@ def one_round(f):
     return layout.split()[0], "trained by " + trained if trained else "not trained"
 
 
-def told(what):
+def described(what):
     return str(what) if isinstance(what, Broken) else "".join(traceback.format_exception(what)).rstrip()
 
 
@@ -321,7 +321,7 @@ def main():
         if f:
             f.stop()
         print("soak: seed %d, round %d: %s\nsoak: kept %s; again: scripts/soak 1 %d:%d" %
-              (seed, number, told(what), os.path.join(folder, str(number)), seed, number), file=sys.stderr)
+              (seed, number, described(what), os.path.join(folder, str(number)), seed, number), file=sys.stderr)
         return 1
     print("soak: seed %d, %d rounds in %d s, %d commands killed, every promise kept (%s)" %
           (seed, number - first, time.monotonic() - started, kills,

@@ -1,4 +1,4 @@
-/* checkpoint.h - small checkpoints, made from a number and told apart by it. */
+/* checkpoint.h - small checkpoints, made from a number and distinguished by it. */
 #ifndef MR_SUPPORT_CHECKPOINT_H
 #define MR_SUPPORT_CHECKPOINT_H
 

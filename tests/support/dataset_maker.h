@@ -23,10 +23,10 @@ typedef struct made_split {
 /* DIR/NAME-NNNNN.mdb and .idx for every split, and the manifest with three classes. */
 void dataset_make(const char *dir, const made_split *splits, size_t count);
 
-/* Writes the manifest anew with the digests that the files have now: damage becomes what "was ingested". */
+/* Rewrites the manifest with the digests that the files have now: damage becomes what "was ingested". */
 void dataset_reseal(const char *dir);
 
-/* Builds DIR/SHARD.idx anew from its .mdb and reseals. */
+/* Rebuilds DIR/SHARD.idx from its .mdb and reseals. */
 void dataset_reindex(const char *dir, const char *shard);
 
 #endif

@@ -33,7 +33,7 @@ double *support_doubles(support_trial *t, size_t count); /* zeros */
 double *support_draw(support_trial *t, size_t count, double low, double high);
 void *support_give(support_trial *t, const double *x, size_t count); /* as float32 on the device */
 void *support_give_bytes(support_trial *t, const void *bytes, size_t size);
-void *support_blank(support_trial *t, size_t count); /* floats that are no numbers */
+void *support_blank(support_trial *t, size_t count); /* floats that are NaN */
 double *support_take(support_trial *t, const void *x, size_t count);
 void support_take_bytes(support_trial *t, void *to, const void *from, size_t size);
 
@@ -43,7 +43,7 @@ mr_dropout support_dropout(support_trial *t, size_t samples);
 double *support_mask(support_trial *t, const mr_dropout *d, size_t rows, size_t width, size_t sample_rows);
 
 /* Fails if an element is off by more than tolerance * the largest |want| (at least 0.25: what cancels out has an error
- * of what it came from), or is no number. */
+ * of what it came from), or is NaN. */
 void support_near(const support_trial *t, const char *what, const double *got, const double *want, size_t count,
                   double tolerance);
 /* The same of a gradient against differences of `loss` around x[count], at t->slopes of them if there are more. */

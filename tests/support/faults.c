@@ -19,7 +19,7 @@ bool faulty_sanitized(void)
 #endif
 }
 
-/* The build's other programs lie beside the one under test. */
+/* The build's other programs are beside the one under test. */
 static char *beside_millrace(const char *name)
 {
     char *path = support_path("%s", support_millrace_path()), *slash = strrchr(path, '/');

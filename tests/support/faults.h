@@ -1,6 +1,6 @@
 /* faults.h - millrace run with calls that fail, kill, or are written down (faults/faults.h says how).
  * Invariant: a run gets its own empty TMPDIR, and the helper fails the test if anything is left in it; what OpenMPI
- * leaves when it is killed lies in a folder of its own, neither there nor in /dev/shm. */
+ * leaves when it is killed is in a folder of its own, neither there nor in /dev/shm. */
 #ifndef MR_SUPPORT_FAULTS_H
 #define MR_SUPPORT_FAULTS_H
 

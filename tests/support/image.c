@@ -195,7 +195,7 @@ picture make_exif(bool big, unsigned type, uint32_t count, uint32_t value)
     put(t + 24, big, type, 2);
     put(t + 26, big, count, 4);
     put(t + 30, big, value, type == 1 ? 1 : type == 3 ? 2 : 4);
-    put(t + 34, big, 8, 4); /* the next directory is this one: a loop for whoever follows it */
+    put(t + 34, big, 8, 4); /* the next directory is this one: a loop for a reader that follows it */
     return picture_copy(b, sizeof b);
 }
 

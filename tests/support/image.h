@@ -21,7 +21,8 @@ typedef struct jpeg_kind {
 picture make_jpeg(jpeg_kind kind);
 picture make_png(unsigned width, unsigned height, uint8_t colour, uint8_t depth, bool interlaced);
 picture make_webp(unsigned width, unsigned height, bool lossless, bool alpha);
-/* The same picture in an extended file: `frames` times as an animation (0: a still), EXIF block behind it if any. */
+/* The same picture in an extended file: `frames` times as an animation (0: a still), with an EXIF block after it if
+ * any. */
 picture make_webp_extended(unsigned width, unsigned height, unsigned frames, const picture *exif);
 /* An EXIF block of one directory: some other tag, then the orientation of this type, count and value. */
 picture make_exif(bool big, unsigned type, uint32_t count, uint32_t value);

@@ -36,7 +36,7 @@ const odd_case odd_cases[] = {
     /* Nothing that a decoder warns of. */
     {"fill bytes", ALL, ODD_FINE, 0, false, DQT, 0, 0, ODD_SPLICE, 0, B("\xff\xff\xff")},
     {"fill bytes before the end", ALL, ODD_FINE, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xff\xff")},
-    {"bytes behind the end", ALL, ODD_FINE, 0, false, 0, 0, 0, ODD_SPLICE, 0, B("what a camera leaves \xff\xd8\xff")},
+    {"bytes after the end", ALL, ODD_FINE, 0, false, 0, 0, 0, ODD_SPLICE, 0, B("what a camera leaves \xff\xd8\xff")},
     {"a restart marker in the header", ALL, ODD_FINE, 0, false, DQT, 0, 0, ODD_SPLICE, 0, B("\xff\xd3\xff\1")},
     {"a restart marker at the end", ALL, ODD_FINE, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xd5")},
     {"a short JFIF segment", ALL, ODD_FINE, 0, false, DQT, 0, 0, ODD_SPLICE, 0, B("\xff\xe0\0\10JFIF\0\2")},
@@ -110,7 +110,7 @@ const odd_case odd_cases[] = {
     {"a second scan of all", HUFFMAN_ONE, ODD_DAMAGED, 0, true, SOS, 0, 0, ODD_DOUBLE, 0, 0, NULL},
     {"a table's marker is none", HUFFMAN, ODD_DAMAGED, 0, true, DHT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
     {"a quantiser's marker is none", ALL, ODD_DAMAGED, 0, true, DQT, 0, 0, ODD_SPLICE, 1, B("\xfe")},
-    {"a broken table behind the scan", ALL, ODD_DAMAGED, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xc4\0\5\0\0\0")},
+    {"a broken table after the scan", ALL, ODD_DAMAGED, 0, false, EOI, 0, 0, ODD_SPLICE, 0, B("\xff\xc4\0\5\0\0\0")},
 
     /* No file that can be read. */
     {"no end", ALL, ODD_REFUSED, 0, true, EOI, 0, 0, ODD_SPLICE, 2, 0, NULL},

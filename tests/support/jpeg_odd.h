@@ -42,7 +42,7 @@ typedef struct odd_case {
     bool other_pixels; /* than the file had before */
     uint8_t marker;    /* where: at this marker; 0: at the end of the file */
     int nth;           /* of them, from 0; -1: the last */
-    int at;            /* bytes behind it; negative: in front of its segment's end */
+    int at;            /* bytes after it; negative: in front of its segment's end */
     odd_act act;
     size_t cut, len;
     const char *bytes;

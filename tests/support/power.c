@@ -340,7 +340,7 @@ void power_image(const power *p, size_t moment, mr_random *chance, const char *o
 
 /* ---- order ------------------------------------------------------------------------------------------------------ */
 
-/* The last change of an object's own bytes or names before `end`; true if a sync stands behind it. */
+/* The last change of an object's own bytes or names before `end`; true if a sync follows it. */
 static bool settled(const power *p, int object, size_t end)
 {
     for (size_t i = end; i-- > 0;) {

@@ -18,7 +18,7 @@ typedef struct power power;
 power *power_load(const char *log, const char *root);
 void power_free(power *p);
 
-/* Writes "exit 0 was seen" behind the log. */
+/* Appends "exit 0 was seen" to the log. */
 void power_acknowledge(const char *log);
 
 size_t power_moments(const power *p); /* a moment m is before the m-th record */

@@ -17,7 +17,7 @@ typedef struct support_resizers {
 support_resizers support_resizers_new(void);
 void support_resizers_free(support_resizers *all);
 
-/* `len` bytes on the heap, and behind them some that support_check_guard finds unchanged: a sanitizer sees no masked
+/* `len` bytes on the heap, followed by some that support_check_guard finds unchanged: a sanitizer sees no masked
  * stores. */
 void *support_guarded(size_t len);
 void support_check_guard(const void *p, size_t len);

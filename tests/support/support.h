@@ -78,7 +78,7 @@ support_result support_mpirun(unsigned ranks, const char *const *argv);
 support_result support_mpirun_in(unsigned ranks, const char *const *argv, const support_limits *limits);
 /* The millrace under test (MILLRACE_BIN) with these arguments: support_millrace("verify", dir, (char *)NULL). */
 support_result support_millrace(const char *arg, ...) __attribute__((sentinel));
-/* The same under limits, at most 47 arguments, NULL behind them. */
+/* The same under limits, at most 47 arguments, ended by NULL. */
 support_result support_millrace_under(const char *const *args, const support_limits *limits);
 void support_result_free(support_result *r);
 

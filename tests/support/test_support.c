@@ -58,7 +58,7 @@ static void large_input_and_output_pass_through(void **state)
     free(bytes);
 }
 
-/* A killed process stays as a zombie until whoever adopted it looks. */
+/* A killed process stays a zombie until the process that adopted it waits for it. */
 static bool is_running(const char *stat_path)
 {
     char text[200] = "";

@@ -17,7 +17,7 @@ import time
 
 BATCH = 64                              # as `millrace bench`
 SIZE = 224
-AHEAD = 2                               # batches that wait for the caller, where a peer can be told
+AHEAD = 2                               # batches that wait for the caller, where a peer has a setting for it
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM_SECONDS, WARM_BATCHES = 1.5, 12    # past the filling of queues and shuffle buffers
 SHARD = 64 << 20                        # bytes of a shard, so that a small run has several too
