@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "layout/captions.h"
 #include "tables/jsonl.h"
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
@@ -134,25 +135,6 @@ static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan 
 
 /* ---- meta ----------------------------------------------------------------------------------------------------- */
 
-static mr_status add_captions(const mr_tree *t, uint32_t entry, const char *column, size_t columns_at, mr_buf *out,
-                              mr_error *err)
-{
-    mr_jsonl row_file = {.source = t->source, .entry = entry};
-    mr_jsonl_row row = {.text = (const char *)out->data + columns_at, .len = out->len - columns_at, .line = 1};
-    mr_jsonl_field text = {.name = column, .texts = true};
-    mr_status status = mr_jsonl_pick(&row_file, &row, &text, 1, NULL, err);
-    if (status == MR_OK && (text.kind == MR_JSONL_OTHER || text.kind == MR_JSONL_INTEGER))
-        status = mr_fail(err, MR_BAD_DATA, "%s: column %s is neither a text nor a list of texts",
-                         mr_source_entry(t->source, entry)->path, column);
-    if (status == MR_OK && text.text.len) {
-        mr_buf_add_text(out, ",\"captions\":[");
-        mr_buf_add(out, text.text.data, text.text.len);
-        mr_buf_add_text(out, "]");
-    }
-    mr_buf_free(&text.text);
-    return status;
-}
-
 static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     const mr_hub_state *st = plan->state;
@@ -161,7 +143,7 @@ static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
     size_t columns_at = out->len;
     mr_status status = mr_jsonl_copy(t->source, entry, 0, mr_source_entry(t->source, entry)->size, out, err);
     if (status == MR_OK && st->text_column)
-        status = add_captions(t, entry, st->text_column, columns_at, out, err);
+        status = mr_captions_add(t, entry, st->text_column, columns_at, out, err);
     return status;
 }
 

@@ -13,6 +13,7 @@
 
 #include "source/archive.h"
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/term.h"
 
 /* A program that has written its tar and goes on must not keep us for ever. */
@@ -158,7 +159,11 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
     if (target) {
         while (target[0] == '.' && target[1] == '/')
             target += 2;
-        return list_link(l, path, len, target, err);
+        MR_AUTO(mr_buf_free) mr_buf full = {0}; /* `path` lies in the list's own buffer */
+        mr_buf_add_text(&full, l->prefix ? l->prefix : "");
+        mr_buf_add_text(&full, target);
+        target = mr_buf_text(&full);
+        return full.failed ? mr_fail_memory(err, u->name) : list_link(l, path, len, target, err);
     }
     if (type == AE_IFLNK)
         return list_symlink(l, path, len, archive_entry_symlink(e), LINK_UNKNOWN, err);

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "source/list.h"
 
 enum { MAX_DEPTH = 64 };
@@ -22,7 +24,7 @@ typedef struct walk {
     uint32_t holder;
     const char *given; /* the folder's path */
     mr_buf path;       /* of where we are, relative */
-    char **archives;   /* names at the top that look like archives */
+    char **archives;   /* paths of the archives to read: those at the top, and shards anywhere */
     size_t archive_count, archive_room;
 } walk;
 
@@ -38,6 +40,28 @@ bool archive_name(const char *name, size_t len, size_t *stem_len)
         }
     }
     return false;
+}
+
+bool archive_is_shard(const char *name, size_t stem_len)
+{
+    size_t digits = 0;
+    while (digits < stem_len && name[stem_len - 1 - digits] >= '0' && name[stem_len - 1 - digits] <= '9')
+        digits++;
+    return digits >= MR_SHARD_DIGITS && strncasecmp(name + stem_len, ".tar", 4) == 0;
+}
+
+mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err)
+{
+    size_t stem;
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    if (!archive_name(name, strlen(name), &stem) || !archive_is_shard(base, stem - (size_t)(base - name)))
+        return list_archive(l, fd, path, err);
+    MR_AUTO(mr_buf_free) mr_buf prefix = {0};
+    mr_buf_printf(&prefix, "%s/", name);
+    l->prefix = mr_buf_text(&prefix);
+    mr_status status = prefix.failed ? mr_fail_memory(err, path) : list_archive(l, fd, path, err);
+    l->prefix = NULL;
+    return status;
 }
 
 static link_end end_of(int dirfd, const char *name)
@@ -100,8 +124,8 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
         mr_note_add(w->list->notes, MR_NOTE_LINK, path, len, 0, "a device, socket or FIFO");
         return MR_OK;
     }
-    if (depth == 0 && archive_name(name, strlen(name), &stem))
-        return remember_archive(w, name, err);
+    if (archive_name(name, strlen(name), &stem) && (depth == 0 || archive_is_shard(name, stem)))
+        return remember_archive(w, path, err);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .holder = w->holder, .size = (uint64_t)st.st_size};
     return list_add(w->list, &e, err);
 }
@@ -159,7 +183,7 @@ static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *er
     mr_status status = mr_file_open(dirfd, name, false, &fd, NULL, err);
     if (status != MR_OK)
         return status;
-    status = list_archive(w->list, fd, path, err);
+    status = list_shard(w->list, fd, path, name, err);
     close(fd);
     return status;
 }

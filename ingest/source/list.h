@@ -115,5 +115,8 @@ mr_status list_folder(list *l, const char *path, mr_error *err);
 mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);
+bool archive_is_shard(const char *name, size_t stem_len); /* see MR_SHARD_DIGITS */
+/* list_archive(), into a folder of its own name if `name`, its path in the tree, is a shard's. */
+mr_status list_shard(list *l, int fd, const char *path, const char *name, mr_error *err);
 
 #endif

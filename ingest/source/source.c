@@ -180,7 +180,8 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
     mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
     if (status != MR_OK)
         return status;
-    status = list_archive(l, fd, path, err);
+    const char *slash = strrchr(path, '/');
+    status = list_shard(l, fd, path, slash ? slash + 1 : path, err);
     close(fd);
     return status;
 }

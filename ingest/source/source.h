@@ -28,6 +28,10 @@ typedef struct mr_source_options {
     bool quiet;
 } mr_source_options;
 
+/* A tar whose name ends in so many digits (train-000012.tar) is a shard of many: its entries are put into a folder of
+ * its name (train-000012.tar/0001.jpg), so that shards which number their files alike do not collide. */
+enum { MR_SHARD_DIGITS = 5 };
+
 enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: little things may well repeat themselves */
 
 /* 0: the default. */

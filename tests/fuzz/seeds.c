@@ -206,6 +206,17 @@ static void seed_small_trees(void)
     static const char hub_numbers[] =
         ",,,\0train/0.parquet\0PAR1\0train/0.parquet/schema.json\0{\"rows\":1,\"label\":{\"column\":\"l\",\"kind\":"
         "\"numbers\"}}\0train/0.parquet/000000000.json\0{\"l\":12}\0train/0.parquet/000000000/a\0x";
+    static const char webdataset[] = ",,,\0train-00000.tar/1.jpg\0\0train-00000.tar/1.cls\0"
+                                     "7\0train-00000.tar/1.json\0{\"a\":1}\0"
+                                     "train-00000.tar/1.txt\0text\0val-00000.tar/1.png\0\0val-00000.tar/1.cls\0"
+                                     "cat\0";
+    static const char exported[] =
+        ",,,\0train/00000000.jpg\0\0train/00000000.json\0{\"source\":\"a/b.jpg\",\"label\":1,\"class\":\"b\","
+        "\"columns\":{\"x\":[1]}}\0train/00000000.cls\0"
+        "1\0train/00000001.jpg\0\0train/00000001.json\0"
+        "{\"source\":\"c.jpg\",\"labels\":[0,2]}\0";
+    seed("layouts", "small-webdataset", webdataset, sizeof webdataset);
+    seed("layouts", "small-exported", exported, sizeof exported);
     seed("layouts", "small-hub", hub, sizeof hub);
     seed("layouts", "small-hub-texts", hub_texts, sizeof hub_texts);
     seed("layouts", "small-hub-numbers", hub_numbers, sizeof hub_numbers);

@@ -13,10 +13,10 @@ static void an_option_without_a_use_is_refused(void **state)
         const char *name, *layouts; /* that know it */
         mr_layout_options given;
     } options[] = {
-        {"--label-column", "imagenette newyorker hub", {.label_column = "x"}},
+        {"--label-column", "imagenette newyorker hub webdataset", {.label_column = "x"}},
         {"--config", "newyorker hub", {.config = "x"}},
-        {"--image-column", "hub", {.image_column = "x"}},
-        {"--text-column", "hub", {.text_column = "x"}},
+        {"--image-column", "hub webdataset", {.image_column = "x"}},
+        {"--text-column", "hub webdataset", {.text_column = "x"}},
         {"--keep-unlisted", "imagenette roboflow coco", {.keep_unlisted = true}},
     };
     (void)state;

@@ -138,7 +138,7 @@ static void test_a_look_without_a_target(void **state)
          "ingest", "source");
     says(2,
          "millrace ingest: --layout imagnette: there is no such layout; did you mean imagenette? There are "
-         "imagenette, roboflow, coco, newyorker and hub\nTry 'millrace ingest --help'.\n",
+         "imagenette, roboflow, coco, newyorker, hub and webdataset\nTry 'millrace ingest --help'.\n",
          "ingest", "source", "out", "--layout", "imagnette");
     char *list = support_list(dir);
     assert_null(strstr(list, "out"));

@@ -1,0 +1,59 @@
+/* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), webdataset_samples.c (plan),
+ * webdataset_labels.c (classes).
+ * Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
+ *
+ *      train-000000.tar/0001.jpg  0001.cls  0001.json  0001.txt      a numbered tar is a folder of the tree
+ *      train/0001.jpg ...                                            as `export --to tar` writes it                 */
+#ifndef MR_LAYOUT_WEBDATASET_H
+#define MR_LAYOUT_WEBDATASET_H
+
+#include "format/meta.h"
+#include "layout/labels.h"
+
+typedef struct mr_webdataset_row { /* the members of a sample beside its image; MR_NO_ENTRY: it has none */
+    uint32_t json, text;
+} mr_webdataset_row;
+
+typedef struct mr_webdataset_state {
+    mr_webdataset_row *rows; /* by sample.aux */
+    size_t count, room;
+    char *text_column; /* NULL: none */
+} mr_webdataset_state;
+
+/* Splits a file's name as WebDataset does: the key goes up to the first dot, the rest is the member's name ("jpg",
+ * "seg.png").  False: the name has no dot, or begins with it; such a file belongs to no sample. */
+bool mr_webdataset_name(const char *name, size_t len, size_t *key_len);
+
+/* The length of a numbered shard's name without its number: "train" of "train-000012.tar"; 0: the name is not one. */
+size_t mr_webdataset_shard(const char *name, size_t len);
+
+/* Is this JSON the meta of a millrace dataset, as `export --to tar` writes it? */
+bool mr_webdataset_own(const void *json, size_t len);
+
+enum { MR_WEBDATASET_JSON_MAX = 64 << 20 }; /* bytes of one .json */
+
+/* The text of a .json without the blanks around it; replaces out's contents.  MR_BAD_DATA: it does not look like one
+ * object, or is too large; whether it is JSON is for the caller to find out. */
+mr_status mr_webdataset_json(const mr_tree *t, uint32_t entry, mr_buf *out, mr_error *err);
+
+mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+
+/* ---- labels --------------------------------------------------------------------------------------------------- */
+
+typedef struct mr_webdataset_labels { /* zero but for `column.asked`, and `highest`: -1 */
+    mr_labels column;                 /* --label-column: a member of the JSON */
+    mr_buf texts;                     /* "text\0" per sample: of .cls, or of our own meta; "" for none */
+    mr_buf names;                     /* "class\0" per sample: of our own meta */
+    bool words;                       /* some label is not a number */
+    int32_t highest;                  /* of the numbers */
+} mr_webdataset_labels;
+
+enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is a label */
+
+/* Keeps the label of the next sample: `text` of .cls (len 0: none), and what its JSON says. */
+mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err);
+/* Makes the classes and gives each sample its own. */
+mr_status mr_webdataset_classes(mr_webdataset_labels *l, mr_plan *plan, mr_error *err);
+void mr_webdataset_labels_free(mr_webdataset_labels *l);
+
+#endif

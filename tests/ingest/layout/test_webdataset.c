@@ -1,0 +1,223 @@
+/* test_webdataset.c - tars of samples: which files are one sample, splits, labels, metas, and the way back from export.
+ * Invariant tested: numbered shards never collide, every file of a sample is used or named, and what millrace exported
+ * comes back with the same images, labels, classes and metas. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/archive.h"
+#include "support/plan.h"
+
+static support_entry file(const char *path, const char *text)
+{
+    return (support_entry){.path = path, .bytes = text, .len = strlen(text)};
+}
+
+static void put_tar(const char *name, const support_entry *entries, size_t count)
+{
+    char *path = support_path("%s/%s", plan_dir, name);
+    support_archive(path, "tar", entries, count);
+    free(path);
+}
+
+/* ---- samples --------------------------------------------------------------------------------------------------- */
+
+static void numbered_tars_are_folders(void **state)
+{
+    (void)state;
+    const support_entry first[] = {
+        file("1.jpg", "a"),           file("1.cls", "1\n"),   file("1.json", " {\"n\": 1.50} \n"),
+        file("1.txt", "a \"cat\"\n"), file("1.seg.png", "s"), file("README", "r")};
+    const support_entry second[] = {file("1.cls", "0"), file("1.png", "b"), file("k/2.x.jpg", "-"),
+                                    file("k/2.webp", "c")};
+    const support_entry third[] = {file("1.jpg", "d"), file("1.txt", "  \n"), {.path = "2.jpg", .hard_link = "1.jpg"}};
+    put_tar("train-000000.tar", first, MR_COUNT(first));
+    put_tar("train-000001.tar", second, MR_COUNT(second));
+    put_tar("deep-00000.tar", third, MR_COUNT(third));
+    char *val = support_path("%s/val", plan_dir);
+    assert_int_equal(mkdir(val, 0755), 0);
+    free(val);
+    put_tar("val/00000.tar", third, MR_COUNT(third));
+    const mr_split_map map = {"deep", "test"};
+    plan_is(&(mr_layout_options){.maps = &map, .map_count = 1},
+            "layout webdataset 97: variant shards, licence -, classes 0 1\n"
+            "train train-000000.tar/1.jpg 1 - - ,\"columns\":{\"n\": 1.50},\"captions\":[\"a \\\"cat\\\"\"]\n"
+            "train train-000001.tar/1.png 0 - - -\n"
+            "train train-000001.tar/k/2.webp - - - -\n"
+            "val val/00000.tar/1.jpg - - - -\n"
+            "val val/00000.tar/2.jpg - - - -\n"
+            "test deep-00000.tar/1.jpg - - - -\n"
+            "test deep-00000.tar/2.jpg - - - -\n"
+            "unused train-000000.tar/1.seg.png\n"
+            "unused train-000000.tar/README\n"
+            "unused train-000001.tar/k/2.x.jpg\n");
+}
+
+/* A tar by itself keeps its names: `export --to tar` writes one. */
+static void one_tar_has_its_own_folders(void **state)
+{
+    (void)state;
+    const support_entry all[] = {file("train/1.jpg", "a"), file("train/1.cls", "cat"), file("val/1.jpg", "b"),
+                                 file("val/1.cls", " dog ")};
+    put_tar("all.tar", all, MR_COUNT(all));
+    plan_is(NULL, "layout webdataset 96: variant files, licence -, classes cat dog\n"
+                  "train train/1.jpg cat - - -\n"
+                  "val val/1.jpg dog - - -\n");
+}
+
+static void the_image_is_chosen(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/1.png", "train-000000.tar/1.edge.jpg"));
+    plan_says(
+        NULL, NULL,
+        "plan -2: train-000000.tar/1.jpg and train-000000.tar/1.png are both the image of one sample; --image-column");
+    plan_says(&(mr_layout_options){.image_column = "PNG"}, NULL, "\ntrain train-000000.tar/1.png - - - ");
+    plan_says(&(mr_layout_options){.image_column = "edge.jpg"}, NULL, "\ntrain train-000000.tar/1.edge.jpg - - - ");
+}
+
+static void samples_without_an_image_are_named(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/2.txt", "train-000000.tar/.hidden.jpg"));
+    plan_file("train-000000.tar/3.json", "{}");
+    plan_is(NULL, "layout webdataset 97: variant shards, licence -, classes\n"
+                  "train train-000000.tar/1.jpg - - - -\n"
+                  "note missing train-000000.tar/3: sample left out: no file of this name is an image\n"
+                  "unused train-000000.tar/.hidden.jpg\n"
+                  "unused train-000000.tar/2.txt\n");
+}
+
+/* Tools for annotation write a .json beside each image: the folders are the classes all the same. */
+static void json_beside_images_is_not_enough(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "train/a/1.json", "train/b/2.jpg", "train/b/2.json"));
+    plan_says(NULL, NULL, "layout imagenette");
+}
+
+/* ---- splits ---------------------------------------------------------------------------------------------------- */
+
+static void every_shard_has_a_split(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("set-train-00000.tar/1.jpg", "set-extra-00000.tar/1.jpg"));
+    plan_says(NULL, NULL,
+              "plan -2: set-extra-00000.tar: has samples, but its name names no split, as others do; --split-map "
+              "set-extra-00000.tar=train stores them as train");
+    const mr_split_map extra = {"set-extra", "train"}, none = {"set-extra", ""};
+    plan_says(&(mr_layout_options){.maps = &extra, .map_count = 1}, NULL, "\ntrain set-extra-00000.tar/1.jpg - - - ");
+    plan_is(&(mr_layout_options){.maps = &none, .map_count = 1},
+            "layout webdataset 97: variant shards, licence -, classes\n"
+            "train set-train-00000.tar/1.jpg - - - -\n"
+            "note notes set-extra-00000.tar: left out by --split-map\n");
+    support_touch(plan_dir, NAMES("only/00000.tar/1.jpg", "only/00001.tar/1.jpg"));
+    plan_says(&(mr_layout_options){.root = "only"}, NULL,
+              "\ntrain 00000.tar/1.jpg - - - -\ntrain 00001.tar/1.jpg - - - ");
+}
+
+/* ---- labels and metas ------------------------------------------------------------------------------------------ */
+
+static void labels_come_from_the_json_too(void **state)
+{
+    (void)state;
+    const mr_layout_options o = {.label_column = "kind", .text_column = "said"};
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg", "train-000000.tar/2.jpg", "train-000000.tar/3.jpg"));
+    plan_file("train-000000.tar/1.json", "{\"kind\":\"b\",\"said\":[\"x\",\"y\"]}");
+    plan_file("train-000000.tar/2.json", "{\"kind\":7}");
+    plan_is(&o, "layout webdataset 97: variant shards, licence -, classes 7 b\n"
+                "train train-000000.tar/1.jpg b - - "
+                ",\"columns\":{\"kind\":\"b\",\"said\":[\"x\",\"y\"]},\"captions\":[\"x\",\"y\"]\n"
+                "train train-000000.tar/2.jpg 7 - - ,\"columns\":{\"kind\":7}\n"
+                "train train-000000.tar/3.jpg - - - -\n");
+}
+
+static void bad_members_are_named(void **state)
+{
+    static const struct {
+        const char *name, *text, *words;
+    } cases[] = {
+        {"1.json", "{\"a\":", "train-000000.tar/1.json"},
+        {"1.json", "[1]", "train-000000.tar/1.json"},
+        {"1.json", "{\"source\":\"x\",\"label\":\"y\"}", "train-000000.tar/1.json: meta: \"label\""},
+        {"1.json", "{\"source\":\"x\",\"label\":1,\"label\":2}", "train-000000.tar/1.json: meta: has \"label\" twice"},
+        {"1.cls", "1\n2", "train-000000.tar/1.cls: not a label"},
+        {"1.cls", "100000", "train-000000.tar/1.cls: label 100000 is more than 99999"},
+    };
+    (void)state;
+    support_touch(plan_dir, NAMES("train-000000.tar/1.jpg"));
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *name = support_path("train-000000.tar/%s", cases[i].name), *path = support_path("%s/%s", plan_dir, name);
+        char *words = support_path("plan -2: %s", cases[i].words);
+        plan_file(name, cases[i].text);
+        plan_says(NULL, NULL, words);
+        assert_int_equal(unlink(path), 0);
+        free(name);
+        free(path);
+        free(words);
+    }
+}
+
+/* ---- what millrace exported ------------------------------------------------------------------------------------ */
+
+static char *facts(const char *dataset, const char *split)
+{
+    char *command = support_path("n=0; while \"$0\" show %s %s $n --json 2>&1; do n=$((n + 1)); done | "
+                                 "sed 's/\"shard\":[^,]*,\"source\":\"[^\"]*\",//; s/\"source\":\"[^\"]*\"//'",
+                                 dataset, split);
+    support_limits limits = {.directory = plan_dir};
+    support_result r = support_run((const char *[]){"sh", "-c", command, support_millrace_path(), NULL}, &limits);
+    assert_int_equal(r.status, 0);
+    char *out = support_path("%s", r.out);
+    support_result_free(&r);
+    free(command);
+    return out;
+}
+
+static void an_export_comes_back(void **state)
+{
+    static const struct {
+        const char *options, *split;
+        bool classes;
+    } cases[] = {
+        {"--layout imagenette", "train", true},
+        {"--layout roboflow --variant multi-class", "val", true},
+        {"--layout coco", "val", false}, /* its classes are those of boxes */
+        {"--layout newyorker", "test", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < MR_COUNT(cases); i++) {
+        char *command =
+            support_path("rm -rf s d r x.tar; \"$0\" sample s %s --images 20 -q && \"$0\" ingest s d -q && \"$0\" "
+                         "export d x.tar -q && \"$0\" ingest x.tar r -q && \"$0\" verify r --deep -q",
+                         cases[i].options);
+        support_limits limits = {.directory = plan_dir};
+        support_result r = support_run((const char *[]){"sh", "-c", command, support_millrace_path(), NULL}, &limits);
+        if (r.status)
+            fail_msg("%s", r.err);
+        support_result_free(&r);
+        char *before = facts("d", cases[i].split), *after = facts("r", cases[i].split);
+        if (cases[i].classes)
+            assert_string_equal(before, after);
+        assert_true(strlen(before) > 100);
+        free(before);
+        free(after);
+        free(command);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbered_tars_are_folders, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(one_tar_has_its_own_folders, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(the_image_is_chosen, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(samples_without_an_image_are_named, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(json_beside_images_is_not_enough, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(every_shard_has_a_split, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(labels_come_from_the_json_too, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(bad_members_are_named, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(an_export_comes_back, plan_set_up, plan_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
