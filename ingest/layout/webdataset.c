@@ -118,8 +118,7 @@ static size_t string_end(const char *json, size_t len, size_t at)
     return at < len ? at + 1 : len;
 }
 
-/* How far our own meta repeats what mr_meta_begin() writes again. */
-static size_t own_members(const char *json, size_t len)
+size_t mr_webdataset_added(const char *json, size_t len)
 {
     static const char *const words[] = {",\"label\":", ",\"class\":", ",\"image_of\":", ",\"unannotated\":"};
     size_t at = string_end(json, len, sizeof own_start - 2);
@@ -151,25 +150,24 @@ mr_status mr_webdataset_json(const mr_tree *t, uint32_t entry, mr_buf *out, mr_e
     return MR_OK;
 }
 
-static mr_status add_json(const mr_tree *t, const mr_webdataset_state *st, uint32_t entry, mr_buf *out, bool *own,
+static mr_status add_json(const mr_tree *t, const mr_webdataset_state *st, const mr_webdataset_row *row, mr_buf *out,
                           mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf json = {0};
-    MR_TRY(mr_webdataset_json(t, entry, &json, err));
+    MR_TRY(mr_webdataset_json(t, row->json, &json, err));
     const char *text = mr_buf_text(&json);
-    *own = mr_webdataset_own(text, json.len);
-    if (*own) {
-        size_t from = own_members(text, json.len);
-        if (from >= json.len)
-            return mr_fail(err, MR_BAD_DATA, "%s: the file has changed since it was parsed; run again",
-                           mr_source_entry(t->source, entry)->path);
+    size_t from = row->own ? mr_webdataset_added(text, json.len) : 0;
+    if (from >= json.len)
+        return mr_fail(err, MR_BAD_DATA, "%s: the file has changed since it was parsed; run again",
+                       mr_source_entry(t->source, row->json)->path);
+    if (row->own) {
         mr_buf_add(out, text + from, json.len - from - 1);
         return MR_OK;
     }
     mr_buf_add_text(out, ",\"columns\":");
     size_t at = out->len;
     mr_buf_add(out, json.data, json.len);
-    return st->text_column ? mr_captions_add(t, entry, st->text_column, at, out, err) : MR_OK;
+    return st->text_column ? mr_captions_add(t, row->json, st->text_column, at, out, err) : MR_OK;
 }
 
 static mr_status add_text(const mr_tree *t, uint32_t entry, mr_buf *out, mr_error *err)
@@ -194,10 +192,9 @@ static mr_status webdataset_meta(const mr_tree *t, const mr_plan *plan, const mr
 {
     const mr_webdataset_state *st = plan->state;
     const mr_webdataset_row *row = &st->rows[sample->aux];
-    bool own = false;
     if (row->json != MR_NO_ENTRY)
-        MR_TRY(add_json(t, st, row->json, out, &own, err));
-    if (row->text != MR_NO_ENTRY && !own && !st->text_column)
+        MR_TRY(add_json(t, st, row, out, err));
+    if (row->text != MR_NO_ENTRY && !row->own && !st->text_column)
         MR_TRY(add_text(t, row->text, out, err));
     return mr_buf_status(out, err, "writing a sample's meta");
 }

@@ -12,6 +12,7 @@
 
 typedef struct mr_webdataset_row { /* the members of a sample beside its image; MR_NO_ENTRY: it has none */
     uint32_t json, text;
+    bool own; /* the .json is a meta that millrace exported */
 } mr_webdataset_row;
 
 typedef struct mr_webdataset_state {
@@ -27,8 +28,11 @@ bool mr_webdataset_name(const char *name, size_t len, size_t *key_len);
 /* The length of a numbered shard's name without its number: "train" of "train-000012.tar"; 0: the name is not one. */
 size_t mr_webdataset_shard(const char *name, size_t len);
 
-/* Is this JSON the meta of a millrace dataset, as `export --to tar` writes it? */
+/* Does this JSON begin as the meta of a millrace dataset, which `export --to tar` writes? */
 bool mr_webdataset_own(const void *json, size_t len);
+/* Where the members begin that the layout had added to such a meta: what is before them, mr_meta_begin() writes again.
+ * At most `len`. */
+size_t mr_webdataset_added(const char *json, size_t len);
 
 enum { MR_WEBDATASET_JSON_MAX = 64 << 20 }; /* bytes of one .json */
 

@@ -129,6 +129,22 @@ static mr_status read_label(build *b, const group *g, const char *own_label)
     return mr_webdataset_label(&b->labels, label, text.len, path_of(b, g->cls), b->err);
 }
 
+/* Are all of millrace's own members before those that the layout had added?  Then, and only then, is it taken back. */
+static bool is_own(const mr_buf *json)
+{
+    MR_AUTO(mr_buf_free) mr_buf added = {0};
+    MR_AUTO(mr_buf_free) mr_buf source = {0};
+    mr_meta_facts facts;
+    if (!mr_webdataset_own(json->data, json->len))
+        return false;
+    size_t from = mr_webdataset_added((const char *)json->data, json->len);
+    mr_buf_add_text(&added, "{");
+    from += json->data[from] == ',';
+    mr_buf_add(&added, json->data + from, json->len - from);
+    return !added.failed && mr_meta_scan(added.data, added.len, &facts, &source, NULL) == MR_OK && facts.label < 0 &&
+           !facts.has_class && !facts.has_image_of && !facts.unannotated && !source.len;
+}
+
 /* Our own meta: its label, unless .cls has one, its class name and its flags. */
 static mr_status read_own(build *b, const group *g, const mr_buf *json, mr_sample *sample)
 {
@@ -163,7 +179,9 @@ static mr_status read_json(build *b, const group *g, mr_sample *sample)
         mr_jsonl file = {.source = b->tree->source, .entry = g->json};
         mr_jsonl_row row = {.text = (const char *)json.data, .len = json.len, .line = 1};
         MR_TRY(mr_jsonl_pick(&file, &row, &b->field, b->field.name != NULL, NULL, b->err));
-        if (mr_webdataset_own(json.data, json.len) && !b->labels.column.asked)
+        bool own = !b->labels.column.asked && is_own(&json);
+        b->state->rows[sample->aux].own = own;
+        if (own)
             return read_own(b, g, &json, sample);
     } else {
         b->field.kind = MR_JSONL_ABSENT;
