@@ -147,7 +147,7 @@ void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out)
     mr_buf_printf(out, "; %s, %.2f %% of the data", mr_text_bytes(s->all.bytes, bytes),
                   share(s->all.bytes, s->data_bytes));
     if (s->all.examined)
-        mr_buf_printf(out, "; %.2f ms CPU a JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
+        mr_buf_printf(out, "; %.2f ms CPU per JPEG", s->all.cpu * 1e3 / (double)s->all.examined);
 }
 
 /* ---- what is there (for inspect) -----------------------------------------------------------------------------------

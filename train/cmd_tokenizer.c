@@ -245,7 +245,7 @@ static void print(const request *q, const mr_tokenizer *t)
     if (q->quiet)
         return;
     const char *why = size < q->size ? ", where no more pairs come twice" : "";
-    printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens a text\n", q->output,
+    printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens per text\n", q->output,
            mr_sgr(stdout, MR_BOLD), mr_text_count(size, numbers[0]), mr_sgr(stdout, MR_PLAIN),
            mr_text_count(q->texts, numbers[1]), q->texts == 1 ? "" : "s", mr_text_bytes(q->bytes, numbers[2]),
            q->column, q->split, why, (double)q->tokens / (double)q->texts);

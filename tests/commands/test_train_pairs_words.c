@@ -250,7 +250,7 @@ static void samples_without_words_are_left_out(void **state)
     support_result r = train_pairs_run(dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-6", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "\n1 sample without a caption is left out\n"));
-    assert_non_null(strstr(r.out, "\n10 samples, 8 an update, 2 updates an epoch, 6 in all\n"));
+    assert_non_null(strstr(r.out, "\n10 samples, 8 per update, 2 updates per epoch, 6 in all\n"));
     support_result_free(&r);
     train_pairs_expect(0, dir, 0, "--epochs", "3", "--dropout", "0.1", "--output", "all-3", "--stop-after", "3",
                        (char *)NULL);

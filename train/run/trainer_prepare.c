@@ -129,7 +129,7 @@ static mr_status course(mr_trainer *t, const mr_split *train, uint64_t global, m
         t->evaluation_due = t->restored->evaluation_due && t->eval_split;
     }
     char number[4][40];
-    mr_buf_printf(&t->said, "%s samples, %s an update, %s updates an epoch, %s in all\n",
+    mr_buf_printf(&t->said, "%s samples, %s per update, %s updates per epoch, %s in all\n",
                   mr_text_count(samples, number[0]), mr_text_count(global, number[1]),
                   mr_text_count(an_epoch, number[2]), mr_text_count(t->updates, number[3]));
     return MR_OK;
