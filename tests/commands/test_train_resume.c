@@ -56,7 +56,7 @@ static void nothing_but_resume_is_enough(void **state)
     IN(parts, "same/step-00000008/weights.npz");
     IN(log, "cut.jsonl");
     support_result r = go_on(dir, "same", 0, 0, NULL, NULL);
-    expect(r.out, "12 an update");
+    expect(r.out, "12 per update");
     support_result_free(&r);
     support_assert_same_file(whole, parts);
     json_t *updates = train_log(log, "loss"), *options = options_of(dir, "same");
