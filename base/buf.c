@@ -1,4 +1,4 @@
-/* buf.c - a growing run of bytes. */
+/* buf.c - a growing byte buffer. */
 #include "base/buf.h"
 
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-/* error.c - sentences for failures, and allocation that cannot wrap.
- * Invariant: whatever names and foreign words are put into a sentence, it stays one line of UTF-8 that a terminal shows
- * and does not obey. */
+/* error.c - error messages, and allocation whose size cannot overflow.
+ * Invariant: whatever untrusted text a message contains, it is one line of UTF-8 without control characters. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ static bool inside_character(char c)
     return ((uint8_t)c & 0xC0) == 0x80;
 }
 
-/* A path may be longer than a sentence has room for: its middle is left out, as what is wrong stands at the end. */
+/* A path may be longer than err->text: the middle is left out, as the end says what is wrong. */
 static void fit(char *out, size_t room, const char *text)
 {
     static const char gap[] = " ... ";
@@ -36,7 +35,7 @@ static void fit(char *out, size_t room, const char *text)
     memcpy(out + head + sizeof gap - 1, text + len - tail, tail + 1);
 }
 
-/* As mr_text_show(), but where there may be no memory; what does not fit is cut off. */
+/* As mr_text_show(), but without allocating; truncates what does not fit. */
 static void copy_printable(char *out, size_t room, const char *text)
 {
     size_t at = 0;
@@ -54,7 +53,7 @@ static void copy_printable(char *out, size_t room, const char *text)
 
 static void set(mr_error *err, mr_status status, const char *format, va_list args, int errnum)
 {
-    /* Formatted aside first: the arguments may point into err->text itself ("outer: inner"). */
+    /* Formatted elsewhere first: the arguments may point into err->text itself ("outer: inner"). */
     char text[FORMATTED], shown[4 * FORMATTED];
     if (!err)
         return;

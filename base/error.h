@@ -1,5 +1,13 @@
-/* error.h - saying what went wrong.
- * Invariant: a function that returns a failure has filled `err` (if not NULL) with a sentence fit to print. */
+/* error.h - error messages, exit codes, and allocation with checked sizes.
+ * Invariant: a function that returns a failure has filled `err` (if not NULL) with a sentence fit to print.
+ *
+ * The base room: what every other room stands on.  Its files use one another in this order:
+ *   error buf scope text     messages, byte buffers, early return, printable text
+ *   hash file path output    digests; files; output paths; files written under temporary names
+ *   string_map slab random   lookup tables, large memory, seeded random numbers
+ *   pool processor           threads, instruction sets
+ *   launch ranks             launchers and MPI
+ *   term cli                 terminal output and options: for commands only */
 #ifndef MR_ERROR_H
 #define MR_ERROR_H
 
@@ -12,16 +20,16 @@
 /* Fills `err` and returns `status`, so that failing is one statement: return mr_fail(err, MR_BAD_DATA, "..."). */
 mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...) MR_PRINTF(3, 4);
 
-/* The same with ": strerror(errnum)" behind it and MR_SYSTEM as the status; ENOENT, ENOTDIR and ELOOP keep it too. */
+/* The same with ": strerror(errnum)" appended; the status is always MR_SYSTEM. */
 mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_PRINTF(3, 4);
 
-/* Why a thread may not have started, for the sentence that says so: EAGAIN's own text names neither. */
+/* Why a thread may not have started, for such a message: the text of EAGAIN names neither cause. */
 #define MR_NO_THREAD "for lack of memory or by `ulimit -u`"
 
-/* MR_SYSTEM, "WHAT: out of memory"; what: a file, or what was being done. */
+/* MR_SYSTEM, "WHAT: out of memory"; `what`: a file or an activity. */
 mr_status mr_fail_memory(mr_error *err, const char *what);
 
-/* A damaged sample, or shard around it: what may be passed over. */
+/* A damaged sample, or its damaged shard: what --on-bad may skip. */
 static inline bool mr_status_is_bad(mr_status status)
 {
     return status == MR_BAD_SAMPLE || status == MR_BAD_DATA;
@@ -30,19 +38,18 @@ static inline bool mr_status_is_bad(mr_status status)
 /* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */
 int mr_exit_code(mr_status status);
 
-/* Static readers judge a file alone and would take what these return for any status, MR_OK too: say it where they see.
- */
+/* Static analyzers see one file at a time and would assume that these may return MR_OK: tell them. */
 #ifdef __clang_analyzer__
 #define mr_fail(err, status, ...)       ((void)mr_fail(err, status, __VA_ARGS__), (status))
 #define mr_fail_errno(err, errnum, ...) ((void)mr_fail_errno(err, errnum, __VA_ARGS__), MR_SYSTEM)
 #define mr_fail_memory(err, what)       ((void)mr_fail_memory(err, what), MR_SYSTEM)
 #endif
 
-/* malloc and realloc for `count` items of `size` bytes that fail, rather than wrap, when the product overflows. */
+/* malloc and realloc for `count` items of `size` bytes; NULL if the product overflows. */
 void *mr_alloc(size_t count, size_t size); /* zeroed */
 void *mr_realloc(void *old, size_t count, size_t size);
 
-/* Makes room for one more item in a growing array; false when memory is out (the array stays valid).
+/* Grows an array if it has no room for another item; false: out of memory (the array stays valid).
  *      if (!MR_GROW(list->items, list->count, list->room)) return mr_fail_memory(err, "..."); */
 #define MR_GROW(items, count, room) ((count) < (room) || mr_grow((void **)&(items), &(room), sizeof *(items)))
 int mr_grow(void **items, size_t *room, size_t size);

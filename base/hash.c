@@ -1,8 +1,8 @@
-/* hash.c - XXH3 by xxHash (its vector paths chosen at run time), SHA-256 by libcrypto.
+/* hash.c - XXH3 from xxHash (vector code chosen at run time), SHA-256 from libcrypto.
  * Invariant: a digest is of exactly the bytes that were added, in order.
  *
- * SHA256_*() rather than EVP: the same vector code, but no providers to load, which costs allocations that can fail -
- * and OpenSSL 3.0 ends in a signal when one of those does. */
+ * SHA256_*() rather than EVP: the same vector code, but no providers to load; OpenSSL 3.0 crashes if an allocation
+ * fails while it loads one. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
 
@@ -20,6 +20,7 @@
 #endif
 
 #include "base/file.h"
+#include "base/scope.h"
 
 struct mr_hasher {
     XXH3_state_t *xxh;
@@ -33,12 +34,12 @@ uint64_t mr_hash64(const void *bytes, size_t len)
     return XXH3_64bits(bytes, len);
 }
 
-/* The kernel gives a process 16 bytes of chance as it begins: nothing to keep, nothing that fails.  libc takes its own
- * secrets from them, so they go no further as they are. */
+/* The kernel gives each process 16 random bytes: no state, no failure.  libc derives its own secrets from them, so they
+ * are used hashed only. */
 uint64_t mr_hash_seed(void)
 {
-    const void *chance = (const void *)getauxval(AT_RANDOM);
-    return chance ? mr_hash64(chance, 16) : 0;
+    const void *random = (const void *)getauxval(AT_RANDOM);
+    return random ? mr_hash64(random, 16) : 0;
 }
 
 uint64_t mr_hash64_seeded(const void *bytes, size_t len, uint64_t seed)
@@ -56,7 +57,7 @@ void mr_hash128(const void *bytes, size_t len, uint8_t out[16])
 void mr_sha256(const void *bytes, size_t len, uint8_t out[32])
 {
     SHA256_CTX sha;
-    SHA256_Init(&sha); /* SHA256() itself goes by EVP */
+    SHA256_Init(&sha); /* SHA256() itself uses EVP */
     SHA256_Update(&sha, bytes, len);
     SHA256_Final(out, &sha);
 }
@@ -95,7 +96,7 @@ void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len)
 
 mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
 {
-    (void)err; /* no part of it can fail as it is; callers are ready for one that can */
+    (void)err; /* neither library can fail here; another one could */
     if (out) {
         XXH128_canonical_t canonical;
         mr_digest digest = {.bytes = h->bytes};
@@ -113,25 +114,19 @@ mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *na
 {
     enum { CHUNK = 256 * 1024 }; /* stays in the second-level cache between read and hash */
     mr_hasher *h;
-    uint8_t *chunk = mr_alloc(1, CHUNK);
+    MR_AUTO(mr_scope_free) uint8_t *chunk = mr_alloc(1, CHUNK);
     if (!chunk)
         return mr_fail_memory(err, "hashing");
-    mr_status status = mr_hasher_begin(with_sha256, &h, err);
-    if (status != MR_OK) {
-        free(chunk);
-        return status;
-    }
-    for (uint64_t at = 0; status == MR_OK && at < size;) {
+    MR_TRY(mr_hasher_begin(with_sha256, &h, err));
+    for (uint64_t at = 0; at < size;) {
         size_t n = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
-        status = mr_file_pread(fd, chunk, n, at, name, err);
-        if (status == MR_OK)
-            mr_hasher_add(h, chunk, n);
+        mr_status status = mr_file_pread(fd, chunk, n, at, name, err);
+        if (status != MR_OK) {
+            mr_hasher_end(h, NULL, NULL);
+            return status;
+        }
+        mr_hasher_add(h, chunk, n);
         at += n;
-    }
-    free(chunk);
-    if (status != MR_OK) {
-        mr_hasher_end(h, NULL, NULL);
-        return status;
     }
     return mr_hasher_end(h, out, err);
 }

@@ -1,4 +1,4 @@
-/* hash.h - XXH3 finds accidents, SHA-256 carries trust.
+/* hash.h - XXH3 against accidental damage, SHA-256 against tampering.
  * Source: xxHash 0.8 (XXH3 with its default secret and seed 0, canonical big-endian form when printed), FIPS 180-4. */
 #ifndef MR_HASH_H
 #define MR_HASH_H
@@ -8,12 +8,12 @@
 typedef struct mr_digest { /* of a whole file */
     uint64_t bytes;
     uint8_t xxh3_128[16]; /* canonical (big-endian) form */
-    uint8_t sha256[32];   /* all zero if it was not asked for */
+    uint8_t sha256[32];   /* all zero unless requested */
 } mr_digest;
 
 uint64_t mr_hash64(const void *bytes, size_t len);
-/* For tables of what strangers wrote, who could choose texts that all stand in one place if they knew the seed: it is
- * this process's own, and nobody knows it before.  What is kept, or told to another process, is never made with it. */
+/* For hash tables of untrusted text: a secret of this process, so that an attacker cannot choose colliding keys.  Never
+ * used for what is stored or sent to another process. */
 uint64_t mr_hash_seed(void);
 uint64_t mr_hash64_seeded(const void *bytes, size_t len, uint64_t seed);
 void mr_hash128(const void *bytes, size_t len, uint8_t out[16]);
@@ -28,7 +28,7 @@ mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err); /* out may
 /* The digest of the first `size` bytes of an open file (MR_BAD_DATA if it is shorter). */
 mr_status mr_digest_file(int fd, uint64_t size, bool with_sha256, const char *name, mr_digest *out, mr_error *err);
 
-/* A record's XXH3-64 fed in pieces, for readers that pass over a file once. */
+/* A record's XXH3-64 computed in pieces, for readers that stream a file. */
 typedef struct mr_hash64_stream mr_hash64_stream;
 mr_hash64_stream *mr_hash64_new(void); /* NULL: out of memory */
 void mr_hash64_reset(mr_hash64_stream *s);

@@ -1,6 +1,6 @@
-/* launch.c - the launchers that millrace knows, by the variables that they give to each process.
- * Invariant: the first row that fits decides, so a launcher stands above those whose variables it passes on: Open MPI's
- * mpirun runs inside a Slurm job, and Slurm's srun inside a job of torchrun's.
+/* launch.c - the launchers that millrace knows, by the variables that they set for each process.
+ * Invariant: the first matching row decides, so a launcher comes before those whose variables it passes on: Open MPI's
+ * mpirun runs inside a Slurm job, and Slurm's srun inside a job of torchrun.
  *
  * Sources: mpirun(1) of Open MPI; srun(1), sbatch(1) of Slurm; the PMIx standard; MPICH's Hydra (PMI_SIZE);
  * flux-environment(7); torchrun's "Environment Variables". */
@@ -14,20 +14,20 @@
 
 typedef struct launcher {
     const char *by;
-    const char *size;    /* how many processes; NULL: it does not say */
-    const char *with[2]; /* variables that must be there, too */
-    const char *without; /* one that must not */
+    const char *size;    /* variable with the number of processes; NULL: there is none */
+    const char *with[2]; /* variables that must be set, too */
+    const char *without; /* a variable that must not be set */
     bool pmix;           /* it offers PMIx */
     const char *command; /* the only one that cannot run apart; NULL: all */
-    bool apart;
-    bool final; /* decides if it started one process, too */
+    bool apart;          /* its processes cannot join */
+    bool final;          /* decides even if it started a single process */
 } launcher;
 
 static const launcher launchers[] = {
     {.by = "mpirun", .size = "OMPI_COMM_WORLD_SIZE", .final = true},
     {.by = "srun", .size = "SLURM_STEP_NUM_TASKS", .pmix = true},
     {.by = "srun", .size = "SLURM_STEP_NUM_TASKS", .apart = true},
-    /* Without a step's own number; in a batch script, which is one process, there is no PMIx. */
+    /* A step that does not set its own number; a batch script, which is one process, has no PMIx. */
     {.by = "srun", .size = "SLURM_NTASKS", .pmix = true, .without = "SLURM_STEP_NUM_TASKS"},
     {.by = "jsrun", .size = "JSM_NAMESPACE_SIZE"},
     {.by = "mpiexec", .size = "PMIX_SIZE"},
@@ -35,11 +35,11 @@ static const launcher launchers[] = {
     {.by = "mpirun_rsh", .size = "MV2_COMM_WORLD_SIZE"},
     {.by = "flux", .size = "FLUX_JOB_SIZE"},
     {.by = "prun", .pmix = true, .with = {"PMIX_RANK"}, .without = "SLURM_STEP_NUM_TASKS"},
-    /* A script of its own may well start `millrace verify` in one of its processes. */
+    /* A training script may start `millrace verify` in one of its processes. */
     {.by = "torchrun", .size = "WORLD_SIZE", .with = {"RANK", "MASTER_ADDR"}, .command = "train", .apart = true},
 };
 
-/* Every PMIx server names its address, in a variable for each version of the protocol that it speaks. */
+/* Every PMIx server sets a variable with its address for each protocol version that it speaks. */
 static bool has_server(void)
 {
     for (char **e = environ; e && *e; e++)
@@ -48,7 +48,7 @@ static bool has_server(void)
     return false;
 }
 
-/* Whether a number that stands at *at, and a `mark` behind it, is the value of this variable, if there is one. */
+/* Whether the text at *at is the variable's value, if it is set, followed by `mark`; moves *at past the number. */
 static bool is_number_of(const char *variable, const char **at, char mark)
 {
     const char *value = getenv(variable);
@@ -58,8 +58,8 @@ static bool is_number_of(const char *variable, const char **at, char mark)
     return same && **at == mark;
 }
 
-/* A step without PMIx that was started within one that has it inherits its variables.  Slurm's names are
- * slurm.pmix.JOB.STEP; a step of several jobs has the number of one of them. */
+/* A step without PMIx started within one that has it inherits its variables, so the namespace must be this step's:
+ * Slurm's is slurm.pmix.JOB.STEP.  A heterogeneous step has the number of only one of its jobs. */
 static bool has_pmix(void)
 {
     static const char slurm[] = "slurm.pmix.";

@@ -65,7 +65,7 @@ mr_status mr_pool_run(size_t count, unsigned jobs, mr_pool_fn fn, void *ctx, mr_
     unsigned started = 0;
     for (unsigned i = 0; i < jobs; i++)
         workers[i] = (worker){.pool = &p, .number = i};
-    /* The caller is worker 0; a thread that cannot be started only means fewer hands. */
+    /* The caller is worker 0; if a thread cannot be started, the others do its share. */
     for (unsigned i = 1; i < jobs; i++, started++)
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             break;

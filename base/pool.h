@@ -1,12 +1,12 @@
 /* pool.h - many items, a few threads.
- * Contract: items are started in order 0, 1, 2 ...; each runs once, on one thread; after a failure no new item starts,
- * and of the failures seen the one with the lowest number is reported. */
+ * Invariant: items are started in order 0, 1, 2 ...; each runs once, on one thread; after a failure no new item starts,
+ * and of the items that failed the one with the lowest number is reported. */
 #ifndef MR_POOL_H
 #define MR_POOL_H
 
 #include "base/error.h"
 
-/* `worker` numbers the thread, 0 to jobs-1, for scratch memory a thread owns. */
+/* `worker`: the thread's number, 0 to jobs-1, for scratch memory per thread. */
 typedef mr_status (*mr_pool_fn)(void *ctx, size_t item, unsigned worker, mr_error *err);
 
 /* Runs fn for items 0 to count-1 on up to `jobs` threads (0 or 1: on the caller's own) and waits for all. */

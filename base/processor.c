@@ -1,5 +1,5 @@
-/* processor.c - asks the processor, by way of the compiler's run-time library, which also asks the system.
- * Invariant: a set holds those before it. */
+/* processor.c - asks the compiler's run-time library, which checks both the processor and the operating system.
+ * Invariant: each set includes those before it. */
 #include "base/processor.h"
 
 #if defined(__x86_64__)

@@ -1,23 +1,23 @@
-/* processor.h - the sets of instructions that inner loops are written in.
- * Invariant: mr_processor_has() asks for all that the compiler is given leave to use. */
+/* processor.h - the instruction sets that inner loops are written for.
+ * Invariant: mr_processor_has() checks everything that the compiler may use. */
 #ifndef MR_PROCESSOR_H
 #define MR_PROCESSOR_H
 
 #include <stdbool.h>
 
 typedef enum mr_processor_set {
-    MR_PLAIN_C,     /* whatever runs C */
+    MR_PLAIN_C,     /* any processor */
     MR_AVX2,        /* Haswell, Zen: avx2, fma, bmi, bmi2 */
     MR_AVX512,      /* Skylake servers: MR_AVX2 and avx512 f, bw, dq, vl */
     MR_AVX512_VNNI, /* Ice Lake, Zen 4: MR_AVX512 and avx512 vbmi, vnni */
 } mr_processor_set;
 
-/* A function in a set: __attribute__((target(MR_AVX2_TARGET))). */
+/* To compile a function for a set: __attribute__((target(MR_AVX2_TARGET))). */
 #define MR_AVX2_TARGET        "avx2,fma,bmi,bmi2"
 #define MR_AVX512_TARGET      MR_AVX2_TARGET ",avx512f,avx512bw,avx512dq,avx512vl"
 #define MR_AVX512_VNNI_TARGET MR_AVX512_TARGET ",avx512vbmi,avx512vnni"
 
-/* Does this machine's processor, and its system, run code in the set? */
+/* Whether this machine, processor and operating system, runs code for the set. */
 bool mr_processor_has(mr_processor_set set);
 
 #endif

@@ -1,4 +1,4 @@
-/* random.c - chance that can be repeated.
+/* random.c - repeatable random numbers.
  * Invariant: whole numbers come from integer arithmetic alone, and reals from one exact division. */
 #include "base/random.h"
 
@@ -20,7 +20,7 @@ void mr_random_seed(mr_random *r, uint64_t seed)
 
 void mr_random_stream(mr_random *r, uint64_t seed, uint64_t stream)
 {
-    /* The seed is mixed before the stream is added, so that (1, 2) and (2, 1) have nothing in common. */
+    /* The seed is mixed before the stream is added, so that (1, 2) and (2, 1) are unrelated. */
     uint64_t mixed = splitmix64(&seed) + stream;
     mr_random_seed(r, splitmix64(&mixed));
 }
@@ -48,8 +48,8 @@ uint64_t mr_random_below(mr_random *r, uint64_t bound)
 {
     if (bound < 2)
         return 0;
-    /* The high half of a product spreads 2^64 numbers over `bound` places; the few low halves under `uneven` would
-     * give some places one number more than others, and are drawn again. */
+    /* The high half of the product maps 2^64 numbers onto `bound` values.  Those with a low half below `uneven` would
+     * make some values more likely than others, and are drawn again. */
     uint64_t uneven = -bound % bound;
     for (;;) {
         __extension__ unsigned __int128 product = (unsigned __int128)mr_random_u64(r) * bound;
@@ -62,7 +62,7 @@ uint64_t mr_random_between(mr_random *r, uint64_t low, uint64_t high)
 {
     if (high <= low)
         return low;
-    uint64_t span = high - low + 1; /* 0: every number there is */
+    uint64_t span = high - low + 1; /* 0: all 2^64 numbers */
     return span ? low + mr_random_below(r, span) : mr_random_u64(r);
 }
 

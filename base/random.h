@@ -1,4 +1,4 @@
-/* random.h - chance that can be repeated: a small seeded generator for drawn samples and for tests.
+/* random.h - repeatable random numbers: a small seeded generator for sample datasets and tests.
  * Invariant: the same seed gives the same numbers on every machine; nothing here is for secrets.
  * Source: xoshiro256** 1.0 seeded by splitmix64, Blackman and Vigna, https://prng.di.unimi.it (public domain);
  * numbers below a bound: Lemire, "Fast Random Integer Generation in an Interval", 2019. */
@@ -13,7 +13,7 @@ typedef struct mr_random {
 } mr_random;
 
 void mr_random_seed(mr_random *r, uint64_t seed);
-/* Streams of one seed are independent of one another: item n of a job can be made alone. */
+/* The streams of a seed are independent: item n of a job can be generated without the others. */
 void mr_random_stream(mr_random *r, uint64_t seed, uint64_t stream);
 
 uint64_t mr_random_u64(mr_random *r);

@@ -1,5 +1,5 @@
-/* ranks.c - this process among its peers; MPI only where a launcher started us.
- * Invariant: every collective below is entered by all ranks in the same order; failures are carried by agree(). */
+/* ranks.c - this process among its peers; MPI only if a launcher started it.
+ * Invariant: all ranks enter every collective below in the same order; mr_ranks_agree() carries failures. */
 #include "base/ranks.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,9 @@
 
 #include "base/launch.h"
 #include "base/ranks_card.h"
+#include "base/scope.h"
 
-enum { LAST_WORDS_S = 5 }; /* how long the speaking rank has to print and to end the run before others do */
+enum { REPORT_SECONDS = 5 }; /* for the reporting rank to print and end the run, before the others end it */
 
 typedef struct verdict {
     int32_t status;
@@ -22,19 +23,19 @@ typedef struct verdict {
 
 struct mr_ranks {
     unsigned rank, world, beside;
-    verdict *verdicts;         /* [world], for agree(): it has to go well when memory is out; NULL: alone */
+    verdict *verdicts;         /* [world], for agree(), which must work without memory; NULL: alone */
     uint64_t *verdict_lens;    /* [world] */
     const mr_ranks_card *card; /* NULL: alone */
     void *library, *group;
-    bool part, broken, speaks;
+    bool part, broken, reports;
 };
 
 static mr_status failed(mr_error *err)
 {
-    return mr_fail(err, MR_SYSTEM, "mpirun: the ranks cannot talk to each other");
+    return mr_fail(err, MR_SYSTEM, "mpirun: the ranks cannot communicate");
 }
 
-/* Beside the program (a build tree), else in ../lib/millrace and its multi-arch form (an installation). */
+/* Next to the program (build tree), otherwise in ../lib/millrace or its multi-arch form (installation). */
 static void *open_library(void)
 {
     static const char *const places[] = {"", "/../lib/millrace", "/../lib/x86_64-linux-gnu/millrace",
@@ -47,7 +48,7 @@ static void *open_library(void)
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < MR_COUNT(places); i++) {
         snprintf(path, sizeof path, "%s%s/millrace_mpi.so", self, places[i]);
-        /* MPI's own plugins look up its symbols among the global ones. */
+        /* Global: MPI's own plugins look up its symbols. */
         if (access(path, F_OK) == 0)
             return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     }
@@ -55,7 +56,7 @@ static void *open_library(void)
 }
 
 /* `world`: at least the number of ranks. */
-static bool make_room(mr_ranks *r, unsigned world)
+static bool alloc_verdicts(mr_ranks *r, unsigned world)
 {
     r->verdicts = mr_alloc(world, sizeof *r->verdicts);
     r->verdict_lens = mr_alloc(world, sizeof *r->verdict_lens);
@@ -73,8 +74,7 @@ static void release(mr_ranks *r)
     free(r);
 }
 
-/* MPI, as far as it can be had without starting it: without a server to ask it would end the program in its own words.
- */
+/* Loads MPI without starting it: without a server, MPI_Init would end the program with its own message. */
 static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
 {
     const mr_ranks_card *(*entry)(void) = NULL;
@@ -89,7 +89,8 @@ static mr_status load(mr_ranks *r, const mr_launch *launch, mr_error *err)
     memcpy(&entry, &symbol, sizeof entry);
     r->card = entry ? entry() : NULL;
     if (!r->card || r->card->abi != MR_RANKS_ABI)
-        return mr_fail(err, MR_SYSTEM, "%s: millrace_mpi.so does not fit this program; install both from one build",
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: millrace_mpi.so is from another build than this program; install both from one build",
                        launch->by);
     return launch->unserved ? mr_launch_joined(launch, 1, err) : MR_OK;
 }
@@ -104,9 +105,9 @@ static mr_status join(mr_ranks *r, const mr_launch *launch, mr_error *err)
     if (status == MR_OK && r->card->split(r->group, MR_RANKS_SAME_HOST, &here, &rank, &r->beside) != 0)
         status = failed(err);
     r->card->forget(here);
-    if (status == MR_OK && !make_room(r, r->world))
+    if (status == MR_OK && !alloc_verdicts(r, r->world))
         status = mr_fail_memory(err, "starting");
-    if (status != MR_OK && r->world == 1) /* of several, the launcher ends the others when this one ends */
+    if (status != MR_OK && r->world == 1) /* otherwise the launcher ends the others when this one ends */
         r->card->stop();
     return status;
 }
@@ -135,15 +136,15 @@ void mr_ranks_end(mr_ranks *r)
     if (!r)
         return;
     if (r->card && r->broken && !r->part) {
-        if (!r->speaks)
-            nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
+        if (!r->reports)
+            nanosleep(&(struct timespec){.tv_sec = REPORT_SECONDS}, NULL);
         r->card->abort(3);
     }
     if (r->card)
         r->card->forget(r->group);
     if (r->card && !r->part)
         r->card->stop();
-    release(r); /* the library stays: MPI leaves threads and exit handlers behind */
+    release(r); /* the library stays loaded: MPI leaves threads and exit handlers behind */
 }
 
 unsigned mr_ranks_rank(const mr_ranks *r)
@@ -166,7 +167,7 @@ mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)
     return r->card && r->card->barrier(r->group) != 0 ? failed(err) : MR_OK;
 }
 
-/* Collective, and without memory: whether all ranks have what the next call needs. */
+/* Collective; needs no memory.  Whether all ranks have the memory that the next call needs. */
 static mr_status all_have(mr_ranks *r, bool mine, const char *what, mr_error *err)
 {
     uint64_t lacks = !mine;
@@ -185,29 +186,23 @@ mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t
             lens[0] = mine->len;
         return mr_buf_status(all, err, "gathering");
     }
-    uint64_t len = mine->len, total = 0, *each = mr_alloc(r->world, sizeof *each), *ones = mr_alloc(r->world, 8);
-    mr_status status = all_have(r, each && ones, "gathering", err);
-    if (status != MR_OK)
-        goto done;
+    uint64_t len = mine->len, total = 0;
+    MR_AUTO(mr_scope_free) uint64_t *each = mr_alloc(r->world, sizeof *each);
+    MR_AUTO(mr_scope_free) uint64_t *sizes = mr_alloc(r->world, sizeof *sizes);
+    MR_TRY(all_have(r, each && sizes, "gathering", err));
     for (unsigned i = 0; i < r->world; i++)
-        ones[i] = sizeof len;
-    if (r->card->gather(r->group, &len, sizeof len, each, ones) != 0) {
-        status = failed(err);
-        goto done;
-    }
+        sizes[i] = sizeof len;
+    if (r->card->gather(r->group, &len, sizeof len, each, sizes) != 0)
+        return failed(err);
     for (unsigned i = 0; i < r->world; i++)
         total += each[i];
-    status = all_have(r, mr_buf_reserve(all, total), "gathering", err);
-    if (status == MR_OK && r->card->gather(r->group, mine->data, len, all->data + all->len, each) != 0)
-        status = failed(err);
-    if (status == MR_OK)
-        all->len += total;
-    if (status == MR_OK && lens)
+    MR_TRY(all_have(r, mr_buf_reserve(all, total), "gathering", err));
+    if (r->card->gather(r->group, mine->data, len, all->data + all->len, each) != 0)
+        return failed(err);
+    all->len += total;
+    if (lens)
         memcpy(lens, each, r->world * sizeof *lens);
-done:
-    free(each);
-    free(ones);
-    return status;
+    return MR_OK;
 }
 
 mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
@@ -219,9 +214,7 @@ mr_status mr_ranks_share(mr_ranks *r, mr_buf *bytes, mr_error *err)
         return failed(err);
     if (r->rank != 0)
         bytes->len = 0;
-    mr_status status = all_have(r, r->rank == 0 || mr_buf_reserve(bytes, len), "sharing", err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(all_have(r, r->rank == 0 || mr_buf_reserve(bytes, len), "sharing", err));
     if (r->card->share(r->group, bytes->data, len) != 0)
         return failed(err);
     bytes->len = len;
@@ -245,25 +238,22 @@ mr_status(mr_ranks_agree)(mr_ranks *r, mr_status mine, mr_error *err)
 
 mr_status mr_ranks_compare(mr_ranks *r, const void *bytes, size_t len, unsigned *other, mr_buf *all, mr_error *err)
 {
-    mr_buf mine = {0}, theirs = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0}, theirs = {0};
     *other = 0;
     if (!r->card)
         return MR_OK;
     mr_buf_add(&mine, bytes, len);
-    mr_status status = mr_ranks_agree(r, mr_buf_status(&mine, err, "comparing"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(r, &mine, &theirs, NULL, err);
-    if (status == MR_OK && theirs.len != r->world * len)
-        status =
-            mr_fail(err, MR_SYSTEM, "mpirun: the ranks do not understand one another; start the same program on all");
-    for (unsigned i = 1; i < r->world && status == MR_OK && !*other; i++)
+    MR_TRY(mr_ranks_agree(r, mr_buf_status(&mine, err, "comparing"), err));
+    MR_TRY(mr_ranks_gather(r, &mine, &theirs, NULL, err));
+    if (theirs.len != r->world * len)
+        return mr_fail(err, MR_SYSTEM, "mpirun: the ranks run different programs; start the same program on all");
+    for (unsigned i = 1; i < r->world && !*other; i++)
         *other = memcmp(theirs.data, theirs.data + i * len, len) != 0 ? i : 0;
-    mr_buf_free(&mine);
-    if (all)
+    if (all) {
         *all = theirs;
-    else
-        mr_buf_free(&theirs);
-    return status;
+        theirs = (mr_buf){0};
+    }
+    return MR_OK;
 }
 
 mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *err)
@@ -271,7 +261,7 @@ mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *e
     mr_ranks *part = mr_alloc(1, sizeof *part);
     if (part)
         *part = (mr_ranks){.world = 1, .card = r->card, .library = r->library, .part = true};
-    bool none = color == MR_RANKS_NONE, ready = part && (!r->card || make_room(part, r->world));
+    bool none = color == MR_RANKS_NONE, ready = part && (!r->card || alloc_verdicts(part, r->world));
     mr_status status = ready ? MR_OK : mr_fail_memory(err, "sharing out the ranks");
     if (r->card)
         status = all_have(r, ready, "sharing out the ranks", err);
@@ -308,8 +298,8 @@ bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_err
     return done || *status != MR_OK;
 }
 
-void mr_ranks_break(mr_ranks *r, bool speaks)
+void mr_ranks_break(mr_ranks *r, bool reports)
 {
     r->broken = true;
-    r->speaks = speaks;
+    r->reports = reports;
 }

@@ -1,5 +1,5 @@
 /* ranks_card.h - what millrace_mpi.so offers: one C entry with an ABI number.
- * Invariant: ranks.c asks for MR_RANKS_ABI and takes nothing else. */
+ * Invariant: ranks.c accepts MR_RANKS_ABI and nothing else. */
 #ifndef MR_RANKS_CARD_H
 #define MR_RANKS_CARD_H
 
@@ -10,8 +10,8 @@
 
 #define MR_RANKS_ABI 2
 
-/* A group is some of the ranks, opaque.  Calls return 0 or a failure; all with a group are collective in it, but
- * forget() and reduce_test(). */
+/* A group is an opaque set of ranks.  Calls return 0, or another number on failure; those with a group are collective
+ * in it, except forget(). */
 typedef struct mr_ranks_card {
     int abi;
     int (*start)(void **group, unsigned *rank, unsigned *world); /* the group of all ranks */

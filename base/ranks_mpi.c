@@ -1,5 +1,5 @@
 /* ranks_mpi.c - the only file that includes <mpi.h>; built as millrace_mpi.so and loaded by ranks.c.
- * Invariant: byte counts are 64 bits: what is larger than MPI's int counts goes in pieces. */
+ * Invariant: byte counts have 64 bits: what exceeds MPI's int counts is sent in pieces. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define PIECE ((uint64_t)1 << 30)
 
-/* A group is an MPI_Comm on the heap: what an MPI_Comm is differs from one MPI to another. */
+/* A group is an MPI_Comm on the heap, as the type of MPI_Comm depends on the MPI implementation. */
 static MPI_Comm comm(const void *group)
 {
     return *(const MPI_Comm *)group;

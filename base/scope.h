@@ -1,6 +1,6 @@
-/* scope.h - leaving a function early: MR_TRY returns a failure to the caller, MR_AUTO releases what a block owns.
- * Invariant: what is declared with MR_AUTO holds nothing or something valid from its declaration on, so that every way
- * out of its block may release it; the function that hands it on clears it first.
+/* scope.h - early return: MR_TRY returns a failure to the caller, MR_AUTO releases what a block owns.
+ * Invariant: a variable declared with MR_AUTO is empty or valid from its declaration on, so that it can be released
+ * wherever its block is left; a function that hands the content on clears the variable first.
  *
  *      MR_AUTO(mr_buf_free) mr_buf text = {0};
  *      MR_AUTO(mr_scope_close) int fd = -1;
@@ -8,8 +8,8 @@
  *      MR_TRY(read_all(fd, size, &text, err));
  *      return parse(&text, out, err);
  *
- * Not for functions that longjmp() may leave, and no MR_TRY around what all ranks must reach: an agreement takes the
- * status as an argument. */
+ * Not for functions that longjmp() may leave.  Never MR_TRY before a call that all ranks must reach: pass the status to
+ * mr_ranks_agree() instead. */
 #ifndef MR_SCOPE_H
 #define MR_SCOPE_H
 
@@ -26,10 +26,10 @@
             return mr_try_status;                                                                                      \
     } while (0)
 
-/* Calls release(&variable) when the block of the variable ends; later variables are released first. */
+/* Calls release(&variable) when the variable's block ends; the last declared is released first. */
 #define MR_AUTO(release) __attribute__((cleanup(release)))
 
-/* `variable`: the address of a pointer from malloc(), or of NULL. */
+/* `variable`: the address of a pointer, from malloc() or NULL. */
 static inline void mr_scope_free(void *variable)
 {
     free(*(void **)variable);

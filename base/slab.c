@@ -1,6 +1,6 @@
-/* slab.c - memory for many megabytes, used again and again.
+/* slab.c - large blocks of memory that are reused.
  *
- *   mmap of room + 2 MiB:   | cut off |  room, from a 2 MiB border on  | cut off |      MADV_HUGEPAGE on what stays
+ *   mmap of room + 2 MiB:   | unmapped |  room, aligned to 2 MiB, MADV_HUGEPAGE  | unmapped |
  */
 #include "base/slab.h"
 
@@ -19,12 +19,12 @@ static uint8_t *map_huge(size_t bytes)
         munmap(all, before);
     if (HUGE - before)
         munmap(all + before + bytes, HUGE - before);
-    /* A kernel without huge pages serves small ones. */
+    /* May fail: a kernel without huge pages uses small ones. */
     madvise(all + before, bytes, MADV_HUGEPAGE);
     return all + before;
 }
 
-/* Whole huge pages for what fills one, small pages below. */
+/* Huge pages from half a huge page on, small pages below. */
 static uint8_t *map(size_t *bytes)
 {
     size_t unit = *bytes >= HUGE / 2 ? HUGE : PAGE;
@@ -49,10 +49,10 @@ mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_alloca
         return MR_OK;
     if (bytes > SIZE_MAX / 4)
         return mr_fail_memory(err, "making a batch");
-    /* Batches differ a little in size: with an eighth to spare the first ones decide. */
+    /* Batches differ a little in size: an eighth to spare avoids growing for each larger one. */
     size_t room = bytes + (keep || s->room ? bytes / 8 : 0);
     mr_slab grown = {.room = (room + ALIGN - 1) / ALIGN * ALIGN};
-    /* With nothing to keep the old goes first: never both at once. */
+    /* With nothing to keep, the old memory is freed first: never both at once. */
     if (keep == 0)
         mr_slab_free(s, allocator);
     if (allocator) {
@@ -62,9 +62,7 @@ mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_alloca
         grown.mapped = grown.room;
     }
     if (!grown.data)
-        return mr_fail(err, MR_SYSTEM,
-                       "making a batch of %zu bytes: out of memory; a smaller batch or prefetch "
-                       "needs less",
+        return mr_fail(err, MR_SYSTEM, "making a batch of %zu bytes: out of memory; use a smaller batch or prefetch",
                        bytes);
     if ((uintptr_t)grown.data % ALIGN) {
         release(&grown, allocator);

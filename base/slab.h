@@ -1,6 +1,6 @@
-/* slab.h - memory for many megabytes, used again and again.
- * Invariant: a slab only grows; memory that is new costs more than the work done in it (a fresh 4 KiB page fills at a
- * fifth of the rate of a page already there), so pages are huge where the system has them, and are kept. */
+/* slab.h - large blocks of memory that are reused.
+ * Invariant: a slab only grows.  New memory costs more than the work done in it (a fresh 4 KiB page fills at a fifth of
+ * the rate of one in use), so it is kept, and pages are huge if the system has them. */
 #ifndef MR_SLAB_H
 #define MR_SLAB_H
 

@@ -1,5 +1,5 @@
-/* string_map.c - which of a list's texts is this one, without looking at them all.
- * Invariant: a text stands in the first slot that was free from its hash's on; nothing is ever taken out. */
+/* string_map.c - finds a string's number in a list: a hash table with linear probing.
+ * Invariant: a string is in the first slot that was free from its hash on; nothing is ever removed. */
 #include "base/string_map.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 
 #include "base/hash.h"
 
-enum { LEAST = 64 };
+enum { MIN_SIZE = 64 };
 
-/* The slot where this text is, or would be. */
+/* The slot where this string is, or belongs. */
 static size_t slot_of(const mr_string_map *f, mr_string_map_text *text_of, const void *list, const void *text,
                       size_t len)
 {
     size_t mask = f->size - 1, i = (size_t)mr_hash64_seeded(text, len, f->seed) & mask;
     for (; f->slots[i]; i = (i + 1) & mask) {
-        size_t there;
-        const void *other = text_of(list, f->slots[i] - 1, &there);
-        if (there == len && (len == 0 || memcmp(other, text, len) == 0))
+        size_t other_len;
+        const void *other = text_of(list, f->slots[i] - 1, &other_len);
+        if (other_len == len && (len == 0 || memcmp(other, text, len) == 0))
             break;
     }
     return i;
@@ -32,7 +32,7 @@ size_t mr_string_map_find(const mr_string_map *f, mr_string_map_text *text_of, c
 
 static bool grow(mr_string_map *f, mr_string_map_text *text_of, const void *list)
 {
-    mr_string_map grown = {.size = f->size ? f->size * 2 : LEAST, .count = f->count, .seed = mr_hash_seed()};
+    mr_string_map grown = {.size = f->size ? f->size * 2 : MIN_SIZE, .count = f->count, .seed = mr_hash_seed()};
     grown.slots = mr_alloc(grown.size, sizeof *grown.slots);
     if (!grown.slots)
         return false;

@@ -1,4 +1,4 @@
-/* term.c - what people look at: colours, tables, a progress line, messages. */
+/* term.c - terminal output: colours, tables, a progress line, messages. */
 #include "base/term.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ double mr_seconds(void)
 static bool is_terminal(FILE *stream)
 {
     const char *term = getenv("TERM");
-    /* OpenMPI gives rank 0 a pseudo terminal for standard output, wherever that really goes. */
+    /* Open MPI gives rank 0 a pseudo terminal, wherever its standard output goes in the end. */
     if (getenv("OMPI_COMM_WORLD_RANK"))
         return false;
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
@@ -51,7 +51,7 @@ size_t mr_term_text(FILE *stream, const char *text)
 
 #define CANNOT_WRITE "standard output: cannot write"
 
-static _Atomic int output_failed; /* why: errno, as a stream only remembers that it failed */
+static _Atomic int output_failed; /* errno: a stream remembers only that it failed, not why */
 
 void mr_term_push(FILE *stream)
 {
@@ -65,10 +65,10 @@ mr_status mr_term_flush(mr_error *err)
     if (!ferror(stdout))
         return MR_OK;
     return output_failed ? mr_fail_errno(err, output_failed, CANNOT_WRITE)
-                         : mr_fail(err, MR_SYSTEM, "standard output: some of it could not be written");
+                         : mr_fail(err, MR_SYSTEM, "standard output: not all of it could be written");
 }
 
-/* Who reads standard output has chosen to stop, as `head` does: the exit code says that not all was delivered. */
+/* The reader of standard output chose to stop, as `head` does: the exit code is enough. */
 static bool reader_left(const mr_error *err)
 {
     mr_error gone;
@@ -244,7 +244,7 @@ void mr_progress_end(mr_progress *p)
 {
     if (!p)
         return;
-    draw(p, mr_seconds()); /* what was done since the last line, for whoever keeps them all */
+    draw(p, mr_seconds()); /* the final state, for logs that keep every line */
     mr_term_redraw(stderr, "");
     pthread_mutex_destroy(&p->lock);
     free(p);

@@ -1,4 +1,4 @@
-/* text.c - words for people, and names that may hold any bytes.
+/* text.c - human-readable text, and names that may hold any bytes.
  * Invariant: mr_text_unescape(mr_text_escape(x)) is x for every x. */
 #include "base/text.h"
 
@@ -64,7 +64,7 @@ bool mr_text_unescape(mr_buf *out, const char *text, size_t len)
 bool mr_utf8_valid(const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len;) {
-        uint64_t eight = UINT64_MAX; /* plain ASCII goes by in steps of eight: files of 500 MB come here */
+        uint64_t eight = UINT64_MAX; /* ASCII is checked eight bytes at a time: files may have 500 MB */
         if (len - i >= sizeof eight)
             memcpy(&eight, bytes + i, sizeof eight);
         size_t n = eight & 0x8080808080808080u ? utf8_len((const uint8_t *)bytes + i, len - i) : sizeof eight;
@@ -178,7 +178,7 @@ void mr_json_add_path(mr_buf *out, const char *bytes, size_t len)
     mr_buf_free(&text);
 }
 
-/* Levenshtein distance with two rows; words longer than 63 bytes are never near anything. */
+/* Levenshtein distance with two rows; words longer than 63 bytes are near nothing. */
 static size_t distance(const char *a, const char *b)
 {
     size_t na = strlen(a), nb = strlen(b), before[64], row[64];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 
 typedef unsigned long long ull;
@@ -16,14 +17,14 @@ static size_t padded(size_t len)
 mr_status mr_loading_init(mr_loading *b, const mr_work *w, mr_error *err)
 {
     /* No batch is larger than the first. */
-    uint64_t most = mr_schedule_count(&w->schedule, 0, w->o.rank);
+    uint64_t max = mr_schedule_count(&w->schedule, 0, w->o.rank);
     size_t pixels = mr_work_pixel_bytes(&w->o), bytes;
     *b = (mr_loading){.state = 0};
-    if (__builtin_mul_overflow((size_t)most, pixels, &bytes) || bytes > SIZE_MAX / 4)
+    if (__builtin_mul_overflow((size_t)max, pixels, &bytes) || bytes > SIZE_MAX / 4)
         return mr_fail(err, MR_MISUSE, "batches of %llu samples of %zu bytes are more than memory can address",
-                       (ull)most, pixels);
-    b->facts = mr_alloc(most ? most : 1, sizeof *b->facts);
-    b->parts = mr_alloc(most ? most : 1, sizeof *b->parts);
+                       (ull)max, pixels);
+    b->facts = mr_alloc(max ? max : 1, sizeof *b->facts);
+    b->parts = mr_alloc(max ? max : 1, sizeof *b->parts);
     return b->facts && b->parts ? MR_OK : mr_fail_memory(err, "opening a loader; a smaller global batch needs less");
 }
 
@@ -45,7 +46,7 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
     const mr_sample_facts *f = &b->facts[slot];
     mr_bad_slot bad = {.slot = slot, .sample = f->sample, .padding = !(f->weight > 0), .error = *why};
     b->parts[slot].bad = true;
-    /* Only the first in order is told when a bad sample fails the batch. */
+    /* When a bad sample fails the batch, only the first in order is reported. */
     if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
         if (slot < b->bad[0].slot)
             b->bad[0] = bad;
@@ -107,9 +108,7 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
     for (uint64_t i = 0; i < count; i++) {
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
-        mr_status status = plan_slot(b, w, i, &used, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(plan_slot(b, w, i, &used, err));
     }
     if (w->o.deliver != MR_DELIVER_ENCODED)
         used = count * mr_work_pixel_bytes(&w->o);
@@ -144,39 +143,37 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->hash = row->image_hash;
 }
 
-static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, const mr_view *v, mr_error *err)
+static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
+                             mr_error *err)
 {
     const mr_row *row = &b->parts[slot].row;
     const uint8_t *rgb;
     double start = mr_seconds();
-    mr_status status = mr_work_fetch(w, h, b->facts[slot].sample, row, err);
+    mr_status status = mr_work_fetch(w, worker, b->facts[slot].sample, row, err);
     double read = mr_seconds();
     if (status == MR_OK)
-        status = mr_work_decode(w, h, b->facts[slot].sample, row, v, &rgb, err);
+        status = mr_work_decode(w, worker, b->facts[slot].sample, row, v, &rgb, err);
     if (status == MR_OK)
-        status = mr_work_resize(w, h, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+        status = mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
     atomic_fetch_add_explicit(&w->reading, (uint64_t)((read - start) * 1e9), memory_order_relaxed);
     atomic_fetch_add_explicit(&w->decoding, (uint64_t)((mr_seconds() - read) * 1e9), memory_order_relaxed);
     return status;
 }
 
-mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, mr_error *err)
+mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, mr_error *err)
 {
     mr_sample_facts *f = &b->facts[slot];
     mr_part *part = &b->parts[slot];
-    if (part->bad) /* its row: noted when it was planned */
+    if (part->bad) /* noted when its row was read */
         return MR_OK;
     mr_view v = mr_work_view(w, b->lent.epoch, f->item, &part->row);
     fill_facts(f, w, &part->row, &v);
-    mr_status status = MR_OK;
     if (w->o.with_meta) {
-        status = mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err);
         b->meta.data[part->meta_at + part->row.meta_len] = '\0';
+        MR_TRY(mr_work_meta(w, f->sample, &part->row, b->meta.data + part->meta_at, err));
     }
-    if (status != MR_OK)
-        return status;
     if (w->o.deliver != MR_DELIVER_ENCODED)
-        return load_pixels(b, w, h, slot, &v, err);
+        return load_pixels(b, w, worker, slot, &v, err);
     uint8_t *at = b->data.data + f->offset;
     size_t len = part->row.image_len;
     memset(at + len, 0, padded(len) - len);
@@ -185,7 +182,7 @@ mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot
 
 /* ---- finish --------------------------------------------------------------------------------------------------- */
 
-/* Where the slot stands in the epoch, padding counted on. */
+/* The slot's position in the epoch; padding counts on past the end. */
 static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot)
 {
     uint64_t position = mr_schedule_position(&w->schedule, b->lent.step);
@@ -194,53 +191,45 @@ static uint64_t position_of(const mr_loading *b, const mr_work *w, uint64_t slot
     return position + slot;
 }
 
-/* Another item in a slot: behind all others of the slab, as it may be longer than the one it stands for. */
-static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, uint64_t item, mr_error *err)
+/* Loads another item into a slot: at the end of the slab, as it may be longer than the one it replaces. */
+static mr_status load_other(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, uint64_t item, mr_error *err)
 {
     mr_part part = {.meta_at = b->meta_used};
     uint64_t sample = mr_work_sample(w, item);
     size_t used = b->lent.data_bytes, more = 0;
-    mr_status status = mr_work_row(w, sample, &part.row, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_work_row(w, sample, &part.row, err));
     if (w->o.deliver == MR_DELIVER_ENCODED) {
         more = padded(part.row.image_len);
-        status = mr_slab_reserve(&b->data, used + more, used, w->o.allocator, err);
+        MR_TRY(mr_slab_reserve(&b->data, used + more, used, w->o.allocator, err));
     }
-    if (status == MR_OK && w->o.with_meta)
-        status = mr_slab_reserve(&b->meta, b->meta_used + part.row.meta_len + 1, b->meta_used, NULL, err);
-    if (status != MR_OK)
-        return status;
+    if (w->o.with_meta)
+        MR_TRY(mr_slab_reserve(&b->meta, b->meta_used + part.row.meta_len + 1, b->meta_used, NULL, err));
     b->parts[slot] = part;
     b->facts[slot].sample = sample;
     b->facts[slot].item = item;
     b->facts[slot].offset = w->o.deliver == MR_DELIVER_ENCODED ? used : 0;
-    status = mr_loading_load(b, w, h, slot, err);
-    if (status == MR_OK) {
-        b->lent.data_bytes += more;
-        b->meta_used += w->o.with_meta ? (size_t)part.row.meta_len + 1 : 0;
-    }
-    return status;
+    MR_TRY(mr_loading_load(b, w, worker, slot, err));
+    b->lent.data_bytes += more;
+    b->meta_used += w->o.with_meta ? (size_t)part.row.meta_len + 1 : 0;
+    return MR_OK;
 }
 
-static mr_status replace(mr_loading *b, mr_work *w, mr_worker *h, uint64_t slot, mr_error *err)
+static mr_status replace(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, mr_error *err)
 {
     uint64_t items = w->schedule.order.samples, position = position_of(b, w, slot) % items;
     for (uint64_t i = 1; i < items; i++) {
         uint64_t next = mr_order_at(&w->schedule.order, b->lent.epoch, (position + i) % items);
-        mr_status status = load_other(b, w, h, slot, next, err);
+        mr_status status = load_other(b, w, worker, slot, next, err);
         if (!mr_status_is_bad(status))
             return status;
         if (atomic_load_explicit(&w->stop, memory_order_relaxed))
             return MR_END;
     }
-    return mr_fail(err, MR_BAD_DATA,
-                   "%s: not one of its %llu samples is good; `millrace verify --decode` shows what "
-                   "is whole",
+    return mr_fail(err, MR_BAD_DATA, "%s: all %llu samples are damaged; `millrace verify --decode` shows the extent",
                    w->split->name, (ull)items);
 }
 
-mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *h, mr_error *err)
+mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err)
 {
     if (b->bad_count && w->o.on_bad == MR_ON_BAD_FAIL) {
         if (err)
@@ -248,13 +237,10 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *h, mr_error *e
         return b->bad[0].error.status;
     }
     for (size_t i = 0; i < b->bad_count; i++) {
-        mr_status status = MR_OK;
         if (w->o.on_bad == MR_ON_BAD_MASK)
             mask(b, w, b->bad[i].slot);
         else
-            status = replace(b, w, h, b->bad[i].slot, err);
-        if (status != MR_OK)
-            return status;
+            MR_TRY(replace(b, w, worker, b->bad[i].slot, err));
     }
     for (uint64_t i = 0; i < b->lent.count && w->o.with_meta; i++) {
         if (b->parts[i].bad)

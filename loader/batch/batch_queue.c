@@ -1,186 +1,188 @@
-/* batch_queue.c - batches on their way; see flow.h. */
+/* batch_queue.c - batches in flight; see batch_queue.h. */
 #include "batch/batch_queue.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
+
 enum { FREE, PLANNING, PLANNED, BINDING, LOADING, FINISHING, DONE, LENT };
 
 enum {
-    AHEAD = 128, /* slots planned, so read ahead, before slots are loaded (if prefetch allows) */
-    RUN = 16,    /* slots a worker takes at once, at most */
+    AHEAD = 128, /* slots planned, and so read ahead, before slots are loaded (if prefetch allows) */
+    RUN = 16,    /* most slots that a worker takes at once */
 };
 
 /* ---- the lock --------------------------------------------------------------------------------------------------- */
 
-static void wake(mr_batch_queue *f, bool workers, bool callers)
+static void wake(mr_batch_queue *q, bool workers, bool callers)
 {
     if (workers)
-        pthread_cond_broadcast(&f->to_do);
+        pthread_cond_broadcast(&q->to_do);
     if (callers)
-        pthread_cond_broadcast(&f->ready);
+        pthread_cond_broadcast(&q->ready);
 }
 
-void mr_batch_queue_unlock(mr_batch_queue *f)
+void mr_batch_queue_unlock(mr_batch_queue *q)
 {
-    bool workers = f->wake_workers, callers = f->wake_callers;
-    f->wake_workers = f->wake_callers = false;
-    pthread_mutex_unlock(&f->lock);
-    wake(f, workers, callers);
+    bool workers = q->wake_workers, callers = q->wake_callers;
+    q->wake_workers = q->wake_callers = false;
+    pthread_mutex_unlock(&q->lock);
+    wake(q, workers, callers);
 }
 
-void mr_batch_queue_wait(mr_batch_queue *f, pthread_cond_t *cond)
+void mr_batch_queue_wait(mr_batch_queue *q, pthread_cond_t *cond)
 {
-    wake(f, f->wake_workers, f->wake_callers);
-    f->wake_workers = f->wake_callers = false;
-    pthread_cond_wait(cond, &f->lock);
+    wake(q, q->wake_workers, q->wake_callers);
+    q->wake_workers = q->wake_callers = false;
+    pthread_cond_wait(cond, &q->lock);
 }
 
-/* What is done between the two must not touch the flow but for its batch and `work`. */
-static void leave(mr_batch_queue *f)
+/* Between leave() and enter() a worker touches only its batch and `work`. */
+static void leave(mr_batch_queue *q)
 {
-    f->busy++;
-    mr_batch_queue_unlock(f);
+    q->busy++;
+    mr_batch_queue_unlock(q);
 }
 
-static void enter(mr_batch_queue *f)
+static void enter(mr_batch_queue *q)
 {
-    pthread_mutex_lock(&f->lock);
-    f->busy--;
+    pthread_mutex_lock(&q->lock);
+    q->busy--;
 }
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
 
-static void advance(mr_batch_queue *f)
+static void advance(mr_batch_queue *q)
 {
-    if (f->step >= f->work.schedule.steps) {
-        f->step = 0;
-        f->epoch++;
+    if (q->step >= q->work.schedule.steps) {
+        q->step = 0;
+        q->epoch++;
     }
-    if (f->epoch >= f->last_epoch || f->work.schedule.steps == 0)
-        f->planned_all = true;
+    if (q->epoch >= q->last_epoch || q->work.schedule.steps == 0)
+        q->planned_all = true;
 }
 
-/* A batch that failed is the last: nothing behind it will be given. */
-static void fail_batch(mr_batch_queue *f, mr_loading *b, mr_status status, const mr_error *why)
+/* A failed batch is the last one handed out. */
+static void fail_batch(mr_batch_queue *q, mr_loading *b, mr_status status, const mr_error *why)
 {
     b->status = status;
     b->error = *why;
     b->state = DONE;
-    f->planned_all = true;
-    f->wake_callers = true;
+    q->planned_all = true;
+    q->wake_callers = true;
 }
 
-static void plan(mr_batch_queue *f)
+static void plan(mr_batch_queue *q)
 {
-    mr_loading *b = f->idle[--f->idles];
+    mr_loading *b = q->idle[--q->idles];
     mr_error why = {0};
-    uint64_t epoch = f->epoch, step = f->step++;
-    advance(f);
+    uint64_t epoch = q->epoch, step = q->step++;
+    advance(q);
     b->state = PLANNING;
-    f->queue[f->queued++] = b;
-    f->planning = true;
-    leave(f);
-    mr_status status = mr_loading_plan(b, &f->work, epoch, step, &why);
-    enter(f);
-    f->planning = false;
+    q->queue[q->queued++] = b;
+    q->planning = true;
+    leave(q);
+    mr_status status = mr_loading_plan(b, &q->work, epoch, step, &why);
+    enter(q);
+    q->planning = false;
     if (status != MR_OK)
-        fail_batch(f, b, status, &why);
+        fail_batch(q, b, status, &why);
     else
         b->state = PLANNED;
-    f->wake_workers = true;
+    q->wake_workers = true;
 }
 
-static bool can_plan(const mr_batch_queue *f)
+static bool can_plan(const mr_batch_queue *q)
 {
-    return !f->planning && !f->planned_all && f->idles && f->queued < f->work.o.prefetch;
+    return !q->planning && !q->planned_all && q->idles && q->queued < q->work.o.prefetch;
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-static void bind(mr_batch_queue *f, mr_loading *b)
+static void bind(mr_batch_queue *q, mr_loading *b)
 {
     mr_error why = {0};
-    mr_slab memory = f->slabs[--f->slab_count];
+    mr_slab memory = q->slabs[--q->slab_count];
     b->state = BINDING;
-    leave(f);
-    mr_status status = mr_loading_bind(b, &f->work, memory, &why);
-    enter(f);
+    leave(q);
+    mr_status status = mr_loading_bind(b, &q->work, memory, &why);
+    enter(q);
     if (status != MR_OK)
-        fail_batch(f, b, status, &why);
+        fail_batch(q, b, status, &why);
     else
         b->state = LOADING;
-    f->wake_workers = true;
+    q->wake_workers = true;
 }
 
-static void finish(mr_batch_queue *f, mr_loading *b, mr_worker *h)
+static void finish(mr_batch_queue *q, mr_loading *b, mr_worker *worker)
 {
     mr_error why = {0};
     b->state = FINISHING;
-    leave(f);
-    mr_status status = mr_loading_finish(b, &f->work, h, &why);
-    enter(f);
+    leave(q);
+    mr_status status = mr_loading_finish(b, &q->work, worker, &why);
+    enter(q);
     if (status != MR_OK) {
-        fail_batch(f, b, status, &why);
+        fail_batch(q, b, status, &why);
         return;
     }
     b->state = DONE;
-    if (f->queued && f->queue[0] == b)
-        f->wake_callers = true;
+    if (q->queued && q->queue[0] == b)
+        q->wake_callers = true;
 }
 
-/* Many at once while there are many; one by one towards the end, so that all workers end together. */
-static uint64_t run_length(const mr_batch_queue *f, const mr_loading *b)
+/* Many at once while there are many; one by one towards the end, so that all workers finish together. */
+static uint64_t run_length(const mr_batch_queue *q, const mr_loading *b)
 {
-    uint64_t left = b->lent.count - b->taken, fair = f->workers > 1 ? left / (4 * (uint64_t)f->workers) : left;
+    uint64_t left = b->lent.count - b->taken, fair = q->workers > 1 ? left / (4 * (uint64_t)q->workers) : left;
     return fair < 1 ? 1 : fair < RUN ? fair : RUN;
 }
 
-/* A slot that failed.  A bad sample is noted; another failure is the batch's, and the first one counts. */
-static void note(mr_batch_queue *f, mr_loading *b, uint64_t slot, mr_status status, const mr_error *why)
+/* A bad sample is noted; any other failure, the first one, fails the batch. */
+static void note(mr_batch_queue *q, mr_loading *b, uint64_t slot, mr_status status, const mr_error *why)
 {
     mr_error second = *why;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&q->lock);
     if (mr_status_is_bad(status))
-        status = mr_loading_note(b, &f->work, slot, why, &second);
+        status = mr_loading_note(b, &q->work, slot, why, &second);
     if (status != MR_OK && b->status == MR_OK) {
         b->status = status;
         b->error = second;
     }
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&q->lock);
 }
 
-/* A few slots.  After a failure that is not a bad sample the others of the batch end, then it is the caller's. */
-static void load(mr_batch_queue *f, mr_loading *b, mr_worker *h)
+/* Loads a few slots.  A failed batch, too, is handed out only once all of its slots are done. */
+static void load(mr_batch_queue *q, mr_loading *b, mr_worker *worker)
 {
-    uint64_t begin = b->taken, end = begin + run_length(f, b);
+    uint64_t begin = b->taken, end = begin + run_length(q, b);
     b->taken = end;
-    leave(f);
-    for (uint64_t i = begin; i < end && !f->work.stop; i++) {
+    leave(q);
+    for (uint64_t i = begin; i < end && !q->work.stop; i++) {
         mr_error why = {0};
-        mr_status status = mr_loading_load(b, &f->work, h, i, &why);
+        mr_status status = mr_loading_load(b, &q->work, worker, i, &why);
         if (status != MR_OK)
-            note(f, b, i, status, &why);
+            note(q, b, i, status, &why);
     }
-    enter(f);
+    enter(q);
     b->done += end - begin;
     if (b->done < b->lent.count)
         return;
     if (b->status != MR_OK) {
         mr_error why = b->error;
-        fail_batch(f, b, b->status, &why);
+        fail_batch(q, b, b->status, &why);
     } else {
-        finish(f, b, h);
+        finish(q, b, worker);
     }
 }
 
-/* The earliest batch with something to be done, and how many slots all have. */
-static mr_loading *earliest(const mr_batch_queue *f, uint64_t *slots)
+/* The earliest batch with work left, and how many slots all of them have left. */
+static mr_loading *earliest(const mr_batch_queue *q, uint64_t *slots)
 {
     mr_loading *first = NULL;
     *slots = 0;
-    for (unsigned i = 0; i < f->queued && *slots < AHEAD; i++) {
-        mr_loading *b = f->queue[i];
+    for (unsigned i = 0; i < q->queued && *slots < AHEAD; i++) {
+        mr_loading *b = q->queue[i];
         if (b->state == DONE && b->status != MR_OK)
             break;
         if (b->state != PLANNED && (b->state != LOADING || (b->taken == b->lent.count && b->lent.count)))
@@ -192,123 +194,117 @@ static mr_loading *earliest(const mr_batch_queue *f, uint64_t *slots)
     return first;
 }
 
-bool mr_batch_queue_step(mr_batch_queue *f, mr_worker *h)
+bool mr_batch_queue_step(mr_batch_queue *q, mr_worker *worker)
 {
     uint64_t slots;
-    mr_loading *b = earliest(f, &slots);
-    if (can_plan(f) && (!b || slots < AHEAD))
-        plan(f);
+    mr_loading *b = earliest(q, &slots);
+    if (can_plan(q) && (!b || slots < AHEAD))
+        plan(q);
     else if (b && b->state == PLANNED)
-        bind(f, b);
+        bind(q, b);
     else if (b && b->lent.count == 0)
-        finish(f, b, h);
+        finish(q, b, worker);
     else if (b)
-        load(f, b, h);
+        load(q, b, worker);
     else
         return false;
     return true;
 }
 
-bool mr_batch_queue_at_rest(const mr_batch_queue *f)
+bool mr_batch_queue_idle(const mr_batch_queue *q)
 {
     uint64_t slots;
-    return !f->busy && !can_plan(f) && !earliest(f, &slots);
+    return !q->busy && !can_plan(q) && !earliest(q, &slots);
 }
 
 /* ---- giving out ------------------------------------------------------------------------------------------------- */
 
-mr_loading *mr_batch_queue_head(mr_batch_queue *f)
+mr_loading *mr_batch_queue_head(mr_batch_queue *q)
 {
-    return f->queued && f->queue[0]->state == DONE ? f->queue[0] : NULL;
+    return q->queued && q->queue[0]->state == DONE ? q->queue[0] : NULL;
 }
 
-bool mr_batch_queue_ended(const mr_batch_queue *f)
+bool mr_batch_queue_ended(const mr_batch_queue *q)
 {
-    return !f->queued && f->planned_all;
+    return !q->queued && q->planned_all;
 }
 
-void mr_batch_queue_lend_head(mr_batch_queue *f)
+void mr_batch_queue_lend_head(mr_batch_queue *q)
 {
-    f->queue[0]->state = LENT;
-    f->queued--;
-    memmove(f->queue, f->queue + 1, f->queued * sizeof *f->queue);
+    q->queue[0]->state = LENT;
+    q->queued--;
+    memmove(q->queue, q->queue + 1, q->queued * sizeof *q->queue);
 }
 
-void mr_batch_queue_take_back(mr_batch_queue *f, mr_loading *b)
+void mr_batch_queue_take_back(mr_batch_queue *q, mr_loading *b)
 {
     if (b->state != LENT)
         return;
     b->state = FREE;
-    f->idle[f->idles++] = b;
-    f->slabs[f->slab_count++] = b->data;
+    q->idle[q->idles++] = b;
+    q->slabs[q->slab_count++] = b->data;
     b->data = (mr_slab){0};
 }
 
-mr_cursor mr_cursor_after(const mr_batch_queue *f, uint64_t epoch, uint64_t step)
+mr_cursor mr_cursor_after(const mr_batch_queue *q, uint64_t epoch, uint64_t step)
 {
-    if (step + 1 >= f->work.schedule.steps)
+    if (step + 1 >= q->work.schedule.steps)
         return (mr_cursor){epoch + 1, 0};
-    return (mr_cursor){epoch, mr_schedule_position(&f->work.schedule, step + 1)};
+    return (mr_cursor){epoch, mr_schedule_position(&q->work.schedule, step + 1)};
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
-static mr_status make_batches(mr_batch_queue *f, mr_error *err)
+static mr_status make_batches(mr_batch_queue *q, mr_error *err)
 {
-    /* One the caller works on, one more that it may hold meanwhile. */
-    f->total = f->work.o.prefetch + 2;
-    f->batches = mr_alloc(f->total, sizeof *f->batches);
-    f->queue = mr_alloc(f->total, sizeof *f->queue);
-    f->idle = mr_alloc(f->total, sizeof *f->idle);
-    f->slabs = mr_alloc(f->total, sizeof *f->slabs);
-    if (!f->batches || !f->queue || !f->idle || !f->slabs)
+    /* Two for the caller: one it works on, one more that it may hold meanwhile. */
+    q->total = q->work.o.prefetch + 2;
+    q->batches = mr_alloc(q->total, sizeof *q->batches);
+    q->queue = mr_alloc(q->total, sizeof *q->queue);
+    q->idle = mr_alloc(q->total, sizeof *q->idle);
+    q->slabs = mr_alloc(q->total, sizeof *q->slabs);
+    if (!q->batches || !q->queue || !q->idle || !q->slabs)
         return mr_fail_memory(err, "opening a loader");
-    for (unsigned i = 0; i < f->total; i++) {
-        mr_status status = mr_loading_init(&f->batches[i], &f->work, err);
-        if (status != MR_OK)
-            return status;
-        f->idle[f->idles++] = &f->batches[i];
-        f->slab_count++;
+    for (unsigned i = 0; i < q->total; i++) {
+        MR_TRY(mr_loading_init(&q->batches[i], &q->work, err));
+        q->idle[q->idles++] = &q->batches[i];
+        q->slab_count++;
     }
     return MR_OK;
 }
 
-static mr_status place(mr_batch_queue *f, mr_error *err)
+static mr_status start_at(mr_batch_queue *q, const mr_cursor *from, mr_error *err)
 {
-    const mr_cursor *from = &f->work.o.start;
-    mr_status status = mr_schedule_step_at(&f->work.schedule, from->position, &f->step, err);
-    f->epoch = from->epoch;
-    f->last_epoch = UINT64_MAX - from->epoch < f->work.o.epochs ? UINT64_MAX : from->epoch + f->work.o.epochs;
-    advance(f);
-    return status;
+    MR_TRY(mr_schedule_step_at(&q->work.schedule, from->position, &q->step, err));
+    q->epoch = from->epoch;
+    q->last_epoch = UINT64_MAX - from->epoch < q->work.o.epochs ? UINT64_MAX : from->epoch + q->work.o.epochs;
+    advance(q);
+    return MR_OK;
 }
 
-mr_status mr_batch_queue_open(mr_batch_queue *f, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
+mr_status mr_batch_queue_open(mr_batch_queue *q, const mr_dataset *ds, const mr_loader_options *options, mr_error *err)
 {
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->to_do, NULL);
-    pthread_cond_init(&f->ready, NULL);
-    mr_status status = mr_work_open(&f->work, ds, options, err);
-    if (status == MR_OK)
-        status = place(f, err);
-    if (status == MR_OK)
-        status = make_batches(f, err);
-    f->workers = f->work.o.threads ? f->work.o.threads : 1;
-    return status;
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->to_do, NULL);
+    pthread_cond_init(&q->ready, NULL);
+    MR_TRY(mr_work_open(&q->work, ds, options, err));
+    MR_TRY(start_at(q, &q->work.o.start, err));
+    q->workers = q->work.o.threads ? q->work.o.threads : 1;
+    return make_batches(q, err);
 }
 
-void mr_batch_queue_close(mr_batch_queue *f)
+void mr_batch_queue_close(mr_batch_queue *q)
 {
-    for (unsigned i = 0; f->batches && i < f->total; i++)
-        mr_loading_free(&f->batches[i], &f->work);
-    for (unsigned i = 0; i < f->slab_count; i++)
-        mr_slab_free(&f->slabs[i], f->work.o.allocator);
-    free(f->batches);
-    free(f->queue);
-    free(f->idle);
-    free(f->slabs);
-    mr_work_close(&f->work);
-    pthread_cond_destroy(&f->ready);
-    pthread_cond_destroy(&f->to_do);
-    pthread_mutex_destroy(&f->lock);
+    for (unsigned i = 0; q->batches && i < q->total; i++)
+        mr_loading_free(&q->batches[i], &q->work);
+    for (unsigned i = 0; i < q->slab_count; i++)
+        mr_slab_free(&q->slabs[i], q->work.o.allocator);
+    free(q->batches);
+    free(q->queue);
+    free(q->idle);
+    free(q->slabs);
+    mr_work_close(&q->work);
+    pthread_cond_destroy(&q->ready);
+    pthread_cond_destroy(&q->to_do);
+    pthread_mutex_destroy(&q->lock);
 }

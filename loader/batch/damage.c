@@ -1,11 +1,12 @@
-/* damage.c - samples that were damaged and passed over.
+/* damage.c - damaged samples that were skipped.
  *
- *      noted:   40 3 40 ...  |  32 3 ...        each rank, as it meets them
+ *      noted:   40 3 40 ...  |  32 3 ...        per rank, in the order of its batches
  *      joined:  3 32 40                         the same on every rank                                               */
 #include "batch/damage.h"
 
 #include <stdlib.h>
 
+#include "base/scope.h"
 #include "format/meta.h"
 
 typedef unsigned long long ull;
@@ -40,46 +41,43 @@ static mr_status add(mr_damage *d, uint64_t sample, mr_error *err)
 mr_status mr_damage_note(mr_damage *d, const mr_batch *batch, mr_error *err)
 {
     const mr_bad_slot *bad = mr_batch_bad(batch);
-    mr_status status = MR_OK;
-    for (uint64_t i = 0; i < batch->replaced && status == MR_OK; i++)
-        status = add(d, bad[i].sample, err);
-    return status;
+    for (uint64_t i = 0; i < batch->replaced; i++)
+        MR_TRY(add(d, bad[i].sample, err));
+    return MR_OK;
+}
+
+static mr_status set_all(mr_damage *d, const mr_buf *all, mr_error *err)
+{
+    const uint64_t *samples = (const uint64_t *)(const void *)all->data;
+    d->count = 0;
+    for (size_t i = 0; i < all->len / sizeof *samples; i++)
+        MR_TRY(add(d, samples[i], err));
+    sort(d);
+    return MR_OK;
 }
 
 mr_status mr_damage_join(mr_damage *d, mr_ranks *ranks, mr_error *err)
 {
-    mr_buf mine = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
     mr_buf_add(&mine, d->samples, d->count * sizeof *d->samples);
-    mr_status status = mr_ranks_agree(ranks, mr_buf_status(&mine, err, "counting damaged samples"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, &mine, &all, NULL, err);
-    if (status == MR_OK) {
-        const uint64_t *samples = (const uint64_t *)(const void *)all.data;
-        d->count = 0;
-        for (size_t i = 0; i < all.len / sizeof *samples && status == MR_OK; i++)
-            status = add(d, samples[i], err);
-        status = mr_ranks_agree(ranks, status, err);
-    }
-    sort(d);
-    mr_buf_free(&mine);
-    mr_buf_free(&all);
-    return status;
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&mine, err, "counting damaged samples"), err));
+    MR_TRY(mr_ranks_gather(ranks, &mine, &all, NULL, err));
+    return mr_ranks_agree(ranks, set_all(d, &all, err), err);
 }
 
 void mr_sample_source(const mr_dataset *ds, const char *split, uint64_t sample, mr_buf *out)
 {
-    mr_sample_view view = {0};
+    MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
     mr_meta_facts facts;
     size_t before = out->len;
     if (mr_dataset_read_meta(ds, split, sample, &view, NULL) == MR_OK &&
         mr_meta_scan(view.meta, view.meta_len, &facts, out, NULL) != MR_OK)
         out->len = before;
-    mr_sample_view_free(&view);
 }
 
 mr_status mr_damage_text(const mr_damage *d, const mr_dataset *ds, const char *split, mr_buf *out, mr_error *err)
 {
-    mr_buf source = {0};
+    MR_AUTO(mr_buf_free) mr_buf source = {0};
     if (!d->count)
         return MR_OK;
     mr_buf_printf(out, "%s: %zu damaged sample%s passed over: ", split, d->count, d->count == 1 ? "" : "s");
@@ -93,7 +91,6 @@ mr_status mr_damage_text(const mr_damage *d, const mr_dataset *ds, const char *s
     if (d->count > NAMED)
         mr_buf_printf(out, " and %zu more", d->count - NAMED);
     mr_buf_add_text(out, "; `millrace verify` shows the extent");
-    mr_buf_free(&source);
     return mr_buf_status(out, err, "naming damaged samples");
 }
 

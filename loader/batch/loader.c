@@ -1,8 +1,8 @@
-/* loader.c - mr_loader_*: the threads that work on a flow of batches, and the callers who wait for them.
- * Invariant: a failure is kept and comes again; nobody is inside when a loader is freed.
+/* loader.c - mr_loader_*: the threads that work on a queue of batches, and the callers that wait for them.
+ * Invariant: a failure is kept and returned again; no thread is inside a loader when it is freed.
  *
- *   threads          step, step, step ...   until told to stop; they wait on `to_do`
- *   mr_loader_next   the head of the flow   as soon as it is done; waits on `ready`
+ *   threads          step, step, step ...    until `stop`; they wait on `to_do`
+ *   mr_loader_next   the head of the queue   as soon as it is done; waits on `ready`
  *
  * With threads = 0 the caller's own thread takes the same steps in mr_loader_next(). */
 #include "batch/loader.h"
@@ -12,23 +12,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/scope.h"
 #include "batch/batch_queue.h"
 
-typedef struct member {
+typedef struct worker_thread {
     mr_loader *loader;
     mr_worker worker;
     pthread_t thread;
-} member;
+} worker_thread;
 
 struct mr_loader {
-    mr_batch_queue flow; /* its lock guards what is below, too */
+    mr_batch_queue queue; /* its lock guards everything here */
     pid_t process;
-    member *worker;
-    unsigned started, worker_count; /* threads running; worker (one without threads) */
-    unsigned callers;               /* inside of mr_loader_next() */
+    worker_thread *threads;
+    unsigned started, thread_count; /* running; all (one, not started, for a loader without threads) */
+    unsigned callers;               /* inside mr_loader_next() */
     bool settling;
-    uint64_t *met; /* bad samples of the batches given, ascending, where there is a limit */
-    size_t met_count, met_room;
+    uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
+    size_t bad_count, bad_room;
     mr_cursor cursor;
     mr_status status; /* final, once it is not MR_OK */
     mr_error error;
@@ -38,46 +39,45 @@ struct mr_loader {
 
 static void *work(void *arg)
 {
-    member *h = arg;
-    mr_loader *l = h->loader;
-    pthread_mutex_lock(&l->flow.lock);
-    while (!l->flow.work.stop) {
-        if (mr_batch_queue_step(&l->flow, &h->worker))
+    worker_thread *t = arg;
+    mr_loader *l = t->loader;
+    pthread_mutex_lock(&l->queue.lock);
+    while (!l->queue.work.stop) {
+        if (mr_batch_queue_step(&l->queue, &t->worker))
             continue;
-        if (l->settling && l->flow.busy == 0)
-            l->flow.wake_callers = true;
-        mr_batch_queue_wait(&l->flow, &l->flow.to_do);
+        if (l->settling && l->queue.busy == 0)
+            l->queue.wake_callers = true;
+        mr_batch_queue_wait(&l->queue, &l->queue.to_do);
     }
-    mr_batch_queue_unlock(&l->flow);
+    mr_batch_queue_unlock(&l->queue);
     return NULL;
 }
 
-static mr_status make_workers(mr_loader *l, mr_error *err)
+static mr_status make_threads(mr_loader *l, mr_error *err)
 {
-    l->worker = mr_alloc(l->flow.workers, sizeof *l->worker);
-    if (!l->worker)
+    l->threads = mr_alloc(l->queue.workers, sizeof *l->threads);
+    if (!l->threads)
         return mr_fail_memory(err, "opening a loader");
-    for (; l->worker_count < l->flow.workers; l->worker_count++) {
-        member *h = &l->worker[l->worker_count];
-        h->loader = l;
-        mr_status status = mr_worker_init(&h->worker, &l->flow.work, err);
-        if (status != MR_OK)
-            return status;
+    for (; l->thread_count < l->queue.workers; l->thread_count++) {
+        worker_thread *t = &l->threads[l->thread_count];
+        t->loader = l;
+        MR_TRY(mr_worker_init(&t->worker, &l->queue.work, err));
     }
     return MR_OK;
 }
 
-/* Signals are for the caller's threads.  A thread that cannot be started only means fewer worker, but for the first. */
+/* Signals go to the caller's threads.  If a thread cannot be started, those that were are enough, unless it is the
+ * first. */
 static mr_status start(mr_loader *l, mr_error *err)
 {
     sigset_t all, before;
-    unsigned threads = l->flow.work.o.threads;
+    unsigned threads = l->queue.work.o.threads;
     int why = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (why == 0 && l->started < threads) {
-        member *h = &l->worker[l->started];
-        why = pthread_create(&h->thread, NULL, work, h);
+        worker_thread *t = &l->threads[l->started];
+        why = pthread_create(&t->thread, NULL, work, t);
         if (why == 0)
             l->started++;
     }
@@ -87,11 +87,18 @@ static mr_status start(mr_loader *l, mr_error *err)
     return mr_fail_errno(err, why, "a loader's thread cannot be started, " MR_NO_THREAD);
 }
 
-/* None is open yet. */
-static void share_files(mr_work *w, const mr_work *with)
+static mr_status open_loader(mr_loader *l, const mr_loader *first, const mr_dataset *ds,
+                             const mr_loader_options *options, mr_error *err)
 {
-    mr_shard_files_free(w->files);
-    w->files = mr_shard_files_share(with->files);
+    mr_work *w = &l->queue.work;
+    MR_TRY(mr_batch_queue_open(&l->queue, ds, options, err));
+    if (first) { /* no shard is open yet */
+        mr_shard_files_free(w->files);
+        w->files = mr_shard_files_share(first->queue.work.files);
+    }
+    l->cursor = (mr_cursor){l->queue.epoch, mr_schedule_position(&w->schedule, l->queue.step)};
+    MR_TRY(make_threads(l, err));
+    return start(l, err);
 }
 
 mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, const mr_loader_options *options,
@@ -101,15 +108,7 @@ mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, co
     if (!l)
         return mr_fail_memory(err, "opening a loader");
     l->process = getpid();
-    mr_status status = mr_batch_queue_open(&l->flow, ds, options, err);
-    if (status == MR_OK && first)
-        share_files(&l->flow.work, &first->flow.work);
-    if (status == MR_OK) {
-        l->cursor = (mr_cursor){l->flow.epoch, mr_schedule_position(&l->flow.work.schedule, l->flow.step)};
-        status = make_workers(l, err);
-    }
-    if (status == MR_OK)
-        status = start(l, err);
+    mr_status status = open_loader(l, first, ds, options, err);
     if (status == MR_OK)
         *out = l;
     else
@@ -128,38 +127,38 @@ static bool forked(const mr_loader *l)
     return l->started && l->process != getpid();
 }
 
-/* Ends the threads, then waits until the last caller has left. */
+/* Stops the threads, then waits until the last caller has left. */
 static void stop(mr_loader *l)
 {
-    mr_batch_queue *f = &l->flow;
-    pthread_mutex_lock(&f->lock);
-    f->work.stop = true;
-    f->wake_workers = f->wake_callers = true;
-    mr_batch_queue_unlock(f);
+    mr_batch_queue *q = &l->queue;
+    pthread_mutex_lock(&q->lock);
+    q->work.stop = true;
+    q->wake_workers = q->wake_callers = true;
+    mr_batch_queue_unlock(q);
     for (unsigned i = 0; i < l->started; i++)
-        pthread_join(l->worker[i].thread, NULL);
-    pthread_mutex_lock(&f->lock);
+        pthread_join(l->threads[i].thread, NULL);
+    pthread_mutex_lock(&q->lock);
     while (l->callers)
-        mr_batch_queue_wait(f, &f->ready);
-    pthread_mutex_unlock(&f->lock);
+        mr_batch_queue_wait(q, &q->ready);
+    pthread_mutex_unlock(&q->lock);
 }
 
-/* In a child nothing is touched: the threads were anywhere, in the middle of an allocation or waiting for a shard, and
- * stay there for ever. */
+/* In a child of fork() nothing is touched: the threads may have been in the middle of an allocation or waiting for a
+ * shard, and their locks are never released there. */
 void mr_loader_free(mr_loader *l)
 {
     if (!l || forked(l))
         return;
     stop(l);
-    for (unsigned i = 0; i < l->worker_count; i++)
-        mr_worker_free(&l->worker[i].worker);
-    free(l->worker);
-    free(l->met);
-    mr_batch_queue_close(&l->flow);
+    for (unsigned i = 0; i < l->thread_count; i++)
+        mr_worker_free(&l->threads[i].worker);
+    free(l->threads);
+    free(l->bad);
+    mr_batch_queue_close(&l->queue);
     free(l);
 }
 
-/* ---- giving out ------------------------------------------------------------------------------------------------- */
+/* ---- handing out ------------------------------------------------------------------------------------------------- */
 
 static mr_status end(mr_loader *l, mr_status status, const mr_error *why, mr_error *err)
 {
@@ -172,13 +171,13 @@ static mr_status end(mr_loader *l, mr_status status, const mr_error *why, mr_err
     return l->status;
 }
 
-/* Where a sample stands, or belongs, among those met. */
-static size_t place_of(const mr_loader *l, uint64_t sample)
+/* The index of a sample in `bad`, or where to insert it. */
+static size_t bad_index(const mr_loader *l, uint64_t sample)
 {
-    size_t low = 0, high = l->met_count;
+    size_t low = 0, high = l->bad_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (l->met[middle] < sample)
+        if (l->bad[middle] < sample)
             low = middle + 1;
         else
             high = middle;
@@ -186,39 +185,39 @@ static size_t place_of(const mr_loader *l, uint64_t sample)
     return low;
 }
 
-/* A sample counts once, in however many epochs it comes; the rank that has it as padding leaves it to its owner. */
-static mr_status meet(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
+/* A sample counts once, in however many epochs it comes; a rank that has it as padding leaves it to its owner. */
+static mr_status count_bad(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
 {
-    uint64_t limit = l->flow.work.o.max_bad;
+    uint64_t limit = l->queue.work.o.max_bad;
     if (!limit || bad->padding)
         return MR_OK;
-    size_t at = place_of(l, bad->sample);
-    if (at < l->met_count && l->met[at] == bad->sample)
+    size_t at = bad_index(l, bad->sample);
+    if (at < l->bad_count && l->bad[at] == bad->sample)
         return MR_OK;
-    if (l->met_count == limit)
+    if (l->bad_count == limit)
         return mr_fail(err, bad->error.status, "%s; it is one more than the %llu bad samples allowed", bad->error.text,
                        (unsigned long long)limit);
-    if (!MR_GROW(l->met, l->met_count, l->met_room))
+    if (!MR_GROW(l->bad, l->bad_count, l->bad_room))
         return mr_fail_memory(err, "noting a bad sample");
-    memmove(l->met + at + 1, l->met + at, (l->met_count - at) * sizeof *l->met);
-    l->met[at] = bad->sample;
-    l->met_count++;
+    memmove(l->bad + at + 1, l->bad + at, (l->bad_count - at) * sizeof *l->bad);
+    l->bad[at] = bad->sample;
+    l->bad_count++;
     return MR_OK;
 }
 
-static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_error *err)
+static mr_status hand_out(mr_loader *l, mr_loading *b, const mr_batch **out, mr_error *err)
 {
     if (b->status != MR_OK)
         return end(l, b->status, &b->error, err);
     for (size_t i = 0; i < b->bad_count; i++) {
         mr_error why;
-        mr_status status = meet(l, &b->bad[i], &why);
+        mr_status status = count_bad(l, &b->bad[i], &why);
         if (status != MR_OK)
             return end(l, status, &why, err);
     }
-    l->cursor = mr_cursor_after(&l->flow, b->lent.epoch, b->lent.step);
-    mr_batch_queue_lend_head(&l->flow);
-    pthread_cond_signal(&l->flow.to_do);
+    l->cursor = mr_cursor_after(&l->queue, b->lent.epoch, b->lent.step);
+    mr_batch_queue_lend_head(&l->queue);
+    pthread_cond_signal(&l->queue.to_do);
     *out = &b->lent;
     return MR_OK;
 }
@@ -226,21 +225,21 @@ static mr_status give(mr_loader *l, mr_loading *b, const mr_batch **out, mr_erro
 /* Under the lock.  Without threads one caller at a time does the work, the others wait. */
 static mr_status next(mr_loader *l, const mr_batch **out, mr_error *err)
 {
-    mr_batch_queue *f = &l->flow;
+    mr_batch_queue *q = &l->queue;
     for (;;) {
-        if (f->work.stop)
+        if (q->work.stop)
             return MR_END;
         if (l->status != MR_OK)
             return end(l, l->status, &l->error, err);
-        mr_loading *head = mr_batch_queue_head(f);
+        mr_loading *head = mr_batch_queue_head(q);
         if (head)
-            return give(l, head, out, err);
-        if (mr_batch_queue_ended(f))
+            return hand_out(l, head, out, err);
+        if (mr_batch_queue_ended(q))
             return end(l, MR_END, &l->error, err);
-        if (l->started || f->busy || !mr_batch_queue_step(f, &l->worker[0].worker))
-            mr_batch_queue_wait(f, &f->ready);
+        if (l->started || q->busy || !mr_batch_queue_step(q, &l->threads[0].worker))
+            mr_batch_queue_wait(q, &q->ready);
         else if (l->callers > 1)
-            f->wake_callers = true;
+            q->wake_callers = true;
     }
 }
 
@@ -250,13 +249,13 @@ mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err)
         return mr_fail(err, MR_MISUSE,
                        "this loader was opened before a fork: its threads stayed in the other process; "
                        "open a loader in each process, or one without threads");
-    pthread_mutex_lock(&l->flow.lock);
+    pthread_mutex_lock(&l->queue.lock);
     l->callers++;
     mr_status status = next(l, out, err);
     l->callers--;
-    /* Under the lock: behind it the loader may be gone. */
-    pthread_cond_broadcast(&l->flow.ready);
-    pthread_mutex_unlock(&l->flow.lock);
+    /* Under the lock: once it is released, the loader may be freed. */
+    pthread_cond_broadcast(&l->queue.ready);
+    pthread_mutex_unlock(&l->queue.lock);
     return status;
 }
 
@@ -264,41 +263,41 @@ void mr_batch_release(mr_loader *l, const mr_batch *batch)
 {
     if (!batch || forked(l))
         return;
-    pthread_mutex_lock(&l->flow.lock);
-    mr_batch_queue_take_back(&l->flow, (mr_loading *)(uintptr_t)batch);
-    pthread_cond_signal(&l->flow.to_do);
+    pthread_mutex_lock(&l->queue.lock);
+    mr_batch_queue_take_back(&l->queue, (mr_loading *)(uintptr_t)batch);
+    pthread_cond_signal(&l->queue.to_do);
     /* Without threads a caller may be waiting for it. */
     if (!l->started)
-        pthread_cond_broadcast(&l->flow.ready);
-    pthread_mutex_unlock(&l->flow.lock);
+        pthread_cond_broadcast(&l->queue.ready);
+    pthread_mutex_unlock(&l->queue.lock);
 }
 
 uint64_t mr_loader_steps(const mr_loader *l)
 {
-    return l->flow.work.schedule.steps;
+    return l->queue.work.schedule.steps;
 }
 
 mr_cursor mr_loader_cursor(const mr_loader *l)
 {
     mr_loader *unlocked = (mr_loader *)(uintptr_t)l;
-    pthread_mutex_lock(&unlocked->flow.lock);
+    pthread_mutex_lock(&unlocked->queue.lock);
     mr_cursor cursor = l->cursor;
-    pthread_mutex_unlock(&unlocked->flow.lock);
+    pthread_mutex_unlock(&unlocked->queue.lock);
     return cursor;
 }
 
 void mr_loader_settle(mr_loader *l)
 {
-    pthread_mutex_lock(&l->flow.lock);
+    pthread_mutex_lock(&l->queue.lock);
     l->settling = true;
-    while (l->started && !l->flow.work.stop && !mr_batch_queue_at_rest(&l->flow))
-        mr_batch_queue_wait(&l->flow, &l->flow.ready);
+    while (l->started && !l->queue.work.stop && !mr_batch_queue_idle(&l->queue))
+        mr_batch_queue_wait(&l->queue, &l->queue.ready);
     l->settling = false;
-    pthread_mutex_unlock(&l->flow.lock);
+    pthread_mutex_unlock(&l->queue.lock);
 }
 
 mr_loader_spent mr_loader_time(const mr_loader *l)
 {
-    const mr_work *w = &l->flow.work;
+    const mr_work *w = &l->queue.work;
     return (mr_loader_spent){(double)w->reading * 1e-9, (double)w->decoding * 1e-9};
 }

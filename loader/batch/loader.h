@@ -1,5 +1,11 @@
-/* loader.h - mr_loader_* for the commands: what millrace.h does not offer.
- * Invariant: none of it changes what is loaded. */
+/* loader.h - what the commands need of the loader beyond millrace.h.
+ * Invariant: none of it changes what is loaded.
+ *
+ * This room, from a sample's number to a batch:   shard_files <- work <- batch <- batch_queue <- loader
+ *   options       mr_loader_options checked, defaults filled in
+ *   shard_files   the split's shards, kept open          work      one sample: read, hash, decode, resize
+ *   batch         one batch and its slots                batch_queue, loader   batches in flight; threads and callers
+ *   damage        damaged samples that were skipped */
 #ifndef MR_LOADER_H
 #define MR_LOADER_H
 
@@ -7,25 +13,25 @@
 
 #include "millrace.h"
 
-/* Another loader of the split of `first`, beside it: they share the shards that are open, so that any number of loaders
- * takes the descriptors of one.  NULL: alone, as mr_loader_open() does. */
+/* Opens another loader of the split of `first`.  They share open shards, so that any number of loaders needs the
+ * descriptors of one.  NULL: alone, as mr_loader_open() does. */
 mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, const mr_loader_options *options,
                                 mr_loader **out, mr_error *err);
 
-/* Waits until the threads have nothing to do: the prefetched batches stand ready.  For measuring. */
+/* Waits until the threads are idle: all batches to prefetch are ready.  For measuring. */
 void mr_loader_settle(mr_loader *l);
 
-/* Seconds that the loader's threads, all together, spent so far on reading (and hashing) and on decoding (and resizing)
+/* Seconds that all of the loader's threads together have spent on reading (and hashing) and on decoding (and resizing)
  * the samples of decoded batches. */
 typedef struct mr_loader_spent {
     double reading, decoding;
 } mr_loader_spent;
 mr_loader_spent mr_loader_time(const mr_loader *l);
 
-/* What was bad in a lent batch: batch->replaced of them, in the order of their slots. */
+/* The bad slots of a lent batch: batch->replaced of them, in order. */
 typedef struct mr_bad_slot {
-    uint64_t slot, sample; /* sample: the damaged one, whatever stands in its place */
-    bool padding;          /* the slot only fills up the batch: another one is answerable for the sample */
+    uint64_t slot, sample; /* sample: the damaged one, not its replacement */
+    bool padding;          /* the slot only fills up the batch: the sample counts in another slot */
     mr_error error;
 } mr_bad_slot;
 const mr_bad_slot *mr_batch_bad(const mr_batch *batch);

@@ -1,7 +1,7 @@
 /* shard_files.c - the shards of a split, kept open and shared by threads.
  *
  *   shards[k]           one entry for every shard of the split, open or not
- *   open[0 .. count)    the entries that are open, in no order
+ *   open[0 .. count)    the entries that are open, in any order
  *
  * Invariant: an entry with borrowers is never closed; entries do not move. */
 #include "batch/shard_files.h"
@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
-enum { ROWS_ENOUGH = 64 }; /* rows read one by one before all are: a shard may be open for one only */
+enum { ROWS_ENOUGH = 64 }; /* rows read one by one before all are read: a shard may be opened for one row only */
 
 struct mr_shard_files {
     const mr_dataset *ds;
@@ -34,7 +35,7 @@ struct mr_shard_files {
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
 
-/* A quarter of what the process may open: other loaders and the program itself need some. */
+/* A quarter of the descriptors that the process may open: other loaders and the program itself need some. */
 static unsigned default_max(void)
 {
     struct rlimit limit;
@@ -106,7 +107,7 @@ void mr_shard_files_free(mr_shard_files *f)
     free(f);
 }
 
-/* Closes the open shard that was idle longest; false: all are borrowed. */
+/* Closes the open shard that has been idle longest; false: all are borrowed. */
 static bool close_oldest(mr_shard_files *f)
 {
     mr_open_shard *best = NULL;
@@ -120,8 +121,8 @@ static bool close_oldest(mr_shard_files *f)
     return best != NULL;
 }
 
-/* The seek index is a help: without it, or with one that is wrong, all is the same but slower.  Only a want of
- * descriptors is told, as for the other files. */
+/* The seek index is optional: without it, or with a wrong one, loading is only slower.  Only a lack of descriptors is
+ * reported, as for the other files. */
 static mr_status open_seek(mr_shard_files *f, const mr_shard *shard, int *seek, uint64_t *size, mr_error *err)
 {
     mr_status status = mr_dataset_open_seek(f->ds, shard, seek, size, err);
@@ -133,10 +134,11 @@ static mr_status open_seek(mr_shard_files *f, const mr_shard *shard, int *seek, 
     return MR_OK;
 }
 
-/* Opens the files; *full says that it failed for want of descriptors. */
+/* Opens the files; *full: it failed for lack of descriptors. */
 static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_shard *s, bool *full, mr_error *err)
 {
-    int mdb = -1, idx = -1, seek = -1;
+    MR_AUTO(mr_scope_close) int mdb = -1, idx = -1;
+    int seek = -1;
     uint64_t seek_size = 0;
     mr_status status = mr_dataset_open_file(f->ds, shard, "idx", &idx, err);
     if (status == MR_OK)
@@ -144,24 +146,19 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
     if (status == MR_OK)
         status = open_seek(f, shard, &seek, &seek_size, err);
     *full = status == MR_SYSTEM && (errno == EMFILE || errno == ENFILE);
-    if (status != MR_OK) {
-        if (idx >= 0)
-            close(idx);
-        if (mdb >= 0)
-            close(mdb);
-        return status;
-    }
-    /* Rows are read one by one in random order; together they are a thousandth of the records. */
+    MR_TRY(status);
+    /* Rows are read one by one in random order; all of them are a thousandth of the records. */
     posix_fadvise(idx, 0, 0, POSIX_FADV_WILLNEED);
-    if (seek >= 0) /* of this, its table alone */
+    if (seek >= 0) /* only its table */
         posix_fadvise(seek, 0, (off_t)(MR_SEEK_HEADER + (shard->samples + 1) * MR_SEEK_OFFSET), POSIX_FADV_WILLNEED);
     *s = (mr_open_shard){
         .mdb = mdb, .idx = idx, .seek = seek, .seek_size = seek_size, .shard = shard, .place = f->count};
     f->open[f->count++] = s;
+    mdb = idx = -1;
     return MR_OK;
 }
 
-/* Under the lock.  Room in the list first, then descriptors, which others of the process may have taken. */
+/* Under the lock.  Needs a place in the list first, then descriptors, which the rest of the process may have taken. */
 static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **out, mr_error *err)
 {
     mr_open_shard *s = &f->shards[shard - f->split->shards];
@@ -172,9 +169,7 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
             if (!full && status != MR_OK)
                 return status;
             if (full && f->count == 0)
-                return mr_fail(err, MR_SYSTEM,
-                               "%s.mdb: the process has too many files open; raise `ulimit -n` or open "
-                               "fewer loaders",
+                return mr_fail(err, MR_SYSTEM, "%s.mdb: too many open files; raise `ulimit -n` or open fewer loaders",
                                shard->name);
             if (!full)
                 break;
@@ -200,7 +195,7 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
     return status;
 }
 
-/* Under the lock.  Where memory or the file fails, rows are read one by one as before, and that tells. */
+/* Under the lock.  If this fails, rows are read one by one as before, and that reports what is wrong. */
 static void keep_rows(mr_shard_files *f, mr_open_shard *s)
 {
     size_t bytes = s->shard->idx.bytes;
@@ -229,7 +224,7 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     return mr_dataset_row(s->idx, s->shard, i, row, err);
 }
 
-/* Under the lock, when rows are kept: who asked for many rows asks for many entries. */
+/* Under the lock, once rows are kept: a shard of which many rows are read needs many entries, too. */
 static void keep_table(mr_shard_files *f, mr_open_shard *s)
 {
     size_t bytes = table_bytes(s);
@@ -244,10 +239,10 @@ static void keep_table(mr_shard_files *f, mr_open_shard *s)
     f->tables_bytes += bytes;
 }
 
-typedef enum place { NONE, WRONG, FOUND } place;
+typedef enum lookup { NONE, WRONG, FOUND } lookup;
 
-/* Where the entries of the shard's row i lie, if it has some. */
-static place find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64_t image_len, mr_seek_span *span)
+/* Finds the entries of the shard's row i, if it has any. */
+static lookup find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint64_t image_len, mr_seek_span *span)
 {
     uint8_t read[2 * MR_SEEK_OFFSET] = {0};
     const uint8_t *pair = read;
@@ -265,7 +260,7 @@ static place find_entries(mr_shard_files *f, mr_open_shard *s, uint64_t i, uint6
     return mr_seek_span_at(pair, s->seek_size, s->shard->samples, image_len, span) ? FOUND : WRONG;
 }
 
-/* Check and entries in one read.  False: they cannot be believed. */
+/* Reads check and entries at once.  False: they cannot be read or do not match. */
 static bool read_entries(const mr_open_shard *s, const mr_seek_span *span, uint64_t image_hash, uint8_t *out)
 {
     uint8_t check[MR_SEEK_CHECK];
@@ -284,7 +279,7 @@ size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const 
     mr_seek_span span;
     if (s->seek < 0 || row->codec != MR_CODEC_JPEG)
         return 0;
-    place where = find_entries(f, s, row->holder, row->image_len, &span);
+    lookup where = find_entries(f, s, row->holder, row->image_len, &span);
     if (where == FOUND && at)
         *at = span.offset + MR_SEEK_CHECK;
     if (where == NONE || !out)

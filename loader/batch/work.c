@@ -1,8 +1,8 @@
 /* work.c - one sample, from its number to the bytes or pixels that are delivered.
  *
- * Reading ahead: advice to the kernel costs a tenth of a read from the page cache, so it is given only while it helps.
- * A read that would have to wait makes the next COLD records be looked after when they are planned: a look at one byte
- * tells whether the record is in memory; if not, its pages are asked for, and the count starts anew. */
+ * Read-ahead: advice to the kernel costs a tenth of a read from the page cache, so it is given only while it helps.
+ * After a read that would have blocked, the next COLD records are checked when they are planned: reading one byte shows
+ * whether the record is in memory; if not, its pages are requested, and the count restarts. */
 #include "batch/work.h"
 
 #include <fcntl.h>
@@ -10,14 +10,15 @@
 #include <sys/uio.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "batch/options.h"
 #include "format/meta.h"
 
 typedef unsigned long long ull;
 
 enum {
-    READ_STEP = 4 << 20,     /* between two looks at `stop` */
-    ADVISE_STEP = 128 << 10, /* the kernel reads ahead no more than this (read_ahead_kb) a call */
+    READ_STEP = 4 << 20,     /* bytes between two checks of `stop` */
+    ADVISE_STEP = 128 << 10, /* the kernel reads ahead at most this much (read_ahead_kb) per call */
     COLD = 256,
 };
 
@@ -27,18 +28,13 @@ mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options
 {
     mr_order order;
     *w = (mr_work){.cold = COLD};
-    mr_status status = mr_loader_options_fill(options, mr_dataset_manifest(ds), &w->o, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_loader_options_fill(options, mr_dataset_manifest(ds), &w->o, err));
     const mr_split *split = w->split = mr_manifest_split(mr_dataset_manifest(ds), w->o.split);
-    w->o.split = split->name; /* the caller's text may go */
-    status = mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : split->samples, w->o.seed, w->o.window_bytes,
-                           mr_split_mean_bytes(split), &order, err);
-    if (status == MR_OK)
-        status = mr_schedule_make(&order, w->o.global_batch, w->o.world, w->o.tail, &w->schedule, err);
-    if (status == MR_OK)
-        status = mr_shard_files_new(ds, split, 0, &w->files, err);
-    return status;
+    w->o.split = split->name; /* the caller's text may be freed */
+    MR_TRY(mr_order_make(w->o.shuffle, w->o.items ? w->o.item_count : split->samples, w->o.seed, w->o.window_bytes,
+                         mr_split_mean_bytes(split), &order, err));
+    MR_TRY(mr_schedule_make(&order, w->o.global_batch, w->o.world, w->o.tail, &w->schedule, err));
+    return mr_shard_files_new(ds, split, 0, &w->files, err);
 }
 
 void mr_work_close(mr_work *w)
@@ -47,32 +43,32 @@ void mr_work_close(mr_work *w)
     w->files = NULL;
 }
 
-mr_status mr_worker_init(mr_worker *h, const mr_work *w, mr_error *err)
+mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err)
 {
-    *h = (mr_worker){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
-    if (!h->pixels || !h->resizer) {
-        mr_worker_free(h);
+    *worker = (mr_worker){.pixels = mr_pixels_scratch_new(), .resizer = mr_resizer_new()};
+    if (!worker->pixels || !worker->resizer) {
+        mr_worker_free(worker);
         return mr_fail_memory(err, "opening a loader");
     }
     if (w->o.transform.libjpeg)
-        mr_pixels_scratch_libjpeg(h->pixels);
-    mr_pixels_scratch_stop(h->pixels, &w->stop);
-    mr_resizer_stop(h->resizer, &w->stop);
+        mr_pixels_scratch_libjpeg(worker->pixels);
+    mr_pixels_scratch_stop(worker->pixels, &w->stop);
+    mr_resizer_stop(worker->resizer, &w->stop);
     return MR_OK;
 }
 
-void mr_worker_free(mr_worker *h)
+void mr_worker_free(mr_worker *worker)
 {
-    mr_slab_free(&h->bytes, NULL);
-    mr_slab_free(&h->seek, NULL);
-    mr_pixels_scratch_free(h->pixels);
-    mr_resizer_free(h->resizer);
-    *h = (mr_worker){0};
+    mr_slab_free(&worker->bytes, NULL);
+    mr_slab_free(&worker->seek, NULL);
+    mr_pixels_scratch_free(worker->pixels);
+    mr_resizer_free(worker->resizer);
+    *worker = (mr_worker){0};
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-/* Up to `len` bytes that are in memory; 0 if the first is not, or if the system cannot tell. */
+/* Reads up to `len` bytes that are in memory; 0 if the first is not, or if the system cannot tell. */
 static size_t read_present(int fd, uint8_t *out, size_t len, uint64_t offset)
 {
     struct iovec part = {out, len};
@@ -113,10 +109,8 @@ static void advise_seek(mr_work *w, const mr_open_shard *open, const mr_row *row
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
 {
     const mr_open_shard *open;
-    mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_shard_files_row(w->files, open, sample, row, err);
+    MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
+    mr_status status = mr_shard_files_row(w->files, open, sample, row, err);
     if (status == MR_OK) {
         advise(w, open->mdb, row->image_offset, row->image_len);
         if (w->o.with_meta)
@@ -127,7 +121,7 @@ mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err)
     return status;
 }
 
-/* In steps, so that a large record on a slow disk can be given up. */
+/* In steps, so that reading a large record from a slow disk can be stopped. */
 static mr_status read_span(mr_work *w, int fd, uint8_t *out, size_t len, uint64_t offset, const char *name,
                            mr_error *err)
 {
@@ -138,9 +132,7 @@ static mr_status read_span(mr_work *w, int fd, uint8_t *out, size_t len, uint64_
         size_t present = read_present(fd, out, step, offset);
         if (present < step) {
             atomic_store_explicit(&w->cold, COLD, memory_order_relaxed);
-            mr_status status = mr_file_pread(fd, out + present, step - present, offset + present, name, err);
-            if (status != MR_OK)
-                return status;
+            MR_TRY(mr_file_pread(fd, out + present, step - present, offset + present, name, err));
         }
         out += step;
         offset += step;
@@ -165,7 +157,7 @@ static span meta_of(const mr_row *row)
     return (span){row->meta_offset, row->meta_hash, row->meta_len, "meta"};
 }
 
-/* A failure does not say of which sample. */
+/* The message of a failure does not name the sample. */
 static mr_status read_checked(mr_work *w, const mr_open_shard *open, const span *s, uint8_t *out, mr_error *err)
 {
     mr_error why;
@@ -178,44 +170,36 @@ static mr_status read_checked(mr_work *w, const mr_open_shard *open, const span 
                    s->name);
 }
 
-/* " (train/n01/a.JPEG)", as the source called it; nothing where its meta cannot be read. */
+/* Appends " (train/n01/a.JPEG)", the name in the source; nothing if the meta cannot be read. */
 static void add_source(mr_work *w, uint64_t sample, const mr_row *row, mr_buf *out)
 {
     const span s = meta_of(row);
     const mr_open_shard *open;
-    mr_buf meta = {0}, source = {0};
+    MR_AUTO(mr_buf_free) mr_buf meta = {0}, source = {0};
     mr_meta_facts facts;
-    if (!mr_buf_reserve(&meta, s.len) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK) {
-        mr_buf_free(&meta);
+    if (!mr_buf_reserve(&meta, s.len) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
         return;
-    }
     mr_status status = read_checked(w, open, &s, meta.data, NULL);
     mr_shard_files_return(w->files, open);
     if (status == MR_OK && mr_meta_scan(meta.data, s.len, &facts, &source, NULL) == MR_OK && source.len)
         mr_buf_printf(out, " (%s)", mr_buf_text(&source));
-    mr_buf_free(&meta);
-    mr_buf_free(&source);
 }
 
 static mr_status name_sample(mr_work *w, uint64_t sample, const mr_row *row, mr_status status, const mr_error *why,
                              mr_error *err)
 {
-    mr_buf source = {0};
+    MR_AUTO(mr_buf_free) mr_buf source = {0};
     add_source(w, sample, row, &source);
-    status = mr_fail(err, status, "%s.mdb: sample %llu%s: %s", mr_dataset_shard(w->split, sample)->name, (ull)sample,
-                     mr_buf_text(&source), why->text);
-    mr_buf_free(&source);
-    return status;
+    return mr_fail(err, status, "%s.mdb: sample %llu%s: %s", mr_dataset_shard(w->split, sample)->name, (ull)sample,
+                   mr_buf_text(&source), why->text);
 }
 
 static mr_status read_record(mr_work *w, uint64_t sample, const mr_row *row, span s, uint8_t *out, mr_error *err)
 {
     const mr_open_shard *open;
     mr_error why;
-    mr_status status = mr_shard_files_borrow(w->files, sample, &open, err);
-    if (status != MR_OK)
-        return status;
-    status = read_checked(w, open, &s, out, &why);
+    MR_TRY(mr_shard_files_borrow(w->files, sample, &open, err));
+    mr_status status = read_checked(w, open, &s, out, &why);
     mr_shard_files_return(w->files, open);
     return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
 }
@@ -230,25 +214,23 @@ mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *
     return read_record(w, sample, row, meta_of(row), out, err);
 }
 
-mr_status mr_work_fetch(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, mr_error *err)
+mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, mr_error *err)
 {
-    mr_status status = mr_slab_reserve(&h->bytes, row->image_len, 0, NULL, err);
-    if (status == MR_OK)
-        status = mr_work_image(w, sample, row, h->bytes.data, err);
-    if (status == MR_OK)
-        mr_work_fetch_seek(w, h, sample, row);
-    return status;
+    MR_TRY(mr_slab_reserve(&worker->bytes, row->image_len, 0, NULL, err));
+    MR_TRY(mr_work_image(w, sample, row, worker->bytes.data, err));
+    mr_work_fetch_seek(w, worker, sample, row);
+    return MR_OK;
 }
 
-/* Only a help: whatever fails here, the picture is decoded without. */
-void mr_work_fetch_seek(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row)
+/* Optional: if anything fails here, the picture is decoded without a seek index. */
+void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row)
 {
     const mr_open_shard *open;
-    h->seek_len = 0;
+    worker->seek_len = 0;
     if (!seeks(w, row) || mr_shard_files_borrow(w->files, sample, &open, NULL) != MR_OK)
         return;
-    if (open->seek >= 0 && mr_slab_reserve(&h->seek, row->image_len, 0, NULL, NULL) == MR_OK)
-        h->seek_len = mr_shard_files_seek(w->files, open, row, h->seek.data, NULL);
+    if (open->seek >= 0 && mr_slab_reserve(&worker->seek, row->image_len, 0, NULL, NULL) == MR_OK)
+        worker->seek_len = mr_shard_files_seek(w->files, open, row, worker->seek.data, NULL);
     mr_shard_files_return(w->files, open);
 }
 
@@ -284,7 +266,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     return 0;
 }
 
-/* Without its pixels. */
+/* All but the pixels. */
 static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
@@ -312,7 +294,7 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
     return mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
 }
 
-mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, const mr_view *v,
+mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err)
 {
     const uint32_t image_flags =
@@ -323,15 +305,15 @@ mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row
     mr_error why;
     const uint8_t *pixels = NULL;
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
-    mr_pixels_scratch_seek(h->pixels, h->seek.data, h->seek_len);
-    h->seek_len = 0;
+    mr_pixels_scratch_seek(worker->pixels, worker->seek.data, worker->seek_len);
+    worker->seek_len = 0;
     mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
     if (status == MR_OK)
         status = mr_view_check(v, &why);
     if (status == MR_OK)
-        status = mr_pixels_decode(h->pixels, h->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
+        status = mr_pixels_decode(worker->pixels, worker->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
     if (status == MR_OK)
-        status = mr_orient_pixels(h->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
+        status = mr_orient_pixels(worker->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
     if (status == MR_END)
         return status;
     if (status != MR_OK)
@@ -340,18 +322,18 @@ mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row
     return MR_OK;
 }
 
-mr_status mr_work_resize(mr_work *w, mr_worker *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
+mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)
 {
     const mr_transform *t = &w->o.transform;
     mr_resize_job job = job_of(w, v);
     job.rgb = rgb;
     switch (w->o.deliver) {
     case MR_DELIVER_U8_NHWC:
-        return mr_resize_u8(h->resizer, &job, out, err);
+        return mr_resize_u8(worker->resizer, &job, out, err);
     case MR_DELIVER_F32_NCHW:
-        return mr_resize_f32(h->resizer, &job, t->mean, t->std, out, err);
+        return mr_resize_f32(worker->resizer, &job, t->mean, t->std, out, err);
     case MR_DELIVER_BF16_NCHW:
-        return mr_resize_bf16(h->resizer, &job, t->mean, t->std, out, err);
+        return mr_resize_bf16(worker->resizer, &job, t->mean, t->std, out, err);
     case MR_DELIVER_ENCODED:
         break;
     }

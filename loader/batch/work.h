@@ -1,7 +1,7 @@
 /* work.h - one sample, from its number to the bytes or pixels that are delivered.
- * Invariant: what these functions give is a pure function of the options and the dataset; a thread brings only memory.
+ * Invariant: results are a pure function of the options and the dataset; a thread contributes only memory.
  *
- *   number -> row (.idx) -> advise        ... later ...        pread -> hash -> [decode -> turn -> resize] -> batch */
+ *   number -> row (.idx) -> advise       ... later ...       pread -> hash -> [decode -> orient -> resize] -> batch */
 #ifndef MR_WORK_H
 #define MR_WORK_H
 
@@ -14,57 +14,57 @@
 #include "region/pixels.h"
 #include "resize/resize.h"
 
-typedef struct mr_work { /* shared by all threads, fixed after opening but for `stop` */
+typedef struct mr_work { /* shared by all threads; only the atomics change after opening */
     mr_loader_options o; /* filled: options.h */
     const mr_split *split;
     mr_shard_files *files;
     mr_schedule schedule;               /* over items */
-    _Atomic bool stop;                  /* given up: calls return MR_END as soon as they can */
-    _Atomic int cold;                   /* how many more records to look after ahead of use: see work.c */
-    _Atomic uint64_t reading, decoding; /* nanoseconds that threads spent so on decoded samples, all together */
+    _Atomic bool stop;                  /* calls return MR_END as soon as they can */
+    _Atomic int cold;                   /* how many more records to check for read-ahead: see work.c */
+    _Atomic uint64_t reading, decoding; /* nanoseconds spent on decoded samples, summed over threads */
 } mr_work;
 
-/* Keeps a copy of the options, but for the split's name, the items and the allocator. */
+/* Copies the options; the items and the allocator stay the caller's. */
 mr_status mr_work_open(mr_work *w, const mr_dataset *ds, const mr_loader_options *options, mr_error *err);
-void mr_work_close(mr_work *w); /* zeroed is fine */
+void mr_work_close(mr_work *w); /* may be zeroed */
 
 typedef struct mr_worker { /* what a thread owns */
     mr_slab bytes;         /* an encoded file */
-    mr_slab seek;          /* what the seek index has of it: seek_len bytes */
+    mr_slab seek;          /* its entries of the seek index: seek_len bytes */
     size_t seek_len;
     mr_pixels_scratch *pixels;
     mr_resizer *resizer;
 } mr_worker;
 
-mr_status mr_worker_init(mr_worker *h, const mr_work *w, mr_error *err);
-void mr_worker_free(mr_worker *h);
+mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err);
+void mr_worker_free(mr_worker *worker);
 
 /* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop; MR_END: w->stop
- * has become true. */
+ * is set. */
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); /* and starts reading its record */
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err); /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* meta_len */
 
-/* The schedule counts items; without a list of them they are the samples. */
+/* The schedule counts items; without a list of items they are the samples. */
 static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
 {
     return w->o.items ? w->o.items[item] : item;
 }
 
-/* The size of the picture as seen, and what of it is shown.  By the item, not the sample: a picture that comes several
- * times in an epoch is cut differently each time. */
+/* The part of the picture that is shown.  It depends on the item, not on the sample: a picture that comes several times
+ * in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
 /* Bytes of one decoded sample; 0 for encoded delivery. */
 size_t mr_work_pixel_bytes(const mr_loader_options *o);
-/* Reads into worker->bytes; and worker->seek, which holds for the one decode that follows. */
-mr_status mr_work_fetch(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, mr_error *err);
-void mr_work_fetch_seek(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row); /* the second half of it */
-/* The stored pixels that the view needs: those of its box that have a weight in what is kept after resizing. */
+/* Reads into worker->bytes, and into worker->seek, which is valid for the next decode only. */
+mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, mr_error *err);
+void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row); /* the second half of it */
+/* The stored pixels that the view needs: those of its box that contribute to what is kept after resizing. */
 mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
-/* What was fetched: that region, turned if it is to be; lent by the worker. */
-mr_status mr_work_decode(mr_work *w, mr_worker *h, uint64_t sample, const mr_row *row, const mr_view *v,
+/* Decodes that region of what was fetched, oriented if the options say so; the pixels are lent by the worker. */
+mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
-mr_status mr_work_resize(mr_work *w, mr_worker *h, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
+mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);
 
 #endif

@@ -1,14 +1,15 @@
-/* bench.c - how fast the loader is, beside what this machine can do with the same records.
+/* bench.c - how fast the loader is, compared with what this machine can do with the same records.
  *
- *   a turn    warm: plain pread of its records | product | limit | [copy]      odd turns: limit before product
+ *   a turn    warm: plain pread of its records | product | limit | [copy] | steps     odd turns: limit before product
  *
- * A loader with threads has `prefetch` batches ready when a turn begins and again when it ends: it has then loaded as
- * many as were taken, `prefetch` batches further on in the order; those are the records of the turn. */
+ * A loader with threads has `prefetch` batches ready when a turn begins and again when it ends.  Meanwhile it has
+ * loaded as many as were taken, `prefetch` batches further on in the order: those are the records of the turn. */
 #include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "batch/loader.h"
 #include "bench/bench_limits.h"
@@ -17,17 +18,17 @@
 
 enum { BATCH = 64 };
 
-static const uint64_t batch_bytes = 128 << 20; /* that it takes as delivered: memory has to be made first */
+static const uint64_t max_batch_bytes = 128 << 20; /* as delivered: memory has to be filled first */
 
 typedef struct bench {
     const mr_bench_options *o;
     mr_work work; /* for the limits: rows, views, steps */
     mr_passes *passes;
     mr_loader *loader;
-    uint64_t taken; /* batches, since the first epoch began */
+    uint64_t taken; /* batches since the first epoch began */
+    size_t batches; /* per turn */
     mr_bench_record *records;
-    size_t batches, room; /* of a turn; records there is room for */
-    size_t record_count;
+    size_t record_count, room;
     mr_bench_turn *turns;
     size_t turn_count, turn_room;
 } bench;
@@ -41,34 +42,29 @@ static void close_work(bench *b)
 
 static mr_status open_work(bench *b, const mr_dataset *ds, const mr_loader_options *o, mr_error *err)
 {
-    mr_status status = mr_work_open(&b->work, ds, o, err);
-    return status == MR_OK ? mr_passes_new(&b->work, o->threads ? o->threads : 1, &b->passes, err) : status;
+    MR_TRY(mr_work_open(&b->work, ds, o, err));
+    return mr_passes_new(&b->work, o->threads ? o->threads : 1, &b->passes, err);
 }
 
 static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_error *err);
 static mr_status run_limit(bench *b, size_t count, mr_bench_times *times, mr_error *err);
 
-/* How long a picture takes, by one for each thread, out of a batch that the loader does not come to first.  The first
- * time memory is made, so that there is a second unless that would cost too much.  A damaged one is left to the loader,
- * which names it. */
+/* How long a picture takes: one per thread, from the last batch, which the loader does not load first.  The first round
+ * allocates memory, so there is a second one if it does not take too long. */
 static mr_status probe(bench *b, mr_bench_probe *out, mr_error *err)
 {
     unsigned threads = b->work.o.threads ? b->work.o.threads : 1;
-    mr_status status = list_batches(b, b->work.schedule.steps - 1, 1, err);
-    size_t count = b->record_count < threads ? b->record_count : threads;
     mr_bench_times steps = {0}, limit = {0};
-    *out = (mr_bench_probe){.images = count};
-    if (status == MR_OK)
-        status = mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &limit, err);
-    for (int i = 0; i < 2 && status == MR_OK; i++) {
-        if (i && !mr_bench_again(&b->o->budget, mr_seconds(), out))
-            break;
-        status = mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &steps, err);
-        if (status == MR_OK)
-            status = run_limit(b, count, &limit, err);
+    *out = (mr_bench_probe){.images = 0};
+    MR_TRY(list_batches(b, b->work.schedule.steps - 1, 1, err));
+    size_t count = out->images = b->record_count < threads ? b->record_count : threads;
+    MR_TRY(mr_passes_run(b->passes, MR_PASS_PREAD, 0, b->records, count, &limit, err));
+    for (int i = 0; i < 2 && (i == 0 || mr_bench_again(&b->o->budget, mr_seconds(), out)); i++) {
+        MR_TRY(mr_passes_run(b->passes, MR_PASS_STEPS, b->o->stage, b->records, count, &steps, err));
+        MR_TRY(run_limit(b, count, &limit, err));
         *out = (mr_bench_probe){count, steps.wall, limit.wall};
     }
-    return mr_status_is_bad(status) ? MR_OK : status;
+    return MR_OK;
 }
 
 static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, mr_bench_result *out, mr_error *err)
@@ -76,25 +72,20 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     const mr_batch *batch;
     mr_bench_probe slow;
     unsigned world = o.world ? o.world : 1;
-    mr_status status = open_work(b, ds, &o, err);
-    if (status == MR_OK)
-        status = probe(b, &slow, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(open_work(b, ds, &o, err));
+    mr_status status = probe(b, &slow, err);
+    if (!mr_status_is_bad(status)) /* the loader reports a damaged sample better */
+        MR_TRY(status);
     uint64_t each = o.global_batch / world, fit = mr_bench_batch(&b->o->budget, mr_seconds(), each, &slow);
     if (fit < each) { /* another batch is another schedule */
         close_work(b);
         o.global_batch = fit * world;
-        status = open_work(b, ds, &o, err);
+        MR_TRY(open_work(b, ds, &o, err));
     }
     out->batch = (unsigned)fit;
     double start = mr_seconds();
-    if (status == MR_OK)
-        status = mr_loader_open(ds, &o, &b->loader, err);
-    if (status == MR_OK)
-        status = mr_loader_next(b->loader, &batch, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_loader_open(ds, &o, &b->loader, err));
+    MR_TRY(mr_loader_next(b->loader, &batch, err));
     out->first_batch_ms = (mr_seconds() - start) * 1e3;
     mr_batch_release(b->loader, batch);
     b->taken = 1;
@@ -102,22 +93,22 @@ static mr_status open_all(bench *b, const mr_dataset *ds, mr_loader_options o, m
     return MR_OK;
 }
 
-static uint64_t most_images(const bench *b, const mr_dataset *ds)
+static uint64_t max_images(const bench *b, const mr_dataset *ds)
 {
     uint64_t side = b->o->loader.transform.size, one = side * side * 3 * sizeof(float);
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(ds), b->o->loader.split);
     if (b->o->stage == MR_BENCH_READ)
         one = split ? mr_split_mean_bytes(split) : 0;
-    uint64_t most = batch_bytes / (one ? one : 1);
-    return most > BATCH ? BATCH : most ? most : 1;
+    uint64_t fit = max_batch_bytes / (one ? one : 1);
+    return fit > BATCH ? BATCH : fit ? fit : 1;
 }
 
 static mr_status begin(bench *b, const mr_dataset *ds, mr_bench_result *out, mr_error *err)
 {
     mr_loader_options o = b->o->loader;
     unsigned world = o.world ? o.world : 1;
-    uint64_t samples = mr_dataset_samples(ds, o.split), most = most_images(b, ds);
-    uint64_t each = samples / world < most ? samples / world : most;
+    uint64_t samples = mr_dataset_samples(ds, o.split), max = max_images(b, ds);
+    uint64_t each = samples / world < max ? samples / world : max;
     if (samples && each == 0)
         return mr_fail(err, MR_MISUSE, "split \"%s\": %llu samples for %u ranks; use fewer ranks", o.split,
                        (unsigned long long)samples, world);
@@ -147,15 +138,13 @@ static mr_status list_batches(bench *b, uint64_t first, uint64_t batches, mr_err
             mr_bench_record *r = &b->records[n];
             r->epoch = k / s->steps;
             r->sample = mr_schedule_slot(s, r->epoch, k % s->steps, b->work.o.rank, i).sample;
-            mr_status status = mr_work_row(&b->work, r->sample, &r->row, err);
-            if (status != MR_OK)
-                return status;
+            MR_TRY(mr_work_row(&b->work, r->sample, &r->row, err));
         }
     b->record_count = n;
     return MR_OK;
 }
 
-/* The records that the product will load in this turn. */
+/* The records that the loader will load in this turn. */
 static mr_status list_records(bench *b, mr_error *err)
 {
     return list_batches(b, b->taken + (b->work.o.threads ? MR_BENCH_PREFETCH : 0), b->batches, err);
@@ -170,9 +159,7 @@ static mr_status run_loader(bench *b, mr_bench_times *times, mr_error *err)
         if (times->cut)
             return MR_OK;
         const mr_batch *batch;
-        mr_status status = mr_loader_next(b->loader, &batch, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_loader_next(b->loader, &batch, err));
         mr_batch_release(b->loader, batch);
     }
     mr_loader_settle(b->loader);
@@ -210,13 +197,12 @@ static mr_status pass_limit(bench *b, size_t count, mr_bench_turn *t, mr_error *
     return run_limit(b, count, &t->limit, err);
 }
 
-/* The first copy fills the memory that is copied. */
+/* Twice, as the first one fills the memory that is copied. */
 static mr_status pass_copy(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (int i = 0; i < 2 && b->o->stage == MR_BENCH_READ && status == MR_OK; i++)
-        status = mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err);
-    return status;
+    for (int i = 0; i < 2 && b->o->stage == MR_BENCH_READ; i++)
+        MR_TRY(mr_passes_run(b->passes, MR_PASS_COPY, 0, b->records, count, &t->copy, err));
+    return MR_OK;
 }
 
 static mr_status pass_steps(bench *b, size_t count, mr_bench_turn *t, mr_error *err)
@@ -232,14 +218,14 @@ static mr_status run_turn(bench *b, mr_bench_turn *t, mr_error *err)
     double start = mr_seconds();
     *t = (mr_bench_turn){.images = b->batches * mr_schedule_count(&b->work.schedule, 0, b->work.o.rank)};
     mr_loader_settle(b->loader);
-    mr_status status = list_records(b, err);
-    for (size_t i = 0; i < MR_COUNT(passes) && status == MR_OK && !t->cut; i++) {
-        status = passes[i](b, t->images, t, err);
+    MR_TRY(list_records(b, err));
+    for (size_t i = 0; i < MR_COUNT(passes) && !t->cut; i++) {
+        MR_TRY(passes[i](b, t->images, t, err));
         t->cut = t->warm.cut || t->product.cut || t->limit.cut || t->copy.cut || t->steps.cut;
     }
     b->taken += b->batches;
     t->wall = mr_seconds() - start;
-    return status;
+    return MR_OK;
 }
 
 static mr_status keep_turn(bench *b, const mr_bench_turn *t, mr_error *err)
@@ -261,31 +247,27 @@ static double passes_wall(const mr_bench_turn *t)
     return t->warm.wall + t->product.wall + t->limit.wall + 2 * t->copy.wall + t->steps.wall;
 }
 
-/* The first turn, of one batch, is thrown away if there is time for another: it warms everything and says how many
- * batches make a turn. */
+/* The first turn, of one batch, warms everything up and shows how many batches make a turn; it counts only if there is
+ * no time for another. */
 static mr_status run_turns(bench *b, mr_error *err)
 {
     const mr_bench_budget *budget = &b->o->budget;
     mr_bench_turn first, t;
-    mr_status status = run_turn(b, &first, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(run_turn(b, &first, err));
     b->batches = mr_bench_batches(budget, mr_seconds(), passes_wall(&first), longest_pass(&first));
     mr_passes_until(b->passes, mr_bench_end(budget));
-    /* The shortest is the best guess of the next: what held up another was not the pictures. */
+    /* The shortest turn is the best estimate of the next: what slowed down the others was not the pictures. */
     double shortest = passes_wall(&first) * (double)b->batches;
     while (mr_bench_another(budget, mr_seconds(), shortest)) {
-        status = run_turn(b, &t, err);
-        if (status == MR_OK && !t.cut)
-            status = keep_turn(b, &t, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(run_turn(b, &t, err));
+        if (!t.cut)
+            MR_TRY(keep_turn(b, &t, err));
         shortest = t.wall < shortest ? t.wall : shortest;
     }
     return b->turn_count ? MR_OK : keep_turn(b, &first, err);
 }
 
-/* Of a picture that is so slow that it alone would take too long there are none. */
+/* No stages if a single picture would take too long. */
 static mr_status measure_stages(bench *b, mr_bench_result *out, mr_error *err)
 {
     double seconds = mr_bench_stages_seconds(&b->o->budget, mr_seconds());
@@ -296,7 +278,6 @@ static mr_status measure_stages(bench *b, mr_bench_result *out, mr_error *err)
 
 static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
 {
-    mr_status status = mr_bench_turns_sum(b->turns, b->turn_count, out, err);
     mr_pixels_counts counts = mr_passes_counts(b->passes);
     mr_shard_files_counts found = mr_shard_files_count(b->work.files);
     out->own_jpegs = counts.own;
@@ -304,25 +285,25 @@ static mr_status sum_up(const bench *b, mr_bench_result *out, mr_error *err)
     out->seek_refused = found.refused + found.foreign;
     out->jpegs = counts.own + counts.libjpeg;
     out->mean_bytes = mr_split_mean_bytes(b->work.split);
-    return status;
+    return mr_bench_turns_sum(b->turns, b->turn_count, out, err);
+}
+
+static void release(bench *b)
+{
+    mr_loader_free(b->loader);
+    close_work(b);
+    free(b->records);
+    free(b->turns);
 }
 
 mr_status mr_bench_run(const mr_dataset *ds, const mr_bench_options *o, mr_bench_result *out, mr_error *err)
 {
-    bench b = {.o = o};
+    MR_AUTO(release) bench b = {.o = o};
     mr_bench_result result = {.turns = 0};
-    mr_status status = begin(&b, ds, &result, err);
-    if (status == MR_OK)
-        status = run_turns(&b, err);
-    if (status == MR_OK)
-        status = sum_up(&b, &result, err);
-    if (status == MR_OK)
-        status = measure_stages(&b, &result, err);
-    if (status == MR_OK)
-        *out = result;
-    mr_loader_free(b.loader);
-    close_work(&b);
-    free(b.records);
-    free(b.turns);
-    return status;
+    MR_TRY(begin(&b, ds, &result, err));
+    MR_TRY(run_turns(&b, err));
+    MR_TRY(sum_up(&b, &result, err));
+    MR_TRY(measure_stages(&b, &result, err));
+    *out = result;
+    return MR_OK;
 }

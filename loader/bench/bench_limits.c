@@ -9,16 +9,17 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "bench/bench.h"
 
 enum { KEPT = 64 }; /* records a plain program would have in its batch */
 
-/* Memory that copies come from, and at most that records go to: more than caches hold, those that all threads share and
- * those of each. */
+/* Size of the memory that copies are read from, and at most of that they are written to, of all threads and of each:
+ * more than caches hold. */
 static const size_t copied = 256 << 20, copied_each = 16 << 20;
 
-/* One record behind the other, from the front again. */
+/* One record after the other, wrapping round. */
 typedef struct ring {
     mr_slab slab;
     size_t used;
@@ -31,7 +32,7 @@ typedef struct worker {
     ring source;              /* where copies come from */
     float *out;
     double read, hash, decode, resize;
-    char apart[64]; /* from the next worker's numbers */
+    char padding[64]; /* keeps the workers' numbers in cache lines of their own */
 } worker;
 
 struct mr_passes {
@@ -43,7 +44,7 @@ struct mr_passes {
     mr_bench_pass pass;
     int until;
     const mr_bench_record *records;
-    double end; /* when no record is begun any more */
+    double end; /* no record is begun after it */
     atomic_bool cut;
 };
 
@@ -74,7 +75,7 @@ void mr_passes_free(mr_passes *b)
     free(b);
 }
 
-/* A thread's share, for so many records that there may be fewer bytes, which may well fit into a cache. */
+/* A thread's share of that memory; less if `records` records are smaller, even if they fit into a cache. */
 static size_t share(const mr_split *split, uint64_t records, unsigned threads)
 {
     uint64_t each = copied / threads > copied_each ? copied / threads : copied_each;
@@ -82,29 +83,31 @@ static size_t share(const mr_split *split, uint64_t records, unsigned threads)
     return (size_t)(bytes < each ? bytes : each);
 }
 
+static mr_status worker_init(worker *t, const mr_work *w, mr_error *err)
+{
+    MR_TRY(mr_worker_init(&t->worker, w, err));
+    t->plain = mr_pixels_scratch_new();
+    t->out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
+    if (!t->out || !t->plain)
+        return mr_fail_memory(err, "measuring");
+    mr_pixels_scratch_libjpeg(t->plain);
+    return MR_OK;
+}
+
 mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err)
 {
     mr_passes *b = mr_alloc(1, sizeof *b);
-    mr_status status = MR_OK;
     if (!b)
         return mr_fail_memory(err, "measuring");
     *b = (mr_passes){.work = w,
                      .threads = threads,
                      .batch_room = share(w->split, KEPT, threads),
                      .source_room = share(w->split, w->split->samples / threads, threads),
-                     .end = INFINITY};
-    b->workers = mr_alloc(threads, sizeof *b->workers);
-    if (!b->workers)
-        status = mr_fail_memory(err, "measuring");
-    for (unsigned i = 0; status == MR_OK && i < threads; i++) {
-        status = mr_worker_init(&b->workers[i].worker, w, err);
-        b->workers[i].plain = mr_pixels_scratch_new();
-        b->workers[i].out = mr_alloc((size_t)w->o.transform.size * w->o.transform.size * 3, sizeof(float));
-        if (status == MR_OK && (!b->workers[i].out || !b->workers[i].plain))
-            status = mr_fail_memory(err, "measuring");
-        if (status == MR_OK)
-            mr_pixels_scratch_libjpeg(b->workers[i].plain);
-    }
+                     .end = INFINITY,
+                     .workers = mr_alloc(threads, sizeof *b->workers)};
+    mr_status status = b->workers ? MR_OK : mr_fail_memory(err, "measuring");
+    for (unsigned i = 0; status == MR_OK && i < threads; i++)
+        status = worker_init(&b->workers[i], w, err);
     if (status == MR_OK)
         *out = b;
     else
@@ -126,13 +129,11 @@ mr_pixels_counts mr_passes_counts(const mr_passes *b)
 
 /* ---- one record ------------------------------------------------------------------------------------------------- */
 
-/* The next place, in memory that has been written to: pages that were only asked for are all the same one. */
+/* The next place, in memory that has been written to: pages never written all map to the same zero page. */
 static mr_status next_place(ring *r, size_t room, size_t len, uint8_t **out, mr_error *err)
 {
     size_t before = r->slab.room;
-    mr_status status = mr_slab_reserve(&r->slab, room > len ? room : len, 0, NULL, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_slab_reserve(&r->slab, room > len ? room : len, 0, NULL, err));
     if (r->slab.room != before)
         memset(r->slab.data, 0xA5, r->slab.room);
     if (len > r->slab.room - r->used)
@@ -146,10 +147,8 @@ static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, m
 {
     const mr_open_shard *open;
     mr_error why;
-    mr_status status = mr_shard_files_borrow(b->work->files, r->sample, &open, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, "its image", &why);
+    MR_TRY(mr_shard_files_borrow(b->work->files, r->sample, &open, err));
+    mr_status status = mr_file_pread(open->mdb, out, r->row.image_len, r->row.image_offset, "its image", &why);
     const char *shard = open->shard->name;
     mr_shard_files_return(b->work->files, open);
     return status == MR_OK
@@ -160,27 +159,25 @@ static mr_status read_to(mr_passes *b, const mr_bench_record *r, uint8_t *out, m
 static mr_status read_plain(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     uint8_t *out;
-    mr_status status = next_place(&w->batch, b->batch_room, r->row.image_len, &out, err);
-    return status == MR_OK ? read_to(b, r, out, err) : status;
+    MR_TRY(next_place(&w->batch, b->batch_room, r->row.image_len, &out, err));
+    return read_to(b, r, out, err);
 }
 
 static mr_status fetch(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
-    mr_status status = mr_slab_reserve(&w->worker.bytes, r->row.image_len, 0, NULL, err);
-    return status == MR_OK ? read_to(b, r, w->worker.bytes.data, err) : status;
+    MR_TRY(mr_slab_reserve(&w->worker.bytes, r->row.image_len, 0, NULL, err));
+    return read_to(b, r, w->worker.bytes.data, err);
 }
 
-/* As many bytes as the record has, out of memory of the program's own: a mapped file that is cut off is a signal. */
+/* As many bytes as the record has, from the program's own memory: a mapped file, if truncated, would raise SIGBUS. */
 static mr_status copy(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     size_t len = r->row.image_len;
     uint8_t *out, *from;
-    mr_status status = next_place(&w->batch, b->batch_room, len, &out, err);
-    if (status == MR_OK)
-        status = next_place(&w->source, b->source_room, len, &from, err);
-    if (status == MR_OK)
-        memcpy(out, from, len);
-    return status;
+    MR_TRY(next_place(&w->batch, b->batch_room, len, &out, err));
+    MR_TRY(next_place(&w->source, b->source_room, len, &from, err));
+    memcpy(out, from, len);
+    return MR_OK;
 }
 
 /* The whole picture by the codec's library alone. */
@@ -197,10 +194,8 @@ static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r,
     const mr_region whole = {0, 0, row->width, row->height};
     const uint8_t *rgb;
     mr_error why;
-    mr_status status = fetch(b, w, r, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_pixels_decode(w->plain, w->worker.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
+    MR_TRY(fetch(b, w, r, err));
+    mr_status status = mr_pixels_decode(w->plain, w->worker.bytes.data, row->image_len, &facts, &whole, &rgb, &why);
     return status == MR_OK ? status : mr_fail(err, status, "sample %llu: %s", (unsigned long long)r->sample, why.text);
 }
 
@@ -215,26 +210,24 @@ static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_err
 {
     const uint8_t *rgb;
     double since = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    mr_status status = fetch(b, w, r, err);
-    if (status == MR_OK)
-        mr_work_fetch_seek(b->work, &w->worker, r->sample, &r->row);
+    MR_TRY(fetch(b, w, r, err));
+    mr_work_fetch_seek(b->work, &w->worker, r->sample, &r->row);
     w->read += lap(&since);
-    if (status == MR_OK && mr_hash64(w->worker.bytes.data, r->row.image_len) != r->row.image_hash)
-        status = mr_fail(err, MR_BAD_SAMPLE,
-                         "sample %llu: its image differs from what was ingested; `millrace verify` "
-                         "shows the extent",
-                         (unsigned long long)r->sample);
+    if (mr_hash64(w->worker.bytes.data, r->row.image_len) != r->row.image_hash)
+        return mr_fail(err, MR_BAD_SAMPLE,
+                       "sample %llu: its image differs from what was ingested; `millrace verify` shows the extent",
+                       (unsigned long long)r->sample);
     w->hash += lap(&since);
-    if (status != MR_OK || b->until == MR_BENCH_READ)
-        return status;
+    if (b->until == MR_BENCH_READ)
+        return MR_OK;
     mr_view v = mr_work_view(b->work, r->epoch, r->sample, &r->row);
-    status = mr_work_decode(b->work, &w->worker, r->sample, &r->row, &v, &rgb, err);
+    MR_TRY(mr_work_decode(b->work, &w->worker, r->sample, &r->row, &v, &rgb, err));
     w->decode += lap(&since);
-    if (status != MR_OK || b->until == MR_BENCH_DECODE)
-        return status;
-    status = mr_work_resize(b->work, &w->worker, &v, rgb, w->out, err);
+    if (b->until == MR_BENCH_DECODE)
+        return MR_OK;
+    MR_TRY(mr_work_resize(b->work, &w->worker, &v, rgb, w->out, err));
     w->resize += lap(&since);
-    return status;
+    return MR_OK;
 }
 
 void mr_passes_until(mr_passes *b, double end)
@@ -242,7 +235,7 @@ void mr_passes_until(mr_passes *b, double end)
     b->end = end;
 }
 
-/* The clock costs about as much as the read of a small record, so that not each asks for it. */
+/* Reading the clock costs about as much as reading a small record, so not every record does. */
 static bool time_is_up(mr_passes *b, size_t item)
 {
     enum { ASKS = 16 };
@@ -252,7 +245,7 @@ static bool time_is_up(mr_passes *b, size_t item)
     return b->cut;
 }
 
-static mr_status one(void *ctx, size_t item, unsigned number, mr_error *err)
+static mr_status run_record(void *ctx, size_t item, unsigned number, mr_error *err)
 {
     mr_passes *b = ctx;
     worker *w = &b->workers[number];
@@ -284,7 +277,7 @@ mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_be
     for (unsigned i = 0; i < b->threads; i++)
         b->workers[i].read = b->workers[i].hash = b->workers[i].decode = b->workers[i].resize = 0;
     double wall = mr_seconds(), cpu = mr_bench_cpu();
-    mr_status status = mr_pool_run(count, b->threads, one, b, err);
+    mr_status status = mr_pool_run(count, b->threads, run_record, b, err);
     *times = (mr_bench_times){.wall = mr_seconds() - wall, .cpu = mr_bench_cpu() - cpu, .cut = b->cut};
     for (unsigned i = 0; i < b->threads; i++) {
         times->read += b->workers[i].read;

@@ -11,8 +11,8 @@ typedef struct mr_bench_record {
 } mr_bench_record;
 
 typedef enum mr_bench_pass {
-    MR_PASS_PREAD,  /* into one batch a thread, filled again and again */
-    MR_PASS_COPY,   /* as many bytes by memcpy, out of memory */
+    MR_PASS_PREAD,  /* into one batch per thread, refilled over and over */
+    MR_PASS_COPY,   /* as many bytes by memcpy, from memory */
     MR_PASS_DECODE, /* pread, then the codec's library decodes the whole picture */
     MR_PASS_STEPS,  /* the product's steps, each timed */
 } mr_bench_pass;
@@ -20,23 +20,23 @@ typedef enum mr_bench_pass {
 typedef struct mr_bench_times {
     double wall, cpu;                  /* of the pass, seconds */
     double read, hash, decode, resize; /* CPU of the steps, MR_PASS_STEPS only */
-    bool cut;                          /* the time was up before all records had been begun */
+    bool cut;                          /* time ran out before all records were begun */
 } mr_bench_times;
 
-typedef struct mr_passes mr_passes; /* threads' memory */
+typedef struct mr_passes mr_passes; /* the threads' memory */
 mr_status mr_passes_new(mr_work *w, unsigned threads, mr_passes **out, mr_error *err);
 void mr_passes_free(mr_passes *b);
 
-/* `until`: how far MR_PASS_STEPS goes. */
+/* `until`: the mr_bench_stage up to which MR_PASS_STEPS goes. */
 mr_status mr_passes_run(mr_passes *b, mr_bench_pass pass, int until, const mr_bench_record *records, size_t count,
                         mr_bench_times *times, mr_error *err);
 
-/* Passes begin no record from then on, by mr_seconds(); INFINITY, as it is at first: whenever. */
+/* Passes begin no record after `end`, by mr_seconds(); INFINITY, the initial value: no end. */
 void mr_passes_until(mr_passes *b, double end);
 
-/* Of MR_PASS_STEPS, so far. */
+/* Of all MR_PASS_STEPS so far. */
 mr_pixels_counts mr_passes_counts(const mr_passes *b);
 
-double mr_bench_cpu(void); /* seconds of this process */
+double mr_bench_cpu(void); /* CPU seconds of this process */
 
 #endif

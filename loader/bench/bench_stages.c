@@ -1,27 +1,28 @@
-/* bench_stages.c - what the steps of millrace's own JPEG decoder cost; see bench_stages.h.
+/* bench_stages.c - what each step of millrace's own JPEG decoder costs; see bench_stages.h.
  *
  *      header alone  <=  + entropy-coded bytes  <=  + IDCT  <=  + upsampling and colour
  *
- * The steps are woven into one another, and a clock around each would cost as much as they do: so pictures are decoded
- * with more and more of them, and the differences are the steps.  Each goes through all pictures, as a loader does: the
- * same one twice in a row would find its tables made, and the processor's branches learnt. */
+ * The steps are interleaved, and a clock around each would cost as much as they do: so pictures are decoded with more
+ * and more steps, and the differences are the steps.  Each run goes through all pictures, as a loader does: the same
+ * picture twice in a row would find its tables built and its branches predicted. */
 #include "bench/bench_stages.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/scope.h"
 #include "jpeg/partial.h"
 
 enum { PICTURES = 200, RUNS = 5, LEVELS = 4 }; /* levels: the header, and one for each mr_jpeg_parts */
-enum { RUN_COST = 3 };                         /* of a run over all levels, in decodes in whole */
+enum { RUN_COST = 3 };                         /* of a run over all levels, in full decodes */
 
-static const size_t most_bytes = 64 << 20;
+static const size_t max_bytes = 64 << 20;
 
 typedef struct picture {
     mr_jpeg_job job;
     uint8_t *memory;   /* file and seek index */
-    double ms[LEVELS]; /* the best of the runs */
+    double ms[LEVELS]; /* best of the runs */
 } picture;
 
 typedef struct stages {
@@ -60,12 +61,12 @@ static double thread_cpu(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds of one decode, or of its header alone; below 0: not a picture for this decoder. */
+/* Seconds of one decode, or of its header alone; negative: not a picture for this decoder. */
 static double decode(stages *s, const picture *p, int level)
 {
     mr_jpeg_job job = p->job;
     job.rgb = s->rgb.data;
-    job.width += level == 0; /* whoever finds another size in the header stops there */
+    job.width += level == 0; /* the decoder stops at a header with another size */
     double start = thread_cpu();
     mr_jpeg_outcome outcome = mr_jpeg_decode_region(s->decoders[level ? level - 1 : MR_JPEG_PARTS_ALL], &job);
     double took = thread_cpu() - start;
@@ -80,9 +81,7 @@ static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
     if (status != MR_OK)
         return status == MR_BAD_SAMPLE ? MR_OK : status;
     *p = (picture){.job = job_of(s, r)};
-    status = mr_slab_reserve(&s->rgb, (size_t)p->job.crop_width * p->job.crop_height * 3, 0, NULL, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_slab_reserve(&s->rgb, (size_t)p->job.crop_width * p->job.crop_height * 3, 0, NULL, err));
     p->memory = malloc(p->job.len + p->job.seek_len);
     if (!p->memory)
         return mr_fail_memory(err, "measuring");
@@ -126,8 +125,11 @@ static void measure(stages *s, int runs, mr_bench_stages *out)
         *steps[level] = (sums[level] - (level ? sums[level - 1] : 0)) / (double)s->count;
 }
 
-static void free_stages(stages *s)
+static void free_stages(stages **held)
 {
+    stages *s = *held;
+    if (!s)
+        return;
     for (size_t i = 0; i < s->count; i++)
         free(s->pictures[i].memory);
     for (size_t i = 0; i < MR_COUNT(s->decoders); i++)
@@ -137,7 +139,7 @@ static void free_stages(stages *s)
     free(s);
 }
 
-/* Fewer for pictures of which one alone takes long. */
+/* Fewer runs for slow pictures. */
 static int runs_within(const stages *s, double seconds)
 {
     double runs = s->seconds > 0 ? seconds / (s->seconds * RUN_COST) : RUNS;
@@ -147,24 +149,23 @@ static int runs_within(const stages *s, double seconds)
 mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, double seconds,
                                   mr_bench_stages *out, mr_error *err)
 {
-    stages *s = mr_alloc(1, sizeof *s);
+    MR_AUTO(free_stages) stages *s = mr_alloc(1, sizeof *s);
     *out = (mr_bench_stages){.pictures = 0};
     if (!s)
         return mr_fail_memory(err, "measuring");
     s->work = w;
-    mr_status status = mr_worker_init(&s->worker, w, err);
-    for (size_t i = 0; status == MR_OK && i < MR_COUNT(s->decoders); i++) {
+    MR_TRY(mr_worker_init(&s->worker, w, err));
+    for (size_t i = 0; i < MR_COUNT(s->decoders); i++) {
         s->decoders[i] = mr_jpeg_partial_new((mr_jpeg_parts)i);
         if (!s->decoders[i])
-            status = mr_fail_memory(err, "measuring");
+            return mr_fail_memory(err, "measuring");
     }
-    for (size_t i = 0; status == MR_OK && i < count && s->count < PICTURES && s->bytes < most_bytes &&
-                       s->seconds * RUNS * RUN_COST < seconds;
-         i++)
+    for (size_t i = 0; i < count && s->count < PICTURES && s->bytes < max_bytes; i++) {
+        if (s->seconds * RUNS * RUN_COST >= seconds)
+            break;
         if (records[i].row.codec == MR_CODEC_JPEG)
-            status = take(s, &records[i], err);
-    if (status == MR_OK)
-        measure(s, runs_within(s, seconds), out);
-    free_stages(s);
-    return status;
+            MR_TRY(take(s, &records[i], err));
+    }
+    measure(s, runs_within(s, seconds), out);
+    return MR_OK;
 }

@@ -1,4 +1,4 @@
-/* bench_turns.c - the figures of several turns as medians. */
+/* bench_turns.c - the medians of several turns' figures. */
 #include "bench/bench_turns.h"
 
 #include <stdlib.h>

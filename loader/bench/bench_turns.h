@@ -1,5 +1,5 @@
-/* bench_turns.h - one turn of a benchmark, and what several of them come to.
- * Invariant: a turn's passes went through the same records; one that was cut short is in no sum. */
+/* bench_turns.h - one turn of a benchmark, and the medians over several.
+ * Invariant: a turn's passes went through the same records; a turn that was cut short does not count. */
 #ifndef MR_BENCH_TURNS_H
 #define MR_BENCH_TURNS_H
 
@@ -8,9 +8,9 @@
 
 typedef struct mr_bench_turn {
     mr_bench_times warm, product, limit, copy, steps;
-    double wall; /* of all of it */
+    double wall; /* of the whole turn */
     uint64_t images;
-    bool cut; /* the time was up before its end */
+    bool cut; /* time ran out before its end */
 } mr_bench_turn;
 
 /* Sets the rates, ratios and steps of `out`, as medians over at least one turn, and counts turns and images. */

@@ -1,5 +1,5 @@
-/* digest.c - one XXH3-128 over bytes that lie with several ranks.
- * Invariant: a saved state holds no address: the secret it was begun with is the receiver's own copy of the same. */
+/* digest.c - one XXH3-128 over bytes that several ranks hold.
+ * Invariant: a saved state holds no address: the receiver uses its own copy of the default secret. */
 #include "bench/digest.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ void mr_running_digest_free(mr_running_digest *d)
 
 void mr_running_digest_begin(mr_running_digest *d)
 {
-    /* The whole state is saved, so none of it may be left over from before. */
+    /* The whole state is saved, so nothing of an earlier digest may remain in it. */
     memset(d->state, 0, sizeof *d->state);
     XXH3_128bits_reset(d->state);
 }

@@ -1,5 +1,5 @@
-/* digest.h - one XXH3-128 over bytes that lie with several ranks, one after the other.
- * Invariant: whoever adds which part, the digest is that of all bytes in one run.
+/* digest.h - one XXH3-128 over bytes that several ranks hold.
+ * Invariant: whichever ranks add the parts, the digest is that of all bytes in order.
  *
  *   rank 0: begin, add, save --blob--> rank 1: load, add, save --blob--> ... last: end */
 #ifndef MR_LOADER_DIGEST_H
@@ -9,15 +9,16 @@
 
 typedef struct mr_running_digest mr_running_digest;
 
-mr_running_digest *mr_running_digest_new(void); /* begun; NULL: no memory */
+mr_running_digest *mr_running_digest_new(void); /* begun; NULL: out of memory */
 void mr_running_digest_free(mr_running_digest *d);
 void mr_running_digest_begin(mr_running_digest *d);
 void mr_running_digest_add(mr_running_digest *d, const void *bytes, size_t len);
 void mr_running_digest_end(const mr_running_digest *d, uint8_t out[16]); /* canonical (big-endian) form */
 
-/* For another process of the same program: appended to `out`; taken from the front of `bytes`, false if too short. */
+/* For another process of the same program.  Save appends to `out`; load reads the front of `bytes`, false: too short.
+ */
 void mr_running_digest_save(const mr_running_digest *d, mr_buf *out);
 bool mr_running_digest_load(mr_running_digest *d, const void *bytes, size_t len);
-size_t mr_running_digest_size(void); /* of what is saved */
+size_t mr_running_digest_size(void); /* bytes that save appends */
 
 #endif

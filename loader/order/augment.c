@@ -1,8 +1,8 @@
 /* augment.c - the part of a picture that is shown, and whether it is mirrored.
  * Invariant: every box lies inside the picture and has at least one pixel, whatever the numbers.
  *
- *   train     seed, epoch, sample -> stream of numbers: mirror?, then up to ten tries of (area, ratio), then the place
- *   center    W x H -> short side `resize` -> size x size of its middle            square    W x H -> size x size */
+ *   train     seed, epoch, sample -> random stream: mirror?, then up to ten tries of (area, ratio), then the position
+ *   center    W x H -> short side `resize` -> its central size x size              square    W x H -> size x size */
 #include "order/augment.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ typedef struct stream {
     uint64_t state;
 } stream;
 
-/* The constant keeps these numbers apart from the order's, which has the same seed. */
+/* The constant makes these numbers independent of the order's, which has the same seed. */
 static stream stream_of(uint64_t seed, uint64_t epoch, uint64_t sample)
 {
     return (stream){mr_mix(mr_mix(mr_mix(seed ^ UINT64_C(0x6175676D656E7421)) + epoch) + sample)};
@@ -42,14 +42,13 @@ static double next_between(stream *s, double low, double high)
     return low + (high - low) * next_unit(s);
 }
 
-/* 0 .. last; the high half of a product, whose unevenness is under 2^-32 of the picture's side. */
+/* 0 .. last: the high half of a product, with a bias below 2^-32 of the picture's side. */
 static uint32_t next_upto(stream *s, uint32_t last)
 {
     return (uint32_t)((next(s) >> 32) * ((uint64_t)last + 1) >> 32);
 }
 
-/* Python's round(): to the nearest, from the middle to the even one.  Written out, as rint() follows the caller's
- * rounding mode. */
+/* Python's round(): to nearest, ties to even.  Not rint(), which depends on the caller's rounding mode. */
 static double round_half_even(double x)
 {
     double below = floor(x), part = x - below;
@@ -65,7 +64,7 @@ static uint32_t size_of(const mr_transform *t)
     return t->size ? t->size : DEFAULT_SIZE;
 }
 
-/* Where no try fits: all of the picture, or of its middle if it is longer than the ratios allow. */
+/* If no try fits: the whole picture, or its middle if it is longer than the ratios allow. */
 static void fall_back(mr_view *v, uint32_t width, uint32_t height)
 {
     double ratio = (double)width / height, side;
@@ -95,7 +94,7 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
         double a = area * next_between(&numbers, scale_min, scale_max);
         double r = exp(next_between(&numbers, -ratio, ratio));
         double w = round_half_even(sqrt(a * r)), h = round_half_even(sqrt(a / r));
-        /* Compared as doubles: no number, not even NaN, reaches the casts unless it fits. */
+        /* Compared as doubles, so that a value, even NaN, is cast only if it fits. */
         if (w >= 1 && w <= width && h >= 1 && h <= height) {
             v.width = (uint32_t)w;
             v.height = (uint32_t)h;
@@ -112,7 +111,7 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
 
 static uint32_t longer_side(uint32_t resize, uint32_t longer, uint32_t shorter)
 {
-    /* One rounded division, then cut off: what Python's int(resize * longer / shorter) does. */
+    /* One rounded division, then truncated, as Python's int(resize * longer / shorter). */
     double side = (double)resize * longer / shorter;
     return side < UINT32_MAX ? (uint32_t)side : UINT32_MAX;
 }

@@ -1,7 +1,7 @@
 /* augment.h - the part of a picture that is shown, and whether it is mirrored.
  * Invariant: a pure function of (seed, epoch, sample, size of the picture, options): the same for any world.
- * Source: torchvision's RandomResizedCrop.get_params, Resize, CenterCrop (VIT-style transforms); the random numbers are
- * our own. */
+ * Source: torchvision's RandomResizedCrop.get_params, Resize, CenterCrop (ViT-style transforms), with other random
+ * numbers. */
 #ifndef MR_AUGMENT_H
 #define MR_AUGMENT_H
 
@@ -9,7 +9,7 @@
 
 #include "millrace.h"
 
-/* A box in pixels of the picture as it will be seen (orientation applied, if it is to be). */
+/* A box in pixels of the picture as seen (after applying the orientation, if the options say so). */
 typedef struct mr_view {
     uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the picture */
     uint32_t out_width, out_height;    /* what it is resized to */
@@ -18,16 +18,16 @@ typedef struct mr_view {
 } mr_view;
 
 /* RandomResizedCrop: up to 10 tries of area W*H*U(scale) and ratio exp(U(ln 3/4, ln 4/3)), each side round-half-even;
- * else the central box of the nearest allowed ratio.  flip with probability t->flip. */
+ * otherwise the central box of the nearest allowed ratio.  Mirrored with probability t->flip. */
 mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t width,
                       uint32_t height);
 
 /* MR_TRANSFORM_SQUARE: the whole picture to size x size.  MR_TRANSFORM_CENTER: short side to t->resize, the long one
- * truncated, then the central size x size part (round half to even), source box the whole picture.  There is no
- * padding: a `resize` below `size` counts as `size`.  A long side that no uint32_t holds is UINT32_MAX. */
+ * truncated, then the central size x size part (round half to even); the source box is the whole picture.  There is no
+ * padding: a `resize` below `size` counts as `size`.  A long side above UINT32_MAX is UINT32_MAX. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
 
-/* MR_BAD_SAMPLE: what it is resized to is longer than MR_RESIZE_LONGEST.  A failure does not say of which sample. */
+/* MR_BAD_SAMPLE: resized, it has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample. */
 mr_status mr_view_check(const mr_view *v, mr_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* mix.h - well mixed numbers out of counters: no state, so any of them can be had alone.
+/* mix.h - random numbers from counters: no state, so any of them can be computed alone.
  * Invariant: the same on every machine; a change of any input bit changes half of the output bits.
  * Source: splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
 #ifndef MR_MIX_H
@@ -8,7 +8,7 @@
 
 #define MR_MIX_STEP UINT64_C(0x9E3779B97F4A7C15)
 
-/* The generator's output after state `x`: a bijection of the 64-bit numbers. */
+/* The generator's output for state `x`: a bijection of the 64-bit numbers. */
 static inline uint64_t mr_mix(uint64_t x)
 {
     x += MR_MIX_STEP;

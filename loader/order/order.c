@@ -1,12 +1,12 @@
-/* order.c - which sample stands at which position: keyed permutations instead of arrays.
+/* order.c - which sample is at which position: keyed permutations instead of arrays.
  *
  *   n -> [left | right] -> rounds: left, right = right, left ^ F(key, round, right) -> n'      (Feistel: a bijection)
- *   n' outside of 0..count-1: again from n'                                                 (cycle walking: still one)
- *   by one bit of the key: 0 and 1 change places                      (rounds alone reach even permutations only)
+ *   n' outside 0..count-1: repeat with n'                                          (cycle walking: still a bijection)
+ *   if one bit of the key is set: swap 0 and 1                        (rounds alone reach only even permutations)
  *
- * The network's width is the next even number of bits, so less than four times count, and a walk takes fewer than four
- * steps on average.  Each round leaves a bias of about 2^-half of what there was: few numbers need more rounds, with
- * which every one of the n! orders of a tiny split is equally likely (tests/test_order_fair.c). */
+ * The network's width is the next even number of bits, so its range is less than four times count, and a walk takes
+ * fewer than four steps on average.  Each round multiplies the bias by about 2^-half, so small counts get more rounds:
+ * enough to make all n! orders of a tiny split equally likely (tests/loader/order/test_order_fair.c). */
 #include "order/order.h"
 
 #include "base/error.h"
@@ -89,22 +89,22 @@ mr_status mr_order_make(mr_shuffle kind, uint64_t samples, uint64_t seed, uint64
 {
     mr_order o = {.kind = kind, .samples = samples, .seed = seed, .block = 1, .window = 1};
     if (samples > max_samples)
-        return mr_fail(err, MR_MISUSE, "a split of %llu samples is more than 2^40", (unsigned long long)samples);
+        return mr_fail(err, MR_MISUSE, "a split of %llu samples; at most 2^40", (unsigned long long)samples);
     if (kind == MR_SHUFFLE_WINDOW) {
         if (window_bytes == 0)
-            return mr_fail(err, MR_MISUSE, "a shuffle window of 0 bytes; for example window:1GiB");
+            return mr_fail(err, MR_MISUSE, "a shuffle window of 0 bytes; give its size, for example window:1GiB");
         o.window = window_bytes / (mean_bytes ? mean_bytes : 1);
         if (o.window < 1)
             o.window = 1;
-        /* Sixteen blocks a window: long enough runs for the disk, enough sources for the shuffle. */
+        /* Sixteen blocks per window: long enough runs for the disk, enough blocks for the shuffle. */
         o.block = o.window / 16 ? o.window / 16 : 1;
     }
     *out = o;
     return MR_OK;
 }
 
-/* Position in the order of shuffled blocks -> sample.  The last block may be short: wherever the shuffle puts it, the
- * blocks before it are whole, so the place is arithmetic. */
+/* Position in the order of shuffled blocks -> sample.  Only the last block may be short: wherever the shuffle puts it,
+ * all others are full, so positions can be computed. */
 static uint64_t block_order(const mr_order *o, uint64_t epoch, uint64_t position)
 {
     uint64_t blocks = (o->samples + o->block - 1) / o->block, short_len = o->samples - (blocks - 1) * o->block;
@@ -134,7 +134,7 @@ uint64_t mr_order_at(const mr_order *o, uint64_t epoch, uint64_t position)
     }
     uint64_t number = position / o->window, begin = number * o->window;
     uint64_t len = o->samples - begin < o->window ? o->samples - begin : o->window;
-    /* Each window has a key of its own; the seed is mixed first, lest windows of neighbouring seeds share keys. */
+    /* Each window has its own key; the seed is mixed first, so that windows of neighbouring seeds do not share keys. */
     uint64_t key = mr_mix(o->seed) + number;
     return block_order(o, epoch, begin + mr_permute(len, key, epoch * 2 + 1, position - begin));
 }

@@ -1,8 +1,10 @@
 /* schedule.c - global batches, and each rank's part of them: arithmetic on positions, nothing stored.
- * Invariant: the slots of rank 0, 1, 2 ... of step k, joined, are positions k * global_batch and on, for any world. */
+ * Invariant: the slots of ranks 0, 1, 2 ... of step k, joined, are the positions from k * global_batch on, for any
+ * world.
+ */
 #include "order/schedule.h"
 
-#include "base/error.h"
+#include "base/scope.h"
 
 typedef unsigned long long ull;
 
@@ -15,12 +17,10 @@ static mr_status check_world(uint64_t batch, unsigned world, mr_error *err)
         return MR_OK;
     if (below == 0)
         return mr_fail(err, MR_MISUSE,
-                       "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that "
-                       "can is %llu",
+                       "a global batch of %llu cannot be divided among %u ranks; the nearest that can is %llu",
                        (ull)batch, world, (ull)above);
     return mr_fail(err, MR_MISUSE,
-                   "a global batch of %llu cannot be shared evenly by %u ranks; the nearest that can "
-                   "are %llu and %llu",
+                   "a global batch of %llu cannot be divided among %u ranks; the nearest that can are %llu and %llu",
                    (ull)batch, world, (ull)below, (ull)above);
 }
 
@@ -29,14 +29,12 @@ mr_status mr_schedule_make(const mr_order *order, uint64_t global_batch, unsigne
 {
     mr_schedule s = {.order = *order, .global_batch = global_batch, .world = world ? world : 1, .tail = tail};
     if (global_batch == 0)
-        return mr_fail(err, MR_MISUSE, "a global batch of 0 samples; it takes at least one a rank, %u", s.world);
+        return mr_fail(err, MR_MISUSE, "a global batch of 0 samples; it needs at least one per rank, %u", s.world);
     if (global_batch > max_batch)
-        return mr_fail(err, MR_MISUSE, "a global batch of %llu samples is more than 2^40", (ull)global_batch);
+        return mr_fail(err, MR_MISUSE, "a global batch of %llu samples; at most 2^40", (ull)global_batch);
     if (tail != MR_TAIL_DROP && tail != MR_TAIL_PAD && tail != MR_TAIL_PARTIAL)
         return mr_fail(err, MR_MISUSE, "tail %d is neither drop, pad nor partial", (int)tail);
-    mr_status status = check_world(global_batch, s.world, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check_world(global_batch, s.world, err));
     s.steps = order->samples / global_batch;
     if (tail != MR_TAIL_DROP && order->samples % global_batch)
         s.steps++;
@@ -44,7 +42,7 @@ mr_status mr_schedule_make(const mr_order *order, uint64_t global_batch, unsigne
     return MR_OK;
 }
 
-/* Slots of all ranks together in a step that there is. */
+/* Slots of all ranks together in an existing step. */
 static uint64_t step_slots(const mr_schedule *s, uint64_t step)
 {
     uint64_t rest = s->order.samples - step * s->global_batch;
@@ -66,7 +64,7 @@ mr_slot mr_schedule_slot(const mr_schedule *s, uint64_t epoch, uint64_t step, un
     uint64_t position = step * s->global_batch + before + i, samples = s->order.samples;
     if (position < samples)
         return (mr_slot){mr_order_at(&s->order, epoch, position), 1};
-    /* A batch may be larger than the whole split: the padding goes round it. */
+    /* A batch may be larger than the whole split: padding wraps around. */
     return (mr_slot){mr_order_at(&s->order, epoch, (position - samples) % samples), 0};
 }
 
@@ -74,7 +72,7 @@ mr_status mr_schedule_step_at(const mr_schedule *s, uint64_t position, uint64_t 
 {
     uint64_t samples = s->order.samples, below = position / s->global_batch * s->global_batch;
     if (position > samples)
-        return mr_fail(err, MR_MISUSE, "position %llu is behind the end of an epoch of %llu samples", (ull)position,
+        return mr_fail(err, MR_MISUSE, "position %llu is past the end of an epoch of %llu samples", (ull)position,
                        (ull)samples);
     if (position == samples) {
         *step = s->steps;
@@ -83,8 +81,7 @@ mr_status mr_schedule_step_at(const mr_schedule *s, uint64_t position, uint64_t 
     if (position != below) {
         uint64_t above = mr_schedule_position(s, position / s->global_batch + 1);
         return mr_fail(err, MR_MISUSE,
-                       "no step begins at position %llu with a global batch of %llu; the nearest are "
-                       "%llu and %llu",
+                       "no step begins at position %llu with a global batch of %llu; the nearest are %llu and %llu",
                        (ull)position, (ull)s->global_batch, (ull)below, (ull)(above > position ? above : samples));
     }
     *step = position / s->global_batch;

@@ -291,7 +291,7 @@ static void test_nothing_good(void **state)
     mr_loader_options o = options(MR_ON_BAD_REPLACE);
     seen_list s = run_ranks(ds, o, 1, 2, 0);
     assert_int_equal(s.status, MR_BAD_DATA);
-    assert_non_null(strstr(s.error.text, "not one of its 10 samples is good"));
+    assert_non_null(strstr(s.error.text, "all 10 samples are damaged"));
     seen_free(&s);
     o.on_bad = MR_ON_BAD_MASK;
     s = run_ranks(ds, o, 1, 2, 0);

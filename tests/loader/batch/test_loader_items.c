@@ -191,7 +191,7 @@ static void test_refusals(void **state)
     list l = draw_list(20);
     mr_loader_options o = options(&l, MR_DELIVER_ENCODED, MR_TAIL_DROP);
     l.items[19] = SAMPLES;
-    expect_no_loader(ds, &o, MR_MISUSE, "item 19 is sample 23, and train has 23 samples");
+    expect_no_loader(ds, &o, MR_MISUSE, "item 19 is sample 23, but train has 23 samples");
     l.items[19] = UINT64_MAX;
     expect_no_loader(ds, &o, MR_MISUSE, "item 19");
     o.item_count = 19;
