@@ -84,11 +84,14 @@ static void release(void *ctx, void *old)
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) int hand_out(mr_json_stream *s, mr_json_kind kind, const char *text, size_t len)
+static int hand_out(mr_json_stream *s, mr_json_kind kind, const char *text, size_t len)
 {
     mr_json_token token = {kind, s->depth, text, len};
-    s->status = s->rules.handler(s->rules.ctx, &token);
-    return s->status == MR_OK;
+    mr_status status = s->rules.handler(s->rules.ctx, &token);
+    if (status == MR_OK)
+        return 1;
+    s->status = status;
+    return 0;
 }
 
 /* Most of a large file is deep (COCO's polygons): there a token costs this one comparison. */

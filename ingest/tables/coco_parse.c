@@ -15,6 +15,7 @@
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
 static const char *const field_words[] = {"", "id", "image_id", "category_id", "file_name", "name"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members we read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME,
@@ -90,6 +91,7 @@ static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
 static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
 {
     p->section = OTHER;
+    p->field = NO_FIELD;
     for (int i = 1; i < SECTIONS; i++)
         if (len == strlen(section_words[i]) && !memcmp(key, section_words[i], len))
             p->section = (enum mr_coco_section)i;
@@ -103,9 +105,11 @@ static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
 static void key_field(mr_coco_parser *p, const char *key, size_t len)
 {
     p->field = NO_FIELD;
-    for (unsigned i = 1, left = p->fields >> 1; left; i++, left >>= 1)
-        if (left & 1 && len == strlen(field_words[i]) && !memcmp(key, field_words[i], len))
+    for (unsigned left = p->fields; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        if (len == field_lengths[i] && !memcmp(key, field_words[i], len))
             p->field = (enum mr_coco_field)i;
+    }
 }
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
@@ -196,18 +200,25 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
     return MR_OK;
 }
 
-mr_status mr_coco_take(void *parser, const mr_json_token *t)
+static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
 {
-    mr_coco_parser *p = parser;
-    if (t->depth == 0)
-        return take_document(p, t);
-    if (t->depth == 1)
-        return take_section(p, t);
-    if (t->depth == 2)
-        return take_element(p, t);
     if (t->kind == MR_JSON_KEY)
         key_field(p, t->text, t->len);
-    else if (p->fields && p->field && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
+    else if (p->field && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
         return take_field(p, t);
     return MR_OK;
+}
+
+mr_status mr_coco_take(void *parser, const mr_json_token *t)
+{
+    switch (t->depth) {
+    case 0:
+        return take_document(parser, t);
+    case 1:
+        return take_section(parser, t);
+    case 2:
+        return take_element(parser, t);
+    default:
+        return take_member(parser, t);
+    }
 }
