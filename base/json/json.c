@@ -1,10 +1,11 @@
-/* json.c - the few things we ask of jansson, with errors in our form. */
+/* json.c - JSON as a tree: jansson with limits and error sentences of our form. */
 #include "json/json.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "json/json_memory.h"
@@ -16,7 +17,7 @@ typedef struct json_text {
     unsigned long refused;
 } json_text;
 
-/* Nothing more once memory was out. */
+/* No more text once an allocation failed. */
 static size_t feed(void *to, size_t room, void *ctx)
 {
     json_text *t = ctx;
@@ -30,21 +31,21 @@ static size_t feed(void *to, size_t room, void *ctx)
 
 static mr_status refuse(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
 {
-    char odd[MR_JSON_ODDITY];
+    char found[MR_JSON_ODDITY];
     size_t at = why->position > 0 && (size_t)why->position <= len ? (size_t)why->position : 0;
     mr_json_place place = {.text = bytes, .len = len, .at = at, .begins = true, .ends = true};
-    if (json_error_code(why) == json_error_duplicate_key || !mr_json_oddity(&place, odd))
+    if (json_error_code(why) == json_error_duplicate_key || !mr_json_oddity(&place, found))
         return mr_fail(err, MR_BAD_DATA, "%s: line %d, column %d: %s", name, why->line, why->column, why->text);
     mr_json_line line = mr_json_line_of(bytes, place.at);
     return mr_fail(err, MR_BAD_DATA, "%s: line %llu, column %llu: not JSON: %s", name, (unsigned long long)line.line,
-                   (unsigned long long)line.column, odd);
+                   (unsigned long long)line.column, found);
 }
 
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
 {
     json_error_t why;
-    /* When memory is out, jansson says that the text is wrong, or even leaves the end of a string out and says nothing.
-     * In a program the count tells; in a library errno does, unless a number stands behind it. */
+    /* Out of memory, jansson reports a syntax error, or drops the end of a string without a report.  In a program the
+     * count of failures tells; in a library errno does, unless a number was parsed afterwards. */
     json_text t = {bytes, len, mr_json_refused()};
     if (!mr_json_reserve(len))
         return mr_fail_memory(err, name);
@@ -64,7 +65,7 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
 
 mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err)
 {
-    enum { CONTAINER = 256, VALUE = 64 }; /* bytes in jansson's memory, about, with what points to them */
+    enum { CONTAINER = 256, VALUE = 64 }; /* bytes that jansson allocates, roughly, pointers to them included */
     const char *p = bytes;
     uint64_t cost = 0;
     bool text = false;
@@ -82,21 +83,6 @@ mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const ch
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: would take %llu MiB of memory, the limit is %llu", name,
                    (unsigned long long)((cost + len) >> 20), (unsigned long long)(most >> 20));
-}
-
-const char *mr_json_beyond(const void *text, size_t len, size_t end)
-{
-    const char *p = text;
-    if (len == 0)
-        return NULL;
-    if (memchr(p, '\v', len) || memchr(p, '\f', len))
-        return "a form feed or vertical tab stands in it";
-    if (!mr_utf8_valid(p, len))
-        return "it is not UTF-8";
-    for (; end < len; end++)
-        if (!strchr(" \t\r\n", p[end]) || !p[end])
-            return "other text stands behind its end";
-    return NULL;
 }
 
 static const char *type_name(json_type type)
@@ -131,9 +117,7 @@ mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const 
 mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err)
 {
     json_t *value = NULL;
-    mr_status status = mr_json_get(obj, key, JSON_INTEGER, name, &value, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get(obj, key, JSON_INTEGER, name, &value, err));
     if (json_integer_value(value) < 0)
         return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is negative", name, key);
     *out = (uint64_t)json_integer_value(value);
@@ -143,10 +127,9 @@ mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, 
 mr_status mr_json_get_string(const json_t *obj, const char *key, const char *name, const char **out, mr_error *err)
 {
     json_t *value = NULL;
-    mr_status status = mr_json_get(obj, key, JSON_STRING, name, &value, err);
-    if (status == MR_OK)
-        *out = json_string_value(value);
-    return status;
+    MR_TRY(mr_json_get(obj, key, JSON_STRING, name, &value, err));
+    *out = json_string_value(value);
+    return MR_OK;
 }
 
 static int add_chunk(const char *bytes, size_t len, void *out)
@@ -165,25 +148,19 @@ mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err)
 
 mr_status mr_json_print(const json_t *doc, mr_error *err)
 {
-    mr_buf text = {0}, shown = {0};
-    mr_status status = mr_json_dump(doc, &text, err);
-    if (status == MR_OK) {
-        mr_json_show(&shown, (const char *)text.data, text.len);
-        status = mr_buf_status(&shown, err, "writing JSON");
-    }
-    if (status == MR_OK)
-        fwrite(shown.data, 1, shown.len, stdout);
-    mr_buf_free(&text);
-    mr_buf_free(&shown);
-    return status == MR_OK ? mr_term_flush(err) : status;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf shown = {0};
+    MR_TRY(mr_json_dump(doc, &text, err));
+    mr_json_show(&shown, (const char *)text.data, text.len);
+    MR_TRY(mr_buf_status(&shown, err, "writing JSON"));
+    fwrite(shown.data, 1, shown.len, stdout);
+    return mr_term_flush(err);
 }
 
 json_t *mr_json_path(const char *bytes, size_t len)
 {
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_text_escape(&text, bytes, len);
-    const char *words = mr_buf_text(&text); /* "" for no bytes, where text.data may be NULL */
-    json_t *value = text.failed ? NULL : json_stringn(words, text.len);
-    mr_buf_free(&text);
-    return value;
+    const char *escaped = mr_buf_text(&text); /* "" where text.data may be NULL */
+    return text.failed ? NULL : json_stringn(escaped, text.len);
 }

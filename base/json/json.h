@@ -1,5 +1,9 @@
-/* json.h - the few things we ask of jansson, with errors in our form.
- * Invariant: foreign JSON is parsed with a depth limit (jansson's 2048) and duplicate keys refused. */
+/* json.h - JSON as a tree (jansson), with limits and error sentences of our form.
+ * Invariant: foreign JSON is parsed with a depth limit (jansson's 2048), and duplicate keys are refused.
+ *
+ * The room reads JSON in two ways: as a tree (this header) where a document is small, and as a stream of tokens
+ * (json_stream.h) where it is large or read often.  Both explain what is not JSON by json_oddity.h; json_memory.h is
+ * what the tree needs when memory runs out.  The room uses base/ alone. */
 #ifndef MR_JSON_H
 #define MR_JSON_H
 
@@ -7,17 +11,12 @@
 
 #include "base/buf.h"
 
-/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a list of a million empty lists is small
- * on disk alone.  One pass over the bytes, sound JSON or not. */
+/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a million empty lists are small only on
+ * disk.  One pass over the bytes, valid JSON or not. */
 mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err);
 
-/* Parses one whole document; `name` is for the message, which says line and column. Caller: json_decref(*out). */
+/* Parses one whole document; `name` is for the message, which gives line and column. Caller: json_decref(*out). */
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
-
-/* yajl 2.1 takes a little more than JSON: form feeds and vertical tabs as blanks, UTF-8 that is overlong or holds
- * surrogates, and a token that is cut off behind the document.  What a text that yajl took has of that, for a message;
- * NULL: nothing.  `end`: how far the document goes, as yajl_get_bytes_consumed() said when its last brace closed. */
-const char *mr_json_beyond(const void *text, size_t len, size_t end);
 
 /* Required members of an object, MR_BAD_DATA with `name` and the key if missing or of another type. */
 mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err);

@@ -1,6 +1,8 @@
-/* coco_json.h - a COCO annotation file, streamed: places of things in the file instead of the things.
- * Invariant: memory is a few dozen bytes an image and an annotation, however large their polygons; the text is read
- * again from the source when a sample's meta is written, so every number keeps the source's spelling. */
+/* coco_json.h - a COCO annotation file, streamed: only where each object is in the file is kept.
+ * Invariant: memory is a few dozen bytes per image and annotation, however large their polygons; the text is read again
+ * from the source when a sample's meta is written, so every number keeps the source's spelling.
+ *
+ * The room's tables are COCO's JSON (this header), JSON lines (jsonl.h) and CSV (csv.h); it uses source/ and json/. */
 #ifndef MR_COCO_JSON_H
 #define MR_COCO_JSON_H
 
@@ -29,14 +31,14 @@ typedef struct mr_coco_category {
 typedef struct mr_coco_file {
     uint32_t entry;
     mr_coco_image *images;           /* sorted by id */
-    mr_coco_annotation *annotations; /* sorted by image id, then by place in the file */
+    mr_coco_annotation *annotations; /* sorted by image id, then by position in the file */
     mr_coco_category *categories;    /* in the file's order */
     size_t image_count, image_room, annotation_count, annotation_room, category_count, category_room;
     uint64_t orphans; /* annotations of an image that the file does not list */
 } mr_coco_file;
 
-/* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is a COCO *result* file: said
- * so), an image or category id twice, an id that is no integer; the message names file and byte. */
+/* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is reported as a COCO *result*
+ * file), an image or category id twice, an id that is not an integer; the message names file and byte. */
 mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, mr_error *err);
 void mr_coco_free(mr_coco_file *f);
 

@@ -1,6 +1,6 @@
-/* coco_parse.c - what is picked out of a COCO annotation file while it streams by.
- * Invariant: only what stands at depth three of "images", "annotations" and "categories" is looked at; everything
- * deeper (polygons, nearly the whole file) costs one comparison a value and no memory.
+/* coco_parse.c - picks the tables out of a COCO annotation file while it streams by.
+ * Invariant: nothing below depth three of "images", "annotations" and "categories" is looked at; what is deeper
+ * (polygons, nearly the whole file) never reaches this file.
  *
  *      { "images": [ { "id": 7, "file_name": "a.jpg" }, ... ], "annotations": [ { "image_id": 7, "segmentation": [[...
  *      depth 1     2 3                                                                                          4 5  */
@@ -15,6 +15,7 @@
 static const char *const section_words[SECTIONS] = {"", "images", "annotations", "categories", "info", "licenses"};
 
 static const char *const field_words[] = {"", "id", "image_id", "category_id", "file_name", "name"};
+static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
     /* the members we read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME,
@@ -22,22 +23,19 @@ static const unsigned fields_of[SECTIONS] = {
     [CATEGORIES] = 1u << ID | 1u << NAME,
 };
 
-/* Ends the parse: callbacks return 0 for "stop". */
-MR_PRINTF(2, 3) static int refuse(mr_coco_parser *p, const char *format, ...)
+MR_PRINTF(2, 3) static mr_status refuse(mr_coco_parser *p, const char *format, ...)
 {
     char text[600];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    p->status = mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": %s", p->name, mr_coco_here(p), text);
-    return 0;
+    return mr_fail(p->err, MR_BAD_DATA, "%s: byte %" PRIu64 ": %s", p->name, mr_json_stream_at(p->stream), text);
 }
 
-static int out_of_memory(mr_coco_parser *p)
+static mr_status out_of_memory(mr_coco_parser *p)
 {
-    p->status = mr_fail_memory(p->err, "reading COCO annotations");
-    return 0;
+    return mr_fail_memory(p->err, "reading COCO annotations");
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------- */
@@ -57,87 +55,43 @@ static bool integer(const char *text, size_t len, int64_t *out)
     return true;
 }
 
-static int take_text(mr_coco_parser *p, const char *text, size_t len)
+static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
 {
-    if (len > 1 << 20)
-        return refuse(p, "\"%s\" of %zu bytes is no name", field_words[p->field], len);
-    if (p->field == NAME && memchr(text, '\0', len))
+    if (t->len > 1 << 20)
+        return refuse(p, "\"%s\" of %zu bytes is not a name", field_words[p->field], t->len);
+    if (p->field == NAME && memchr(t->text, '\0', t->len))
         return refuse(p, "a category's name holds a NUL character");
-    p->text = malloc(len + 1);
+    p->text = malloc(t->len + 1);
     if (!p->text)
         return out_of_memory(p);
-    memcpy(p->text, text, len);
-    p->text[len] = '\0';
-    p->text_len = (uint32_t)len;
-    return 1;
+    memcpy(p->text, t->text, t->len);
+    p->text[t->len] = '\0';
+    p->text_len = (uint32_t)t->len;
+    return MR_OK;
 }
 
-enum kind { NUMBER, STRING, ELSE };
-
-static int take_field(mr_coco_parser *p, enum kind kind, const char *text, size_t len)
+static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
 {
     const char *word = field_words[p->field];
     if (p->seen_fields & 1u << p->field)
         return refuse(p, "\"%s\" twice in one of \"%s\"", word, section_words[p->section]);
     p->seen_fields |= 1u << p->field;
     if (p->field == FILE_NAME || p->field == NAME)
-        return kind == STRING ? take_text(p, text, len) : refuse(p, "\"%s\" is no string", word);
-    if (kind == STRING)
+        return t->kind == MR_JSON_STRING ? take_text(p, t) : refuse(p, "\"%s\" is not a string", word);
+    if (t->kind == MR_JSON_STRING)
         return refuse(p, "\"%s\" is a string, not a number: COCO ids are integers", word);
-    if (kind != NUMBER)
-        return refuse(p, "\"%s\" is no number: COCO ids are integers", word);
-    if (!integer(text, len, p->field == CATEGORY_ID ? &p->category_id : &p->id))
+    if (t->kind != MR_JSON_NUMBER)
+        return refuse(p, "\"%s\" is not a number: COCO ids are integers", word);
+    if (!integer(t->text, t->len, p->field == CATEGORY_ID ? &p->category_id : &p->id))
         return refuse(p, "\"%s\" is %.*s: COCO ids are integers of 64 bits, written without point or exponent", word,
-                      len > 40 ? 40 : (int)len, text);
-    return 1;
+                      t->len > 40 ? 40 : (int)t->len, t->text);
+    return MR_OK;
 }
 
-/* A number, string, true, false or null at depth three or less. */
-static int scalar(mr_coco_parser *p, enum kind kind, const char *text, size_t len)
-{
-    if (p->depth == 0)
-        return refuse(p, "no COCO annotation file: it holds a single value instead of an object");
-    if (!p->fields)
-        return 1;
-    if (p->depth == 1)
-        return refuse(p, "\"%s\" is no list", section_words[p->section]);
-    if (p->depth == 2)
-        return refuse(p, "\"%s\" lists something that is no object", section_words[p->section]);
-    return p->field ? take_field(p, kind, text, len) : 1;
-}
-
-static int on_number(void *ctx, const char *text, size_t len)
-{
-    mr_coco_parser *p = ctx;
-    p->events++;
-    return p->depth > 3 ? 1 : scalar(p, NUMBER, text, len);
-}
-
-static int on_string(void *ctx, const unsigned char *text, size_t len)
-{
-    mr_coco_parser *p = ctx;
-    p->events++;
-    return p->depth > 3 ? 1 : scalar(p, STRING, (const char *)text, len);
-}
-
-static int on_null(void *ctx)
-{
-    mr_coco_parser *p = ctx;
-    p->events++;
-    return p->depth > 3 ? 1 : scalar(p, ELSE, "", 0);
-}
-
-static int on_boolean(void *ctx, int value)
-{
-    (void)value;
-    return on_null(ctx);
-}
-
-/* ---- containers ----------------------------------------------------------------------------------------------- */
-
-static int key_section(mr_coco_parser *p, const char *key, size_t len)
+static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
 {
     p->section = OTHER;
+    p->field = NO_FIELD;
     for (int i = 1; i < SECTIONS; i++)
         if (len == strlen(section_words[i]) && !memcmp(key, section_words[i], len))
             p->section = (enum mr_coco_section)i;
@@ -145,70 +99,22 @@ static int key_section(mr_coco_parser *p, const char *key, size_t len)
     if (p->section != OTHER && p->seen_sections & 1u << p->section)
         return refuse(p, "\"%s\" twice: the file is two files run together", section_words[p->section]);
     p->seen_sections |= 1u << p->section;
-    return 1;
+    return MR_OK;
 }
 
-static int on_key(void *ctx, const unsigned char *key, size_t len)
+static void key_field(mr_coco_parser *p, const char *key, size_t len)
 {
-    mr_coco_parser *p = ctx;
-    p->events++;
-    if (p->depth == 1)
-        return key_section(p, (const char *)key, len);
-    if (p->depth != 3)
-        return 1;
     p->field = NO_FIELD;
-    for (unsigned i = 1, left = p->fields >> 1; left; i++, left >>= 1)
-        if (left & 1 && len == strlen(field_words[i]) && !memcmp(key, field_words[i], len))
+    for (unsigned left = p->fields; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        if (len == field_lengths[i] && !memcmp(key, field_words[i], len))
             p->field = (enum mr_coco_field)i;
-    return 1;
-}
-
-/* Before a container opens inside the section we read: only [ at depth one, { at depth two, no id at depth three. */
-static int open_container(mr_coco_parser *p, char mark)
-{
-    p->events++;
-    if (p->depth == 0 && mark == '[')
-        return refuse(p, "a bare list is a COCO *result* file (what a model found), which names no image files; give "
-                         "the annotation file with \"images\" instead");
-    if (p->depth <= 3 && p->fields) {
-        if (p->depth == 1 && mark != '[')
-            return refuse(p, "\"%s\" is no list", section_words[p->section]);
-        if (p->depth == 2 && mark != '{')
-            return refuse(p, "\"%s\" lists something that is no object", section_words[p->section]);
-        if (p->depth == 3 && p->field)
-            return take_field(p, ELSE, "", 0);
-        if (p->depth == 2) {
-            p->at = mr_coco_here(p) - 1;
-            p->seen_fields = 0;
-            p->category_id = INT64_MIN;
-            p->field = NO_FIELD;
-            if (p->chunk[yajl_get_bytes_consumed(p->yajl) - 1] != '{')
-                return refuse(p, "the parser lost its place");
-        }
     }
-    if (++p->depth > MR_COCO_DEPTH_MAX)
-        return refuse(p, "nested more than %d deep", MR_COCO_DEPTH_MAX);
-    return 1;
 }
 
-static int on_map(void *ctx)
-{
-    return open_container(ctx, '{');
-}
+/* ---- elements -------------------------------------------------------------------------------------------------- */
 
-static int on_array(void *ctx)
-{
-    return open_container(ctx, '[');
-}
-
-static int on_array_end(void *ctx)
-{
-    mr_coco_parser *p = ctx;
-    p->depth--;
-    return 1;
-}
-
-static int add_image(mr_coco_parser *p, uint32_t len)
+static mr_status add_image(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->images, f->image_count, f->image_room))
@@ -216,37 +122,42 @@ static int add_image(mr_coco_parser *p, uint32_t len)
     f->images[f->image_count++] =
         (mr_coco_image){.id = p->id, .file_name = p->text, .name_len = p->text_len, .at = p->at, .len = len};
     p->text = NULL;
-    return 1;
+    return MR_OK;
 }
 
-static int add_annotation(mr_coco_parser *p, uint32_t len)
+static mr_status add_annotation(mr_coco_parser *p, uint32_t len)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->annotations, f->annotation_count, f->annotation_room))
         return out_of_memory(p);
     f->annotations[f->annotation_count++] =
         (mr_coco_annotation){.image_id = p->id, .category_id = p->category_id, .at = p->at, .len = len};
-    return 1;
+    return MR_OK;
 }
 
-static int add_category(mr_coco_parser *p)
+static mr_status add_category(mr_coco_parser *p)
 {
     mr_coco_file *f = p->file;
     if (!MR_GROW(f->categories, f->category_count, f->category_room))
         return out_of_memory(p);
     f->categories[f->category_count++] = (mr_coco_category){.id = p->id, .name = p->text};
     p->text = NULL;
-    return 1;
+    return MR_OK;
 }
 
-/* An element of "images", "annotations" or "categories" has ended at depth two. */
-static int end_element(mr_coco_parser *p)
+static void begin_element(mr_coco_parser *p)
 {
-    uint64_t len = mr_coco_here(p) - p->at;
+    p->at = mr_json_stream_at(p->stream) - 1;
+    p->seen_fields = 0;
+    p->category_id = INT64_MIN;
+    p->field = NO_FIELD;
+}
+
+static mr_status end_element(mr_coco_parser *p)
+{
+    uint64_t len = mr_json_stream_at(p->stream) - p->at;
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
     unsigned missing = p->fields & ~p->seen_fields & ~(1u << CATEGORY_ID);
-    if (p->chunk[yajl_get_bytes_consumed(p->yajl) - 1] != '}')
-        return refuse(p, "the parser lost its place");
     if (missing)
         return refuse(p, "one of \"%s\" has no \"%s\"", section_words[p->section], field_words[__builtin_ctz(missing)]);
     if (len > UINT32_MAX || count >= UINT32_MAX)
@@ -256,22 +167,58 @@ static int end_element(mr_coco_parser *p)
     return p->section == ANNOTATIONS ? add_annotation(p, (uint32_t)len) : add_category(p);
 }
 
-static int on_map_end(void *ctx)
+/* ---- tokens ---------------------------------------------------------------------------------------------------- */
+
+static mr_status take_document(mr_coco_parser *p, const mr_json_token *t)
 {
-    mr_coco_parser *p = ctx;
-    if (--p->depth == 0)
-        p->end = mr_coco_here(p);
-    return p->depth == 2 && p->fields ? end_element(p) : 1;
+    if (t->kind == MR_JSON_OBJECT || t->kind == MR_JSON_OBJECT_END)
+        return MR_OK;
+    if (t->kind == MR_JSON_LIST)
+        return refuse(p, "a bare list is a COCO *result* file (what a model found), which names no image files; give "
+                         "the annotation file with \"images\" instead");
+    return refuse(p, "not a COCO annotation file: it holds a single value instead of an object");
 }
 
-const yajl_callbacks mr_coco_callbacks = {
-    .yajl_null = on_null,
-    .yajl_boolean = on_boolean,
-    .yajl_number = on_number,
-    .yajl_string = on_string,
-    .yajl_start_map = on_map,
-    .yajl_map_key = on_key,
-    .yajl_end_map = on_map_end,
-    .yajl_start_array = on_array,
-    .yajl_end_array = on_array_end,
-};
+static mr_status take_section(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (t->kind == MR_JSON_KEY)
+        return key_section(p, t->text, t->len);
+    if (!p->fields || t->kind == MR_JSON_LIST || t->kind == MR_JSON_LIST_END)
+        return MR_OK;
+    return refuse(p, "\"%s\" is not a list", section_words[p->section]);
+}
+
+static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (!p->fields)
+        return MR_OK;
+    if (t->kind == MR_JSON_OBJECT_END)
+        return end_element(p);
+    if (t->kind != MR_JSON_OBJECT)
+        return refuse(p, "\"%s\" lists something that is not an object", section_words[p->section]);
+    begin_element(p);
+    return MR_OK;
+}
+
+static mr_status take_member(mr_coco_parser *p, const mr_json_token *t)
+{
+    if (t->kind == MR_JSON_KEY)
+        key_field(p, t->text, t->len);
+    else if (p->field && t->kind != MR_JSON_OBJECT_END && t->kind != MR_JSON_LIST_END)
+        return take_field(p, t);
+    return MR_OK;
+}
+
+mr_status mr_coco_take(void *parser, const mr_json_token *t)
+{
+    switch (t->depth) {
+    case 0:
+        return take_document(parser, t);
+    case 1:
+        return take_section(parser, t);
+    case 2:
+        return take_element(parser, t);
+    default:
+        return take_member(parser, t);
+    }
+}

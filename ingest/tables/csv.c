@@ -1,10 +1,12 @@
-/* csv.c - comma-separated lines as people export them, parsed in place.
+/* csv.c - comma-separated lines as spreadsheets export them, parsed in place.
  * Invariant: the writing position never overtakes the reading position, so a cell and its closing NUL always fit where
- * the cell and its delimiter stood; the last cell has the byte that mr_buf keeps behind its length. */
+ * the cell and its delimiter were; the last cell has the byte that mr_buf keeps after its length. */
 #include "tables/csv.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/scope.h"
 
 enum { COLUMNS_MAX = 32768 };
 
@@ -45,7 +47,7 @@ static mr_status put_cell(reader *r, char *cell, mr_error *err)
     return MR_OK;
 }
 
-/* At an opening quote.  Leaves `at` behind the closing one; the cell is shifted left over the quotes that go. */
+/* At an opening quote.  Leaves `at` past the closing one; the cell is shifted left over removed quotes. */
 static mr_status quoted_cell(reader *r, char **cell, char **cell_end, mr_error *err)
 {
     size_t opened = r->line;
@@ -83,12 +85,10 @@ static mr_status read_cell(reader *r, char **out, bool *last, mr_error *err)
     char *cell = r->at, *cell_end = r->at;
     skip_blanks(r);
     if (r->at < r->end && *r->at == '"') {
-        mr_status status = quoted_cell(r, &cell, &cell_end, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(quoted_cell(r, &cell, &cell_end, err));
         skip_blanks(r);
         if (r->at < r->end && *r->at != ',' && !line_end(r, r->at))
-            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: text behind a closing quote", r->name, r->line);
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: text after a closing quote", r->name, r->line);
     } else {
         plain_cell(r, &cell, &cell_end);
     }
@@ -115,25 +115,23 @@ static bool skip_blank_line(reader *r)
     return true;
 }
 
-/* Two columns of one name would make a JSON object with one key twice, and a class with two numbers. */
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Two columns of one name would become a JSON object with a duplicate key, or a class with two numbers. */
 static mr_status check_header(const mr_csv *csv, const char *name, mr_error *err)
 {
-    mr_status status = MR_OK;
-    char **sorted = mr_alloc(csv->columns, sizeof *sorted);
+    MR_AUTO(mr_scope_free) char **sorted = mr_alloc(csv->columns, sizeof *sorted);
     if (!sorted)
         return mr_fail_memory(err, "reading a CSV file");
     memcpy(sorted, csv->cells, csv->columns * sizeof *sorted);
     qsort(sorted, csv->columns, sizeof *sorted, by_text);
-    for (size_t i = 1; i < csv->columns && status == MR_OK; i++)
+    for (size_t i = 1; i < csv->columns; i++)
         if (!strcmp(sorted[i - 1], sorted[i]))
-            status = mr_fail(err, MR_BAD_DATA, "%s: the header names the column \"%s\" twice", name, sorted[i]);
-    free(sorted);
-    return status;
+            return mr_fail(err, MR_BAD_DATA, "%s: the header names the column \"%s\" twice", name, sorted[i]);
+    return MR_OK;
 }
 
 static mr_status read_rows(reader *r, mr_error *err)
@@ -145,11 +143,9 @@ static mr_status read_rows(reader *r, mr_error *err)
         size_t line = r->line, before = r->cell_count, cells = 0, most = before ? csv->columns : COLUMNS_MAX;
         for (bool last = false; !last;) {
             char *cell = NULL;
-            mr_status status = read_cell(r, &cell, &last, err);
-            if (status == MR_OK && ++cells <= most) /* more are counted, for the message, and cost nothing */
-                status = put_cell(r, cell, err);
-            if (status != MR_OK)
-                return status;
+            MR_TRY(read_cell(r, &cell, &last, err));
+            if (++cells <= most) /* the others are only counted, for the message */
+                MR_TRY(put_cell(r, cell, err));
         }
         if (!before && cells > COLUMNS_MAX)
             return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, which is more than %d", r->name, line, cells,
@@ -169,12 +165,10 @@ static mr_status read_rows(reader *r, mr_error *err)
 
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err)
 {
-    mr_csv csv = {.text = *text};
+    MR_AUTO(mr_csv_free) mr_csv csv = {.text = *text};
     *text = (mr_buf){0};
     mr_buf_text(&csv.text);
-    mr_status status = mr_buf_status(&csv.text, err, "reading a CSV file");
-    if (status != MR_OK)
-        goto done;
+    MR_TRY(mr_buf_status(&csv.text, err, "reading a CSV file"));
     char *begin = (char *)csv.text.data;
     reader r = {.at = begin, .end = begin + csv.text.len, .line = 1, .name = name, .csv = &csv};
     const char *nul = memchr(begin, '\0', csv.text.len);
@@ -182,19 +176,14 @@ mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *er
         size_t line = 1;
         for (const char *p = begin; p < nul; p++)
             line += *p == '\n';
-        status = mr_fail(err, MR_BAD_DATA, "%s: line %zu: a NUL byte: this is no text file", name, line);
-        goto done;
+        return mr_fail(err, MR_BAD_DATA, "%s: line %zu: a NUL byte: not a text file", name, line);
     }
     if (csv.text.len >= 3 && !memcmp(begin, "\xEF\xBB\xBF", 3))
         r.at += 3;
-    status = read_rows(&r, err);
-done:
-    if (status != MR_OK) {
-        mr_csv_free(&csv);
-        return status;
-    }
+    MR_TRY(read_rows(&r, err));
     csv.header = csv.cells;
     *out = csv;
+    csv = (mr_csv){0};
     return MR_OK;
 }
 

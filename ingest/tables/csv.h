@@ -1,4 +1,4 @@
-/* csv.h - comma-separated lines as people export them.
+/* csv.h - comma-separated lines as spreadsheets export them.
  * Invariant: cells are slices of the text given to mr_csv_parse(); nothing is lost between LF, CRLF, a missing final
  * newline and blanks after commas.  Quoted cells ("a, ""b""") follow RFC 4180. */
 #ifndef MR_CSV_H
@@ -13,8 +13,9 @@ typedef struct mr_csv {
     char **header;
 } mr_csv;
 
-/* Takes over `text`. Blank lines are skipped; blanks around unquoted cells are cut; a UTF-8 mark at the start too.
- * MR_BAD_DATA: a row with another number of cells, an unclosed quote, a NUL byte, no header (`name` and line named). */
+/* Takes over `text`. Blank lines are skipped; blanks around unquoted cells and a byte order mark are removed.
+ * MR_BAD_DATA: a row with a different number of cells, an unclosed quote, a NUL byte, no header (`name` and line
+ * named). */
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
 int mr_csv_column(const mr_csv *csv, const char *name); /* -1: none */

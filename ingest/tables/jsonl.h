@@ -1,6 +1,6 @@
-/* jsonl.h - files with one JSON object a line, streamed, with the place of every row.
- * Invariant: memory is the longest line, at most 64 MiB; a row is handed out without the blanks around it, exactly as
- * it is written, and mr_jsonl_pick() has proven that it is one whole JSON object. */
+/* jsonl.h - files with one JSON object per line, streamed, with the place of every row.
+ * Invariant: memory is the longest line, at most 64 MiB; a row is handed out exactly as written, without the blanks
+ * around it, and mr_jsonl_pick() has proven that it is one whole JSON object. */
 #ifndef MR_JSONL_H
 #define MR_JSONL_H
 
@@ -22,11 +22,10 @@ typedef struct mr_jsonl_row {
 } mr_jsonl_row;
 
 /* Begin with a struct that is zero but for source and entry; end with mr_buf_free(&j->buf).  The next row that is not
- * blank; lines end with LF or CRLF, the last one needs none.  MR_END: no more. */
+ * blank; lines end with LF or CRLF, which the last one may lack.  MR_END: no more. */
 mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err);
 
-/* Appends a row that was seen before, verbatim.  MR_BAD_DATA: what lies there now is no object any more.  Thread-safe.
- */
+/* Appends a row seen before, verbatim.  MR_BAD_DATA: it is no longer an object.  Thread-safe. */
 mr_status mr_jsonl_copy(const mr_source *source, uint32_t entry, uint64_t at, size_t len, mr_buf *out, mr_error *err);
 
 typedef enum mr_jsonl_kind {
@@ -46,8 +45,9 @@ typedef struct mr_jsonl_field { /* a member of the row that the caller wants */
                   * as the inside of a JSON list, "a","b" */
 } mr_jsonl_field;
 
-/* Validates the row and fills the fields.  MR_BAD_DATA, naming file and line: no JSON object, nested more than 200
- * deep, or one of the fields twice.  `names`, if not NULL, gets the names of all members: "a, b, c". */
+/* Validates the row and fills the fields, at most 64.  MR_BAD_DATA, naming file and line: not a JSON object,
+ * nested more than 200 deep, or one of the fields twice.  `names`, if not NULL, gets the names of all members: "a, b".
+ */
 mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
                         mr_error *err);
 

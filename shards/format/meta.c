@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "json/json.h"
-#include "json/json_memory.h"
+#include "base/scope.h"
+#include "json/json_stream.h"
 
 enum { MAX_DEPTH = 1000 };
 
@@ -20,48 +20,14 @@ static const char *const words[MEMBERS] = {"", "source", "label", "labels", "cla
 typedef struct scan {
     mr_meta_facts facts;
     mr_buf *source, *class_name;
-    unsigned depth;
     member current; /* whose value comes next or, inside a list, is being read */
     unsigned seen;  /* one bit a member */
-    yajl_handle parser;
-    size_t end;    /* where the object closed */
-    char why[120]; /* why a callback ended the parse */
+    mr_error *err;
 } scan;
 
-static int refuse(scan *s, const char *what)
+static mr_status mistyped(const scan *s)
 {
-    snprintf(s->why, sizeof s->why, "%s", what);
-    return 0;
-}
-
-static int mistyped(scan *s)
-{
-    snprintf(s->why, sizeof s->why, "\"%s\" has a value of the wrong type or range", words[s->current]);
-    return 0;
-}
-
-/* Whether a value that stands here is the value of one of our members, or an item of "labels". */
-static bool is_own(const scan *s)
-{
-    return s->current != OTHER && (s->depth == 1 || (s->depth == 2 && s->current == LABELS));
-}
-
-/* Only the outermost object has our members; a value at depth 0 means that there is no object. */
-static int on_null(void *ctx)
-{
-    scan *s = ctx;
-    if (s->depth == 0)
-        return refuse(s, "is not an object");
-    return is_own(s) ? mistyped(s) : 1;
-}
-
-static int on_boolean(void *ctx, int value)
-{
-    scan *s = ctx;
-    if (s->depth != 1 || s->current != UNANNOTATED)
-        return on_null(ctx);
-    s->facts.unannotated = value != 0;
-    return 1;
+    return mr_fail(s->err, MR_BAD_DATA, "meta: \"%s\" has a value of the wrong type or range", words[s->current]);
 }
 
 /* A whole number from 0 to max, written with digits alone; anything else is false. */
@@ -79,143 +45,107 @@ static bool whole(const char *text, size_t len, uint64_t max, uint64_t *out)
     return value <= max;
 }
 
-static int on_number(void *ctx, const char *text, size_t len)
+static mr_status take_number(scan *s, const mr_json_token *t)
 {
-    scan *s = ctx;
     uint64_t value;
-    if (s->depth == 0 || !is_own(s))
-        return on_null(ctx);
-    bool is_label = (s->current == LABEL && s->depth == 1) || (s->current == LABELS && s->depth == 2);
-    if (is_label && whole(text, len, INT32_MAX, &value)) {
-        if (s->current == LABEL)
-            s->facts.label = (int32_t)value;
-        if ((int32_t)value > s->facts.highest)
-            s->facts.highest = (int32_t)value;
-        return 1;
-    }
-    if (s->current == IMAGE_OF && whole(text, len, INT64_MAX, &value)) {
+    if (s->current == IMAGE_OF && whole(t->text, t->len, INT64_MAX, &value)) {
         s->facts.has_image_of = true;
         s->facts.image_of = value;
-        return 1;
+        return MR_OK;
     }
-    return mistyped(s);
+    bool is_label = s->current == (t->depth == 1 ? LABEL : LABELS);
+    if (!is_label || !whole(t->text, t->len, INT32_MAX, &value))
+        return mistyped(s);
+    if (s->current == LABEL)
+        s->facts.label = (int32_t)value;
+    if ((int32_t)value > s->facts.highest)
+        s->facts.highest = (int32_t)value;
+    return MR_OK;
 }
 
-static int on_string(void *ctx, const unsigned char *text, size_t len)
+static mr_status take_string(scan *s, const mr_json_token *t)
 {
-    scan *s = ctx;
-    if (s->depth != 1 || (s->current != SOURCE && s->current != CLASS))
-        return on_null(ctx);
+    if (t->depth != 1 || (s->current != SOURCE && s->current != CLASS))
+        return mistyped(s);
     s->facts.has_class |= s->current == CLASS;
     mr_buf *out = s->current == SOURCE ? s->source : s->class_name;
     if (out)
-        mr_buf_add(out, text, len);
-    return 1;
+        mr_buf_add(out, t->text, t->len);
+    return MR_OK;
 }
 
-static int open_level(scan *s)
+static mr_status take_key(scan *s, const mr_json_token *t)
 {
-    if (s->depth == 1 && s->current == LABELS)
-        s->facts.multi_label = true;
-    return ++s->depth <= MAX_DEPTH ? 1 : refuse(s, "is nested more than 1000 deep");
-}
-
-static int on_map(void *ctx)
-{
-    scan *s = ctx;
-    return s->depth > 0 && is_own(s) ? mistyped(s) : open_level(s);
-}
-
-static int on_array(void *ctx)
-{
-    scan *s = ctx;
-    if (s->depth == 0 || (is_own(s) && !(s->depth == 1 && s->current == LABELS)))
-        return on_null(ctx);
-    return open_level(s);
-}
-
-static int on_key(void *ctx, const unsigned char *key, size_t len)
-{
-    scan *s = ctx;
-    if (s->depth != 1)
-        return 1;
     s->current = OTHER;
     for (unsigned i = 1; i < MEMBERS; i++)
-        if (len == strlen(words[i]) && memcmp(key, words[i], len) == 0)
+        if (t->len == strlen(words[i]) && memcmp(t->text, words[i], t->len) == 0)
             s->current = (member)i;
     if (s->current == OTHER)
-        return 1;
-    if (s->seen & 1u << s->current) {
-        snprintf(s->why, sizeof s->why, "has \"%s\" twice", words[s->current]);
-        return 0;
-    }
+        return MR_OK;
+    if (s->seen & 1u << s->current)
+        return mr_fail(s->err, MR_BAD_DATA, "meta: has \"%s\" twice", words[s->current]);
     s->seen |= 1u << s->current;
-    return 1;
+    return MR_OK;
 }
 
-static int on_end(void *ctx)
+/* The value of one of our members, or an item of "labels". */
+static mr_status take_value(scan *s, const mr_json_token *t)
+{
+    switch (t->kind) {
+    case MR_JSON_NUMBER:
+        return take_number(s, t);
+    case MR_JSON_STRING:
+        return take_string(s, t);
+    case MR_JSON_BOOLEAN:
+        if (t->depth != 1 || s->current != UNANNOTATED)
+            return mistyped(s);
+        s->facts.unannotated = *t->text == 't';
+        return MR_OK;
+    case MR_JSON_LIST:
+        if (t->depth != 1 || s->current != LABELS)
+            return mistyped(s);
+        s->facts.multi_label = true;
+        return MR_OK;
+    default:
+        return mistyped(s);
+    }
+}
+
+static mr_status take_token(void *ctx, const mr_json_token *t)
 {
     scan *s = ctx;
-    if (--s->depth == 0)
-        s->end = yajl_get_bytes_consumed(s->parser);
-    return 1;
-}
-
-static const yajl_callbacks callbacks = {
-    .yajl_null = on_null,
-    .yajl_boolean = on_boolean,
-    .yajl_number = on_number,
-    .yajl_string = on_string,
-    .yajl_start_map = on_map,
-    .yajl_map_key = on_key,
-    .yajl_end_map = on_end,
-    .yajl_start_array = on_array,
-    .yajl_end_array = on_end,
-};
-
-/* yajl's own sentence, on one line. */
-static mr_status bad_json(yajl_handle parser, const void *json, size_t len, mr_error *err)
-{
-    unsigned char *text = yajl_get_error(parser, 0, json, len);
-    size_t n = text ? strcspn((const char *)text, "\n") : 0;
-    mr_status status = mr_fail(err, MR_BAD_DATA, "meta: byte %zu: %.*s", yajl_get_bytes_consumed(parser), (int)n,
-                               text ? (const char *)text : "");
-    if (text)
-        yajl_free_error(parser, text);
-    return status;
+    if (t->kind == MR_JSON_OBJECT_END || t->kind == MR_JSON_LIST_END)
+        return MR_OK;
+    if (t->depth == 0)
+        return t->kind == MR_JSON_OBJECT ? MR_OK : mr_fail(s->err, MR_BAD_DATA, "meta: is not an object");
+    if (t->depth == 1 && t->kind == MR_JSON_KEY)
+        return take_key(s, t);
+    bool is_own = s->current != OTHER && (t->depth == 1 || s->current == LABELS);
+    return is_own ? take_value(s, t) : MR_OK;
 }
 
 static mr_status scan_texts(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_buf *class_name,
                             mr_error *err)
 {
-    scan s = {.facts = {.label = -1, .highest = -1}, .source = source, .class_name = class_name};
+    scan s = {.facts = {.label = -1, .highest = -1}, .source = source, .class_name = class_name, .err = err};
+    const mr_json_rules rules = {.handler = take_token, .ctx = &s, .levels = 2, .depth_max = MAX_DEPTH};
+    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
+    mr_json_fault fault;
     if (len > MR_META_MAX)
         return mr_fail(err, MR_BAD_DATA, "meta: %zu bytes are more than 1 GiB", len);
-    mr_yajl yajl;
-    mr_status status = mr_yajl_open(&yajl, &callbacks, &s, MR_YAJL_ROOM(len), "reading meta", err);
-    if (status != MR_OK)
-        return status;
-    yajl_handle parser = s.parser = yajl.parser;
-    const char *beyond = NULL;
-    yajl_status parsed = yajl_parse(parser, json, len);
-    if (parsed == yajl_status_ok)
-        parsed = yajl_complete_parse(parser);
-    if (yajl.ran_out)
-        status = mr_fail_memory(err, "reading meta");
-    else if (parsed == yajl_status_client_canceled)
-        status = mr_fail(err, MR_BAD_DATA, "meta: %s", s.why);
-    else if (parsed != yajl_status_ok)
-        status = bad_json(parser, json, len, err);
-    else if ((beyond = mr_json_beyond(json, len, s.end)) != NULL)
-        status = mr_fail(err, MR_BAD_DATA, "meta: %s", beyond);
-    else if (s.facts.multi_label && s.facts.label >= 0)
-        status = mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
-    else if ((source && source->failed) || (class_name && class_name->failed))
-        status = mr_fail_memory(err, "reading meta");
-    mr_yajl_close(&yajl);
+    MR_TRY(mr_json_stream_open(&rules, "reading meta", &stream, err));
+    mr_status status = mr_json_stream_feed(stream, json, len, 0, err);
     if (status == MR_OK)
-        *facts = s.facts;
-    return status;
+        status = mr_json_stream_end(stream, err);
+    if (status == MR_BAD_DATA && mr_json_stream_fault(stream, json, len, 0, true, &fault))
+        return mr_fail(err, MR_BAD_DATA, "meta: byte %llu: %s", (unsigned long long)fault.at + 1, fault.why);
+    MR_TRY(status);
+    if (s.facts.multi_label && s.facts.label >= 0)
+        return mr_fail(err, MR_BAD_DATA, "meta: has both \"label\" and \"labels\"");
+    if ((source && source->failed) || (class_name && class_name->failed))
+        return mr_fail_memory(err, "reading meta");
+    *facts = s.facts;
+    return MR_OK;
 }
 
 mr_status mr_meta_scan(const void *json, size_t len, mr_meta_facts *facts, mr_buf *source, mr_error *err)

@@ -146,7 +146,7 @@ static void rows_of_lines(void **state)
             continue;
         char *text = support_path("{\"contest_number\":1}\n\n%s%s}\n", head, odds[i].value);
         char *place =
-            support_path("m/train.jsonl: line 3: byte %zu: no JSON object: ", sizeof head + offset_of(&odds[i]));
+            support_path("m/train.jsonl: line 3: byte %zu: not JSON: ", sizeof head + offset_of(&odds[i]));
         support_put(*state, "all_contest_images/1.jpeg", "");
         support_put(*state, "m/train.jsonl", text);
         support_plan p = support_plan_at(&mr_layout_newyorker, *state, "", NULL);

@@ -116,14 +116,14 @@ static void test_bad_rows(void **state)
         {"{\"contest_number\":99999999999999999999}", "no whole number"},
         {"{\"contest_number\":1,\"contest_number\":2}", "\"contest_number\" twice"},
         {"{\"contest_number\":1,\"label\":\"A\",\"label\":\"B\"}", "\"label\" twice"},
-        {"[{\"contest_number\":1}]", "no JSON object"},
-        {"\"contest_number\"", "no JSON object"},
-        {"{\"contest_number\":1", "no JSON object"},
-        {"{\"contest_number\":1}}", "no JSON object"},
-        {"{\"contest_number\":1}{\"contest_number\":1}", "no JSON object"},
-        {"{\"contest_number\":1,\"x\":\"\xFF\"}", "no JSON object"},
-        {"{'contest_number':1}", "no JSON object"},
-        {"{\"contest_number\":1} \"x", "behind its end"},
+        {"[{\"contest_number\":1}]", "not a JSON object"},
+        {"\"contest_number\"", "not a JSON object"},
+        {"{\"contest_number\":1", "not JSON"},
+        {"{\"contest_number\":1}}", "not JSON"},
+        {"{\"contest_number\":1}{\"contest_number\":1}", "not JSON"},
+        {"{\"contest_number\":1,\"x\":\"\xFF\"}", "not JSON"},
+        {"{'contest_number':1}", "not JSON"},
+        {"{\"contest_number\":1} \"x", "other text follows after its end"},
         {"{\"contest_number\":1,\f\"x\":1}", "form feed"},
         {"{\"contest_number\":1,\"x\":\"\xC0\x80\"}", "not UTF-8"},
     };
@@ -141,7 +141,7 @@ static void test_bad_rows(void **state)
     for (int i = 0; i < 50000; i++)
         mr_buf_add_text(&deep, "[");
     support_put(dir, "m/train.jsonl", mr_buf_text(&deep));
-    support_plan_fails(NEWYORKER, dir, NULL, MR_BAD_DATA, "line 1: nested more than 200");
+    support_plan_fails(NEWYORKER, dir, NULL, MR_BAD_DATA, "line 1: byte 224: nested more than 200");
     mr_buf_free(&deep);
     support_tmpdir_remove(dir);
 }
