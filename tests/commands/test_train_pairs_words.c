@@ -103,7 +103,7 @@ static void wrong_options_are_said_at_once(void **state)
         {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has words"},
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
-        {"--hidden", "32", 2, "--hidden 32 is no multiple of 64"},
+        {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
         {"--freeze", "towers", 2, "--freeze towers: use one of none|images|text|both"},
         {"--scale-min", "0.5", 2,
          "--scale-min: is for classifiers, and --model bridgetower learns from whole pictures"},
@@ -177,7 +177,7 @@ static void shapes_that_do_not_fit_are_said(void **state)
          "has no 'bridgetower.text_model.encoder.layer.2.attention.self.query.weight' [64, 64] and 27 "
          "more"},
         {"--embed", "32", "'itc_text_head.fc.weight' has the shape [16, 64], this model needs [32, 64]"},
-        {"--image-size", "64", "the file is for pictures of --image-size 32"},
+        {"--image-size", "64", "the file is for images of --image-size 32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_words(train_pairs_run(dir, 0, "--steps", "1", "--pretrained", "start/step-00000001/model.safetensors",

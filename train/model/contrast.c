@@ -1,12 +1,12 @@
-/* contrast.c - the contrastive head: three products of unit vectors, their losses, and the way back.
- * Invariant: all ranks do the same work on the same joined columns, each for its own rows; a column is a place
- * (rank, row) of the largest batch, and one that no sample fills has weight 0, which is not looked at.
+/* contrast.c - the contrastive head: three products of unit vectors, their losses, and the gradients.
+ * Invariant: all ranks do the same work on the same joined columns, each for its own rows; a column is a
+ * (rank, row) of the largest batch, and one without a sample has weight 0, which is ignored.
  *
- *      pair 0: words x pictures        a slot:  | pictures [samples, embed] | both [samples, embed] |
- *      pair 1: words x both                     | weights | groups' low halves | high halves |       [samples] each
- *      pair 2: pictures x both         on the way back its first two parts hold gradients, the others zeros
+ *      pair 0: text x image            a slot:  | images [samples, embed] | both [samples, embed] |
+ *      pair 1: text x both                      | weights | groups' low halves | high halves |       [samples] each
+ *      pair 2: image x both            backward: its first two parts hold gradients, the others zeros
  *
- * Words are no column of any pair, so they stay with their rank. */
+ * Text is not a column of any pair, so it stays with its rank. */
 #include "model/contrast.h"
 
 #include <assert.h>
@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "model/memory_plan.h"
 
-enum { WORDS, PICTURE, BOTH, KINDS, SIDES = 2 }; /* the sides, PICTURE and BOTH, are what columns are of */
+enum { TEXT, IMAGE, BOTH, KINDS, SIDES = 2 }; /* the sides, IMAGE and BOTH, are the columns */
 
 enum { NUMBER = 4 }; /* bytes: of a float, of an int32_t */
 
@@ -24,10 +25,10 @@ static const float eps = 1e-12F; /* of torch's normalize() */
 
 typedef struct pair {
     int row, side;
-    bool row_again, side_again; /* an earlier pair has begun its gradient */
+    bool row_again, side_again; /* an earlier pair has set its gradient */
 } pair;
 
-static const pair pairs[] = {{WORDS, 0, false, false}, {WORDS, 1, true, false}, {PICTURE, 1, false, true}};
+static const pair pairs[] = {{TEXT, 0, false, false}, {TEXT, 1, true, false}, {IMAGE, 1, false, true}};
 
 struct mr_contrast {
     mr_device *device;
@@ -37,8 +38,8 @@ struct mr_contrast {
     size_t bytes;
     void *memory; /* what follows, on the device */
     float *y[KINDS], *lengths[KINDS], *losses;
-    float *products, *logits; /* [batch, columns]; the products give way to gradients */
-    float *d_y[SIDES];        /* of WORDS and PICTURE as rows; BOTH is none */
+    float *products, *logits; /* [batch, columns]; the products are overwritten by gradients */
+    float *d_y[SIDES];        /* of TEXT and IMAGE as rows; BOTH is not a row */
     float *d_side[SIDES];     /* [columns, embed] */
     float *joined[SIDES];     /* [columns, embed], of all ranks */
     float *weights;           /* [columns] */
@@ -47,7 +48,7 @@ struct mr_contrast {
     int32_t *host_groups;
 };
 
-typedef struct columns { /* what the rows of this rank are held against */
+typedef struct columns { /* what the rows of this rank are compared with */
     size_t count;
     const float *side[SIDES], *weights;
     const int32_t *groups, *labels;
@@ -101,39 +102,6 @@ static mr_status fill_labels(mr_contrast *c, mr_error *err)
     return c->device->card->wait(c->device, err);
 }
 
-mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned world, bool training, mr_contrast **out,
-                           mr_error *err)
-{
-    mr_contrast *c = mr_alloc(1, sizeof *c);
-    if (!c)
-        return mr_fail_memory(err, "planning the contrastive head");
-    *c = (mr_contrast){.device = d, .batch = batch, .embed = embed, .world = world, .training = training};
-    plan(c);
-    mr_status status = MR_OK;
-    if (c->overflow || c->columns > INT32_MAX)
-        status = mr_fail(err, MR_MISUSE,
-                         "the contrastive head for %zu samples of %u ranks, %zu numbers each: no "
-                         "memory is that large; use a smaller batch",
-                         batch, world, embed);
-    if (status == MR_OK)
-        status = d->card->alloc(d, c->bytes, &c->memory, err);
-    if (status == MR_OK) {
-        plan(c);
-        c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);
-        c->host_groups = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_groups);
-        if (!c->host_weights || !c->host_groups)
-            status = mr_fail_memory(err, "planning the contrastive head");
-    }
-    if (status == MR_OK)
-        status = fill_labels(c, err);
-    if (status != MR_OK) {
-        mr_contrast_close(c);
-        return status;
-    }
-    *out = c;
-    return MR_OK;
-}
-
 void mr_contrast_close(mr_contrast *c)
 {
     if (!c)
@@ -144,6 +112,36 @@ void mr_contrast_close(mr_contrast *c)
     free(c);
 }
 
+static void discard(mr_contrast **c)
+{
+    mr_contrast_close(*c);
+}
+
+mr_status mr_contrast_open(mr_device *d, size_t batch, size_t embed, unsigned world, bool training, mr_contrast **out,
+                           mr_error *err)
+{
+    MR_AUTO(discard) mr_contrast *c = mr_alloc(1, sizeof *c);
+    if (!c)
+        return mr_fail_memory(err, "planning the contrastive head");
+    *c = (mr_contrast){.device = d, .batch = batch, .embed = embed, .world = world, .training = training};
+    plan(c);
+    if (c->overflow || c->columns > INT32_MAX)
+        return mr_fail(err, MR_MISUSE,
+                       "the contrastive head for %zu samples of %u ranks, %zu numbers each, exceeds any memory; use a "
+                       "smaller batch",
+                       batch, world, embed);
+    MR_TRY(d->card->alloc(d, c->bytes, &c->memory, err));
+    plan(c);
+    c->host_weights = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_weights);
+    c->host_groups = mr_alloc(c->columns ? c->columns : 1, sizeof *c->host_groups);
+    if (!c->host_weights || !c->host_groups)
+        return mr_fail_memory(err, "planning the contrastive head");
+    MR_TRY(fill_labels(c, err));
+    *out = c;
+    c = NULL;
+    return MR_OK;
+}
+
 /* ---- other ranks ---------------------------------------------------------------------------------------------- */
 
 static float *slot_of(const mr_peers *p, unsigned rank)
@@ -151,14 +149,14 @@ static float *slot_of(const mr_peers *p, unsigned rank)
     return p->all + (size_t)rank * p->room;
 }
 
-/* A float32 holds 24 bits of a whole number, so that a group goes in halves. */
+/* A float32 holds 24 bits of a whole number, so a group is sent in halves. */
 static void put_group(float *low, float *high, int32_t group)
 {
     *low = (float)((uint32_t)group & 0xFFFF);
     *high = (float)((uint32_t)group >> 16);
 }
 
-/* What comes from a sum that failed may be anything. */
+/* A sum that failed may give anything. */
 static uint32_t half(float x)
 {
     return x >= 0 && x <= 65535 ? (uint32_t)x : 0;
@@ -169,7 +167,7 @@ static int32_t group_of(float low, float high)
     return (int32_t)(half(high) << 16 | half(low));
 }
 
-/* The downloads come first: they wait for what the last call may still be reading from `all`. */
+/* The downloads come first: they wait for the last call, which may still read `all`. */
 static void fill_slot(mr_contrast *c, const mr_contrast_input *in)
 {
     const mr_device_card *card = c->device->card;
@@ -177,7 +175,7 @@ static void fill_slot(mr_contrast *c, const mr_contrast_input *in)
     size_t bytes = in->count * sizeof(float), block = p->samples * c->embed, mine = in->count * c->embed;
     float *slot = slot_of(p, p->rank), *tail = slot + SIDES * block;
     for (int i = 0; i < SIDES; i++) {
-        card->download(c->device, slot + (size_t)i * block, c->y[PICTURE + i], mine * sizeof *slot);
+        card->download(c->device, slot + (size_t)i * block, c->y[IMAGE + i], mine * sizeof *slot);
         memset(slot + (size_t)i * block + mine, 0, (block - mine) * sizeof *slot);
     }
     memset(tail, 0, (p->room - SIDES * block) * sizeof *tail);
@@ -216,7 +214,7 @@ static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool join
     mr_peers *p = in->peers;
     if (!joined)
         return (columns){.count = in->count,
-                         .side = {c->y[PICTURE], c->y[BOTH]},
+                         .side = {c->y[IMAGE], c->y[BOTH]},
                          .weights = in->weights,
                          .groups = in->groups,
                          .labels = c->labels};
@@ -231,8 +229,8 @@ static columns columns_of(mr_contrast *c, const mr_contrast_input *in, bool join
 }
 
 /* Every rank's gradients of all columns become, in d_side's first rows, the whole gradient of this rank's own.  The
- * downloads come first: what was uploaded from `all` has then been read. */
-static void give_back(mr_contrast *c, const mr_contrast_input *in)
+ * downloads come first: uploads from `all` have finished then. */
+static void return_gradients(mr_contrast *c, const mr_contrast_input *in)
 {
     const mr_device_card *card = c->device->card;
     mr_peers *p = in->peers;
@@ -248,7 +246,8 @@ static void give_back(mr_contrast *c, const mr_contrast_input *in)
         card->upload(c->device, c->d_side[i], slot_of(p, p->rank) + i * block, in->count * c->embed * sizeof(float));
 }
 
-/* ---- there and back ------------------------------------------------------------------------------------------- */
+/* ---- losses and gradients -------------------------------------------------------------------------------------------
+ */
 
 static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {
@@ -278,7 +277,7 @@ static void pair_loss(mr_contrast *c, const mr_contrast_input *in, const columns
     card->cross_entropy(c->device, &e);
 }
 
-static void pair_back(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
+static void pair_backward(mr_contrast *c, const mr_contrast_input *in, const columns *all, int k)
 {
     const mr_device_card *card = c->device->card;
     const pair *p = &pairs[k];
@@ -318,13 +317,13 @@ static mr_unit unit_of(const mr_contrast *c, const mr_contrast_input *in, int ki
                      .eps = eps};
 }
 
-static void back(mr_contrast *c, const mr_contrast_input *in, bool joined)
+static void backward(mr_contrast *c, const mr_contrast_input *in, bool joined)
 {
     const mr_device_card *card = c->device->card;
     if (joined)
-        give_back(c, in);
-    card->add(c->device, MR_F32, in->count * c->embed, c->d_y[PICTURE], c->d_side[0], c->d_y[PICTURE]);
-    const float *d_y[KINDS] = {c->d_y[WORDS], c->d_y[PICTURE], c->d_side[1]};
+        return_gradients(c, in);
+    card->add(c->device, MR_F32, in->count * c->embed, c->d_y[IMAGE], c->d_side[0], c->d_y[IMAGE]);
+    const float *d_y[KINDS] = {c->d_y[TEXT], c->d_y[IMAGE], c->d_side[1]};
     for (int i = 0; i < KINDS; i++) {
         mr_unit u = unit_of(c, in, i);
         u.type = in->type;
@@ -341,7 +340,7 @@ void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_ou
     assert(!joined || (in->count <= in->peers->samples && in->peers->samples <= c->batch));
     assert(!joined ||
            (in->peers->world <= c->world && in->peers->room >= in->peers->samples * mr_contrast_row(c->embed)));
-    *out = (mr_contrast_output){.losses = c->losses, .embeddings = {c->y[WORDS], c->y[PICTURE], c->y[BOTH]}};
+    *out = (mr_contrast_output){.losses = c->losses, .embeddings = {c->y[TEXT], c->y[IMAGE], c->y[BOTH]}};
     if (in->count == 0 && joined)
         mr_peers_idle(in->peers, in->training);
     if (in->count == 0)
@@ -354,8 +353,8 @@ void mr_contrast_run(mr_contrast *c, const mr_contrast_input *in, mr_contrast_ou
     for (int k = 0; k < (int)MR_COUNT(pairs); k++) {
         pair_loss(c, in, &all, k);
         if (in->training)
-            pair_back(c, in, &all, k);
+            pair_backward(c, in, &all, k);
     }
     if (in->training)
-        back(c, in, joined);
+        backward(c, in, joined);
 }

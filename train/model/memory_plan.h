@@ -5,15 +5,15 @@
 
 #include "device/device.h"
 
-enum { MR_MEMORY_ALIGN = 256 }; /* what accelerators like; more than any vector needs */
+enum { MR_MEMORY_ALIGN = 256 }; /* what accelerators want; more than any vector needs */
 
 typedef struct mr_memory_plan {
-    uint8_t *base; /* NULL: only counted */
+    uint8_t *base; /* NULL: bytes are only counted */
     size_t used;
     bool overflow; /* more bytes than there are addresses */
 } mr_memory_plan;
 
-/* rows * width elements of `size` bytes; NULL while counting, and of nothing. */
+/* rows * width elements of `size` bytes; NULL while counting, or of no bytes. */
 void *mr_memory_take(mr_memory_plan *p, size_t rows, size_t width, size_t size);
 
 /* Bytes of one element. */

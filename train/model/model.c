@@ -1,10 +1,11 @@
 /* model.c - the table of models.
- * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here by themselves. */
+ * Invariant: a new model is one card and one word in MR_MODELS; its presets are found here automatically. */
 #include "model/model.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 
 static const mr_model_card *const models[] = {
@@ -13,7 +14,7 @@ static const mr_model_card *const models[] = {
 #undef X
 };
 
-enum { MAX_WORDS = 64 }; /* that are looked through for the nearest one */
+enum { MAX_WORDS = 64 }; /* among which the nearest is searched */
 
 static void set_shape(mr_model_config *out, const mr_model_card *card, const char *name, const mr_model_config *shape)
 {
@@ -61,9 +62,7 @@ mr_status mr_model_find(const char *word, mr_model_config *out, mr_error *err)
 
 mr_status mr_model_fits(const mr_model_config *c, const mr_device *d, size_t batch, mr_error *err)
 {
-    mr_status status = c->card->check(c, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(c->card->check(c, err));
     if (!batch)
         return mr_fail(err, MR_MISUSE, "--batch 0: give 1 or more");
     if (!(d->card->types & 1U << c->compute))

@@ -1,11 +1,13 @@
 /* optimizer.c - learning rate, clipping and the update of all parameters at once.
- * Invariant: nothing is changed unless the norm of all gradients is a finite number, and that is judged here, in a file
- * that is compiled without -ffast-math, where the question has a meaning. */
+ * Invariant: nothing is changed unless the norm of all gradients is finite, which is checked here, in a file that is
+ * compiled without -ffast-math, where the check works. */
 #include "model/optimizer.h"
 
 #include <math.h>
 
-/* Of the whole learning rate, before update number `done` + 1.  The order of operations is that of the schedules'
+#include "base/scope.h"
+
+/* Factor of the learning rate before update number `done` + 1.  The order of operations is that of the schedules'
  * source: 1 + cos() loses digits at the end of a run, and only the same roundings give the same last learning rates. */
 static double factor(const mr_schedule_lr *s, uint64_t done)
 {
@@ -28,13 +30,13 @@ double mr_lr_at(const mr_schedule_lr *s, uint64_t update)
 
 static bool below(double x, double low, double end)
 {
-    return x >= low && x < end; /* false for what is no number */
+    return x >= low && x < end; /* false for NaN */
 }
 
 static mr_status check_schedule(const mr_schedule_lr *s, mr_error *err)
 {
     if (!below(s->base, 0, HUGE_VAL))
-        return mr_fail(err, MR_MISUSE, "--lr: %g is no learning rate; give a number from 0 up", s->base);
+        return mr_fail(err, MR_MISUSE, "--lr: %g is not a learning rate; give a number >= 0", s->base);
     if (!s->steps && s->decay != MR_DECAY_NONE)
         return mr_fail(err, MR_MISUSE, "--steps: 0 updates leave nothing to decay over; give at least 1");
     if (s->steps && s->warmup > s->steps)
@@ -45,20 +47,18 @@ static mr_status check_schedule(const mr_schedule_lr *s, mr_error *err)
 
 static mr_status check_options(const mr_optimizer_options *o, mr_error *err)
 {
-    mr_status status = check_schedule(&o->lr, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check_schedule(&o->lr, err));
     if (!below(o->weight_decay, 0, HUGE_VAL))
-        return mr_fail(err, MR_MISUSE, "--weight-decay: %g is no decay; give a number from 0 up", o->weight_decay);
+        return mr_fail(err, MR_MISUSE, "--weight-decay: %g: give a number >= 0", o->weight_decay);
     if (!below(o->clip, 0, HUGE_VAL))
-        return mr_fail(err, MR_MISUSE, "--clip: %g is no norm; give a number above 0, or 0 for no clipping", o->clip);
+        return mr_fail(err, MR_MISUSE, "--clip: %g: give a number > 0, or 0 for no clipping", o->clip);
     if (o->kind == MR_SGD && !below(o->momentum, 0, 1))
         return mr_fail(err, MR_MISUSE, "--momentum: %g is not from 0 up to below 1", o->momentum);
     if (o->kind == MR_ADAMW && !below(o->beta1, 0, 1))
         return mr_fail(err, MR_MISUSE, "--beta1: %g is not from 0 up to below 1", o->beta1);
     if (o->kind == MR_ADAMW && !below(o->beta2, 0, 1))
         return mr_fail(err, MR_MISUSE, "--beta2: %g is not from 0 up to below 1", o->beta2);
-    /* Where no gradient ever was, the update is 0 / (0 + eps): eps has to be there in float32 too. */
+    /* Without any gradient the update is 0 / (0 + eps): eps must be above 0 in float32 too. */
     if (o->kind == MR_ADAMW && !below(o->eps, 1e-30, 1))
         return mr_fail(err, MR_MISUSE, "--eps: %g is not from 1e-30 up to below 1", o->eps);
     return MR_OK;
@@ -67,18 +67,15 @@ static mr_status check_options(const mr_optimizer_options *o, mr_error *err)
 mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params *params, mr_device *device,
                             mr_optimizer *out, mr_error *err)
 {
-    mr_status status = check_options(options, err);
-    if (status != MR_OK)
-        return status;
-    mr_optimizer o = {
-        .options = *options, .params = params, .device = device, .slots = options->kind == MR_ADAMW ? 2 : 1};
-    for (unsigned i = 0; i < o.slots && status == MR_OK; i++)
-        status = device->card->alloc(device, params->total * sizeof(float), (void **)&o.state[i], err);
-    if (status == MR_OK)
-        *out = o;
-    else
-        mr_optimizer_close(&o);
-    return status;
+    MR_TRY(check_options(options, err));
+    MR_AUTO(mr_optimizer_close) mr_optimizer o = {.device = device};
+    o.options = *options;
+    o.params = params;
+    for (o.slots = 0; o.slots < (options->kind == MR_ADAMW ? 2 : 1); o.slots++)
+        MR_TRY(device->card->alloc(device, params->total * sizeof(float), (void **)&o.state[o.slots], err));
+    *out = o;
+    o = (mr_optimizer){0};
+    return MR_OK;
 }
 
 void mr_optimizer_close(mr_optimizer *o)
@@ -90,12 +87,12 @@ void mr_optimizer_close(mr_optimizer *o)
 
 /* ---- one update ------------------------------------------------------------------------------------------------- */
 
-typedef struct run { /* of the flat buffers: neighbours that decay alike */
+typedef struct run { /* of the flat buffers: neighbours with the same decay */
     uint64_t from, end;
     bool decays;
 } run;
 
-/* The part that begins with parameter *next, which moves on behind it; gaps go with the parameter before them. */
+/* The part that begins with parameter *next, which moves past it; gaps belong to the parameter before them. */
 static bool next_part(const mr_params *p, bool decay, size_t *next, run *out)
 {
     size_t i = *next;
@@ -133,15 +130,17 @@ mr_status mr_optimizer_update(mr_optimizer *o, uint64_t update, double divisor, 
     if (update == 0)
         return mr_fail(err, MR_MISUSE, "optimizer: updates are counted from 1");
     if (!(divisor > 0) || !isfinite(divisor))
-        return mr_fail(err, MR_MISUSE, "update %llu: a mean over a weight of %g samples is none", number, divisor);
+        return mr_fail(err, MR_MISUSE, "update %llu: the samples have a weight of %g; it must be above 0", number,
+                       divisor);
     double norm = sqrt(o->device->card->sum_squares(o->device, o->params->total, gradients)) / divisor;
     if (!isfinite(norm))
-        return mr_fail(err, MR_BAD_DATA,
-                       "update %llu: the gradients are not finite (norm %s): the run went astray; start again from a "
-                       "checkpoint with a lower --lr, a longer --warmup or a --clip",
-                       number, isnan(norm) ? "nan" : "inf");
+        return mr_fail(
+            err, MR_BAD_DATA,
+            "update %llu: the gradients are not finite (norm %s): the run diverged; resume from a checkpoint "
+            "with a lower --lr, a longer --warmup or a --clip",
+            number, isnan(norm) ? "nan" : "inf");
 
-    /* torch clips by clamp(clip / (norm + 1e-6), max=1): just below the limit, too, the factor is under 1. */
+    /* torch clips by clamp(clip / (norm + 1e-6), max=1): the factor is below 1 just under the limit, too. */
     double clipping = how->clip > 0 ? fmin(1, how->clip / (norm + 1e-6)) : 1;
     const mr_update whole = {
         .w = values,

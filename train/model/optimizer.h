@@ -16,7 +16,7 @@ typedef struct mr_schedule_lr {
     mr_decay decay;
 } mr_schedule_lr;
 
-/* Of update k = 1 .. steps; cosine and linear give 0 behind them. */
+/* Of update k = 1 .. steps; cosine and linear give 0 after them. */
 double mr_lr_at(const mr_schedule_lr *s, uint64_t update);
 
 typedef enum mr_optimizer_kind { MR_SGD = 0, MR_ADAMW } mr_optimizer_kind;
@@ -38,7 +38,7 @@ typedef struct mr_optimizer {
     float *state[2]; /* [params->total] each, on the device */
 } mr_optimizer;
 
-/* MR_MISUSE names the option that makes no sense (momentum of 1, negative rates, warmup beyond steps, 0 steps with a
+/* MR_MISUSE names the invalid option (momentum of 1, negative rates, warmup beyond steps, 0 steps with a
  * decay, eps of 0 ...).  options.lr.base may be changed between updates. */
 mr_status mr_optimizer_open(const mr_optimizer_options *options, const mr_params *params, mr_device *device,
                             mr_optimizer *out, mr_error *err);

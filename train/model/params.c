@@ -1,8 +1,9 @@
 /* params.c - the parameters of a model by name.
- * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, as vector loads like it. */
+ * Invariant: offsets only grow, and each is a multiple of ALIGN elements: 64 bytes, as vector loads want. */
 #include "model/params.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ mr_status mr_params_add(mr_params *p, const char *name, unsigned dims, const uin
     mr_shape_text(dims, shape, text, sizeof text);
     if (!count || __builtin_add_overflow(p->total, (count + ALIGN - 1) / ALIGN * ALIGN, &total) ||
         total > SIZE_MAX / sizeof(float))
-        return mr_fail(err, MR_MISUSE, "parameter '%s': no memory holds the shape %s", name, text);
+        return mr_fail(err, MR_MISUSE, "parameter '%s': the shape %s exceeds any memory", name, text);
     if (mr_params_find(p, name))
         return mr_fail(err, MR_MISUSE, "parameter '%s' was added before", name);
     if (!MR_GROW(p->items, p->count, p->room) || !mr_string_map_add(&p->by_name, name_of, p, name, strlen(name)))
@@ -73,4 +74,39 @@ void mr_shape_text(unsigned dims, const uint64_t *shape, char *text, size_t size
         at += (size_t)snprintf(text + at, size - at, "%s%" PRIu64, i ? ", " : "", shape[i]);
     if (at < size)
         snprintf(text + at, size - at, "]");
+}
+
+bool mr_param_fits(const mr_param *p, unsigned dims, const uint64_t *shape)
+{
+    return dims == p->dims && memcmp(shape, p->shape, dims * sizeof *shape) == 0;
+}
+
+mr_status mr_param_misfit(const mr_param *p, const char *path, unsigned dims, const uint64_t *have, const char *advice,
+                          mr_error *err)
+{
+    char got[256], want[256];
+    mr_shape_text(dims, have, got, sizeof got);
+    mr_shape_text(p->dims, p->shape, want, sizeof want);
+    return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, this model needs %s; %s", path, p->name, got, want,
+                   advice);
+}
+
+mr_status mr_param_check_finite(const mr_param *p, const char *path, const float *values, mr_error *err)
+{
+    for (uint64_t i = 0; i < p->count; i++)
+        if (!isfinite(values[i]))
+            return mr_fail(err, MR_BAD_DATA, "%s: '%s' holds %g at element %" PRIu64, path, p->name, (double)values[i],
+                           i);
+    return MR_OK;
+}
+
+mr_status mr_param_missing(const mr_param *first, size_t count, const char *path, const char *advice, mr_error *err)
+{
+    char shape[256], more[64] = "";
+    if (!count)
+        return MR_OK;
+    mr_shape_text(first->dims, first->shape, shape, sizeof shape);
+    if (count > 1)
+        snprintf(more, sizeof more, " and %zu more", count - 1);
+    return mr_fail(err, MR_BAD_DATA, "%s: has no '%s' %s%s%s", path, first->name, shape, more, advice);
 }

@@ -1,7 +1,7 @@
-/* config.c - BridgeTower's options from the hub's config.json, and back.
- * Invariant: what configure() takes is what transformers would build from the same file; where this model lacks a
- * variant, its name and value are said, never passed over.
- * Source: transformers 4.55.4, models/bridgetower/configuration_bridgetower.py for names and usual values. */
+/* config.c - BridgeTower's options from the hub's config.json, and the other way.
+ * Invariant: configure() accepts what transformers would build from the same file; a variant that this model does not
+ * support is an error with its name and value, never ignored.
+ * Source: transformers 4.55.4, models/bridgetower/configuration_bridgetower.py for names and default values. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,14 +9,15 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "bridgetower/parts.h"
 #include "json/json.h"
 #include "json/json_memory.h"
 
-enum { USUAL_TEXT = 128 }; /* tokens; no member of the file says it */
+enum { USUAL_TEXT = 128 }; /* tokens; the file does not have it */
 enum { MAX_FILE = 1 << 20, MAX_DOCUMENT = 32 << 20 };
 
-/* The hub's BridgeTower/bridgetower-large-itm-mlm-itc.  Its base models have no heads for this task. */
+/* The hub's BridgeTower/bridgetower-large-itm-mlm-itc.  The base models lack the heads for this task. */
 const mr_model_config mr_bt_presets[] = {
     {.name = "bridgetower-large",
      .image = 294,
@@ -42,14 +43,14 @@ const mr_model_config mr_bt_presets[] = {
 enum section { TOP = 0, TEXT, VISION, SECTIONS };
 static const char *const prefixes[] = {"", "text_config.", "vision_config."};
 
-typedef struct hub { /* what the file says, each section for itself */
+typedef struct hub { /* what the file says, per section */
     const char *path;
-    json_t *sections[SECTIONS]; /* NULL: not there */
+    json_t *sections[SECTIONS]; /* NULL: absent */
     uint32_t hidden[SECTIONS], layers[SECTIONS], embed, vocab, heads, mlp, positions, image, patch;
     double eps[SECTIONS], dropout, attention_dropout, logit_scale;
 } hub;
 
-/* `usual` is transformers' value for an absent member; 0: it has none. */
+/* `usual` is transformers' default for an absent member; 0: it is required. */
 static const struct {
     enum section section;
     const char *key;
@@ -85,8 +86,9 @@ static const struct {
     {VISION, "layer_norm_eps", offsetof(hub, eps[VISION]), 1e-5},
 };
 
-/* What this model has in one variant only, which is also what an absent member means.  Not here, as nothing depends on
- * it in this task: initial values, the heads of other tasks, stop_gradient, the top level's num_attention_heads. */
+/* What this model supports in one variant only, which is also the default of an absent member.  Not here, as nothing
+ * depends on it in this task: initial values, the heads of other tasks, stop_gradient, the top level's
+ * num_attention_heads. */
 static const struct {
     enum section section;
     const char *key, *only;
@@ -113,9 +115,7 @@ static const struct {
 static mr_status lacks(const hub *h, const char *key, mr_error *err)
 {
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: has no %s: it describes a model for another task than matching pictures and "
-                   "texts",
-                   h->path, key);
+                   "%s: has no %s: it describes a model for another task than matching images and texts", h->path, key);
 }
 
 static mr_status read_sizes(hub *h, mr_error *err)
@@ -126,7 +126,7 @@ static mr_status read_sizes(hub *h, mr_error *err)
         if (!value && !n)
             return lacks(h, sizes[i].key, err);
         if (n < 1 || n > UINT32_MAX)
-            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is no whole number of 1 or more", h->path,
+            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is not a whole number of 1 or more", h->path,
                            prefixes[sizes[i].section], sizes[i].key);
         uint32_t size = (uint32_t)n;
         memcpy((char *)h + sizes[i].offset, &size, sizeof size);
@@ -142,41 +142,38 @@ static mr_status read_rates(hub *h, mr_error *err)
         if (!value && rate == 0)
             return lacks(h, rates[i].key, err);
         if (value && !json_is_number(value))
-            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is no number", h->path, prefixes[rates[i].section],
+            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is not a number", h->path, prefixes[rates[i].section],
                            rates[i].key);
         memcpy((char *)h + rates[i].offset, &rate, sizeof rate);
     }
     return MR_OK;
 }
 
-/* As JSON writes it, but for what may be long. */
+/* As JSON writes it; objects and lists may be long and are only named. */
 static mr_status value_text(const json_t *value, mr_buf *out, mr_error *err)
 {
     if (json_is_object(value) || json_is_array(value)) {
         mr_buf_add_text(out, json_is_object(value) ? "an object" : "a list");
         return mr_buf_status(out, err, "reading a model's configuration");
     }
-    mr_status status = mr_json_dump(value, out, err);
-    if (!status)
-        out->len--; /* the newline */
-    return status;
+    MR_TRY(mr_json_dump(value, out, err));
+    out->len--; /* the newline */
+    return MR_OK;
 }
 
 static mr_status check_fixed(const hub *h, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(fixed) && !status; i++) {
+    for (size_t i = 0; i < MR_COUNT(fixed); i++) {
         const json_t *value = json_object_get(h->sections[fixed[i].section], fixed[i].key);
-        mr_buf text = {0};
+        MR_AUTO(mr_buf_free) mr_buf text = {0};
         if (!value)
             continue;
-        status = value_text(value, &text, err);
-        if (!status && strcmp(mr_buf_text(&text), fixed[i].only) != 0)
-            status = mr_fail(err, MR_BAD_DATA, "%s: %s%s is %.60s; this model has %s only", h->path,
-                             prefixes[fixed[i].section], fixed[i].key, mr_buf_text(&text), fixed[i].only);
-        mr_buf_free(&text);
+        MR_TRY(value_text(value, &text, err));
+        if (strcmp(mr_buf_text(&text), fixed[i].only) != 0)
+            return mr_fail(err, MR_BAD_DATA, "%s: %s%s is %.60s; this model has %s only", h->path,
+                           prefixes[fixed[i].section], fixed[i].key, mr_buf_text(&text), fixed[i].only);
     }
-    return status;
+    return MR_OK;
 }
 
 static mr_status check_equal(const hub *h, mr_error *err)
@@ -246,7 +243,7 @@ static mr_status take(const hub *h, mr_model_config *out, mr_error *err)
     c.logit_scale = h->logit_scale;
     snprintf(c.name, sizeof c.name, "%s", name_of(&c));
     if (mr_bt_check(&c, &why))
-        return mr_fail(err, MR_BAD_DATA, "%s: describes no model: %.800s", h->path, why.text);
+        return mr_fail(err, MR_BAD_DATA, "%s: not a valid model: %.800s", h->path, why.text);
     *out = c;
     return MR_OK;
 }
@@ -254,28 +251,17 @@ static mr_status take(const hub *h, mr_model_config *out, mr_error *err)
 mr_status mr_bt_configure(const char *path, mr_model_config *c, mr_error *err)
 {
     hub h = {.path = path};
-    json_t *doc = NULL;
-    mr_buf text = {0};
-    mr_status status = mr_file_read_all(AT_FDCWD, path, MAX_FILE, &text, err);
-    if (!status)
-        status = mr_json_bounded(text.data, text.len, MAX_DOCUMENT, path, err);
-    if (!status)
-        status = mr_json_parse(text.data, text.len, path, &doc, err);
-    if (!status)
-        status = find_sections(&h, doc, err);
-    if (!status)
-        status = check_fixed(&h, err);
-    if (!status)
-        status = read_sizes(&h, err);
-    if (!status)
-        status = read_rates(&h, err);
-    if (!status)
-        status = check_equal(&h, err);
-    if (!status)
-        status = take(&h, c, err);
-    json_decref(doc);
-    mr_buf_free(&text);
-    return status;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_TRY(mr_file_read_all(AT_FDCWD, path, MAX_FILE, &text, err));
+    MR_TRY(mr_json_bounded(text.data, text.len, MAX_DOCUMENT, path, err));
+    MR_TRY(mr_json_parse(text.data, text.len, path, &doc, err));
+    MR_TRY(find_sections(&h, doc, err));
+    MR_TRY(check_fixed(&h, err));
+    MR_TRY(read_sizes(&h, err));
+    MR_TRY(read_rates(&h, err));
+    MR_TRY(check_equal(&h, err));
+    return take(&h, c, err);
 }
 
 /* ---- to config.json --------------------------------------------------------------------------------------------- */
@@ -301,7 +287,7 @@ static json_t *vision_section(const mr_model_config *c)
                      "remove_last_layer", 0, "share_layernorm", 1, "stop_gradient", 0);
 }
 
-/* 17 digits give every number back, but write 0.1 as 0.10000000000000001; 15 mostly do, and are what people typed. */
+/* 17 digits restore every number, but write 0.1 as 0.10000000000000001; 15 usually do, and are what users typed. */
 static int digits_for(const mr_model_config *c)
 {
     const double numbers[] = {c->dropout, c->attention_dropout, c->norm_eps, c->logit_scale};
@@ -328,16 +314,12 @@ static json_t *describe(const mr_model_config *c)
 
 mr_status mr_bt_describe(const mr_model_config *c, mr_buf *out, mr_error *err)
 {
-    mr_status status = mr_bt_check(c, err);
-    if (status)
-        return status;
-    json_t *doc = describe(c);
+    MR_TRY(mr_bt_check(c, err));
+    MR_AUTO(json_decrefp) json_t *doc = describe(c);
+    MR_AUTO(mr_scope_free)
     char *text = doc ? json_dumps(doc, JSON_INDENT(2) | JSON_REAL_PRECISION(digits_for(c))) : NULL;
-    if (text && !mr_json_refused())
-        mr_buf_printf(out, "%s\n", text);
-    else
-        status = mr_fail_memory(err, "writing a model's configuration");
-    free(text);
-    json_decref(doc);
-    return status ? status : mr_buf_status(out, err, "writing a model's configuration");
+    if (!text || mr_json_refused())
+        return mr_fail_memory(err, "writing a model's configuration");
+    mr_buf_printf(out, "%s\n", text);
+    return mr_buf_status(out, err, "writing a model's configuration");
 }

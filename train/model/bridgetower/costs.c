@@ -1,5 +1,5 @@
 /* costs.c - what BridgeTower costs: parameters, arithmetic, memory.
- * Invariant: all is counted from the options alone; nothing is laid out or allocated. */
+ * Invariant: everything is counted from the options alone, except the activations (plan.c). */
 #include "bridgetower/parts.h"
 
 static uint64_t count_parameters(const mr_model_config *c)
@@ -14,14 +14,14 @@ static uint64_t count_parameters(const mr_model_config *c)
     return text + vision + bridge + cross + 2 * square + 4 * h * embed + 3 * embed + 1;
 }
 
-/* Of n tokens that look at m tokens: queries and output of n, keys and values of m. */
+/* n tokens attend to m tokens: queries and output of n, keys and values of m. */
 static double attention_flops(double n, double m, double hidden)
 {
     return 4 * (n + m) * hidden * hidden + 4 * n * m * hidden;
 }
 
 /* Counted for texts of full length, and as the reference runs it, every token through every layer, so that rates
- * compare with those that others publish.  A frozen tower has no way back, nor has what only leads into it. */
+ * compare with published ones.  A frozen tower has no backward pass, nor has what only leads into it. */
 void mr_bt_costs(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out)
 {
     uint32_t side = c->image / c->patch;

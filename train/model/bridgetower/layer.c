@@ -1,128 +1,93 @@
-/* layer.c - RoBERTa's layer, there and back: of the text, and with a second attention of the cross layers.
- * Invariant: the norm stands behind the sum, so a gradient goes through it first and then both ways; the two buffers
- * of a side change places at each norm.
+/* layer.c - RoBERTa's layer, forward and backward: of the text, and with a second attention of the cross layers.
+ * Invariant: the norm comes after the sum, so a gradient goes through it first and then both ways; the two buffers of a
+ * side change places at each norm.
  *
- *      way back:   d of y ─> norm ─> d of total ──┬────────────────────> d of x
+ *      backward:   d of y ─> norm ─> d of total ──┬────────────────────> d of x
  *                                                 └─> branch ─> added ───┘           */
 #include "bridgetower/pass.h"
 
-/* ---- there ---------------------------------------------------------------------------------------------------- */
+/* ---- forward ---------------------------------------------------------------------------------------------------- */
+
+static mr_dropout dropout_at(const mr_bt *m, uint32_t site)
+{
+    return mr_dropout_at(&m->t, m->t.config.dropout, site);
+}
 
 /* `site`: of the probabilities; the next one is that of the output. */
 static void attend(mr_bt *m, const mr_bt_attention *at, mr_bt_attended *k, const mr_bt_kept_layer *layer, unsigned from,
                    uint32_t site)
 {
-    const mr_model_config *c = &m->config;
-    mr_attention shape = mr_bt_layer_attention(m, m->in.count, layer->side, from, layer->first_only);
-    size_t asking = m->in.count * shape.queries, answering = m->in.count * shape.keys;
-    shape.q = k->q;
-    shape.k = k->k;
-    shape.v = k->v;
-    shape.out = k->out;
-    shape.saved = k->attention.saved;
-    shape.key_mask = from == MR_BT_TEXT ? m->in.seen : NULL;
-    shape.dropout = mr_bt_dropout(m, c->attention_dropout, site);
-    k->attention = shape;
-    mr_bt_dense_forward(m, &at->query, asking, k->x, k->q, c->compute);
-    mr_bt_dense_forward(m, &at->key, answering, k->from, k->k, c->compute);
-    mr_bt_dense_forward(m, &at->value, answering, k->from, k->v, c->compute);
-    m->device->card->attention(m->device, &k->attention);
-    mr_bt_dense_forward(m, &at->out, asking, k->out, m->branch, c->compute);
-    mr_bt_norm_forward(m, &at->norm, &k->norm, asking, m->branch, k->x, shape.queries,
-                       mr_bt_dropout(m, c->dropout, site + 1));
+    mr_attention shape = mr_bt_layer_attention(m, m->t.in.count, layer->side, from, layer->first_only);
+    shape.key_mask = from == MR_BT_TEXT ? m->t.in.seen : NULL;
+    shape.dropout = mr_dropout_at(&m->t, m->t.config.attention_dropout, site);
+    mr_attended_forward(&m->t, &at->attention, &k->attended, &shape);
+    mr_norm_forward(&m->t, &at->norm, &k->norm, shape.queries, m->t.branch, k->attended.x, dropout_at(m, site + 1));
 }
 
-static const mr_bt_normed *before_mlp(const mr_bt_kept_layer *k)
+static void mlp_forward(mr_bt *m, const mr_bt_layer *at, mr_bt_kept_layer *k, const void *x)
 {
-    return k->cross.q ? &k->cross.norm : &k->self.norm;
-}
-
-static mr_activate gelu(const mr_bt *m, const mr_bt_kept_layer *k, size_t rows, size_t width)
-{
-    return (mr_activate){
-        .type = m->config.compute, .kind = MR_GELU, .rows = rows, .width = width, .sample_rows = 1, .x = k->wide};
-}
-
-static void think(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k)
-{
-    const mr_model_config *c = &m->config;
-    size_t sample = k->self.attention.queries, rows = m->in.count * sample;
-    const void *x = before_mlp(k)->y;
-    mr_activate a = gelu(m, k, rows, at->wide.out);
-    a.y = k->active;
-    mr_bt_dense_forward(m, &at->wide, rows, x, k->wide, c->compute);
-    m->device->card->activate(m->device, &a);
-    mr_bt_dense_forward(m, &at->narrow, rows, k->active, m->branch, c->compute);
-    mr_bt_norm_forward(m, &at->norm, &k->norm, rows, m->branch, x, sample,
-                       mr_bt_dropout(m, c->dropout, k->site + MR_BT_SITE_MLP));
+    size_t sample = k->self.attended.attention.queries;
+    const mr_activate gelu = {.kind = MR_GELU, .rows = m->t.in.count * sample, .sample_rows = sample};
+    mr_mlp_forward(&m->t, &at->mlp, &k->mlp, x, &gelu);
+    mr_norm_forward(&m->t, &at->norm, &k->norm, sample, m->t.branch, x, dropout_at(m, k->site + MR_BT_SITE_MLP));
 }
 
 void mr_bt_layer_forward(mr_bt *m, const mr_bt_layer *at, mr_bt_kept_layer *k, const void *x, const void *other)
 {
-    k->self.x = k->self.from = x;
+    k->self.attended.x = k->self.attended.from = x;
     if (k->first_only) {
-        mr_bt_first_rows(m, x, m->tokens[k->side], k->first, 1, false);
-        k->self.x = k->first;
+        mr_first_rows(&m->t, x, m->tokens[k->side], k->first, 1, false);
+        k->self.attended.x = k->first;
     }
     attend(m, &at->self, &k->self, k, k->side, k->site + MR_BT_SITE_SELF);
     if (other) {
-        k->cross.x = k->self.norm.y;
-        k->cross.from = other;
+        k->cross.attended.x = k->self.norm.y;
+        k->cross.attended.from = other;
         attend(m, &at->cross, &k->cross, k, !k->side, k->site + MR_BT_SITE_CROSS);
     }
-    think(m, at, k);
+    mlp_forward(m, at, k, other ? k->cross.norm.y : k->self.norm.y);
 }
 
-/* ---- and back ------------------------------------------------------------------------------------------------- */
+/* ---- backward --------------------------------------------------------------------------------------------------- */
 
-/* The gradient d of a sum, as its branch gets it. */
-static const void *of_branch(mr_bt *m, size_t rows, size_t sample_rows, uint32_t site, const void *d)
+static void mlp_backward(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k, void **d)
 {
-    mr_dropout dropout = mr_bt_dropout(m, m->config.dropout, site);
-    if (!(dropout.rate > 0))
-        return d;
-    m->device->card->drop(m->device, m->config.compute, rows, m->config.hidden, sample_rows, &dropout, d, m->branch);
-    return m->branch;
-}
-
-static void think_back(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k, void **d)
-{
-    size_t sample = k->self.attention.queries, rows = m->in.count * sample;
-    mr_bt_norm_back(m, &at->norm, &k->norm, rows, *d, NULL, m->d_spare[k->side]);
+    size_t sample = k->self.attended.attention.queries;
+    mr_norm_backward(&m->t, &at->norm, &k->norm, m->t.in.count * sample, *d, NULL, m->d_spare[k->side]);
     mr_bt_swap(d, &m->d_spare[k->side]);
-    const void *d_branch = of_branch(m, rows, sample, k->site + MR_BT_SITE_MLP, *d);
-    mr_bt_dense_back(m, &at->narrow, rows, k->active, d_branch, m->d_wide, false);
-    mr_activate a = gelu(m, k, rows, at->wide.out);
-    a.d_y = a.d_x = m->d_wide;
-    m->device->card->activate_back(m->device, &a);
-    mr_bt_dense_back(m, &at->wide, rows, before_mlp(k)->y, m->d_wide, *d, true);
+    const void *d_branch = mr_branch_gradient(&m->t, sample, dropout_at(m, k->site + MR_BT_SITE_MLP), *d);
+    mr_mlp_backward(&m->t, &at->mlp, &k->mlp, d_branch, *d, true);
 }
 
-/* d_from gets the gradient of the rows that answered; NULL: they are those that asked. */
-static void attend_back(mr_bt *m, const mr_bt_attention *at, const mr_bt_attended *k, unsigned side, uint32_t site,
-                        void **d, void *d_from, bool from_more)
+/* d_from gets the gradient of the rows of keys and values, added if `from_more`; NULL: they are those of the queries.
+ */
+static void attend_backward(mr_bt *m, const mr_bt_attention *at, const mr_bt_attended *k, uint32_t site, void **spare,
+                            const mr_bt_layer_gradients *g)
 {
-    const mr_attention *shape = &k->attention;
-    size_t asking = m->in.count * shape->queries, answering = m->in.count * shape->keys;
-    size_t most = m->config.text > m->tokens[MR_BT_IMAGE] ? m->config.text : m->tokens[MR_BT_IMAGE];
-    size_t one = m->batch * most * m->config.hidden * mr_type_size(m->config.compute);
-    uint8_t *d_out = m->d_wide, *d_q = d_out + one, *d_k = d_q + one, *d_v = d_k + one;
+    const mr_transformer *t = &m->t;
+    const mr_attended *a = &k->attended;
+    const mr_attention *shape = &a->attention;
+    size_t asking = t->in.count * shape->queries, answering = t->in.count * shape->keys;
+    size_t most = t->config.text > m->tokens[MR_BT_IMAGE] ? t->config.text : m->tokens[MR_BT_IMAGE];
+    size_t one = t->batch * most * t->config.hidden * mr_type_size(t->config.compute);
+    uint8_t *d_out = t->d_wide, *d_q = d_out + one, *d_k = d_q + one, *d_v = d_k + one;
     const mr_attention_back back = {.forward = shape, .d_out = d_out, .d_q = d_q, .d_k = d_k, .d_v = d_v};
-    mr_bt_norm_back(m, &at->norm, &k->norm, asking, *d, NULL, m->d_spare[side]);
-    mr_bt_swap(d, &m->d_spare[side]);
-    mr_bt_dense_back(m, &at->out, asking, k->out, of_branch(m, asking, shape->queries, site + 1, *d), d_out, false);
-    m->device->card->attention_back(m->device, &back);
-    mr_bt_dense_back(m, &at->query, asking, k->x, d_q, *d, true);
-    mr_bt_dense_back(m, &at->key, answering, k->from, d_k, d_from ? d_from : *d, d_from ? from_more : true);
-    mr_bt_dense_back(m, &at->value, answering, k->from, d_v, d_from ? d_from : *d, true);
+    mr_norm_backward(t, &at->norm, &k->norm, asking, *g->d, NULL, *spare);
+    mr_bt_swap(g->d, spare);
+    const void *d_branch = mr_branch_gradient(t, shape->queries, dropout_at(m, site + 1), *g->d);
+    mr_dense_backward(t, &at->attention.out, asking, a->out, d_branch, d_out, false);
+    t->device->card->attention_back(t->device, &back);
+    void *d_from = g->d_from ? g->d_from : *g->d;
+    mr_dense_backward(t, &at->attention.query, asking, a->x, d_q, *g->d, true);
+    mr_dense_backward(t, &at->attention.key, answering, a->from, d_k, d_from, g->d_from ? g->from_more : true);
+    mr_dense_backward(t, &at->attention.value, answering, a->from, d_v, d_from, true);
 }
 
-void mr_bt_layer_back(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k, const mr_bt_layer_way *way)
+void mr_bt_layer_backward(mr_bt *m, const mr_bt_layer *at, const mr_bt_kept_layer *k, const mr_bt_layer_gradients *self,
+                          const mr_bt_layer_gradients *cross)
 {
-    think_back(m, at, k, way->d);
-    if (k->cross.q)
-        attend_back(m, &at->cross, &k->cross, k->side, k->site + MR_BT_SITE_CROSS, way->d, way->d_other,
-                    way->other_more);
-    attend_back(m, &at->self, &k->self, k->side, k->site + MR_BT_SITE_SELF, way->d, k->first_only ? way->d_x : NULL,
-                way->x_more);
+    mlp_backward(m, at, k, self->d);
+    if (cross)
+        attend_backward(m, &at->cross, &k->cross, k->site + MR_BT_SITE_CROSS, &m->d_spare[k->side], cross);
+    attend_backward(m, &at->self, &k->self, k->site + MR_BT_SITE_SELF, &m->d_spare[k->side], self);
 }

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "bridgetower/parts.h"
 #include "files/safetensors.h"
-#include "model/model_shape.h"
 
 enum { NAMED = 3 }; /* of the tensors left out */
 
-static const char PLACES[] = "bridgetower.vision_model.visual.embeddings.position_embedding.weight";
+static const char POSITIONS[] = "bridgetower.vision_model.visual.embeddings.position_embedding.weight";
 static const char TEXT_POOLER[] = "bridgetower.text_model.pooler.";
 
 typedef struct loading {
@@ -28,54 +28,34 @@ typedef struct loading {
 
 /* ---- what is taken ---------------------------------------------------------------------------------------------- */
 
-/* The side of the pictures that the file's table of places is for; 0: it is something else that does not fit. */
+/* The image size that the file's table of positions is for; 0: another misfit. */
 static uint64_t image_of(const loading *l, const mr_tensor *t, const mr_param *p)
 {
-    if (strcmp(p->name, PLACES) != 0 || t->dims != 2 || t->shape[1] != p->shape[1] || t->shape[0] < 2)
+    if (strcmp(p->name, POSITIONS) != 0 || t->dims != 2 || t->shape[1] != p->shape[1] || t->shape[0] < 2)
         return 0;
     uint64_t grid = (uint64_t)llround(sqrt((double)(t->shape[0] - 1)));
     return 1 + grid * grid == t->shape[0] && grid <= UINT32_MAX ? grid * l->config->patch : 0;
 }
 
-static mr_status misshapen(const loading *l, const mr_tensor *t, const mr_param *p)
+static mr_status misfit(const loading *l, const mr_tensor *t, const mr_param *p)
 {
-    char have[256], want[256];
+    char advice[80] = "take the config.json that belongs to the file";
     uint64_t image = image_of(l, t, p);
-    mr_shape_text(t->dims, t->shape, have, sizeof have);
-    mr_shape_text(p->dims, p->shape, want, sizeof want);
     if (image)
-        return mr_fail(l->err, MR_BAD_DATA,
-                       "%s: '%s' has the shape %s, this model needs %s; the file is for pictures "
-                       "of --image-size %" PRIu64,
-                       l->path, t->name, have, want, image);
-    return mr_fail(l->err, MR_BAD_DATA,
-                   "%s: '%s' has the shape %s, this model needs %s; take the config.json that "
-                   "belongs to the file",
-                   l->path, t->name, have, want);
-}
-
-static bool same_shape(const mr_tensor *t, const mr_param *p)
-{
-    bool same = t->dims == p->dims;
-    for (unsigned i = 0; same && i < p->dims; i++)
-        same = t->shape[i] == p->shape[i];
-    return same;
+        snprintf(advice, sizeof advice, "the file is for images of --image-size %" PRIu64, image);
+    return mr_param_misfit(p, l->path, t->dims, t->shape, advice, l->err);
 }
 
 static mr_status take(const loading *l, const mr_tensor *t, const mr_param *p)
 {
     float *values = l->values + p->offset;
-    if (!same_shape(t, p))
-        return misshapen(l, t, p);
-    mr_status status = mr_safetensors_take(l->file, t, values, l->err);
-    for (uint64_t i = 0; i < p->count && !status; i++)
-        if (!isfinite(values[i]))
-            status = mr_fail(l->err, MR_BAD_DATA, "%s: '%s' holds %g at element %" PRIu64, l->path, p->name,
-                             (double)values[i], i);
-    return status;
+    if (!mr_param_fits(p, t->dims, t->shape))
+        return misfit(l, t, p);
+    MR_TRY(mr_safetensors_take(l->file, t, values, l->err));
+    return mr_param_check_finite(p, l->path, values, l->err);
 }
 
-/* Files of other tasks have all but these. */
+/* Files of other tasks lack these only. */
 static bool of_this_task(const char *name)
 {
     return strncmp(name, "itc_", 4) == 0 || strcmp(name, "logit_scale") == 0;
@@ -85,42 +65,33 @@ static mr_status check_complete(const loading *l)
 {
     const mr_param *first = NULL;
     size_t missing = 0, heads = 0;
-    char shape[256], more[64] = "";
-    for (size_t i = 0; i < l->params->count; i++) {
+    for (size_t i = l->params->count; i-- > 0;) {
         const mr_param *p = &l->params->items[i];
         if (mr_safetensors_find(l->file, p->name))
             continue;
-        first = first ? first : p;
+        first = p;
         missing++;
         heads += of_this_task(p->name);
     }
-    if (!first)
-        return MR_OK;
-    mr_shape_text(first->dims, first->shape, shape, sizeof shape);
-    if (missing > 1)
-        snprintf(more, sizeof more, " and %zu more", missing - 1);
-    if (missing == heads)
-        return mr_fail(l->err, MR_BAD_DATA,
-                       "%s: has no '%s' %s%s: these weights are of another task, without the "
-                       "heads that match pictures and texts; take those of bridgetower-large-itm-mlm-itc",
-                       l->path, first->name, shape, more);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: has no '%s' %s%s; take the config.json that belongs to the file", l->path,
-                   first->name, shape, more);
+    return mr_param_missing(first, missing, l->path,
+                            missing == heads ? ": these weights are of another task, without the heads that match "
+                                               "images and texts; take those of bridgetower-large-itm-mlm-itc"
+                                             : "; take the config.json that belongs to the file",
+                            l->err);
 }
 
 static mr_status take_all(const loading *l)
 {
-    mr_status status = check_complete(l);
     uint64_t end = 0;
-    for (size_t i = 0; i < l->params->count && !status; i++) {
+    MR_TRY(check_complete(l));
+    for (size_t i = 0; i < l->params->count; i++) {
         const mr_param *p = &l->params->items[i];
-        memset(l->values + end, 0, (p->offset - end) * sizeof *l->values); /* the gap in front of it */
+        memset(l->values + end, 0, (p->offset - end) * sizeof *l->values); /* the gap before it */
         end = p->offset + p->count;
-        status = take(l, mr_safetensors_find(l->file, p->name), p);
+        MR_TRY(take(l, mr_safetensors_find(l->file, p->name), p));
     }
-    if (!status)
-        memset(l->values + end, 0, (l->params->total - end) * sizeof *l->values);
-    return status;
+    memset(l->values + end, 0, (l->params->total - end) * sizeof *l->values);
+    return MR_OK;
 }
 
 /* ---- what is left out ------------------------------------------------------------------------------------------- */
@@ -135,10 +106,10 @@ static int name_to_param(const void *name, const void *param)
     return strcmp(name, (*(const mr_param *const *)param)->name);
 }
 
-static void say_unknown(const loading *l, const mr_param *const *sorted, mr_buf *said)
+static void report_unknown(const loading *l, const mr_param *const *sorted, mr_buf *said)
 {
     size_t count = 0, pooler = 0, all = mr_safetensors_count(l->file);
-    mr_buf names = {0};
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
     char number[32];
     for (size_t i = 0; i < all; i++) {
         const char *name = mr_safetensors_at(l->file, i)->name;
@@ -156,37 +127,37 @@ static void say_unknown(const loading *l, const mr_param *const *sorted, mr_buf 
         count++;
     }
     if (pooler)
-        mr_buf_add_text(said, "text_model.pooler left out: matching pictures and texts has no use for it\n");
+        mr_buf_add_text(said, "text_model.pooler left out: matching images and texts does not use it\n");
     if (count)
         mr_buf_printf(said, "%s tensor%s left out that this model does not have: %s%s\n", mr_text_count(count, number),
                       count == 1 ? "" : "s", mr_buf_text(&names), count > NAMED ? ", ..." : "");
     said->failed |= names.failed;
-    mr_buf_free(&names);
 }
 
 /* A file may have many more tensors than the model: each is looked up in a sorted list. */
-static mr_status say_left_out(const loading *l, mr_buf *said)
+static mr_status report_left_out(const loading *l, mr_buf *said)
 {
-    const mr_param **sorted = mr_alloc(l->params->count, sizeof *sorted);
+    MR_AUTO(mr_scope_free) const mr_param **sorted = mr_alloc(l->params->count, sizeof *sorted);
     if (!sorted)
         return mr_fail_memory(l->err, "loading weights");
     for (size_t i = 0; i < l->params->count; i++)
         sorted[i] = &l->params->items[i];
     qsort(sorted, l->params->count, sizeof *sorted, by_name);
-    say_unknown(l, sorted, said);
-    free(sorted);
+    report_unknown(l, sorted, said);
     return mr_buf_status(said, l->err, "loading weights");
+}
+
+static void close_file(mr_safetensors **file)
+{
+    mr_safetensors_free(*file);
 }
 
 mr_status mr_bt_load(const mr_model_config *c, const mr_params *p, const char *path, float *values, mr_buf *said,
                      mr_error *err)
 {
-    loading l = {.config = c, .params = p, .path = path, .values = values, .err = err};
-    mr_status status = mr_safetensors_open(path, &l.file, err);
-    if (!status)
-        status = take_all(&l);
-    if (!status)
-        status = say_left_out(&l, said);
-    mr_safetensors_free(l.file);
-    return status;
+    MR_AUTO(close_file) mr_safetensors *file = NULL;
+    MR_TRY(mr_safetensors_open(path, &file, err));
+    const loading l = {.config = c, .params = p, .path = path, .values = values, .file = file, .err = err};
+    MR_TRY(take_all(&l));
+    return report_left_out(&l, said);
 }

@@ -1,130 +1,95 @@
-/* plan.c - where BridgeTower's activations stand: one piece of memory, planned once.
+/* plan.c - where BridgeTower's activations are: one piece of memory, planned once.
  * Invariant: the same walk counts the bytes and hands out the pointers, so the two cannot differ.
  *
- *      training   | text 0 | text 1 | ... | vision 0 | ... | bridges, cross layers 0 | ... | heads | ways back |
+ *      training   | text 0 | text 1 | ... | vision 0 | ... | bridges, cross layers 0 | ... | heads | gradients |
  *      else       | one layer's memory    | one block's    | one pair's of each            | heads |
  *
- * A tower that is not learned shares its memory in training, too, but for what the bridges read. */
+ * A frozen tower shares its memory in training, too, except what the bridges read. */
 #include <stdlib.h>
 
+#include "base/scope.h"
 #include "bridgetower/pass.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------ */
 
-static mr_attention attention_of(mr_type type, size_t count, size_t hidden, size_t heads, size_t queries, size_t keys)
-{
-    size_t head_dim = hidden / heads;
-    return (mr_attention){.type = type,
-                          .batch = count,
-                          .heads = heads,
-                          .head_dim = head_dim,
-                          .queries = queries,
-                          .keys = keys,
-                          .scale = (float)(1 / __builtin_sqrt((double)head_dim))};
-}
-
 mr_attention mr_bt_layer_attention(const mr_bt *m, size_t count, unsigned side, unsigned from, bool first_only)
 {
-    return attention_of(m->config.compute, count, m->config.hidden, m->config.heads, first_only ? 1 : m->tokens[side],
-                        m->tokens[from]);
+    return mr_attention_shape(&m->t, count, m->t.config.heads, first_only ? 1 : m->tokens[side], m->tokens[from]);
 }
 
 mr_attention mr_bt_block_attention(const mr_bt *m, size_t count)
 {
     size_t tokens = m->tokens[MR_BT_IMAGE];
-    mr_attention a =
-        attention_of(m->config.compute, count, m->config.hidden, m->config.hidden / MR_BT_HEAD, tokens, tokens);
-    a.q_stride = a.k_stride = a.v_stride = 3 * (size_t)m->config.hidden;
+    mr_attention a = mr_attention_shape(&m->t, count, m->t.config.hidden / MR_BT_HEAD, tokens, tokens);
+    a.q_stride = a.k_stride = a.v_stride = 3 * (size_t)m->t.config.hidden;
     return a;
 }
 
 static mr_status plan_one(mr_device *d, const mr_attention *a, size_t *most, mr_error *err)
 {
     size_t bytes = 0;
-    mr_status status = d->card->plan_attention(d, a, &bytes, err);
+    MR_TRY(d->card->plan_attention(d, a, &bytes, err));
     *most = bytes > *most ? bytes : *most;
-    return status;
+    return MR_OK;
 }
 
-/* Every shape is asked for: a shorter text may want more inside of the device than a longer one. */
-mr_status mr_bt_plan_attention(const mr_bt *m, mr_device *d, mr_bt_saved *out, mr_error *err)
+/* Plans every shape: a shorter text may need more inside the device than a longer one. */
+mr_status mr_bt_plan_attention(mr_bt *m, mr_error *err)
 {
-    mr_bt at = {.config = m->config, .tokens = {m->config.text, m->tokens[MR_BT_IMAGE]}};
-    mr_attention block = mr_bt_block_attention(m, m->batch);
-    *out = (mr_bt_saved){0};
-    mr_status status = plan_one(d, &block, &out->vision, err);
-    for (unsigned kind = 0; kind < 8; kind++) {
+    const mr_model_config *c = &m->t.config;
+    mr_attention block = mr_bt_block_attention(m, m->t.batch);
+    MR_TRY(plan_one(m->t.device, &block, &m->saved.vision, err));
+    for (unsigned kind = 0; kind < (c->every_token ? 4 : 8); kind++) {
         unsigned side = kind & 1, from = kind >> 1 & 1, few = kind >> 2;
         bool texts = side == MR_BT_TEXT || from == MR_BT_TEXT;
-        if (few && m->config.every_token)
-            break;
-        for (uint32_t length = texts ? 1 : m->config.text; !status && length <= m->config.text; length++) {
-            at.tokens[MR_BT_TEXT] = length;
-            mr_attention a = mr_bt_layer_attention(&at, m->batch, side, from, few);
-            status = plan_one(d, &a, &out->cross[side][from][few], err);
+        for (uint32_t length = texts ? 1 : c->text; length <= c->text; length++) {
+            m->tokens[MR_BT_TEXT] = length;
+            mr_attention a = mr_bt_layer_attention(m, m->t.batch, side, from, few);
+            MR_TRY(plan_one(m->t.device, &a, &m->saved.cross[side][from][few], err));
         }
     }
-    return status;
+    return MR_OK;
 }
 
 /* ---- parts ---------------------------------------------------------------------------------------------------- */
 
-/* A total or a y that is given stands elsewhere. */
-static void plan_normed(const mr_bt *m, mr_memory_plan *p, mr_bt_normed *k, size_t rows, bool has_total, bool has_y)
-{
-    size_t size = mr_type_size(m->config.compute);
-    k->total = has_total ? k->total : mr_memory_take(p, rows, m->config.hidden, size);
-    k->y = has_y ? k->y : mr_memory_take(p, rows, m->config.hidden, size);
-    k->mean = mr_memory_take(p, rows, 1, sizeof(float));
-    k->rstd = mr_memory_take(p, rows, 1, sizeof(float));
-}
-
 static void plan_attended(const mr_bt *m, mr_memory_plan *p, mr_bt_attended *k, const mr_bt_kept_layer *layer,
-                          unsigned from, const mr_bt_saved *saved)
+                          unsigned from)
 {
-    size_t size = mr_type_size(m->config.compute), hidden = m->config.hidden;
-    k->attention = mr_bt_layer_attention(m, m->batch, layer->side, from, layer->first_only);
-    size_t asking = m->batch * k->attention.queries, answering = m->batch * k->attention.keys;
-    k->q = mr_memory_take(p, asking, hidden, size);
-    k->k = mr_memory_take(p, answering, hidden, size);
-    k->v = mr_memory_take(p, answering, hidden, size);
-    k->out = mr_memory_take(p, asking, hidden, size);
-    k->attention.saved = mr_memory_take(p, saved->cross[layer->side][from][layer->first_only], 1, 1);
-    plan_normed(m, p, &k->norm, asking, false, false);
+    const mr_attention shape = mr_bt_layer_attention(m, m->t.batch, layer->side, from, layer->first_only);
+    mr_attended_plan(&m->t, p, &k->attended, &shape, m->saved.cross[layer->side][from][layer->first_only]);
+    mr_normed_plan(&m->t, p, &k->norm, m->t.batch * shape.queries, false, false);
 }
 
-/* A layer writes norm.y last of all, when nobody reads its x any more, which may be the same memory. */
-static void plan_layer(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_layer *k, bool crosses, bool keeps, bool has_y,
-                       const mr_bt_saved *saved)
+/* A layer writes norm.y last, when its x is no longer read, which may be the same memory. */
+static void plan_layer(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_layer *k, bool crosses, bool keeps, bool has_y)
 {
-    size_t size = mr_type_size(m->config.compute), rows = m->batch * (k->first_only ? 1 : m->tokens[k->side]);
-    k->first = k->first_only ? mr_memory_take(p, rows, m->config.hidden, size) : NULL;
-    plan_attended(m, p, &k->self, k, k->side, saved);
+    size_t size = mr_type_size(m->t.config.compute), rows = m->t.batch * (k->first_only ? 1 : m->tokens[k->side]);
+    k->first = k->first_only ? mr_memory_take(p, rows, m->t.config.hidden, size) : NULL;
+    plan_attended(m, p, &k->self, k, k->side);
     if (crosses)
-        plan_attended(m, p, &k->cross, k, !k->side, saved);
-    k->wide = mr_memory_take(p, rows, m->config.mlp, size);
-    k->active = keeps ? mr_memory_take(p, rows, m->config.mlp, size) : k->wide;
-    plan_normed(m, p, &k->norm, rows, false, has_y);
+        plan_attended(m, p, &k->cross, k, !k->side);
+    mr_mlp_plan(&m->t, p, &k->mlp, rows, m->t.config.mlp, keeps);
+    mr_normed_plan(&m->t, p, &k->norm, rows, false, has_y);
 }
 
-/* norm1.total is written, for the next block, while norm2.total is read: they stand apart. */
-static void plan_block(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_block *k, const mr_bt_saved *saved)
+/* norm1.total is written, for the next block, while norm2.total is read: they are apart. */
+static void plan_block(const mr_bt *m, mr_memory_plan *p, mr_bt_kept_block *k)
 {
-    size_t size = mr_type_size(m->config.compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
-    size_t hidden = m->config.hidden;
-    *k = (mr_bt_kept_block){.attention = mr_bt_block_attention(m, m->batch)};
-    plan_normed(m, p, &k->norm1, rows, false, false);
+    size_t size = mr_type_size(m->t.config.compute), rows = m->t.batch * m->tokens[MR_BT_IMAGE];
+    size_t hidden = m->t.config.hidden;
+    *k = (mr_bt_kept_block){.attention = mr_bt_block_attention(m, m->t.batch)};
+    mr_normed_plan(&m->t, p, &k->norm1, rows, false, false);
     k->qkv = mr_memory_take(p, rows, 3 * hidden, size);
     k->out = mr_memory_take(p, rows, hidden, size);
-    k->attention.saved = mr_memory_take(p, saved->vision, 1, 1);
-    plan_normed(m, p, &k->norm2, rows, false, false);
-    k->wide = mr_memory_take(p, rows, 4 * hidden, size);
-    k->active = m->keeps[MR_BT_IMAGE] ? mr_memory_take(p, rows, 4 * hidden, size) : k->wide;
+    k->attention.saved = mr_memory_take(p, m->saved.vision, 1, 1);
+    mr_normed_plan(&m->t, p, &k->norm2, rows, false, false);
+    mr_mlp_plan(&m->t, p, &k->mlp, rows, 4 * hidden, m->keeps[MR_BT_IMAGE]);
 }
 
 /* ---- towers --------------------------------------------------------------------------------------------------- */
 
-/* Parts that do not keep their memory begin where the first of them did. */
+/* Parts that do not keep their memory all begin where the first of them did. */
 typedef struct part {
     size_t start, end;
 } part;
@@ -135,35 +100,35 @@ static void end_part(mr_memory_plan *p, part *at, bool keeps)
     p->used = keeps ? p->used : at->start;
 }
 
-static void plan_text(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
+static void plan_text(mr_bt *m, mr_memory_plan *p)
 {
-    const mr_model_config *c = &m->config;
-    size_t rows = m->batch * m->tokens[MR_BT_TEXT];
+    const mr_model_config *c = &m->t.config;
+    size_t rows = m->t.batch * m->tokens[MR_BT_TEXT];
     bool keeps = m->keeps[MR_BT_TEXT];
-    plan_normed(m, p, &m->words, rows, false, false);
+    mr_normed_plan(&m->t, p, &m->words, rows, false, false);
     for (size_t i = 0; i < c->layers; i++) {
-        bool read = m->training && !keeps && i + 1 >= m->split; /* a transform learns from it */
+        bool read = m->t.training && !keeps && i + 1 >= m->split; /* a transform learns from it */
         m->text[i] = (mr_bt_kept_layer){.side = MR_BT_TEXT, .site = 1 + MR_BT_SITES * (uint32_t)i};
         m->text[i].norm.y = read ? mr_memory_take(p, rows, c->hidden, mr_type_size(c->compute)) : NULL;
     }
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
-        plan_layer(m, p, &m->text[i], false, keeps, m->training && !keeps && i + 1 >= m->split, saved);
+        plan_layer(m, p, &m->text[i], false, keeps, m->t.training && !keeps && i + 1 >= m->split);
         end_part(p, &at, keeps);
     }
     p->used = at.end;
 }
 
-static void plan_vision(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
+static void plan_vision(mr_bt *m, mr_memory_plan *p)
 {
-    const mr_model_config *c = &m->config;
-    size_t size = mr_type_size(c->compute), rows = m->batch * m->tokens[MR_BT_IMAGE];
-    m->pixels = mr_memory_take(p, rows - m->batch, (size_t)3 * c->patch * c->patch, size);
-    plan_normed(m, p, &m->pre, rows, false, true);
+    const mr_model_config *c = &m->t.config;
+    size_t size = mr_type_size(c->compute), rows = m->t.batch * m->tokens[MR_BT_IMAGE];
+    m->pixels = mr_memory_take(p, rows - m->t.batch, (size_t)3 * c->patch * c->patch, size);
+    mr_normed_plan(&m->t, p, &m->pre, rows, false, true);
     m->last_total = mr_memory_take(p, rows, c->hidden, size);
     part at = {.start = p->used};
     for (size_t i = 0; i < c->layers; i++) {
-        plan_block(m, p, &m->vision[i], saved);
+        plan_block(m, p, &m->vision[i]);
         end_part(p, &at, m->keeps[MR_BT_IMAGE]);
     }
     m->pre.y = m->vision[0].norm1.total;
@@ -173,19 +138,19 @@ static void plan_vision(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
 static void plan_bridge(mr_bt *m, mr_memory_plan *p, unsigned side, size_t j)
 {
     mr_bt_bridge *b = &m->bridge[side][j];
-    size_t rows = m->batch * m->tokens[side], next = m->split + j;
+    size_t rows = m->t.batch * m->tokens[side], next = m->split + j;
     *b = (mr_bt_bridge){0};
     if (side == MR_BT_IMAGE) {
-        b->post.total = next < m->config.layers ? m->vision[next].norm1.total : m->last_total;
-        plan_normed(m, p, &b->post, rows, true, false);
+        b->post.total = next < m->t.config.layers ? m->vision[next].norm1.total : m->last_total;
+        mr_normed_plan(&m->t, p, &b->post, rows, true, false);
     }
-    plan_normed(m, p, &b->norm, rows, false, false);
+    mr_normed_plan(&m->t, p, &b->norm, rows, false, false);
 }
 
-/* Bridges stand first: they are written while the cross layers before them are read. */
-static void plan_cross(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
+/* Bridges come first: they are written while the cross layers before them are read. */
+static void plan_cross(mr_bt *m, mr_memory_plan *p)
 {
-    const mr_model_config *c = &m->config;
+    const mr_model_config *c = &m->t.config;
     part at = {.start = p->used};
     for (size_t j = 0; j < c->cross_layers; j++) {
         plan_bridge(m, p, MR_BT_TEXT, j);
@@ -195,7 +160,7 @@ static void plan_cross(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
             m->cross[side][j] = (mr_bt_kept_layer){.side = side,
                                                    .site = 1 + MR_BT_SITES * number,
                                                    .first_only = !c->every_token && j + 1 == c->cross_layers};
-            plan_layer(m, p, &m->cross[side][j], true, m->keeps_cross, false, saved);
+            plan_layer(m, p, &m->cross[side][j], true, m->keeps_cross, false);
         }
         end_part(p, &at, m->keeps_cross);
     }
@@ -206,68 +171,67 @@ static void plan_cross(mr_bt *m, mr_memory_plan *p, const mr_bt_saved *saved)
 
 static void plan_heads(mr_bt *m, mr_memory_plan *p)
 {
-    const mr_model_config *c = &m->config;
+    const mr_model_config *c = &m->t.config;
     size_t size = mr_type_size(c->compute);
     for (unsigned side = 0; side < 2; side++) {
-        m->first[side] = mr_memory_take(p, m->batch, c->hidden, size);
-        m->head_x[side] = mr_memory_take(p, m->batch, c->hidden, size);
+        m->first[side] = mr_memory_take(p, m->t.batch, c->hidden, size);
+        m->head_x[side] = mr_memory_take(p, m->t.batch, c->hidden, size);
     }
-    m->pooler = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
-    m->pooled = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
+    m->pooler = mr_memory_take(p, m->t.batch, 2 * (size_t)c->hidden, size);
+    m->pooled = mr_memory_take(p, m->t.batch, 2 * (size_t)c->hidden, size);
     for (unsigned i = 0; i < 3; i++)
-        m->head_y[i] = mr_memory_take(p, m->batch, c->embed, sizeof(float));
+        m->head_y[i] = mr_memory_take(p, m->t.batch, c->embed, sizeof(float));
 }
 
-static void plan_back(mr_bt *m, mr_memory_plan *p, size_t most)
+static void plan_backward(mr_bt *m, mr_memory_plan *p, size_t most)
 {
-    const mr_model_config *c = &m->config;
+    const mr_model_config *c = &m->t.config;
     size_t size = mr_type_size(c->compute), wide = 4 * (size_t)c->hidden;
-    m->d_wide = mr_memory_take(p, most, c->mlp > wide ? c->mlp : wide, size);
+    m->t.d_wide = mr_memory_take(p, most, c->mlp > wide ? c->mlp : wide, size);
     for (unsigned side = 0; side < 2; side++) {
-        size_t rows = m->batch * m->tokens[side];
+        size_t rows = m->t.batch * m->tokens[side];
         m->d_stream[side] = m->learns[side] ? mr_memory_take(p, rows, c->hidden, size) : NULL;
         m->d_cross[side] = mr_memory_take(p, rows, c->hidden, size);
         m->d_spare[side] = mr_memory_take(p, rows, c->hidden, size);
         m->d_other[side] = mr_memory_take(p, rows, c->hidden, size);
-        m->d_head_x[side] = mr_memory_take(p, m->batch, c->hidden, size);
-        m->d_few[side] = mr_memory_take(p, m->batch, c->hidden, size);
+        m->d_head_x[side] = mr_memory_take(p, m->t.batch, c->hidden, size);
+        m->d_few[side] = mr_memory_take(p, m->t.batch, c->hidden, size);
     }
-    m->d_pooled = mr_memory_take(p, m->batch, 2 * (size_t)c->hidden, size);
+    m->d_pooled = mr_memory_take(p, m->t.batch, 2 * (size_t)c->hidden, size);
     for (unsigned i = 0; i < 3; i++)
-        m->d_head_y[i] = mr_memory_take(p, m->batch, c->embed, size);
+        m->d_head_y[i] = mr_memory_take(p, m->t.batch, c->embed, size);
     m->d_scale = mr_memory_take(p, 1, 1, sizeof(float));
 }
 
-bool mr_bt_plan(mr_bt *m, const mr_bt_saved *saved)
+bool mr_bt_plan(mr_transformer *t)
 {
-    const mr_model_config *c = &m->config;
-    mr_memory_plan p = {.base = m->memory};
+    mr_bt *m = (mr_bt *)t;
+    const mr_model_config *c = &t->config;
+    mr_memory_plan p = {.base = t->memory};
     size_t most = c->text > m->tokens[MR_BT_IMAGE] ? c->text : m->tokens[MR_BT_IMAGE];
     m->tokens[MR_BT_TEXT] = c->text;
-    if (__builtin_mul_overflow(m->batch, most, &most))
+    if (__builtin_mul_overflow(m->t.batch, most, &most))
         return false;
-    plan_text(m, &p, saved);
-    plan_vision(m, &p, saved);
-    plan_cross(m, &p, saved);
+    plan_text(m, &p);
+    plan_vision(m, &p);
+    plan_cross(m, &p);
     plan_heads(m, &p);
-    m->branch = mr_memory_take(&p, most, c->hidden, mr_type_size(c->compute));
-    if (m->training)
-        plan_back(m, &p, most);
-    m->bytes = p.used;
+    m->t.branch = mr_memory_take(&p, most, c->hidden, mr_type_size(c->compute));
+    if (m->t.training)
+        plan_backward(m, &p, most);
+    t->bytes = p.used;
     return !p.overflow;
 }
 
 bool mr_bt_make(mr_bt *m, const mr_model_config *c, size_t batch, bool training)
 {
     const unsigned frozen[2] = {MR_FROZEN_TEXT, MR_FROZEN_IMAGES};
-    *m = (mr_bt){.config = *c,
-                 .batch = batch,
-                 .training = training,
-                 .grid = c->image / c->patch,
-                 .split = c->layers - c->cross_layers + 1,
-                 .world = 1};
+    *m = (mr_bt){.split = c->layers - c->cross_layers + 1, .world = 1};
+    mr_transformer_init(&m->t, c, batch, training);
+    m->t.eps = (float)c->norm_eps;
+    size_t grid = c->image / c->patch;
     m->tokens[MR_BT_TEXT] = c->text;
-    m->tokens[MR_BT_IMAGE] = 1 + m->grid * m->grid;
+    m->tokens[MR_BT_IMAGE] = 1 + grid * grid;
     m->keeps_cross = training || c->every_token;
     m->text = mr_alloc(c->layers, sizeof *m->text);
     m->vision = mr_alloc(c->layers, sizeof *m->vision);
@@ -294,10 +258,9 @@ void mr_bt_unmake(mr_bt *m)
 
 uint64_t mr_bt_activation_bytes(const mr_model_config *c, size_t batch, bool training)
 {
-    const mr_bt_saved none = {0};
     mr_bt m;
     uint64_t bytes = mr_contrast_bytes(batch, c->embed, 1, training);
-    bool planned = mr_bt_make(&m, c, batch, training) && mr_bt_plan(&m, &none);
+    bool planned = mr_bt_make(&m, c, batch, training) && mr_bt_plan(&m.t);
     mr_bt_unmake(&m);
-    return !planned || __builtin_add_overflow(bytes, m.bytes, &bytes) ? UINT64_MAX : bytes;
+    return !planned || __builtin_add_overflow(bytes, m.t.bytes, &bytes) ? UINT64_MAX : bytes;
 }

@@ -3,15 +3,15 @@
  * Source: google-research/vision_transformer, vit_jax/checkpoint.py; the resize is scipy.ndimage.zoom(order=1)'s. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "vit/parts.h"
 
-/* Patches a side of a table that is resized: of pictures of 4096 pixels and more, beyond all that are known.  A
- * deflated one may be a thousand times what its file is, and its side is the file's alone to say. */
+/* Patches per side of a table that is resized: images of 4096 pixels and more, beyond all known models.  A deflated
+ * table may be a thousand times as large as its file, and only the file says how large. */
 enum { POSITIONS_MAX = 256 };
 
 static const char HEAD[] = "head/", PRE_LOGITS[] = "pre_logits/";
@@ -50,73 +50,48 @@ void mr_vit_resize_positions(const float *in, uint32_t from, float *out, uint32_
     }
 }
 
-static mr_status misshapen(const loading *l, const mr_npz_array *a, const mr_param *p)
-{
-    char have[256], want[256];
-    mr_shape_text(a->dims, a->shape, have, sizeof have);
-    mr_shape_text(p->dims, p->shape, want, sizeof want);
-    return mr_fail(l->err, MR_BAD_DATA,
-                   "%s: '%s' has the shape %s, this model needs %s; take the --model that the "
-                   "file was made for",
-                   l->path, a->name, have, want);
-}
+static const char OTHER_MODEL[] = "take the --model that the file was made for";
 
-static mr_status check_finite(const loading *l, const mr_param *p)
+static mr_status misfit(const loading *l, const mr_npz_array *a, const mr_param *p)
 {
-    const float *values = l->values + p->offset;
-    for (uint64_t i = 0; i < p->count; i++)
-        if (!isfinite(values[i]))
-            return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' holds %g at element %" PRIu64, l->path, p->name,
-                           (double)values[i], i);
-    return MR_OK;
+    return mr_param_misfit(p, l->path, a->dims, a->shape, OTHER_MODEL, l->err);
 }
 
 /* [1, 1 + from * from, width] for another grid than ours. */
 static mr_status take_positions(loading *l, const mr_npz_array *a, const mr_param *p)
 {
     if (a->dims != 3 || a->shape[0] != 1 || a->shape[2] != p->shape[2] || a->shape[1] < 2 || a->shape[1] > UINT32_MAX)
-        return misshapen(l, a, p);
+        return misfit(l, a, p);
     uint32_t from = (uint32_t)lround(sqrt((double)(a->shape[1] - 1)));
     uint32_t to = (uint32_t)lround(sqrt((double)(p->shape[1] - 1)));
     if (1 + (uint64_t)from * from != a->shape[1])
-        return misshapen(l, a, p);
+        return misfit(l, a, p);
     if (from > POSITIONS_MAX)
         return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' is of %u x %u patches; up to %d x %d are resized", l->path,
                        a->name, from, from, POSITIONS_MAX, POSITIONS_MAX);
-    float *old = mr_alloc(a->count, sizeof *old);
+    MR_AUTO(mr_scope_free) float *old = mr_alloc(a->count, sizeof *old);
     if (!old)
         return mr_fail_memory(l->err, "resizing the position embedding");
-    mr_status status = mr_npz_take(l->reader, old, a->count * sizeof *old, l->err);
-    if (!status) {
-        mr_vit_resize_positions(old, from, l->values + p->offset, to, p->shape[2]);
-        mr_buf_printf(l->said, "position embedding resized from %u x %u to %u x %u patches\n", from, from, to, to);
-    }
-    free(old);
-    return status;
-}
-
-static bool same_shape(const mr_npz_array *a, const mr_param *p)
-{
-    bool same = a->dims == p->dims;
-    for (unsigned i = 0; same && i < a->dims; i++)
-        same = a->shape[i] == p->shape[i];
-    return same;
+    MR_TRY(mr_npz_take(l->reader, old, a->count * sizeof *old, l->err));
+    mr_vit_resize_positions(old, from, l->values + p->offset, to, p->shape[2]);
+    mr_buf_printf(l->said, "position embedding resized from %u x %u to %u x %u patches\n", from, from, to, to);
+    return MR_OK;
 }
 
 static mr_status take_parameter(loading *l, const mr_npz_array *a, const mr_param *p)
 {
-    mr_status status;
+    float *values = l->values + p->offset;
     if (a->type != MR_NPZ_F32)
         return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' is of type %s, not float32", l->path, a->name,
                        a->type == MR_NPZ_I64 ? "int64" : "uint8");
-    if (same_shape(a, p))
-        status = mr_npz_take(l->reader, l->values + p->offset, p->count * sizeof *l->values, l->err);
+    if (mr_param_fits(p, a->dims, a->shape))
+        MR_TRY(mr_npz_take(l->reader, values, p->count * sizeof *values, l->err));
     else if (strcmp(p->name, POSITION) == 0)
-        status = take_positions(l, a, p);
+        MR_TRY(take_positions(l, a, p));
     else
-        status = misshapen(l, a, p);
+        return misfit(l, a, p);
     l->seen[p - l->params->items] = true;
-    return status ? status : check_finite(l, p);
+    return mr_param_check_finite(p, l->path, values, l->err);
 }
 
 static mr_status unknown(const loading *l, const mr_npz_array *a)
@@ -125,18 +100,21 @@ static mr_status unknown(const loading *l, const mr_npz_array *a)
     mr_shape_text(a->dims, a->shape, shape, sizeof shape);
     if (strncmp(a->name, "params/", 7) == 0)
         return mr_fail(l->err, MR_BAD_DATA,
-                       "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose "
-                       "blocks have other names; take the file of vit_jax",
+                       "%s: '%s' %s: keys that begin with 'params/' are big_vision's, whose blocks have other names; "
+                       "take the file of vit_jax",
                        l->path, a->name, shape);
-    return mr_fail(l->err, MR_BAD_DATA,
-                   "%s: '%s' %s is no parameter of this model; take the --model that the file was "
-                   "made for",
-                   l->path, a->name, shape);
+    return mr_fail(l->err, MR_BAD_DATA, "%s: '%s' %s is not a parameter of this model; %s", l->path, a->name, shape,
+                   OTHER_MODEL);
+}
+
+static bool of_head(const char *name)
+{
+    return strncmp(name, HEAD, sizeof HEAD - 1) == 0;
 }
 
 static mr_status take_member(loading *l, const mr_npz_array *a)
 {
-    if (strncmp(a->name, HEAD, sizeof HEAD - 1) == 0) {
+    if (of_head(a->name)) {
         l->classes = a->dims ? a->shape[a->dims - 1] : 1;
         return MR_OK;
     }
@@ -148,33 +126,25 @@ static mr_status take_member(loading *l, const mr_npz_array *a)
     return p ? take_parameter(l, a, p) : unknown(l, a);
 }
 
-/* Every parameter but the head's must have come; gaps between parameters and the head are zeros. */
+/* The head's parameters need not be in the file. */
 static mr_status check_complete(const loading *l)
 {
     const mr_param *first = NULL;
     size_t missing = 0;
-    char shape[256], what[64] = "";
-    for (size_t i = 0; i < l->params->count; i++) {
-        const mr_param *p = &l->params->items[i];
-        if (l->seen[i] || strncmp(p->name, HEAD, sizeof HEAD - 1) == 0)
+    for (size_t i = l->params->count; i-- > 0;) {
+        if (l->seen[i] || of_head(l->params->items[i].name))
             continue;
-        first = first ? first : p;
+        first = &l->params->items[i];
         missing++;
     }
-    if (!first)
-        return MR_OK;
-    mr_shape_text(first->dims, first->shape, shape, sizeof shape);
-    if (missing > 1)
-        snprintf(what, sizeof what, " and %zu more", missing - 1);
-    return mr_fail(l->err, MR_BAD_DATA, "%s: has no '%s' %s%s; take the --model that the file was made for", l->path,
-                   first->name, shape, what);
+    return mr_param_missing(first, missing, l->path, "; take the --model that the file was made for", l->err);
 }
 
-static void say_head(const loading *l, uint32_t classes)
+static void report_head(const loading *l, uint32_t classes)
 {
     char have[32], want[32];
     if (l->pre_logits)
-        mr_buf_add_text(l->said, "pre_logits left out: fine-tuning has no use for it\n");
+        mr_buf_add_text(l->said, "pre_logits left out: fine-tuning does not use it\n");
     mr_text_count(classes, want);
     if (l->classes)
         mr_buf_printf(l->said, "head left out: it has %s classes; a new one of %s starts from zeros\n",
@@ -183,23 +153,28 @@ static void say_head(const loading *l, uint32_t classes)
         mr_buf_printf(l->said, "no head in the file: a new one of %s classes starts from zeros\n", want);
 }
 
+static void close_reader(mr_npz_reader **r)
+{
+    mr_npz_reader_free(*r);
+}
+
 mr_status mr_vit_load(const mr_model_config *c, const mr_params *p, const char *path, float *values, mr_buf *said,
                       mr_error *err)
 {
-    loading l = {.params = p, .path = path, .values = values, .said = said, .err = err};
+    MR_AUTO(close_reader) mr_npz_reader *reader = NULL;
+    MR_AUTO(mr_scope_free) bool *seen = mr_alloc(p->count, sizeof *seen);
     const mr_npz_array *array;
-    l.seen = mr_alloc(p->count, sizeof *l.seen);
-    if (!l.seen)
+    mr_status status;
+    if (!seen)
         return mr_fail_memory(err, "loading weights");
-    mr_status status = mr_npz_open(path, &l.reader, err);
+    MR_TRY(mr_npz_open(path, &reader, err));
+    loading l = {.params = p, .path = path, .values = values, .said = said, .seen = seen, .reader = reader, .err = err};
     memset(values, 0, p->total * sizeof *values);
-    while (!status && !(status = mr_npz_next(l.reader, &array, err)))
-        status = take_member(&l, array);
-    if (status == MR_END)
-        status = check_complete(&l);
-    if (!status)
-        say_head(&l, c->classes);
-    mr_npz_reader_free(l.reader);
-    free(l.seen);
-    return status ? status : mr_buf_status(said, err, "loading weights");
+    while ((status = mr_npz_next(reader, &array, err)) == MR_OK)
+        MR_TRY(take_member(&l, array));
+    if (status != MR_END)
+        return status;
+    MR_TRY(check_complete(&l));
+    report_head(&l, c->classes);
+    return mr_buf_status(said, err, "loading weights");
 }

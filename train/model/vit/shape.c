@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model_shape.h"
+#include "base/scope.h"
 #include "vit/parts.h"
 
 enum {
@@ -20,89 +20,81 @@ mr_status mr_vit_check(const mr_model_config *c, mr_error *err)
                                {"--hidden", c->hidden, 1, MAX_WIDTH},   {"--layers", c->layers, 1, MAX_LAYERS},
                                {"--heads", c->heads, 1, MAX_WIDTH},     {"--mlp", c->mlp, 1, MAX_WIDTH},
                                {"classes:", c->classes, 1, MAX_CLASSES}};
-    mr_status status = mr_range_check(ranges, MR_COUNT(ranges), err);
-    if (status)
-        return status;
+    MR_TRY(mr_range_check(ranges, MR_COUNT(ranges), err));
     if (c->patch > c->image)
         return mr_fail(err, MR_MISUSE, "--image-size %u: smaller than one patch; the least is %u", c->image, c->patch);
     if (c->hidden % c->heads)
-        return mr_fail(err, MR_MISUSE, "--hidden %u is no multiple of --heads %u; the nearest is %u", c->hidden,
+        return mr_fail(err, MR_MISUSE, "--hidden %u is not a multiple of --heads %u; the nearest is %u", c->hidden,
                        c->heads, mr_nearest_multiple(c->hidden, c->heads));
-    if (!(c->dropout >= 0 && c->dropout < 1))
-        return mr_fail(err, MR_MISUSE, "--dropout %g: give a number from 0 to below 1", c->dropout);
-    return MR_OK;
+    return mr_rate_check("--dropout", c->dropout, err);
 }
 
 /* ---- parameters ----------------------------------------------------------------------------------------------- */
 
-static uint64_t add(mr_adder *a, const char *prefix, const char *name, unsigned dims, uint64_t s0, uint64_t s1,
-                    uint64_t s2, uint64_t s3)
-{
-    return mr_adder_add(a, prefix, name, true, dims, (const uint64_t[]){s0, s1, s2, s3});
-}
+static const mr_param_style style = {.gain = "/scale", .kernel = "/kernel", .bias = "/bias"};
 
-static mr_vit_norm add_norm(mr_adder *a, const char *prefix, const char *name, uint64_t width)
+static uint64_t add(mr_adder *a, const char *prefix, const char *name, unsigned dims, const uint64_t *shape)
 {
-    char full[MR_PARAM_NAME];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    uint64_t scale = add(a, full, "/scale", 1, width, 0, 0, 0);
-    return (mr_vit_norm){.scale = scale, .bias = add(a, full, "/bias", 1, width, 0, 0, 0)};
-}
-
-static mr_vit_dense add_dense(mr_adder *a, const char *prefix, const char *name, uint64_t in, uint64_t out)
-{
-    char full[MR_PARAM_NAME];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    uint64_t kernel = add(a, full, "/kernel", 2, in, out, 0, 0);
-    return (mr_vit_dense){.kernel = kernel, .bias = add(a, full, "/bias", 1, out, 0, 0, 0), .in = in, .out = out};
+    return mr_adder_add(a, prefix, name, true, dims, shape);
 }
 
 /* Query, key and value: [hidden, heads, head_dim], which is [hidden, hidden] in memory. */
-static mr_vit_dense add_projection(mr_adder *a, const char *prefix, const char *name, const mr_model_config *c)
+static mr_dense add_projection(mr_adder *a, const char *prefix, const char *name, const mr_model_config *c)
 {
     char full[MR_PARAM_NAME];
-    uint64_t head_dim = c->hidden / c->heads;
+    const uint64_t shape[] = {c->hidden, c->heads, c->hidden / c->heads};
     snprintf(full, sizeof full, "%sMultiHeadDotProductAttention_1/%s", prefix, name);
-    uint64_t kernel = add(a, full, "/kernel", 3, c->hidden, c->heads, head_dim, 0);
-    uint64_t bias = add(a, full, "/bias", 2, c->heads, head_dim, 0, 0);
-    return (mr_vit_dense){.kernel = kernel, .bias = bias, .in = c->hidden, .out = c->hidden};
+    uint64_t kernel = add(a, full, "/kernel", 3, shape), bias = add(a, full, "/bias", 2, shape + 1);
+    return (mr_dense){.kernel = kernel, .bias = bias, .in = c->hidden, .out = c->hidden};
 }
 
-static void add_block(mr_adder *a, const mr_model_config *c, uint32_t i, mr_vit_places *out)
+/* [heads, head_dim, hidden], which is [hidden, hidden] in memory. */
+static mr_dense add_output(mr_adder *a, const char *prefix, const mr_model_config *c)
 {
-    char prefix[64], full[MR_PARAM_NAME];
-    snprintf(prefix, sizeof prefix, "Transformer/encoderblock_%u/", i);
+    char full[MR_PARAM_NAME];
+    const uint64_t shape[] = {c->heads, c->hidden / c->heads, c->hidden};
     snprintf(full, sizeof full, "%sMultiHeadDotProductAttention_1/out", prefix);
-    out->norm0 = add_norm(a, prefix, "LayerNorm_0", c->hidden);
-    out->first = out->norm0.scale;
-    out->query = add_projection(a, prefix, "query", c);
-    out->key = add_projection(a, prefix, "key", c);
-    out->value = add_projection(a, prefix, "value", c);
-    out->out.kernel = add(a, full, "/kernel", 3, c->heads, c->hidden / c->heads, c->hidden, 0);
-    out->out.bias = add(a, full, "/bias", 1, c->hidden, 0, 0, 0);
-    out->out.in = out->out.out = c->hidden;
-    out->norm2 = add_norm(a, prefix, "LayerNorm_2", c->hidden);
-    out->dense0 = add_dense(a, prefix, "MlpBlock_3/Dense_0", c->hidden, c->mlp);
-    out->dense1 = add_dense(a, prefix, "MlpBlock_3/Dense_1", c->mlp, c->hidden);
+    uint64_t kernel = add(a, full, "/kernel", 3, shape), bias = add(a, full, "/bias", 1, shape + 2);
+    return (mr_dense){.kernel = kernel, .bias = bias, .in = c->hidden, .out = c->hidden};
+}
+
+static void add_block(mr_adder *a, const mr_model_config *c, uint32_t i, mr_vit_block_at *out)
+{
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "Transformer/encoderblock_%u/", i);
+    out->norm0 = mr_adder_norm(a, prefix, "LayerNorm_0", c->hidden);
+    out->first = out->norm0.gain;
+    out->attention.query = add_projection(a, prefix, "query", c);
+    out->attention.key = add_projection(a, prefix, "key", c);
+    out->attention.value = add_projection(a, prefix, "value", c);
+    out->attention.out = add_output(a, prefix, c);
+    out->norm2 = mr_adder_norm(a, prefix, "LayerNorm_2", c->hidden);
+    out->mlp.wide = mr_adder_dense(a, prefix, "MlpBlock_3/Dense_0", c->hidden, c->mlp);
+    out->mlp.narrow = mr_adder_dense(a, prefix, "MlpBlock_3/Dense_1", c->mlp, c->hidden);
+}
+
+static void add_image(mr_adder *a, const mr_model_config *c, mr_image_at *out)
+{
+    uint64_t grid = c->image / c->patch, side = c->patch;
+    out->cls = add(a, "", "cls", 3, (const uint64_t[]){1, 1, c->hidden});
+    out->patches = (mr_dense){.in = side * side * 3, .out = c->hidden};
+    out->patches.kernel = add(a, "embedding", "/kernel", 4, (const uint64_t[]){side, side, 3, c->hidden});
+    out->patches.bias = add(a, "embedding", "/bias", 1, (const uint64_t[]){c->hidden});
+    out->position =
+        add(a, "", "Transformer/posembed_input/pos_embedding", 3, (const uint64_t[]){1, 1 + grid * grid, c->hidden});
 }
 
 mr_status mr_vit_lay_out(const mr_model_config *c, mr_params *p, mr_vit_layout *out, mr_error *err)
 {
-    uint64_t grid = c->image / c->patch, side = c->patch;
-    mr_adder a = {.params = p, .err = err};
+    mr_adder a = {.params = p, .style = &style, .err = err};
     *out = (mr_vit_layout){.blocks = mr_alloc(c->layers, sizeof *out->blocks)};
     if (!out->blocks)
         return mr_fail_memory(err, "listing a model's parameters");
-    out->cls = add(&a, "", "cls", 3, 1, 1, c->hidden, 0);
-    out->embedding.kernel = add(&a, "embedding", "/kernel", 4, side, side, 3, c->hidden);
-    out->embedding.bias = add(&a, "embedding", "/bias", 1, c->hidden, 0, 0, 0);
-    out->embedding.in = side * side * 3;
-    out->embedding.out = c->hidden;
-    out->position = add(&a, "", "Transformer/posembed_input/pos_embedding", 3, 1, 1 + grid * grid, c->hidden, 0);
-    for (uint32_t i = 0; i < c->layers && !a.status; i++)
+    add_image(&a, c, &out->image);
+    for (uint32_t i = 0; i < c->layers && a.status == MR_OK; i++)
         add_block(&a, c, i, &out->blocks[i]);
-    out->norm = add_norm(&a, "", "Transformer/encoder_norm", c->hidden);
-    out->head = add_dense(&a, "", "head", c->hidden, c->classes);
+    out->norm = mr_adder_norm(&a, "", "Transformer/encoder_norm", c->hidden);
+    out->head = mr_adder_dense(&a, "", "head", c->hidden, c->classes);
     return a.status;
 }
 
@@ -114,23 +106,19 @@ void mr_vit_layout_release(mr_vit_layout *l)
 
 mr_status mr_vit_params(const mr_model_config *c, mr_params *out, mr_error *err)
 {
-    mr_params made = {0};
-    mr_vit_layout layout = {0};
-    mr_status status = mr_vit_check(c, err);
-    if (!status)
-        status = mr_vit_lay_out(c, &made, &layout, err);
-    mr_vit_layout_release(&layout);
-    if (status)
-        mr_params_release(&made);
-    else
-        *out = made;
-    return status;
+    MR_AUTO(mr_params_release) mr_params made = {0};
+    MR_AUTO(mr_vit_layout_release) mr_vit_layout layout = {0};
+    MR_TRY(mr_vit_check(c, err));
+    MR_TRY(mr_vit_lay_out(c, &made, &layout, err));
+    *out = made;
+    made = (mr_params){0};
+    return MR_OK;
 }
 
 /* ---- costs ---------------------------------------------------------------------------------------------------- */
 
-/* Counted as if every token went through every layer, so that rates compare with those that others publish; the last
- * block's first-token way does up to 7 % less. */
+/* Counted as if every token went through every layer, so that rates compare with published ones; the last block, which
+ * sees first tokens only, does up to 7 % less. */
 void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_model_costs *out)
 {
     uint32_t side = c->image / c->patch;
@@ -138,20 +126,21 @@ void mr_vit_costs(const mr_model_config *c, size_t batch, bool training, mr_mode
     double patches = 2 * grid * grid * c->patch * c->patch * 3 * hidden;
     double block = 8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden + 4 * tokens * hidden * mlp;
     mr_vit_block *blocks = mr_alloc(c->layers, sizeof *blocks);
-    mr_vit m = {.config = *c, .batch = batch, .training = training, .blocks = blocks};
+    mr_vit m = {.blocks = blocks};
+    mr_transformer_init(&m.t, c, batch, training);
     out->forward_flops = patches + c->layers * block + 2 * hidden * c->classes;
-    out->training_flops = 3 * out->forward_flops - patches; /* nobody needs the gradient of pixels */
+    out->training_flops = 3 * out->forward_flops - patches; /* pixels need no gradient */
     out->parameters = (uint64_t)(hidden + patches / (2 * grid * grid) + hidden + tokens * hidden +
                                  c->layers * (4 * hidden * hidden + 9 * hidden + 2 * hidden * mlp + mlp) + 2 * hidden +
                                  hidden * c->classes + c->classes);
-    out->activation_bytes = blocks && mr_vit_plan(&m, 0, 0) ? m.bytes : UINT64_MAX;
+    out->activation_bytes = blocks && mr_vit_plan(&m.t) ? m.t.bytes : UINT64_MAX;
     free(blocks);
 }
 
 /* ---- start values --------------------------------------------------------------------------------------------- */
 
-/* By Glorot's rule, as Google's trainer starts its kernels.  What goes in stands in front in the shape, but for the
- * last dimension. */
+/* By Glorot's rule, as Google's trainer starts its kernels.  Inputs are all dimensions but the last; of query, key and
+ * value the first one. */
 static double kernel_deviation(const mr_param *item)
 {
     bool leads = mr_param_ends(item->name, "query/kernel") || mr_param_ends(item->name, "key/kernel") ||

@@ -155,7 +155,7 @@ static void at(const mr_params *p, uint64_t offset, const char *name)
         fail_msg("%s is not at %llu", name, (unsigned long long)offset);
 }
 
-static void dense_at(const mr_params *p, const mr_bt_dense *d, const char *prefix, const char *name)
+static void dense_at(const mr_params *p, const mr_dense *d, const char *prefix, const char *name)
 {
     char *weight = support_path("%s%s.weight", prefix, name), *bias = support_path("%s%s.bias", prefix, name);
     at(p, d->kernel, weight);
@@ -166,10 +166,10 @@ static void dense_at(const mr_params *p, const mr_bt_dense *d, const char *prefi
     free(bias);
 }
 
-static void norm_at(const mr_params *p, const mr_bt_norm *n, const char *prefix, const char *name)
+static void norm_at(const mr_params *p, const mr_norm_at *n, const char *prefix, const char *name)
 {
     char *weight = support_path("%s%s.weight", prefix, name), *bias = support_path("%s%s.bias", prefix, name);
-    at(p, n->weight, weight);
+    at(p, n->gain, weight);
     at(p, n->bias, bias);
     free(weight);
     free(bias);
@@ -179,19 +179,19 @@ static void layer_at(const mr_params *p, const mr_bt_layer *l, bool crosses, con
 {
     char *full = support_path("%s%u.", prefix, i);
     const mr_bt_attention *attentions[] = {&l->self, &l->cross};
-    assert_int_equal(l->first, l->self.query.kernel);
+    assert_int_equal(l->first, l->self.attention.query.kernel);
     for (size_t k = 0; k < 1 + (size_t)crosses; k++) {
         const char *word = k ? "crossattention" : "attention";
         char *name = support_path("%s%s", full, word);
-        dense_at(p, &attentions[k]->query, name, ".self.query");
-        dense_at(p, &attentions[k]->key, name, ".self.key");
-        dense_at(p, &attentions[k]->value, name, ".self.value");
-        dense_at(p, &attentions[k]->out, name, ".output.dense");
+        dense_at(p, &attentions[k]->attention.query, name, ".self.query");
+        dense_at(p, &attentions[k]->attention.key, name, ".self.key");
+        dense_at(p, &attentions[k]->attention.value, name, ".self.value");
+        dense_at(p, &attentions[k]->attention.out, name, ".output.dense");
         norm_at(p, &attentions[k]->norm, name, ".output.LayerNorm");
         free(name);
     }
-    dense_at(p, &l->wide, full, "intermediate.dense");
-    dense_at(p, &l->narrow, full, "output.dense");
+    dense_at(p, &l->mlp.wide, full, "intermediate.dense");
+    dense_at(p, &l->mlp.narrow, full, "output.dense");
     norm_at(p, &l->norm, full, "output.LayerNorm");
     free(full);
 }
@@ -200,15 +200,15 @@ static void block_at(const mr_params *p, const mr_bt_block *b, uint32_t i)
 {
     char *prefix = support_path(V "transformer.resblocks.%u.", i);
     char *kernel = support_path("%sattn.in_proj_weight", prefix), *bias = support_path("%sattn.in_proj_bias", prefix);
-    assert_int_equal(b->first, b->norm1.weight);
+    assert_int_equal(b->first, b->norm1.gain);
     norm_at(p, &b->norm1, prefix, "ln_1");
     norm_at(p, &b->norm2, prefix, "ln_2");
     at(p, b->qkv.kernel, kernel);
     at(p, b->qkv.bias, bias);
     assert_true(b->qkv.in == 64 && b->qkv.out == 192);
     dense_at(p, &b->out, prefix, "attn.out_proj");
-    dense_at(p, &b->wide, prefix, "mlp.c_fc");
-    dense_at(p, &b->narrow, prefix, "mlp.c_proj");
+    dense_at(p, &b->mlp.wide, prefix, "mlp.c_fc");
+    dense_at(p, &b->mlp.narrow, prefix, "mlp.c_proj");
     free(kernel);
     free(bias);
     free(prefix);
@@ -226,9 +226,9 @@ static void layout_leads_to_them(void **state)
     at(&p, l.positions, T "embeddings.position_embeddings.weight");
     at(&p, l.word_type, T "embeddings.token_type_embeddings.weight");
     norm_at(&p, &l.word_norm, T, "embeddings.LayerNorm");
-    at(&p, l.cls, V "embeddings.class_embedding");
-    at(&p, l.patches, V "embeddings.patch_embedding.weight");
-    at(&p, l.places, V "embeddings.position_embedding.weight");
+    at(&p, l.image.cls, V "embeddings.class_embedding");
+    at(&p, l.image.patches.kernel, V "embeddings.patch_embedding.weight");
+    at(&p, l.image.position, V "embeddings.position_embedding.weight");
     norm_at(&p, &l.norm_pre, V, "ln_pre");
     norm_at(&p, &l.norm_post, V, "ln_post");
     for (uint32_t i = 0; i < c.layers; i++) {

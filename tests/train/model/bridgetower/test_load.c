@@ -249,7 +249,7 @@ static void says_what_is_left_out(void **state)
     assert_int_equal(load(&f), MR_OK);
     assert_taken(&f);
     assert_string_equal(mr_buf_text(&f.said),
-                        "text_model.pooler left out: matching pictures and texts has no use for it\n"
+                        "text_model.pooler left out: matching images and texts does not use it\n"
                         "4 tensors left out that this model does not have: 'itm_score.fc.weight', 'mlm_score.bias', "
                         "'mlm_score.decoder.weight', ...\n");
     make(&f, &escape);
