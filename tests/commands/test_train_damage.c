@@ -197,7 +197,7 @@ static void nothing_that_could_be_judged(void **state)
         train_command(0, dir, 0, "train", "data", TINY, "--steps", "1", "--output", "nothing", "-q", (char *)NULL);
     support_result_free(&r);
     r = train_command(1, dir, 0, "eval", "data", "nothing", "--max-pixels", "1", "--max-bad", "100", (char *)NULL);
-    expect(r.err, "val: not one of its samples could be judged");
+    expect(r.err, "val: none of its samples could be evaluated");
     assert_string_equal(r.out, "");
     support_result_free(&r);
 }
