@@ -86,7 +86,7 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
                                      "--output", run, "--log", log, (char *)NULL);
     char *words = support_path("val-00000.mdb: sample %d (%s", VAL_HIT, val_source);
     expect(r.err, words);
-    expect(r.err, "--max-bad N passes over");
+    expect(r.err, "--max-bad N skips");
     char *kept = support_path("the 10 updates done are kept in %s for --resume", run);
     expect(r.err, kept);
     support_result_free(&r);
@@ -159,7 +159,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
         train_command(0, dir, 0, "train", "data", TINY, "--steps", "3", "--output", "judge", "-q", (char *)NULL);
     support_result_free(&r);
     r = train_command(1, dir, 0, "eval", "bad", "judge", "-q", (char *)NULL);
-    expect(r.err, "--max-bad N passes over");
+    expect(r.err, "--max-bad N skips");
     support_result_free(&r);
     r = train_command(0, dir, 0, "eval", "bad", "judge", "--max-bad", "5", (char *)NULL);
     expect(r.out, " of 35), loss ");
@@ -197,7 +197,7 @@ static void nothing_that_could_be_judged(void **state)
         train_command(0, dir, 0, "train", "data", TINY, "--steps", "1", "--output", "nothing", "-q", (char *)NULL);
     support_result_free(&r);
     r = train_command(1, dir, 0, "eval", "data", "nothing", "--max-pixels", "1", "--max-bad", "100", (char *)NULL);
-    expect(r.err, "val: not one of its samples could be judged");
+    expect(r.err, "val: none of its samples could be evaluated");
     assert_string_equal(r.out, "");
     support_result_free(&r);
 }

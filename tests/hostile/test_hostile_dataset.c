@@ -226,7 +226,7 @@ static void expect_misuse(support_result r, const char *words)
 static void test_nothing_to_judge(void **state)
 {
     (void)state;
-    static const char words[] = "split \"void\" has no samples to judge", none[] = "it has no splits";
+    static const char words[] = "split \"void\" has no samples to evaluate", none[] = "it has no splits";
     char *run = train();
     edit("\"splits\": {", "\"splits\": {\"void\": {\"samples\": 0, \"images\": 0, \"bytes\": 0, \"shards\": []}, ", 1);
     expect_misuse(support_millrace("eval", ds, run, "--split", "void", (char *)NULL), words);

@@ -1,11 +1,14 @@
-/* embeddings.c - the embeddings of all ranks brought together and into the samples' order.
+/* embeddings.c - the embeddings of all ranks gathered in the samples' order.
+ * Invariant: equal on every rank.
  *
- *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and dealt out to the arrays
+ *      mine:  | sample | rows of it | sample | rows of it | ...         gathered, sorted, and copied to the arrays
  */
 #include "evaluate/embeddings.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/scope.h"
 
 void mr_embeddings_add(mr_buf *mine, const mr_embeddings_sample *s, const float *const *rows, unsigned kinds,
                        size_t embed)
@@ -34,15 +37,13 @@ static bool reserve(mr_embeddings *g, size_t count)
     return ok;
 }
 
-static mr_status deal(const mr_buf *all, mr_embeddings *g, mr_error *err)
+static mr_status sort_into(const mr_buf *all, mr_embeddings *g, mr_error *err)
 {
     size_t row = g->embed * sizeof(float), record = sizeof(mr_embeddings_sample) + g->kinds * row;
     size_t count = all->len / record;
-    const uint8_t **order = mr_alloc(count ? count : 1, sizeof *order);
-    if (!order || !reserve(g, count)) {
-        free(order);
+    MR_AUTO(mr_scope_free) const uint8_t **order = mr_alloc(count ? count : 1, sizeof *order);
+    if (!order || !reserve(g, count))
         return mr_fail_memory(err, "gathering embeddings");
-    }
     for (size_t i = 0; i < count; i++)
         order[i] = all->data + i * record;
     qsort(order, count, sizeof *order, by_sample);
@@ -55,26 +56,20 @@ static mr_status deal(const mr_buf *all, mr_embeddings *g, mr_error *err)
             memcpy(g->embeddings[k] + g->count * g->embed, order[i] + sizeof *s + k * row, row);
         g->count++;
     }
-    free(order);
     return MR_OK;
 }
 
 mr_status mr_embeddings_join(mr_ranks *ranks, const mr_buf *mine, unsigned kinds, size_t embed, mr_embeddings *out,
                              mr_error *err)
 {
-    mr_embeddings g = {.embed = embed, .kinds = kinds};
-    mr_buf all = {0};
-    mr_status status = mr_ranks_agree(ranks, mr_buf_status(mine, err, "gathering embeddings"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, mine, &all, NULL, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, deal(&all, &g, err), err);
-    mr_buf_free(&all);
-    if (status == MR_OK)
-        *out = g;
-    else
-        mr_embeddings_release(&g);
-    return status;
+    MR_AUTO(mr_embeddings_release) mr_embeddings g = {.embed = embed, .kinds = kinds};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(mine, err, "gathering embeddings"), err));
+    MR_TRY(mr_ranks_gather(ranks, mine, &all, NULL, err));
+    MR_TRY(mr_ranks_agree(ranks, sort_into(&all, &g, err), err));
+    *out = g;
+    g = (mr_embeddings){0};
+    return MR_OK;
 }
 
 void mr_embeddings_release(mr_embeddings *g)

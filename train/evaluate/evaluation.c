@@ -1,4 +1,4 @@
-/* evaluation.c - a whole split judged by all ranks together.
+/* evaluation.c - a whole split evaluated by all ranks together.
  *
  *      global batch k:  | rank 0's samples | rank 1's samples | ...        each rank: forward, losses to the host
  *      after the last:  every rank's sums of every batch, gathered, added in the order of the samples            */
@@ -8,27 +8,28 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "dataset/dataset.h"
 
-typedef struct judged { /* one sample, as it travels between ranks */
+typedef struct scored { /* one sample, as it is sent between ranks */
     uint64_t position;  /* in the split */
     float loss, weight;
     uint32_t right;
     uint32_t padding;
-} judged;
+} scored;
 
 typedef struct evaluation {
     const mr_evaluator *e;
     mr_feed feed;
-    bool pairs;     /* of pictures and words */
+    bool pairs;     /* of images and text */
     unsigned kinds; /* of embeddings that are kept */
     size_t classes;
     float *losses, *logits; /* [batch], [batch, classes], host */
     int32_t *best;
     float *embeddings[MR_EMBEDDINGS]; /* [batch, embed], host */
-    mr_buf mine, told;
-    uint64_t steps, samples; /* to be judged */
+    mr_buf mine, text;
+    uint64_t steps, samples; /* to be evaluated */
 } evaluation;
 
 static bool reserve(evaluation *v)
@@ -60,8 +61,8 @@ static mr_status begin(evaluation *v, mr_error *err)
     o.global_batch = (uint64_t)e->batch * o.world;
     o.shuffle = MR_SHUFFLE_NONE;
     v->samples = o.items ? o.item_count : mr_dataset_samples(e->ds, o.split);
-    /* A batch's negatives are its own, so that a short end is not to be shared out: it is cut as if there was one rank,
-     * and what then stands behind the last sample is passed over. */
+    /* A batch's negatives are its own, so a short end is not shared out: it is divided as for one rank, and what
+     * follows the last sample is skipped. */
     o.tail = e->config->card->text && o.world > 1 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
     o.epochs = 1;
     o.with_meta = e->tell != NULL;
@@ -80,14 +81,14 @@ static mr_status keep(evaluation *v, size_t i, mr_error *err)
 {
     const mr_sample_facts *f = &v->feed.batch->samples[i];
     int32_t label = v->feed.host.labels[i];
-    judged j = {
+    scored j = {
         .position = f->sample, .loss = v->losses[i], .weight = label < 0 ? 0 : f->weight, .right = v->best[i] == label};
     mr_buf_add(&v->mine, &j, sizeof j);
     if (!v->e->tell)
         return MR_OK;
     mr_verdict verdict = {
         .facts = f, .label = label, .best = v->best[i], .loss = v->losses[i], .logits = v->logits + i * v->classes};
-    return v->e->tell(v->e->ctx, &verdict, &v->told, err);
+    return v->e->tell(v->e->ctx, &verdict, &v->text, err);
 }
 
 static void keep_pair(evaluation *v, size_t i, size_t length)
@@ -106,7 +107,7 @@ static void keep_pair(evaluation *v, size_t i, size_t length)
     mr_embeddings_add(&v->mine, &s, rows, v->kinds, embed);
 }
 
-/* How many of this rank's samples in this batch are no padding; those stand in front. */
+/* How many of this rank's samples in this batch are not padding; these come first. */
 static size_t unpadded(const evaluation *v, size_t count)
 {
     uint64_t world = mr_ranks_world(v->e->ranks), rank = mr_ranks_rank(v->e->ranks);
@@ -115,7 +116,7 @@ static size_t unpadded(const evaluation *v, size_t count)
     return rest < count ? (size_t)rest : count;
 }
 
-static mr_status judge_pairs(evaluation *v, const mr_model_input *in, const mr_model_output *out, mr_error *err)
+static mr_status evaluate_pairs(evaluation *v, const mr_model_input *in, const mr_model_output *out, mr_error *err)
 {
     const mr_device_card *c = v->e->device->card;
     for (unsigned k = 0; k < v->kinds; k++)
@@ -127,7 +128,7 @@ static mr_status judge_pairs(evaluation *v, const mr_model_input *in, const mr_m
     return status;
 }
 
-static mr_status judge(evaluation *v, const float *values, mr_error *err)
+static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err)
 {
     const mr_device_card *c = v->e->device->card;
     mr_model_input in;
@@ -141,7 +142,7 @@ static mr_status judge(evaluation *v, const float *values, mr_error *err)
     v->e->config->card->forward(v->e->model, values, &in, &out);
     c->download(v->e->device, v->losses, out.losses, in.count * sizeof *v->losses);
     if (v->pairs)
-        return judge_pairs(v, &in, &out, err);
+        return evaluate_pairs(v, &in, &out, err);
     c->download(v->e->device, v->best, out.best, in.count * sizeof *v->best);
     if (v->e->tell)
         c->download(v->e->device, v->logits, out.logits, in.count * v->classes * sizeof *v->logits);
@@ -151,49 +152,45 @@ static mr_status judge(evaluation *v, const float *values, mr_error *err)
     return status;
 }
 
-/* Rank 0 gets what all said of this step, in rank order, which is the order of the samples. */
-static mr_status hand_on(evaluation *v, mr_error *err)
+/* Rank 0 gets the text of all ranks for this step, in rank order, which is the order of the samples. */
+static mr_status pass_on(evaluation *v, mr_error *err)
 {
-    mr_buf all = {0};
-    mr_status status = mr_ranks_gather(v->e->ranks, &v->told, &all, NULL, err);
-    if (status == MR_OK && mr_ranks_rank(v->e->ranks) == 0)
-        status = v->e->take(v->e->ctx, (const char *)all.data, all.len, err);
-    mr_buf_clear(&v->told);
-    mr_buf_free(&all);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    mr_status status = mr_ranks_gather(v->e->ranks, &v->text, &all, NULL, err);
+    mr_buf_clear(&v->text);
+    if (status != MR_OK || mr_ranks_rank(v->e->ranks) != 0)
+        return status;
+    return v->e->take(v->e->ctx, (const char *)all.data, all.len, err);
 }
 
 static int by_position(const void *a, const void *b)
 {
-    const judged *x = a, *y = b;
+    const scored *x = a, *y = b;
     return (x->position > y->position) - (x->position < y->position);
 }
 
 static mr_status add_up(evaluation *v, mr_evaluation *out, mr_error *err)
 {
-    mr_buf all = {0};
-    mr_status status = mr_buf_status(&v->mine, err, "evaluating");
-    status = mr_ranks_agree(v->e->ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(v->e->ranks, &v->mine, &all, NULL, err);
-    if (status == MR_OK && all.len) {
-        size_t count = all.len / sizeof(judged);
-        judged *items = (judged *)(void *)all.data;
-        qsort(items, count, sizeof *items, by_position);
-        double loss = 0, weight = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (!(items[i].weight > 0))
-                continue;
-            loss += (double)items[i].loss;
-            weight += (double)items[i].weight;
-            out->samples++;
-            out->right += items[i].right;
-        }
-        out->loss = weight > 0 ? loss / weight : 0;
-        out->accuracy = out->samples ? (double)out->right / (double)out->samples : 0;
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    MR_TRY(mr_ranks_agree(v->e->ranks, mr_buf_status(&v->mine, err, "evaluating"), err));
+    MR_TRY(mr_ranks_gather(v->e->ranks, &v->mine, &all, NULL, err));
+    if (!all.len)
+        return MR_OK;
+    size_t count = all.len / sizeof(scored);
+    scored *items = (scored *)(void *)all.data;
+    double loss = 0, weight = 0;
+    qsort(items, count, sizeof *items, by_position);
+    for (size_t i = 0; i < count; i++) {
+        if (!(items[i].weight > 0))
+            continue;
+        loss += (double)items[i].loss;
+        weight += (double)items[i].weight;
+        out->samples++;
+        out->right += items[i].right;
     }
-    mr_buf_free(&all);
-    return status;
+    out->loss = weight > 0 ? loss / weight : 0;
+    out->accuracy = out->samples ? (double)out->right / (double)out->samples : 0;
+    return MR_OK;
 }
 
 /* The loss is a mean over samples; a short last batch has fewer negatives, as in the reference. */
@@ -223,47 +220,46 @@ mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const cha
     const mr_split *found;
     mr_status status = mr_manifest_find_split(m, dataset, split, &found, err);
     if (status == MR_OK && found->samples == 0)
-        return mr_fail(err, MR_MISUSE, "%s: split \"%s\" has no samples to judge", dataset, split);
+        return mr_fail(err, MR_MISUSE, "%s: split \"%s\" has no samples to evaluate", dataset, split);
     return status;
+}
+
+static void release(evaluation *v)
+{
+    mr_feed_close(&v->feed);
+    free(v->losses);
+    free(v->best);
+    free(v->logits);
+    for (unsigned k = 0; k < MR_EMBEDDINGS; k++)
+        free(v->embeddings[k]);
+    mr_buf_free(&v->mine);
+    mr_buf_free(&v->text);
 }
 
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err)
 {
-    evaluation v = {.e = e};
+    MR_AUTO(release) evaluation v = {.e = e};
     mr_evaluation result = {0};
     double start = mr_seconds();
-    mr_status status = mr_ranks_agree(e->ranks, begin(&v, err), err);
-    for (uint64_t step = 0; step < v.steps && status == MR_OK; step++) {
-        status = mr_ranks_agree(e->ranks, judge(&v, values, err), err);
-        if (status == MR_OK && e->tell)
-            status = mr_ranks_agree(e->ranks, hand_on(&v, err), err);
+    MR_TRY(mr_ranks_agree(e->ranks, begin(&v, err), err));
+    for (uint64_t step = 0; step < v.steps; step++) {
+        MR_TRY(mr_ranks_agree(e->ranks, evaluate_step(&v, values, err), err));
+        if (e->tell)
+            MR_TRY(mr_ranks_agree(e->ranks, pass_on(&v, err), err));
     }
-    if (status == MR_OK)
-        status = v.pairs ? add_up_pairs(&v, &result, err) : add_up(&v, &result, err);
-    if (status == MR_OK)
-        status = mr_damage_join(&v.feed.damage, e->ranks, err);
-    if (status == MR_OK && !e->unlabelled && !result.samples)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s: not one of its samples could be judged; `millrace verify --decode` shows "
-                         "what is whole",
-                         e->loader.split);
-    if (status == MR_OK) {
-        result.seconds = mr_seconds() - start;
-        result.damaged = v.feed.damage.count;
-        *out = result;
-    }
-    if (status == MR_OK && e->damage) {
+    MR_TRY(v.pairs ? add_up_pairs(&v, &result, err) : add_up(&v, &result, err));
+    MR_TRY(mr_damage_join(&v.feed.damage, e->ranks, err));
+    if (!e->unlabelled && !result.samples)
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: none of its samples could be evaluated; `millrace verify --decode` shows which are intact",
+                       e->loader.split);
+    result.seconds = mr_seconds() - start;
+    result.damaged = v.feed.damage.count;
+    *out = result;
+    if (e->damage) {
         mr_damage_release(e->damage);
         *e->damage = v.feed.damage;
         v.feed.damage = (mr_damage){0};
     }
-    mr_feed_close(&v.feed);
-    free(v.losses);
-    free(v.best);
-    free(v.logits);
-    for (unsigned k = 0; k < MR_EMBEDDINGS; k++)
-        free(v.embeddings[k]);
-    mr_buf_free(&v.mine);
-    mr_buf_free(&v.told);
-    return status;
+    return MR_OK;
 }

@@ -1,7 +1,7 @@
-/* evaluation.h - a whole split judged by all ranks together, every sample once.
- * Invariant: the result does not depend on the number of ranks: samples are judged one by one and added up in their
- * order, in double.  Only the loss of a model of pictures and words depends on the batches, which hold its negatives
- * (as in the reference): it is that of batches of `batch` samples, cut as if there was one rank. */
+/* evaluation.h - a whole split evaluated by all ranks together, every sample once.
+ * Invariant: the result does not depend on the number of ranks: samples are evaluated one by one and added up in their
+ * order, in double.  Only the loss of a model of images and text depends on the batches, which hold its negatives
+ * (as in the reference): it is the loss of batches of `batch` samples, divided as for one rank. */
 #ifndef MR_EVALUATION_H
 #define MR_EVALUATION_H
 
@@ -16,7 +16,7 @@ typedef struct mr_verdict { /* on one sample */
     const float *logits; /* [classes], host; NULL unless there is a `tell` */
 } mr_verdict;
 
-/* Appends what is to be said of a sample to `out`; called on the rank that has it. */
+/* Appends the text about a sample to `out`; called on the rank that has it. */
 typedef mr_status (*mr_verdict_fn)(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err);
 
 typedef struct mr_evaluator {
@@ -25,29 +25,30 @@ typedef struct mr_evaluator {
     mr_device *device;
     const mr_model_config *config;
     mr_model *model;
-    size_t batch;             /* samples a rank and step; the model was planned for as many */
+    size_t batch;             /* samples per rank and step; the model was planned for as many */
     mr_loader_options loader; /* split, items, threads, prefetch, transform, on_bad ...; the rest is set here */
-    const int32_t *classes;   /* dataset's class -> model's class, -1: the model has none such; NULL: the same */
-    const mr_feed_text *text; /* of a model of pictures and words */
-    mr_damage *damage;        /* gets what was passed over, joined; the caller's to release.  NULL: not wanted */
-    mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller's to release.  NULL: not wanted */
-    bool unlabelled;          /* samples without a label are taken (predict); they count for nothing */
-    /* For predict: each sample's words, and where rank 0 hands on those of a step, in the samples' order. */
+    const int32_t *classes;   /* dataset's class -> model's class, -1: the model does not have it; NULL: the same */
+    const mr_feed_text *text; /* of a model of images and text */
+    mr_damage *damage;        /* gets the skipped samples of all ranks; the caller releases it.  NULL: not wanted */
+    mr_embeddings *gallery;   /* gets its embeddings, all three kinds; the caller releases it.  NULL: not wanted */
+    bool unlabelled;          /* samples without a label are accepted (predict), with weight 0 */
+    /* For predict: each sample's text; on rank 0 `take` gets those of a step, in the samples' order. */
     mr_verdict_fn tell;
     mr_status (*take)(void *ctx, const char *text, size_t len, mr_error *err);
     void *ctx;
 } mr_evaluator;
 
 typedef struct mr_evaluation {
-    uint64_t damaged;        /* samples passed over, of all ranks */
-    uint64_t samples, right; /* those with a label and a good picture; right: of classes alone */
-    double loss, accuracy;   /* means over them; 0 where there are none.  Of pictures and words, accuracy is the
+    uint64_t damaged;        /* skipped samples of all ranks */
+    uint64_t samples, right; /* those with a label and a good image; right: of classes only */
+    double loss, accuracy;   /* means over them; 0 where there are none.  Of images and text, accuracy is the
                               * mean of both recalls at 1 */
-    mr_recall recall;        /* of pictures and words */
+    mr_recall recall;        /* of images and text */
     double seconds;
 } mr_evaluation;
 
-/* MR_MISUSE: the dataset has no such split, or the split no samples: a result of nothing would look like one. */
+/* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real one.
+ */
 mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err);
 /* Collective.  The same result on every rank. */
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err);

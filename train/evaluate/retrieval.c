@@ -1,10 +1,13 @@
 /* retrieval.c - nearest rows of a gallery, a block of rows at a time.
+ * Invariant: device memory is allocated once per search, not per block.
  *
  *      scores [BLOCK, count] = rows of `from` [BLOCK, embed] x (rows of `to` [count, embed])^T      on the device */
 #include "evaluate/retrieval.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/scope.h"
 
 enum { BLOCK = 128 };
 
@@ -18,8 +21,8 @@ static size_t at_a_time(size_t left)
 typedef struct search {
     mr_device *device;
     const mr_embeddings *gallery;
-    float *from, *to, *there; /* on the device, where host memory will not do for it */
-    float *scores;            /* [BLOCK, count], host */
+    float *from, *to, *result; /* on the device, where it cannot use host memory */
+    float *scores;             /* [BLOCK, count], host */
 } search;
 
 static void close_search(search *s)
@@ -27,34 +30,30 @@ static void close_search(search *s)
     if (!s->device->card->host_memory) {
         s->device->card->free(s->device, s->from);
         s->device->card->free(s->device, s->to);
-        s->device->card->free(s->device, s->there);
+        s->device->card->free(s->device, s->result);
     }
     free(s->scores);
 }
 
+/* `out`: zeroed but for the device; close_search() also after a failure. */
 static mr_status open_search(mr_device *d, const mr_embeddings *g, unsigned to, search *out, mr_error *err)
 {
     const mr_device_card *c = d->card;
     size_t bytes = g->count * g->embed * sizeof(float), block = BLOCK * sizeof(float);
-    search s = {.device = d, .gallery = g, .scores = mr_alloc(BLOCK * g->count, sizeof *s.scores)};
-    mr_status status = s.scores ? MR_OK : mr_fail_memory(err, "comparing embeddings");
+    out->gallery = g;
+    out->scores = mr_alloc(BLOCK * g->count, sizeof *out->scores);
+    if (!out->scores)
+        return mr_fail_memory(err, "comparing embeddings");
     if (c->host_memory) {
-        s.to = g->embeddings[to];
-        s.there = s.scores;
-    } else if (status == MR_OK) {
-        status = c->alloc(d, bytes, (void **)&s.to, err);
-        if (status == MR_OK)
-            status = c->alloc(d, block * g->embed, (void **)&s.from, err);
-        if (status == MR_OK)
-            status = c->alloc(d, block * g->count, (void **)&s.there, err);
-        if (status == MR_OK)
-            c->upload(d, s.to, g->embeddings[to], bytes);
+        out->to = g->embeddings[to];
+        out->result = out->scores;
+        return MR_OK;
     }
-    if (status == MR_OK)
-        *out = s;
-    else
-        close_search(&s);
-    return status;
+    MR_TRY(c->alloc(d, bytes, (void **)&out->to, err));
+    MR_TRY(c->alloc(d, block * g->embed, (void **)&out->from, err));
+    MR_TRY(c->alloc(d, block * g->count, (void **)&out->result, err));
+    c->upload(d, out->to, g->embeddings[to], bytes);
+    return MR_OK;
 }
 
 /* Scores of `rows` <= BLOCK rows of kind `from` beginning with row `first`, in s->scores. */
@@ -76,10 +75,10 @@ static mr_status score(search *s, unsigned from, size_t first, size_t rows, mr_e
                           .a = queries,
                           .b = s->to,
                           .transpose_b = true,
-                          .c = s->there};
+                          .c = s->result};
     c->gemm(s->device, &gemm);
     if (!c->host_memory)
-        c->download(s->device, s->scores, s->there, rows * g->count * sizeof *s->scores);
+        c->download(s->device, s->scores, s->result, rows * g->count * sizeof *s->scores);
     return c->wait(s->device, err);
 }
 
@@ -96,7 +95,7 @@ static bool answers(const mr_embeddings *g, size_t r, size_t c)
  * order than the others (OpenBLAS for Core2 does). */
 static const float rounding = 1e-6F;
 
-/* How many samples that are no answer are as near as the best answer; a score that is no number is near. */
+/* How many samples that are not answers are as near as the best answer; NaN counts as near. */
 static size_t others_in_front(const mr_embeddings *g, size_t r, const float *scores)
 {
     float best = scores[r];
@@ -116,27 +115,25 @@ static mr_status count_found(mr_device *d, mr_ranks *ranks, const mr_embeddings 
     uint64_t world = mr_ranks_world(ranks), rank = mr_ranks_rank(ranks), blocks = (g->count + BLOCK - 1) / BLOCK;
     size_t begin = (size_t)(blocks * rank / world) * BLOCK, end = (size_t)(blocks * (rank + 1) / world) * BLOCK;
     end = end < g->count ? end : g->count;
-    search s;
-    mr_status status = open_search(d, g, to, &s, err);
-    if (status != MR_OK)
-        return status;
-    for (size_t first = begin; first < end && status == MR_OK; first += BLOCK) {
+    MR_AUTO(close_search) search s = {.device = d};
+    MR_TRY(open_search(d, g, to, &s, err));
+    for (size_t first = begin; first < end; first += BLOCK) {
         size_t rows = at_a_time(end - first);
-        status = score(&s, from, first, rows, err);
-        for (size_t i = 0; i < rows && status == MR_OK; i++) {
+        MR_TRY(score(&s, from, first, rows, err));
+        for (size_t i = 0; i < rows; i++) {
             size_t others = others_in_front(g, first + i, s.scores + i * g->count);
             for (int k = 0; k < MR_RECALLS; k++)
                 found[k] += others < mr_recall_at[k];
         }
     }
-    close_search(&s);
-    return status;
+    return MR_OK;
 }
 
 mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *g, mr_recall *out, mr_error *err)
 {
     uint64_t found[2][MR_RECALLS] = {{0}}, sums[2][MR_RECALLS] = {{0}};
-    mr_buf mine = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
     *out = (mr_recall){{0}, {0}};
     if (!g->count)
         return MR_OK;
@@ -146,10 +143,9 @@ mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *
     mr_buf_add(&mine, found, sizeof found);
     if (status == MR_OK)
         status = mr_buf_status(&mine, err, "measuring recall");
-    status = mr_ranks_agree(ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, &mine, &all, NULL, err);
-    for (size_t at = 0; status == MR_OK && at + sizeof found <= all.len; at += sizeof found) {
+    MR_TRY(mr_ranks_agree(ranks, status, err));
+    MR_TRY(mr_ranks_gather(ranks, &mine, &all, NULL, err));
+    for (size_t at = 0; at + sizeof found <= all.len; at += sizeof found) {
         memcpy(found, all.data + at, sizeof found);
         for (int k = 0; k < MR_RECALLS; k++) {
             sums[0][k] += found[0][k];
@@ -160,15 +156,13 @@ mr_status mr_recall_measure(mr_device *d, mr_ranks *ranks, const mr_embeddings *
         out->text_to_image[k] = (double)sums[0][k] / (double)g->count;
         out->image_to_text[k] = (double)sums[1][k] / (double)g->count;
     }
-    mr_buf_free(&mine);
-    mr_buf_free(&all);
-    return status;
+    return MR_OK;
 }
 
 /* ---- matches ------------------------------------------------------------------------------------------------------
  */
 
-/* A sorted list of the best so far: a new one goes in from behind. */
+/* Insertion into the sorted list of the best so far. */
 static void pick(const float *scores, size_t count, size_t top, mr_match *out)
 {
     size_t have = 0;
@@ -185,16 +179,13 @@ static void pick(const float *scores, size_t count, size_t top, mr_match *out)
 mr_status mr_matches_find(mr_device *d, const mr_embeddings *g, unsigned from, unsigned to, size_t first, size_t count,
                           size_t top, mr_match *out, mr_error *err)
 {
-    search s;
-    mr_status status = open_search(d, g, to, &s, err);
-    if (status != MR_OK)
-        return status;
-    for (size_t i = 0; i < count && status == MR_OK; i += BLOCK) {
+    MR_AUTO(close_search) search s = {.device = d};
+    MR_TRY(open_search(d, g, to, &s, err));
+    for (size_t i = 0; i < count; i += BLOCK) {
         size_t rows = at_a_time(count - i);
-        status = score(&s, from, first + i, rows, err);
-        for (size_t r = 0; r < rows && status == MR_OK; r++)
+        MR_TRY(score(&s, from, first + i, rows, err));
+        for (size_t r = 0; r < rows; r++)
             pick(s.scores + r * g->count, g->count, top, out + (i + r) * top);
     }
-    close_search(&s);
-    return status;
+    return MR_OK;
 }

@@ -1,8 +1,8 @@
-/* retrieval.h - words look for pictures in a gallery, and pictures for words: how often what belongs together is found.
+/* retrieval.h - texts search images in a gallery, and images texts: how often a matching one is found.
  * Invariant: a tie, up to rounding, counts against: where all embeddings are equal nothing is found.
  *
- * Sample c is an answer to sample r if it is r, or has the same picture (bytes) or the same text: sets repeat both.
- * recall@k: the share of samples whose best answer has fewer than k others, no answers themselves, that are as near. */
+ * Sample c is an answer to sample r if it is r, or has the same image (bytes) or the same text: datasets repeat both.
+ * recall@k: the share of samples whose best answer has fewer than k others, which are not answers, that are as near. */
 #ifndef MR_RETRIEVAL_H
 #define MR_RETRIEVAL_H
 

@@ -1,8 +1,8 @@
 /* exchange.c - one update over all ranks: agreeing to do it, and waiting for its sum.
- * Invariant: a rank waits only in wait_until(), where it sleeps, drives what MPI has under way and looks after its
- * peers; so a peer that is gone is a failure there, never a hang.
+ * Invariant: a rank waits only in wait_until(), where it sleeps, drives MPI's pending sums and checks on its peers; so
+ * a peer that is gone is a failure there, never a hang.
  *
- *      begin   each rank writes its entry; the first of each host merges them with the other hosts'; all read all
+ *      begin   each rank writes its entry; the first of each host merges them with the other hosts'; all read them all
  *      ready   drives pieces (pieces.c)
  *      finish  the rest of the pieces, and waiting for the other ranks'
  */
@@ -12,9 +12,9 @@
 #include "exchange/parts.h"
 
 enum {
-    TRIES = 32,           /* looks before sleeping */
-    MOVE_NS = 20000,      /* between two looks while MPI has bytes to move */
-    WATCH_NS = 100000000, /* between two looks after the peers */
+    TRIES = 32,           /* checks before sleeping */
+    MOVE_NS = 20000,      /* between two checks while MPI has bytes to move */
+    WATCH_NS = 100000000, /* between two checks of the peers */
 };
 
 float *mr_exchange_gradients(mr_exchange *x)
@@ -65,7 +65,7 @@ static void drive_merge(mr_exchange *x)
 
 enum { ALL = -1, LEADER = 0 }; /* ranks of this host that are watched */
 
-/* -1 when `met` is so or work has failed, else the rank of this host that is gone and for whom it cannot be. */
+/* -1 when `met` holds or work has failed, otherwise the rank of this host that is gone, so that it cannot hold. */
 static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watched)
 {
     double looked = mr_seconds();
@@ -83,7 +83,7 @@ static int wait_until(mr_exchange *x, bool (*met)(const mr_exchange *), int watc
             continue;
         looked = mr_seconds();
         int gone = mr_window_gone(&x->w, watched);
-        if (gone >= 0 && !met(x)) /* not gone after it had done its part */
+        if (gone >= 0 && !met(x)) /* it may have ended after doing its part */
             return gone;
     }
 }
@@ -100,27 +100,26 @@ static mr_window_text *texts(const mr_exchange *x)
     return x->w.texts + (x->update % 2) * (x->w.locals + 1);
 }
 
-/* A rank that has left waits for all others in mr_ranks_end(); one that was killed does not come there. */
-static mr_status end_of_all(mr_exchange *x, unsigned rank, bool left, bool speaks, mr_error *err)
+/* A rank that has left waits for all others in mr_ranks_end(), so the run ends without MPI_Abort(), on which mpirun of
+ * Open MPI 4.1 sometimes hangs.  Only one that was killed makes that necessary. */
+static mr_status rank_gone(mr_exchange *x, unsigned rank, bool left, bool speaks, mr_error *err)
 {
     x->speaks = speaks;
-    if (!left)
-        mr_ranks_break(x->ranks, speaks);
-    return mr_fail(err, MR_SYSTEM,
-                   left ? "rank %u has left: it ended before its work was done"
-                        : "rank %u is gone: it was killed, perhaps for want of memory",
-                   rank);
+    if (left)
+        return mr_fail(err, MR_SYSTEM, "rank %u has left: it ended before its work was done", rank);
+    mr_ranks_break(x->ranks, speaks);
+    return mr_fail(err, MR_SYSTEM, "rank %u is gone: it was killed, perhaps for lack of memory", rank);
 }
 
-/* Noticed here; other hosts know nothing of it and would not come to mr_ranks_end() either. */
-static mr_status gone_from_here(mr_exchange *x, int gone, mr_error *err)
+/* Noticed on this host only: ranks of other hosts would not reach mr_ranks_end(). */
+static mr_status local_gone(mr_exchange *x, int gone, mr_error *err)
 {
     bool speaks = mr_window_claim(&x->w, gone);
     gone = mr_window_gone(&x->w, ALL);
-    return end_of_all(x, x->world_rank[gone], !x->hosts && mr_window_left(&x->w, gone), speaks, err);
+    return rank_gone(x, x->world_rank[gone], !x->hosts && mr_window_left(&x->w, gone), speaks, err);
 }
 
-static mr_status broken(mr_exchange *x, mr_error *err)
+static mr_status failed(mr_exchange *x, mr_error *err)
 {
     mr_ranks_break(x->ranks, x->speaks);
     return mr_fail(err, x->failure, "%s", x->why.text);
@@ -135,22 +134,22 @@ static unsigned first_failure(const mr_exchange *x, const mr_window_entry *all)
     return i;
 }
 
-static bool merge(mr_exchange *x, void *words, size_t bytes)
+static bool merge(mr_exchange *x, void *values, size_t bytes)
 {
     uint64_t count = bytes / sizeof(uint64_t);
     if (x->failure == MR_OK)
-        x->failure = mr_ranks_reduce_begin(x->leaders, MR_RANKS_OR, words, count, &x->agreeing, &x->why);
+        x->failure = mr_ranks_reduce_begin(x->leaders, MR_RANKS_OR, values, count, &x->agreeing, &x->why);
     while (x->failure == MR_OK && x->agreeing)
-        wait_until(x, merged, ALL); /* whoever of this host is gone is in the entries by now */
+        wait_until(x, merged, ALL); /* ranks of this host that are gone are in the entries by now */
     return x->failure == MR_OK;
 }
 
 /* The first rank of a host: its entries with those of the other hosts, zeros elsewhere, so that a bitwise or joins them
- * unchanged; then, if one of them is a failure, the words of the rank that failed. */
+ * unchanged; then, if one of them is a failure, the error of the rank that failed. */
 static void agree_with_hosts(mr_exchange *x, int gone)
 {
-    _Static_assert(sizeof(mr_window_entry) % 8 == 0 && sizeof(mr_window_text) % 8 == 0, "merged as words");
-    memset(&x->words, 0, sizeof x->words);
+    _Static_assert(sizeof(mr_window_entry) % 8 == 0 && sizeof(mr_window_text) % 8 == 0, "merged as integers");
+    memset(&x->text, 0, sizeof x->text);
     memset(x->merged, 0, x->w.world * sizeof *x->merged);
     for (unsigned i = 0; i < x->w.locals; i++)
         x->merged[x->world_rank[i]] = entries(x)[x->world_rank[i]];
@@ -162,17 +161,17 @@ static void agree_with_hosts(mr_exchange *x, int gone)
     unsigned failed = first_failure(x, x->merged);
     for (unsigned i = 0; i < x->w.locals; i++)
         if (x->world_rank[i] == failed)
-            x->words = texts(x)[i];
-    if (failed < x->w.world && !merge(x, &x->words, sizeof x->words))
+            x->text = texts(x)[i];
+    if (failed < x->w.world && !merge(x, &x->text, sizeof x->text))
         return;
     memcpy(entries(x), x->merged, x->w.world * sizeof *x->merged);
-    texts(x)[x->w.locals] = x->words;
+    texts(x)[x->w.locals] = x->text;
     atomic_store(&x->w.head->agreed, x->update);
     mr_window_ring(&x->w);
 }
 
-/* Every rank reads the same entries and comes to the same end. */
-static mr_status judge(mr_exchange *x, unsigned count, double *sums, mr_error *err)
+/* Every rank reads the same entries and returns the same status. */
+static mr_status evaluate(mr_exchange *x, unsigned count, double *sums, mr_error *err)
 {
     const mr_window_entry *all = entries(x);
     unsigned failed = first_failure(x, all), speaker = 0;
@@ -180,15 +179,15 @@ static mr_status judge(mr_exchange *x, unsigned count, double *sums, mr_error *e
     while (speaker < x->w.world && all[speaker].gone)
         speaker++;
     if (failed < x->w.world && all[failed].gone)
-        return end_of_all(x, failed, all[failed].gone == MR_WINDOW_LEFT, speaker == mr_ranks_rank(x->ranks), err);
+        return rank_gone(x, failed, all[failed].gone == MR_WINDOW_LEFT, speaker == mr_ranks_rank(x->ranks), err);
     if (failed < x->w.world) {
-        const mr_window_text *words = &texts(x)[x->w.locals];
+        const mr_window_text *error = &texts(x)[x->w.locals];
         for (unsigned i = 0; !x->hosts && i < x->w.locals; i++)
             if (x->world_rank[i] == failed)
-                words = &texts(x)[i];
+                error = &texts(x)[i];
         if (x->w.world == 1)
             return (mr_status)all[failed].status; /* err is as it was given */
-        return mr_fail(err, (mr_status)all[failed].status, "rank %u: %s", failed, words->text);
+        return mr_fail(err, (mr_status)all[failed].status, "rank %u: %s", failed, error->text);
     }
     for (unsigned k = 0; k < count; k++)
         sums[k] = 0;
@@ -202,14 +201,14 @@ static mr_status judge(mr_exchange *x, unsigned count, double *sums, mr_error *e
 
 static mr_status begin(mr_exchange *x, unsigned count, double *sums, mr_error *err)
 {
-    /* Whoever is gone, the first rank of the host tells all hosts: the others here wait for its word. */
-    bool told = x->hosts && !x->leaders;
-    int gone = wait_until(x, told ? all_agreed : all_begun, told ? LEADER : ALL);
+    /* The first rank of the host reports a rank that is gone to all hosts; the others here wait for it. */
+    bool follows = x->hosts && !x->leaders;
+    int gone = wait_until(x, follows ? all_agreed : all_begun, follows ? LEADER : ALL);
     if (x->leaders)
         agree_with_hosts(x, gone);
     else if (gone >= 0)
-        return gone_from_here(x, gone, err);
-    return x->failure != MR_OK ? broken(x, err) : judge(x, count, sums, err);
+        return local_gone(x, gone, err);
+    return x->failure != MR_OK ? failed(x, err) : evaluate(x, count, sums, err);
 }
 
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
@@ -250,9 +249,9 @@ mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err)
     int gone = wait_until(x, mr_exchange_complete, ALL);
     x->seconds += mr_seconds() - started;
     if (gone >= 0)
-        return gone_from_here(x, gone, err);
+        return local_gone(x, gone, err);
     if (x->failure != MR_OK)
-        return broken(x, err);
+        return failed(x, err);
     *sum = mr_window_sum(&x->w);
     return MR_OK;
 }

@@ -20,12 +20,12 @@ typedef struct mr_exchange_options {
     mr_exchange_kind kind;
     uint64_t count;        /* float32 elements of the gradient buffer */
     uint64_t bucket_bytes; /* 0: 25 MiB; rounded up to 64 bytes, at most 1 GiB */
-    unsigned ranks_a_host; /* 0: as the system is; for tests: as if each so many ranks were a host */
+    unsigned ranks_a_host; /* 0: as the system is; for tests: as if every so many ranks were a host */
 } mr_exchange_options;
 
 typedef struct mr_exchange mr_exchange;
 
-/* Collective.  Alone, it is a buffer and nothing else.  Where the ranks of a host cannot open each other's memory (as
+/* Collective.  Of one rank it is only a buffer.  Where the ranks of a host cannot open each other's memory (as
  * in containers that hide their processes) each is a host of its own. */
 mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *options, mr_exchange **out, mr_error *err);
 void mr_exchange_free(mr_exchange *x); /* NULL is fine; not collective */
@@ -35,24 +35,25 @@ void mr_exchange_free(mr_exchange *x); /* NULL is fine; not collective */
 float *mr_exchange_gradients(mr_exchange *x);
 
 /* One update, on all ranks alike (a begin may also stand alone, to sum numbers):
- *      mr_exchange_begin(x, mine, &worst, err)   before the last micro-step's backward pass: how each rank fares
- *      mr_exchange_ready(x, from)                in it: elements from `from` on are complete (never growing)
+ *      mr_exchange_begin(x, mine, &worst, err)   before the last micro-step's backward pass: each rank's status
+ *      mr_exchange_ready(x, from)                in it: elements from `from` on are complete (never increasing)
  *      mr_exchange_finish(x, &sum, err)          after it
  * begin: `mine` is this rank's status with err->text filled if it is a failure.  The result is the worst of all ranks',
- * and err says which rank failed and why; the update is then over for all.  A rank that cannot go on must say so by
- * its next begin: the others wait for it there.
- * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles a rank (loss, weights), summed in rank order into `sums`. */
+ * and err says which rank failed and why; the update is then over for all.  A rank that cannot continue must report
+ * it at its next begin, where the others wait for it.
+ * numbers: `numbers_count` <= MR_EXCHANGE_NUMBERS doubles per rank (loss, weights), summed in rank order into `sums`.
+ */
 enum { MR_EXCHANGE_NUMBERS = 8 };
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err);
 void mr_exchange_ready(mr_exchange *x, uint64_t from);
 /* *sum: count elements, lent until the next begin or until this rank next writes its gradients: where no other rank
- * shares the memory they are one.  MR_SYSTEM: a peer is gone.
+ * shares the memory, they are the same.  MR_SYSTEM: a peer is gone.
  * The same bits for both kinds, on every run with the same placement of ranks: within a host the sum is
  * ((rank 0 + rank 1) + rank 2) + ... */
 mr_status mr_exchange_finish(mr_exchange *x, const float **sum, mr_error *err);
 
-/* After a failure: whether this rank is the one that tells the user (rank 0, or if that is gone the first one left);
+/* After a failure: whether this rank reports it to the user (rank 0, or if that is gone the first that noticed);
  * before one, whether it is rank 0.  When a peer is gone, mr_ranks_end() ends all ranks instead of waiting for it:
  * every rank is to call it at once, after printing. */
 bool mr_exchange_speaks(const mr_exchange *x);

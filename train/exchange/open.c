@@ -1,27 +1,25 @@
-/* open.c - who shares memory with whom, and how gradients are cut into pieces.
- * Invariant: every step ends with all ranks of one mind, so that none waits for one that has given up. */
+/* open.c - which ranks share memory, and how gradients are divided into pieces.
+ * Invariant: all ranks agree on the outcome of every step, so that none waits for one that has failed. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "exchange/parts.h"
 
 /* Which rank of all ranks each of this host is. */
 static mr_status learn_ranks(mr_exchange *x, mr_error *err)
 {
     uint32_t mine = mr_ranks_rank(x->ranks);
-    mr_buf one = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf one = {0};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
     mr_buf_add(&one, &mine, sizeof mine);
-    mr_status status = mr_ranks_agree(x->host, mr_buf_status(&one, err, "meeting the other ranks"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(x->host, &one, &all, NULL, err);
-    for (unsigned i = 0; status == MR_OK && i < x->w.locals; i++)
-        memcpy(&x->world_rank[i], all.data + i * sizeof mine, sizeof mine);
-    mr_buf_free(&one);
-    mr_buf_free(&all);
-    return status;
+    MR_TRY(mr_ranks_agree(x->host, mr_buf_status(&one, err, "meeting the other ranks"), err));
+    MR_TRY(mr_ranks_gather(x->host, &one, &all, NULL, err));
+    memcpy(x->world_rank, all.data, x->w.locals * sizeof mine);
+    return MR_OK;
 }
 
-/* The window of each host or, if one of them cannot have it, memory of each rank's own. */
+/* The window of each host or, if one of them cannot have it, private memory of each rank. */
 static mr_status open_window(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
 {
     unsigned world = mr_ranks_world(x->ranks), rank = mr_ranks_rank(x->ranks);
@@ -44,18 +42,16 @@ static mr_status open_window(mr_exchange *x, unsigned ranks_a_host, mr_error *er
 static mr_status meet(mr_exchange *x, unsigned ranks_a_host, mr_error *err)
 {
     unsigned world = mr_ranks_world(x->ranks);
-    mr_status status = mr_ranks_agree(x->ranks, open_window(x, ranks_a_host, err), err);
-    if (status != MR_OK)
-        return status;
+    mr_status status = MR_OK;
+    MR_TRY(mr_ranks_agree(x->ranks, open_window(x, ranks_a_host, err), err));
     x->world_rank = mr_alloc(x->w.locals, sizeof *x->world_rank);
     x->merged = mr_alloc(world, sizeof *x->merged);
     if (!x->world_rank || !x->merged)
         status = mr_fail_memory(err, "meeting the other ranks");
-    status = mr_ranks_agree(x->ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(x->ranks, learn_ranks(x, err), err);
+    MR_TRY(mr_ranks_agree(x->ranks, status, err));
+    MR_TRY(mr_ranks_agree(x->ranks, learn_ranks(x, err), err));
     x->hosts = x->w.locals < world;
-    if (status == MR_OK && x->hosts)
+    if (x->hosts)
         status = mr_ranks_split(x->ranks, x->w.local == 0 ? 0 : MR_RANKS_NONE, &x->leaders, err);
     return mr_ranks_agree(x->ranks, status, err);
 }
@@ -66,8 +62,8 @@ mr_status mr_exchange_open(mr_ranks *ranks, const mr_exchange_options *o, mr_exc
     mr_exchange *x = mr_alloc(1, sizeof *x);
     mr_status status = x ? MR_OK : mr_fail_memory(err, "opening the exchange");
     if (status == MR_OK && o->count > UINT64_MAX / sizeof(float) - unit)
-        status = mr_fail(err, MR_MISUSE, "the exchange of %llu gradients: no memory is that large",
-                         (unsigned long long)o->count);
+        status =
+            mr_fail(err, MR_MISUSE, "an exchange of %llu gradients exceeds any memory", (unsigned long long)o->count);
     status = mr_ranks_agree(ranks, status, err);
     if (status != MR_OK) {
         free(x);
@@ -92,7 +88,7 @@ void mr_exchange_free(mr_exchange *x)
 {
     if (!x)
         return;
-    /* MPI may still write to what it has under way: that memory stays until the process ends, which is near. */
+    /* MPI may still write to memory of pending sums: it stays until the process ends, which is soon. */
     bool moves = mr_exchange_moves(x);
     mr_window_close(&x->w, moves);
     if (moves)

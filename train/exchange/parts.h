@@ -1,6 +1,6 @@
 /* parts.h - what exchange.c, open.c and pieces.c share.
  * Invariant: pieces go from the end of the gradients to their start, the way the backward pass fills them; counts of
- * pieces in the window go on from update to update (update * (pieces + 1) + n), so that none is ever reset. */
+ * pieces in the window go on from update to update (update * (pieces + 1) + n), so that none is reset. */
 #ifndef MR_EXCHANGE_PARTS_H
 #define MR_EXCHANGE_PARTS_H
 
@@ -19,23 +19,23 @@ struct mr_exchange {
     uint64_t update;                        /* begins so far */
     uint64_t ready, summed, begun, reduced; /* pieces of this update, here; the last two: leaders only */
     void *flying[MR_EXCHANGE_FLYING];       /* requests of pieces reduced .. begun - 1 */
-    mr_window_entry *merged;                /* [world], leaders only: what goes between hosts at begin, and the words */
-    _Alignas(8) mr_window_text words;
+    mr_window_entry *merged; /* [world], leaders only: what is sent between hosts at begin, and the error */
+    _Alignas(8) mr_window_text text;
     void *agreeing; /* the request for what is merged */
 
-    mr_status failure; /* of work that has no error to fill in, told by finish */
+    mr_status failure; /* of work without an error to fill in, returned by finish */
     mr_error why;
     bool speaks;
     double seconds;
 };
 
-/* Does what can be done now without waiting: true if anything was. */
+/* Does what can be done without waiting: true if anything was done. */
 bool mr_exchange_drive(mr_exchange *x);
 /* All pieces of this update are summed, on all ranks and hosts. */
 bool mr_exchange_complete(const mr_exchange *x);
 /* This rank's gradients from element `from` on are complete. */
 void mr_exchange_mark(mr_exchange *x, uint64_t from);
-/* Between hosts, bytes are on the way that only mr_exchange_drive() moves on. */
+/* Between hosts, bytes are pending that only mr_exchange_drive() moves. */
 bool mr_exchange_moves(const mr_exchange *x);
 
 #endif

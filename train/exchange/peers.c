@@ -1,5 +1,5 @@
 /* peers.c - the buffer of all ranks over MPI.
- * Invariant: every rank asks for the same sums in the same order; a rank whose sum failed asks MPI for no more. */
+ * Invariant: every rank asks for the same sums in the same order; a rank whose sum failed does not call MPI again. */
 #include "exchange/peers.h"
 
 #include <stdlib.h>
@@ -23,12 +23,11 @@ mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *o
     if (__builtin_mul_overflow(samples, row, &p.room) || __builtin_mul_overflow(p.room, (size_t)p.world, &floats) ||
         __builtin_mul_overflow(floats, sizeof *p.all, &bytes))
         return mr_fail(err, MR_MISUSE,
-                       "%zu samples of %zu numbers from each of %u ranks: no memory is that large; use "
-                       "a smaller batch",
+                       "%zu samples of %zu numbers from each of %u ranks exceed any memory; use a smaller batch",
                        samples, row, p.world);
     p.all = mr_alloc(floats ? floats : 1, sizeof *p.all);
     if (!p.all)
-        return mr_fail_memory(err, "meeting the samples of other ranks");
+        return mr_fail_memory(err, "sharing samples with other ranks");
     *out = p;
     return MR_OK;
 }

@@ -1,8 +1,8 @@
-/* peers.h - one host buffer that all ranks fill together: for losses whose negatives are the samples of every rank.
+/* peers.h - one host buffer that all ranks fill: for losses whose negatives are the samples of every rank.
  * Invariant: `all` is a slot for each rank; after sum() it holds the same on every rank.
  *
  *      all:  | rank 0: room floats | rank 1: room floats | ...      each rank fills its slot, zeros elsewhere, and
- *                                                                   sums: so slots are handed round, or all ranks
+ *                                                                   sums: so slots are shared, or all ranks
  *                                                                   fill all slots, and gradients are added up */
 #ifndef MR_PEERS_H
 #define MR_PEERS_H
@@ -17,19 +17,19 @@ struct mr_peers {
     size_t room;    /* floats a slot */
     float *all;     /* [world, room], host */
     /* all = the sum over ranks of `all`.  A failure is kept: later sums do nothing, and what is computed with them is
-     * of no meaning. */
+     * meaningless. */
     void (*sum)(mr_peers *p);
     mr_status status;
     mr_error why; /* of it */
     void *ctx;
 };
 
-/* Over the ranks of a run; `row`: floats that a sample hands round (mr_contrast_row()).  Every rank gives the same
- * numbers; not collective, so the caller sees to it that all ranks go on or none.  MR_MISUSE: no memory is that
- * large. */
+/* Over the ranks of a run; `row`: floats shared per sample (mr_contrast_row()).  Every rank gives the same
+ * numbers; not collective, so the caller makes sure that all ranks continue or none.  MR_MISUSE: more bytes
+ * than there are addresses. */
 mr_status mr_peers_open(mr_ranks *ranks, size_t samples, size_t row, mr_peers *out, mr_error *err);
 void mr_peers_close(mr_peers *p); /* a zeroed one is fine */
-/* What a rank without a sample does while the others compute a loss (`training`: and its gradient): as many sums. */
+/* The sums of a rank without samples while the others compute a loss (`training`: and its gradient). */
 void mr_peers_idle(mr_peers *p, bool training);
 
 #endif

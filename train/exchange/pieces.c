@@ -1,8 +1,8 @@
-/* pieces.c - summing gradients piece by piece: within a host by hand, between hosts by MPI.
- * Invariant: an element is always summed by the same rank of the host in the same order, whatever came first.
+/* pieces.c - summing gradients piece by piece: within a host in shared memory, between hosts by MPI.
+ * Invariant: an element is always summed by the same rank of the host in the same order, whatever is ready first.
  *
  *      piece      | ... |    1    |    0    |     the last elements are ready first
- *      rank                0 1 2     0 1 2        each sums a part of every piece: nobody waits for one rank's share
+ *      rank                0 1 2     0 1 2        each sums a part of every piece: none waits for one rank's share
  */
 #include <string.h>
 #ifdef __SSE2__
@@ -21,7 +21,7 @@ static void add(float *restrict out, const float *a, const float *b, size_t n)
         *(line *)(out + i) = *(const line *)(a + i) + *(const line *)(b + i);
 }
 
-/* The sum goes past the caches: it is read later by all, and writing into them would first read what is overwritten. */
+/* The sum bypasses the caches: all read it later, and a cached store would first read what it overwrites. */
 static void add_out(float *restrict out, const float *a, const float *b, size_t n)
 {
 #ifdef __SSE2__
@@ -47,11 +47,11 @@ static void sum_ranks(const mr_window *w, uint64_t from, uint64_t to)
         add_out(sum + at, left, mr_window_gradients(w, w->locals - 1) + at, n);
     }
 #ifdef __SSE2__
-    _mm_sfence(); /* stores past the caches are not ordered by the counter that follows */
+    _mm_sfence(); /* these stores are not ordered by the counter that follows */
 #endif
 }
 
-/* Piece n of the way from the end. */
+/* Piece n, counted from the end. */
 static uint64_t piece_from(const mr_exchange *x, uint64_t n)
 {
     return (x->pieces - 1 - n) * x->piece;
@@ -67,7 +67,7 @@ static uint64_t base(const mr_exchange *x)
     return x->update * (x->pieces + 1);
 }
 
-/* How many pieces of this update the slowest rank of the host has got to. */
+/* How many pieces of this update the slowest rank of the host has completed. */
 static uint64_t slowest_ready(const mr_exchange *x)
 {
     uint64_t least = UINT64_MAX;
@@ -141,7 +141,7 @@ bool mr_exchange_drive(mr_exchange *x)
         sum_my_part(x, x->summed);
         atomic_store(&x->w.lines[x->w.local].summed, base(x) + ++x->summed);
         moved = true;
-        /* Between hosts each piece counts, within one only the last: nobody is woken for less. */
+        /* Between hosts each piece counts, within one only the last: no rank is woken for less. */
         if (x->hosts || x->summed == x->pieces)
             mr_window_ring(&x->w);
         if (x->leaders)

@@ -2,7 +2,6 @@
  * Invariant: the memory has no name in the file system: it ends with the last process that maps it. */
 #include "exchange/window.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <limits.h>
@@ -15,15 +14,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/scope.h"
+
 enum { PAGE = 4096, HUGE = 2 << 20 };
 
-/* What the first rank tells the others about its memory. */
+/* Where the others find the first rank's memory. */
 typedef struct mr_window_offer {
     int64_t pid, file;
     uint64_t bytes, token;
 } mr_window_offer;
 
-/* Goes `count` things of `size` on from *at, and to the next multiple of `align`; false when that wraps. */
+/* Moves *at past `count` elements of `size` and to a multiple of `align`; false when that wraps. */
 static bool add_up(uint64_t *at, uint64_t count, uint64_t size, uint64_t align)
 {
     uint64_t bytes;
@@ -34,8 +35,8 @@ static bool add_up(uint64_t *at, uint64_t count, uint64_t size, uint64_t align)
     return true;
 }
 
-/* Places everything for w->locals and w->world from `memory` on (NULL: only w->bytes matters).  A rank's gradients
- * begin on a huge page of their own where they fill one, so that no page belongs to two ranks. */
+/* Places everything for w->locals and w->world from `memory` on (NULL: only sets w->bytes).  A rank's gradients
+ * begin on a new huge page where they fill one, so that no page belongs to two ranks. */
 static bool lay_out(mr_window *w, uint64_t count, void *memory)
 {
     uint64_t align = count >= HUGE / sizeof(float) ? HUGE : PAGE, stride = 0, at = 0, place[4];
@@ -63,8 +64,8 @@ static bool lay_out(mr_window *w, uint64_t count, void *memory)
     return true;
 }
 
-/* file -1: memory of our own.  The memory starts at a multiple of HUGE, else the system has no huge pages to give; what
- * it takes to get there stays reserved and is *room. */
+/* file -1: private memory.  The memory starts at a multiple of HUGE, or the kernel cannot use huge pages; the addresses
+ * reserved for that are *room. */
 static void *map(uint64_t bytes, int file, void **room)
 {
     int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
@@ -78,7 +79,7 @@ static void *map(uint64_t bytes, int file, void **room)
         return NULL;
     }
     if (bytes >= HUGE)
-        madvise(memory, bytes, MADV_HUGEPAGE); /* a wish */
+        madvise(memory, bytes, MADV_HUGEPAGE); /* best effort */
     *room = all;
     return memory;
 }
@@ -94,7 +95,7 @@ static int make_file(mr_window *w, uint64_t count)
     int file = memfd_create("millrace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0)
         return -1;
-    /* Sealed: no peer can make it shorter under us, which would be a signal at the next touch. */
+    /* Sealed: a peer that made it shorter would raise SIGBUS here. */
     void *memory = NULL;
     if (ftruncate(file, (off_t)w->bytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
         memory = map(w->bytes, file, &w->room);
@@ -106,16 +107,14 @@ static int make_file(mr_window *w, uint64_t count)
     return file;
 }
 
-/* The pid may mean another process here than where it was told (its own pid namespace): the token says so. */
+/* In another pid namespace the pid may be another process: the token tells. */
 static int open_file(mr_window *w, uint64_t count, const mr_window_offer *offer)
 {
     char path[64];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)offer->pid, (long long)offer->file);
-    /* What else could be behind the name, such as a pipe, must not make us wait. */
-    if (stat(path, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != w->bytes)
-        return -1;
-    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    /* The name may be of anything else, such as a pipe or a terminal: opening it must do no harm. */
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return -1;
     void *memory = NULL;
@@ -143,7 +142,7 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
 {
     mr_window mine = {.file = -1, .local = mr_ranks_rank(host), .locals = mr_ranks_world(host), .world = world};
     mr_window_offer offer = {.file = -1};
-    mr_buf told = {0};
+    MR_AUTO(mr_buf_free) mr_buf message = {0};
     bool first = mine.local == 0, fits = lay_out(&mine, count, NULL);
     if (first && fits)
         mine.file = make_file(&mine, count);
@@ -151,18 +150,17 @@ bool mr_window_share(mr_ranks *host, unsigned world, uint64_t count, mr_window *
         offer = make_offer(&mine);
         mine.head->token = offer.token; /* NOLINT: make_file() has laid it out, as lay_out() said it fits */
     }
-    mr_buf_add(&told, &offer, sizeof offer);
-    mr_status status = mr_ranks_agree(host, mr_buf_status(&told, NULL, ""), NULL);
+    mr_buf_add(&message, &offer, sizeof offer);
+    mr_status status = mr_ranks_agree(host, mr_buf_status(&message, NULL, ""), NULL);
     if (status == MR_OK)
-        status = mr_ranks_share(host, &told, NULL);
+        status = mr_ranks_share(host, &message, NULL);
     if (status == MR_OK)
-        memcpy(&offer, told.data, sizeof offer);
+        memcpy(&offer, message.data, sizeof offer);
     if (status == MR_OK && !first && fits && offer.file >= 0 && offer.bytes == mine.bytes)
         mine.file = open_file(&mine, count, &offer);
     uint64_t missing = mine.file < 0 || !lock(mine.file, mine.local);
-    if (status == MR_OK) /* also: nobody looks for a lock before it is there */
+    if (status == MR_OK) /* also: no lock is checked before it is taken */
         status = mr_ranks_reduce(host, MR_RANKS_OR, &missing, 1, NULL);
-    mr_buf_free(&told);
     if (status == MR_OK && !missing)
         *w = mine;
     else
@@ -175,7 +173,7 @@ mr_status mr_window_alone(unsigned world, uint64_t count, mr_window *w, mr_error
     mr_window mine = {.file = -1, .locals = 1, .world = world};
     void *memory = lay_out(&mine, count, NULL) ? map(mine.bytes, -1, &mine.room) : NULL;
     if (!memory)
-        return mr_fail_memory(err, "making room for gradients");
+        return mr_fail_memory(err, "allocating gradients");
     lay_out(&mine, count, memory);
     *w = mine;
     return MR_OK;
@@ -188,7 +186,7 @@ void mr_window_close(mr_window *w, bool keep)
     if (w->memory && !keep)
         munmap(w->room, w->bytes + HUGE);
     if (w->file >= 0)
-        close(w->file); /* the lock goes with it */
+        close(w->file); /* releases the lock */
     *w = (mr_window){.file = -1};
 }
 
@@ -228,9 +226,9 @@ static bool is_gone(const mr_window *w, unsigned local)
 
 int mr_window_gone(const mr_window *w, int only)
 {
-    uint32_t agreed = w->file >= 0 ? atomic_load(&w->head->gone) : 0;
-    if (agreed && (only < 0 || agreed - 1 == (unsigned)only))
-        return (int)agreed - 1;
+    uint32_t claimed = w->file >= 0 ? atomic_load(&w->head->gone) : 0;
+    if (claimed && (only < 0 || claimed - 1 == (unsigned)only))
+        return (int)claimed - 1;
     for (unsigned i = 0; w->file >= 0 && i < w->locals; i++)
         if ((only < 0 || i == (unsigned)only) && is_gone(w, i))
             return (int)i;
@@ -244,6 +242,6 @@ bool mr_window_left(const mr_window *w, int local)
 
 bool mr_window_claim(mr_window *w, int local)
 {
-    uint32_t nobody = 0;
-    return atomic_compare_exchange_strong(&w->head->gone, &nobody, (uint32_t)local + 1);
+    uint32_t none = 0;
+    return atomic_compare_exchange_strong(&w->head->gone, &none, (uint32_t)local + 1);
 }

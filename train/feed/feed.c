@@ -1,15 +1,16 @@
 /* feed.c - from the loader's batch to what a model takes.
- * Invariant: what is made of a sample depends on nothing of its batch but how far its text is padded. */
+ * Invariant: a sample's input does not depend on its batch, except for the padding of its text. */
 #include "feed/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "dataset/dataset.h"
 #include "order/mix.h"
 
-enum { TEXT_MAX = 1 << 20 }; /* tokens; so that what a text takes can be added up */
+enum { TEXT_MAX = 1 << 20 }; /* tokens; so that sizes of texts cannot overflow */
 
 static bool reserve_text(mr_feed *f)
 {
@@ -25,19 +26,15 @@ static bool reserve_text(mr_feed *f)
     return f->host.tokens && f->host.places && f->host.seen && f->host.groups && f->lengths && f->scratch;
 }
 
-/* What mr_alloc() gave on the host did not overflow. */
-static mr_status reserve_text_there(mr_feed *f, mr_error *err)
+/* These sizes did not overflow in mr_alloc(). */
+static mr_status reserve_text_on_device(mr_feed *f, mr_error *err)
 {
     const mr_device_card *c = f->device->card;
     size_t tokens = f->room * f->text.most;
-    mr_status status = c->alloc(f->device, tokens * sizeof *f->there.tokens, (void **)&f->there.tokens, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, tokens * sizeof *f->there.places, (void **)&f->there.places, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, tokens, (void **)&f->there.seen, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, f->room * sizeof *f->there.groups, (void **)&f->there.groups, err);
-    return status;
+    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.tokens, (void **)&f->on_device.tokens, err));
+    MR_TRY(c->alloc(f->device, tokens * sizeof *f->on_device.places, (void **)&f->on_device.places, err));
+    MR_TRY(c->alloc(f->device, tokens, (void **)&f->on_device.seen, err));
+    return c->alloc(f->device, f->room * sizeof *f->on_device.groups, (void **)&f->on_device.groups, err);
 }
 
 static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
@@ -49,17 +46,14 @@ static mr_status reserve(mr_feed *f, size_t image_bytes, mr_error *err)
     if (!f->host.labels || !f->host.weights || !f->host.keys || !reserve_text(f))
         return mr_fail_memory(err, "preparing batches");
     if (c->host_memory) {
-        f->there = f->host;
+        f->on_device = f->host;
         return MR_OK;
     }
-    mr_status status = c->alloc(f->device, f->room * image_bytes, (void **)&f->there.images, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, f->room * sizeof *f->there.labels, (void **)&f->there.labels, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, f->room * sizeof *f->there.weights, (void **)&f->there.weights, err);
-    if (status == MR_OK)
-        status = c->alloc(f->device, f->room * sizeof *f->there.keys, (void **)&f->there.keys, err);
-    return status == MR_OK && f->text.tokenizer ? reserve_text_there(f, err) : status;
+    MR_TRY(c->alloc(f->device, f->room * image_bytes, (void **)&f->on_device.images, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.labels, (void **)&f->on_device.labels, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.weights, (void **)&f->on_device.weights, err));
+    MR_TRY(c->alloc(f->device, f->room * sizeof *f->on_device.keys, (void **)&f->on_device.keys, err));
+    return f->text.tokenizer ? reserve_text_on_device(f, err) : MR_OK;
 }
 
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
@@ -67,6 +61,7 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
 {
     mr_loader_options o = *options;
     o.deliver = MR_DELIVER_F32_NCHW;
+    MR_AUTO(mr_feed_close)
     mr_feed f = {.device = device,
                  .split = options->split,
                  .room = room,
@@ -76,18 +71,16 @@ mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, c
                  .class_count = mr_dataset_manifest(ds)->class_count};
     if (text) {
         if (text->most < 2 || text->most > TEXT_MAX)
-            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens; 2 to %d can be had", text->most, TEXT_MAX);
+            return mr_fail(err, MR_MISUSE, "texts of up to %u tokens: give a number from 2 to %d", text->most,
+                           TEXT_MAX);
         f.text = *text;
         o.with_meta = 1;
     }
-    mr_status status = reserve(&f, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err);
-    if (status == MR_OK)
-        status = mr_loader_open(ds, &o, &f.loader, err);
-    if (status != MR_OK)
-        mr_feed_close(&f);
-    else
-        *out = f;
-    return status;
+    MR_TRY(reserve(&f, (size_t)3 * o.transform.size * o.transform.size * sizeof(float), err));
+    MR_TRY(mr_loader_open(ds, &o, &f.loader, err));
+    *out = f;
+    f = (mr_feed){0};
+    return MR_OK;
 }
 
 void mr_feed_close(mr_feed *f)
@@ -97,14 +90,14 @@ void mr_feed_close(mr_feed *f)
     mr_loader_free(f->loader);
     if (f->device && !f->device->card->host_memory) {
         void (*release)(mr_device *, void *) = f->device->card->free;
-        release(f->device, f->there.images);
-        release(f->device, f->there.labels);
-        release(f->device, f->there.weights);
-        release(f->device, f->there.keys);
-        release(f->device, f->there.tokens);
-        release(f->device, f->there.places);
-        release(f->device, f->there.groups);
-        release(f->device, f->there.seen);
+        release(f->device, f->on_device.images);
+        release(f->device, f->on_device.labels);
+        release(f->device, f->on_device.weights);
+        release(f->device, f->on_device.keys);
+        release(f->device, f->on_device.tokens);
+        release(f->device, f->on_device.places);
+        release(f->device, f->on_device.groups);
+        release(f->device, f->on_device.seen);
     }
     free(f->host.tokens);
     free(f->host.places);
@@ -130,7 +123,7 @@ static uint64_t key_of(const mr_feed *f, const mr_sample_facts *s)
     return mr_feed_key(f->seed, f->batch->epoch, s->item);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static size_t caption_number(const mr_feed *f, const mr_sample_facts *s, size_t count)
 {
@@ -153,7 +146,7 @@ static mr_status find_caption(mr_feed *f, const mr_sample_facts *s, mr_error *er
     size_t n = status == MR_OK ? caption_number(f, s, found.count) : 0;
     if (status == MR_OK && n < found.count)
         status = mr_captions_read(&found, n, &f->caption, &why);
-    else if (status == MR_OK) /* says what there is */
+    else if (status == MR_OK) /* its error lists them */
         status = mr_captions_get(f->text.column, s->meta, s->meta_len, n, &f->caption, &why);
     if (status == MR_OK)
         return status;
@@ -161,7 +154,7 @@ static mr_status find_caption(mr_feed *f, const mr_sample_facts *s, mr_error *er
                    (unsigned long long)s->sample, why.text);
 }
 
-/* Texts stand `most` apart while the longest is not known, then move up to be `length` apart. */
+/* Texts are `most` apart while the longest is not known, then move to be `length` apart. */
 static void pad(mr_feed *f, size_t row)
 {
     int32_t none = mr_tokenizer_pad(f->text.tokenizer), place = none;
@@ -172,7 +165,7 @@ static void pad(mr_feed *f, size_t row)
         seen[i] = i < f->lengths[row];
         if (!seen[i])
             tokens[i] = none;
-        places[i] = tokens[i] == none ? none : ++place; /* a text that spells the pad out has no place there */
+        places[i] = tokens[i] == none ? none : ++place; /* a text that contains the pad token has no position there */
     }
 }
 
@@ -182,15 +175,11 @@ static mr_status read_texts(mr_feed *f, mr_error *err)
     f->length = 1;
     for (size_t i = 0; i < b->count; i++) {
         const mr_sample_facts *s = &b->samples[i];
-        mr_status status = find_caption(f, s, err);
-        if (status == MR_OK)
-            status = mr_tokenizer_encode(f->text.tokenizer, f->scratch, mr_buf_text(&f->caption), f->caption.len,
-                                         f->text.most, f->host.tokens + i * f->text.most, &f->lengths[i], err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(find_caption(f, s, err));
+        MR_TRY(mr_tokenizer_encode(f->text.tokenizer, f->scratch, mr_buf_text(&f->caption), f->caption.len,
+                                   f->text.most, f->host.tokens + i * f->text.most, &f->lengths[i], err));
         f->length = f->lengths[i] > f->length ? f->lengths[i] : f->length;
-        /* Numbers of the pictures themselves, so that all ranks have the same.  Two pictures of one number by chance
-         * (1 in 2^31) are one negative less. */
+        /* Hashes of the images, so that all ranks have the same.  A collision (1 in 2^31) costs one negative. */
         f->host.groups[i] = (int32_t)(s->hash & INT32_MAX);
     }
     for (size_t i = 0; i < b->count; i++)
@@ -223,7 +212,7 @@ static mr_status describe(mr_feed *f, double *weight, mr_error *err)
     for (size_t i = 0; i < b->count; i++) {
         const mr_sample_facts *s = &b->samples[i];
         if (s->label < 0 && s->weight > 0 && !f->unlabelled)
-            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and a classifier learns from labels alone",
+            return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has no label, and a classifier learns from labels only",
                            f->split, (unsigned long long)s->sample);
         if (s->label >= 0 && (size_t)s->label >= f->class_count)
             return mr_fail(err, MR_BAD_DATA, "%s sample %llu: has class %d of %zu; run 'millrace verify'", f->split,
@@ -240,19 +229,19 @@ static void send(mr_feed *f)
 {
     const mr_batch *b = f->batch;
     void (*upload)(mr_device *, void *, const void *, size_t) = f->device->card->upload;
-    upload(f->device, f->there.images, b->data, b->data_bytes);
-    upload(f->device, f->there.labels, f->host.labels, b->count * sizeof *f->host.labels);
-    upload(f->device, f->there.weights, f->host.weights, b->count * sizeof *f->host.weights);
-    upload(f->device, f->there.keys, f->host.keys, b->count * sizeof *f->host.keys);
+    upload(f->device, f->on_device.images, b->data, b->data_bytes);
+    upload(f->device, f->on_device.labels, f->host.labels, b->count * sizeof *f->host.labels);
+    upload(f->device, f->on_device.weights, f->host.weights, b->count * sizeof *f->host.weights);
+    upload(f->device, f->on_device.keys, f->host.keys, b->count * sizeof *f->host.keys);
     if (!f->text.tokenizer)
         return;
-    upload(f->device, f->there.tokens, f->host.tokens, b->count * f->length * sizeof *f->host.tokens);
-    upload(f->device, f->there.places, f->host.places, b->count * f->length * sizeof *f->host.places);
-    upload(f->device, f->there.seen, f->host.seen, b->count * f->length);
-    upload(f->device, f->there.groups, f->host.groups, b->count * sizeof *f->host.groups);
+    upload(f->device, f->on_device.tokens, f->host.tokens, b->count * f->length * sizeof *f->host.tokens);
+    upload(f->device, f->on_device.places, f->host.places, b->count * f->length * sizeof *f->host.places);
+    upload(f->device, f->on_device.seen, f->host.seen, b->count * f->length);
+    upload(f->device, f->on_device.groups, f->host.groups, b->count * sizeof *f->host.groups);
 }
 
-/* The next of the loader; a damaged sample that ends it is told with the way around it. */
+/* The loader's next batch; the error of a damaged sample also says how to skip it. */
 static mr_status take(mr_feed *f, mr_error *err)
 {
     double start = mr_seconds();
@@ -262,7 +251,7 @@ static mr_status take(mr_feed *f, mr_error *err)
     if (status == MR_OK)
         return mr_damage_note(&f->damage, f->batch, err);
     if (f->fails && mr_status_is_bad(status))
-        return mr_fail(err, status, "%s; --max-bad N passes over up to N of them", why.text);
+        return mr_fail(err, status, "%s; --max-bad N skips up to N of them", why.text);
     if (status != MR_END && err)
         *err = why;
     return status;
@@ -272,24 +261,21 @@ mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error 
 {
     mr_batch_release(f->loader, f->batch);
     f->batch = NULL;
-    mr_status status = take(f, err);
-    if (status == MR_OK)
-        status = f->text.tokenizer ? describe_texts(f, weight, err) : describe(f, weight, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(take(f, err));
+    MR_TRY(f->text.tokenizer ? describe_texts(f, weight, err) : describe(f, weight, err));
     if (!f->device->card->host_memory && f->batch->count)
         send(f);
     *in = (mr_model_input){
         .count = f->batch->count,
-        .images = f->device->card->host_memory ? f->batch->data : f->there.images,
-        .labels = f->there.labels,
-        .weights = f->there.weights,
-        .keys = f->there.keys,
-        .tokens = f->there.tokens,
-        .places = f->there.places,
-        .seen = f->there.seen,
+        .images = f->device->card->host_memory ? f->batch->data : f->on_device.images,
+        .labels = f->on_device.labels,
+        .weights = f->on_device.weights,
+        .keys = f->on_device.keys,
+        .tokens = f->on_device.tokens,
+        .places = f->on_device.places,
+        .seen = f->on_device.seen,
         .length = f->length,
-        .groups = f->text.groups ? f->there.groups : NULL,
+        .groups = f->text.groups ? f->on_device.groups : NULL,
     };
     return MR_OK;
 }

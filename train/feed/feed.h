@@ -1,10 +1,10 @@
 /* feed.h - batches of the loader as micro-batches on the device.
- * Invariant: at most one batch is held; what a micro-batch points to lives until the next one is asked for.
- * A sample's dropout key and the caption that stands for it depend on (seed, epoch, item) alone, where the item is the
- * sample's number or, with options.items, the number in that list: so they are the same on any rank.
+ * Invariant: at most one batch is held; the pointers of a micro-batch are valid until the next one.
+ * A sample's dropout key and its caption depend on (seed, epoch, item) alone, where the item is the
+ * sample's number or, with options.items, the number in that list: so they are the same on every rank.
  *
  *      tokens  <s> two dogs </s> <pad>       ids, padded only to the batch's longest text
- *      places   2   3   4    5     1         the pad's id + tokens so far; the pad's id where it stands
+ *      places   2   3   4    5     1         the pad's id + tokens so far; the pad's id for padding
  *      seen     1   1   1    1     0                                                                                 */
 #ifndef MR_FEED_H
 #define MR_FEED_H
@@ -14,15 +14,14 @@
 #include "text/captions.h"
 #include "text/tokenizer.h"
 
-/* Pairs of pictures and words.  The pointers are lent, and must outlive the feed. */
+/* Pairs of images and text.  The pointers are borrowed, and must outlive the feed. */
 typedef struct mr_feed_text {
     const mr_tokenizer *tokenizer;
     const char *column; /* of the captions: captions.h */
-    uint32_t most;      /* tokens a text may have, with <s> and </s>: 2 or more; the rest is cut off */
-    bool groups;        /* equal pictures of a batch are no negatives of one another */
-    bool expanded;      /* options.items has each sample as often as it has captions: an item is the caption
-                           whose number is how many items directly in front of it are the same sample;
-                           else one caption is drawn of those that a sample has */
+    uint32_t most;      /* most tokens of a text, with <s> and </s>: 2 or more; the rest is cut off */
+    bool groups;        /* equal images of a batch are not negatives of one another */
+    bool expanded;      /* options.items has each sample as often as it has captions: the items of a sample are
+                           its captions in order; otherwise one of its captions is drawn */
 } mr_feed_text;
 
 typedef struct mr_feed {
@@ -34,15 +33,15 @@ typedef struct mr_feed {
     uint64_t seed;
     size_t class_count;     /* of the dataset */
     const int32_t *classes; /* [class_count]: the model's class, or -1; NULL: the same */
-    bool unlabelled;        /* samples without a label are taken, with weight 0 */
+    bool unlabelled;        /* samples without a label are accepted, with weight 0 */
     struct {                /* one micro-batch, on the host and on the device */
-        float *images;      /* device only, NULL where host memory will do */
+        float *images;      /* device only, NULL where it can use host memory */
         int32_t *labels;
         float *weights;
         uint64_t *keys;
         int32_t *tokens, *places, *groups; /* with text; else NULL */
         uint8_t *seen;
-    } host, there;
+    } host, on_device;
     mr_feed_text text; /* tokenizer NULL: labels */
     mr_tokenizer_scratch *scratch;
     const uint64_t *items; /* of the options */
@@ -50,22 +49,22 @@ typedef struct mr_feed {
     size_t length;         /* of the longest */
     mr_buf caption;
     bool fails;       /* a damaged sample ends it */
-    mr_damage damage; /* what was passed over */
+    mr_damage damage; /* what was skipped */
     double waited;    /* seconds spent waiting for the loader, in all */
     double reading;   /* seconds spent on texts, in all */
 } mr_feed;
 
-/* What chance about an item is keyed by: its dropout, and of several captions the one that is drawn (key % count). */
+/* The key of an item's random choices: its dropout, and which of several captions is drawn (key % count). */
 uint64_t mr_feed_key(uint64_t seed, uint64_t epoch, uint64_t item);
 
-/* `options`: of the loader; `text` NULL: labels are learned, else words, and labels are not looked at (all are -1);
+/* `options`: of the loader; `text` NULL: labels are learned, otherwise text, and labels are ignored (all are -1);
  * `room`: its largest batch of this rank.  Images are delivered as float32.  Zeroed before. */
 mr_status mr_feed_open(const mr_dataset *ds, const mr_loader_options *options, const mr_feed_text *text, size_t room,
                        mr_device *device, mr_feed *out, mr_error *err);
 void mr_feed_close(mr_feed *f); /* a zeroed one is fine */
 
-/* The next batch: f->batch says what is in it, *in what the model sees (count 0: this rank has none of it), *weight the
- * sum of its weights.  MR_END: the loader's last epoch is over.  MR_BAD_DATA: a sample without a label, or with one
+/* The next batch: f->batch is the loader's, *in the model's input (count 0: this rank has none of it), *weight the sum
+ * of its weights.  MR_END: the loader's last epoch has ended.  MR_BAD_DATA: a sample without a label, or with one
  * that the dataset has no class for; with text, a sample without a caption.  A masked sample has the empty text. */
 mr_status mr_feed_next(mr_feed *f, mr_model_input *in, double *weight, mr_error *err);
 

@@ -1,6 +1,6 @@
-/* npz.c - reading .npz files by libarchive, one array after the other.
- * Invariant: the file is read through its central directory, so members that nobody takes are passed over by a seek,
- * and a file without its end is no .npz file at all.  What libarchive only warns of is an error here. */
+/* npz.c - reading .npz files by libarchive, one array after another.
+ * Invariant: the file is read through its central directory, so members that are not taken are skipped by a seek, and a
+ * file without its end is not a .npz file.  Warnings of libarchive are errors here. */
 #include "files/npz.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <archive_entry.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "files/npz_header.h"
 
@@ -33,7 +34,7 @@ struct mr_npz_reader {
     bool met; /* array is of a member that can be taken */
 };
 
-/* The place of a failure, "FILE" or "FILE: MEMBER", is said in every message. */
+/* Every message begins with the place, "FILE" or "FILE: MEMBER". */
 static mr_status refuse(mr_npz_reader *r, const char *why, mr_error *err)
 {
     return mr_fail(err, MR_BAD_DATA, "%s: %s %s", mr_buf_text(&r->name), mr_buf_text(&r->member), why);
@@ -99,7 +100,7 @@ static mr_status begin(mr_npz_reader *r, int fd, const char *name, mr_error *err
     if (archive_read_support_format_zip_seekable(r->archive) != ARCHIVE_OK ||
         archive_read_set_seek_callback(r->archive, seek_to) != ARCHIVE_OK ||
         archive_read_open2(r->archive, r, NULL, read_block, skip_some, NULL) != ARCHIVE_OK)
-        return broken(r, "is no .npz file (a zip of arrays), or its end is missing", err);
+        return broken(r, "not a .npz file (a zip of arrays), or its end is missing", err);
     return MR_OK;
 }
 
@@ -113,19 +114,18 @@ static mr_status open_reader(int fd, bool own, const char *name, mr_npz_reader *
     }
     r->own_fd = own ? fd : -1;
     mr_status status = begin(r, fd, name, err);
-    if (status != MR_OK) {
+    if (status == MR_OK)
+        *out = r;
+    else
         mr_npz_reader_free(r);
-        return status;
-    }
-    *out = r;
-    return MR_OK;
+    return status;
 }
 
 mr_status mr_npz_open(const char *path, mr_npz_reader **out, mr_error *err)
 {
     int fd;
-    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
-    return status == MR_OK ? open_reader(fd, true, path, out, err) : status;
+    MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));
+    return open_reader(fd, true, path, out, err);
 }
 
 mr_status mr_npz_open_fd(int fd, const char *name, mr_npz_reader **out, mr_error *err)
@@ -149,7 +149,7 @@ void mr_npz_reader_free(mr_npz_reader *r)
 
 /* ---- members ----------------------------------------------------------------------------------------------------- */
 
-/* Exactly `len` bytes of the member at hand. */
+/* Exactly `len` bytes of the current member. */
 static mr_status read_exactly(mr_npz_reader *r, void *to, size_t len, mr_error *err)
 {
     la_ssize_t n = archive_read_data(r->archive, to, len);
@@ -172,11 +172,11 @@ static mr_status name_member(mr_npz_reader *r, struct archive_entry *e, mr_error
     if (!path && errno == ENOMEM)
         return mr_fail_memory(err, mr_buf_text(&r->name));
     if (!path)
-        return refuse(r, "has a name with other characters than those of ASCII", err);
+        return refuse(r, "has a name that is not plain ASCII", err);
     if (archive_entry_is_encrypted(e))
         return refuse(r, "is encrypted", err);
     if (archive_entry_filetype(e) != AE_IFREG || len < 4 || memcmp(path + len - 4, ".npy", 4) != 0)
-        return refuse(r, "is no .npy file", err);
+        return refuse(r, "is not a .npy file", err);
     if ((fault = mr_npz_name_fault(path, len - 4)))
         return refuse(r, fault, err);
     memcpy(r->array.name, path, len - 4);
@@ -189,32 +189,27 @@ static bool method_known(struct archive *a)
     return format && (strstr(format, "(uncompressed)") || strstr(format, "(deflation)"));
 }
 
-/* Reads the .npy header and checks what it says against the member's size. */
+/* Reads the .npy header and checks it against the member's size. */
 static mr_status read_header(mr_npz_reader *r, struct archive_entry *e, mr_error *err)
 {
     uint8_t prefix[MR_NPY_PREFIX];
     size_t more, len = 0, before = 10;
     const char *why = NULL;
-    char *text = NULL;
-    mr_status status = read_exactly(r, prefix, before, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_exactly(r, prefix, before, err));
     if (!mr_npy_prefix(prefix, before, &more, &len, &why))
         return refuse(r, why, err);
     if (more) {
-        if ((status = read_exactly(r, prefix + before, more, err)) != MR_OK)
-            return status;
+        MR_TRY(read_exactly(r, prefix + before, more, err));
         before += more;
         if (!mr_npy_prefix(prefix, before, &more, &len, &why))
             return refuse(r, why, err);
     }
-    text = mr_alloc(1, len + 1);
-    status = text ? read_exactly(r, text, len, err) : mr_fail_memory(err, mr_buf_text(&r->name));
-    if (status == MR_OK && !mr_npy_parse(text, len, &r->array, &why))
-        status = refuse(r, why, err);
-    free(text);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_free) char *text = mr_alloc(1, len + 1);
+    if (!text)
+        return mr_fail_memory(err, mr_buf_text(&r->name));
+    MR_TRY(read_exactly(r, text, len, err));
+    if (!mr_npy_parse(text, len, &r->array, &why))
+        return refuse(r, why, err);
     uint64_t bytes = mr_npz_bytes(&r->array), head = before + len;
     if (bytes / DEFLATED_MAX > r->file_bytes)
         return refuse(r, "claims to be larger than its file could hold", err);
@@ -235,16 +230,13 @@ mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *er
     if (got == ARCHIVE_EOF)
         return MR_END;
     if (got == ARCHIVE_FATAL || got == ARCHIVE_RETRY)
-        return broken(r, "is no .npz file (a zip of arrays), or its directory is damaged", err);
-    mr_status status = name_member(r, e, err);
-    if (status == MR_OK && got != ARCHIVE_OK)
-        status = broken(r, "its header is damaged", err);
-    if (status == MR_OK && !method_known(r->archive))
-        status = refuse(r, "is packed in another way than stored or deflated", err);
-    if (status == MR_OK)
-        status = read_header(r, e, err);
-    if (status != MR_OK)
-        return status;
+        return broken(r, "not a .npz file (a zip of arrays), or its directory is damaged", err);
+    MR_TRY(name_member(r, e, err));
+    if (got != ARCHIVE_OK)
+        return broken(r, "its header is damaged", err);
+    if (!method_known(r->archive))
+        return refuse(r, "is compressed in another way than stored or deflated", err);
+    MR_TRY(read_header(r, e, err));
     r->met = true;
     *array = &r->array;
     return MR_OK;
@@ -254,16 +246,15 @@ mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err)
 {
     uint8_t beyond;
     if (!r->met)
-        return mr_fail(err, MR_MISUSE, "%s: there is no array to take here", mr_buf_text(&r->name));
+        return mr_fail(err, MR_MISUSE, "%s: no array to take", mr_buf_text(&r->name));
     if (bytes != mr_npz_bytes(&r->array))
         return mr_fail(err, MR_MISUSE, "%s: %s has %llu bytes, not %zu", mr_buf_text(&r->name), mr_buf_text(&r->member),
                        (unsigned long long)mr_npz_bytes(&r->array), bytes);
     r->met = false;
     errno = 0;
-    mr_status status = bytes ? read_exactly(r, to, bytes, err) : MR_OK;
-    if (status != MR_OK)
-        return status;
-    la_ssize_t n = archive_read_data(r->archive, &beyond, 1); /* also meets the end, and with it the CRC */
+    if (bytes)
+        MR_TRY(read_exactly(r, to, bytes, err));
+    la_ssize_t n = archive_read_data(r->archive, &beyond, 1); /* also reaches the end, which checks the CRC */
     if (n < 0)
         return broken(r, "it cannot be read", err);
     return n == 0 ? MR_OK : refuse(r, "is longer than its header says", err);

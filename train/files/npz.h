@@ -1,5 +1,5 @@
-/* npz.h - .npz files (a zip of .npy arrays), read with distrust and written for numpy.
- * Invariant: a member is believed only after its header was checked against its size; nothing is read past a member,
+/* npz.h - .npz files (a zip of .npy arrays), read as untrusted input and written for numpy.
+ * Invariant: a member is used only after its header was checked against its size; nothing is read past a member,
  * and no array is larger than its file could hold, deflated or not.
  * Source: numpy/lib/format.py, "NPY format" 1.0 to 3.0; members stored or deflated, zip64 where needed. */
 #ifndef MR_NPZ_H
@@ -22,16 +22,16 @@ typedef struct mr_npz_array {
 /* Bytes of all elements. */
 uint64_t mr_npz_bytes(const mr_npz_array *array);
 
-/* Reading: members in the file's order, each taken or passed over (passing over 64 MB costs nothing when stored). */
+/* Reading: members in the file's order, each taken or skipped (skipping 64 MB costs nothing when stored). */
 typedef struct mr_npz_reader mr_npz_reader;
 mr_status mr_npz_open(const char *path, mr_npz_reader **out, mr_error *err);
 /* The same of a file that is open already: `fd` stays the caller's and must outlive the reader; `name`: in messages. */
 mr_status mr_npz_open_fd(int fd, const char *name, mr_npz_reader **out, mr_error *err);
-/* MR_END: no more.  MR_BAD_DATA: no zip, a member that is no .npy of a known type, Fortran order, big-endian, a name
- * that is no plain ASCII or stands there twice: the message names file and member.  *array lives until the next call.
- * A file without any array is none. */
+/* MR_END: no more.  MR_BAD_DATA: not a zip, a member that is not a .npy of a known type, Fortran order, big-endian, a
+ * name that is not plain ASCII or is there twice: the message names file and member.  *array lives until the next call.
+ * A file without any array is not one. */
 mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *err);
-/* The elements of the member just met, all of them, to `to`, which has room for `bytes`, exactly as many.  Their CRC is
+/* All elements of the current member to `to`, which has room for `bytes`, exactly as many.  Their CRC is
  * checked: after a failure `to` holds anything.  MR_MISUSE: another number of bytes, or taken already. */
 mr_status mr_npz_take(mr_npz_reader *r, void *to, size_t bytes, mr_error *err);
 void mr_npz_reader_free(mr_npz_reader *r); /* NULL is fine */

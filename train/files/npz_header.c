@@ -1,4 +1,4 @@
-/* npz_header.c - the header of a .npy file: a dictionary in Python's words, read by a parser of just that much Python.
+/* npz_header.c - the header of a .npy file: a dictionary in Python's syntax, read by a parser of just that much Python.
  * Invariant: the parser only moves forward within [at, end), so it ends on any text.
  *
  *      "\x93NUMPY" 1 0 | length, 2 bytes | {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } .. \n | elements
@@ -76,7 +76,7 @@ static void skip_blanks(literal *l)
         l->at++;
 }
 
-/* Passes over `c` and the blanks around it; false (and no fault) if something else stands there. */
+/* Passes over `c` and the blanks around it; false (and no fault) if anything else follows. */
 static bool take(literal *l, char c)
 {
     skip_blanks(l);
@@ -116,7 +116,7 @@ static bool take_number(literal *l, uint64_t *out)
     const char *begin = l->at;
     for (; l->at < l->end && *l->at >= '0' && *l->at <= '9'; l->at++)
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*l->at - '0'), &n))
-            return fault(l, "has a side that no file could hold");
+            return fault(l, "has a dimension that exceeds any file");
     if (l->at == begin)
         return fault(l, "has a shape that cannot be read");
     if (l->at < l->end && *l->at == 'L') /* as Python 2 wrote long integers */
@@ -198,7 +198,7 @@ bool mr_npy_parse(const char *text, size_t len, mr_npz_array *array, const char 
         comma = take(&l, ',');
     }
     if (ok && l.at != l.end)
-        ok = fault(&l, "has a .npy header with more behind its end");
+        ok = fault(&l, "has a .npy header with text after its end");
     if (ok && seen != (DESCR | ORDER | SHAPE))
         ok = fault(&l, "has a .npy header without one of 'descr', 'fortran_order', 'shape'");
     if (ok && !mr_npz_count(array->type, array->dims, array->shape, &array->count, &bytes))
@@ -219,12 +219,12 @@ size_t mr_npy_header(const mr_npz_array *array, uint8_t *out)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%llu%s", i ? " " : "",
                         (unsigned long long)array->shape[i], i + 1 < array->dims || array->dims == 1 ? "," : "");
     len += snprintf(text + len, sizeof text - (size_t)len, "), }");
-    size_t all = (10 + (size_t)len + 1 + 63) / 64 * 64, words = all - 10;
+    size_t all = (10 + (size_t)len + 1 + 63) / 64 * 64, text_len = all - 10;
     memcpy(out, "\x93NUMPY\1\0", 8);
-    out[8] = (uint8_t)words;
-    out[9] = (uint8_t)(words >> 8);
+    out[8] = (uint8_t)text_len;
+    out[9] = (uint8_t)(text_len >> 8);
     memcpy(out + 10, text, (size_t)len);
-    memset(out + 10 + len, ' ', words - (size_t)len - 1);
+    memset(out + 10 + len, ' ', text_len - (size_t)len - 1);
     out[all - 1] = '\n';
     return all;
 }
@@ -239,7 +239,7 @@ const char *mr_npz_name_fault(const char *name, size_t len)
         return "has a name of more than 255 bytes";
     for (size_t i = 0; i < len; i++) /* of a backslash libarchive sometimes makes a slash */
         if (name[i] < 0x20 || name[i] > 0x7E || name[i] == '\\')
-            return "has a name with other characters than those of ASCII, or a backslash";
+            return "has a name that is not plain ASCII, or a backslash";
     for (const char *part = name, *end = name + len; part;) {
         const char *slash = memchr(part, '/', (size_t)(end - part));
         size_t part_len = (size_t)((slash ? slash : end) - part);
@@ -261,7 +261,7 @@ mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *wh
 {
     uint64_t hash = mr_hash64(name, strlen(name));
     if (mr_string_map_find(&names->by_hash, hash_at, names, &hash, sizeof hash) != SIZE_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: %s stands there twice", where, name);
+        return mr_fail(err, MR_BAD_DATA, "%s: %s is there twice", where, name);
     if (names->count == MAX_NAMES)
         return mr_fail(err, MR_BAD_DATA, "%s: more than %d arrays", where, MAX_NAMES);
     if (!MR_GROW(names->items, names->count, names->room) ||

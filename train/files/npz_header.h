@@ -7,7 +7,7 @@
 #include "files/npz.h"
 
 enum {
-    MR_NPY_PREFIX = 12,    /* at most so much stands before the dictionary */
+    MR_NPY_PREFIX = 12,    /* at most so much precedes the dictionary */
     MR_NPY_TEXT = 1 << 16, /* a longer dictionary is not read */
     MR_NPY_HEADER = 320,   /* what mr_npy_header() may need */
 };
@@ -23,7 +23,7 @@ size_t mr_npy_header(const mr_npz_array *array, uint8_t *out);
 /* Counts the elements of a shape and their bytes; false where they do not fit in 63 bits. */
 bool mr_npz_count(mr_npz_type type, unsigned dims, const uint64_t *shape, uint64_t *count, uint64_t *bytes);
 
-/* Names met so far, as hashes. */
+/* Names so far, as hashes. */
 typedef struct mr_npz_names {
     uint64_t *items;
     size_t count, room;

@@ -1,5 +1,5 @@
 /* npz_write.c - writing .npz files by libarchive's zip writer.
- * Invariant: bytes pass once: a slice is checksummed, hashed and written while it lies in the cache.  No clock, user or
+ * Invariant: bytes pass once: a slice is checksummed, hashed and written while it is in the cache.  No clock, user or
  * mode of this run gets into the file. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <archive_entry.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "files/npz_header.h"
 
 enum { SLICE = 256 * 1024 };
@@ -124,9 +125,7 @@ mr_status mr_npz_add(mr_npz_writer *w, const mr_npz_array *array, const void *el
     uint64_t bytes;
     if (w->status != MR_OK)
         return failed(w, err);
-    mr_status status = check(w, array, &bytes, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check(w, array, &bytes, err));
     size_t head = mr_npy_header(array, header), len = strlen(array->name);
     memcpy(path, array->name, len);
     memcpy(path + len, ".npy", 5);
@@ -138,8 +137,8 @@ mr_status mr_npz_add(mr_npz_writer *w, const mr_npz_array *array, const void *el
     archive_entry_set_mtime(w->entry, 0, 0);
     if (archive_write_header(w->archive, w->entry) != ARCHIVE_OK || w->status != MR_OK)
         return failed(w, err);
-    status = put(w, header, head, err);
-    return status == MR_OK ? put(w, elements, bytes, err) : status;
+    MR_TRY(put(w, header, head, err));
+    return put(w, elements, bytes, err);
 }
 
 mr_status mr_npz_finish(mr_npz_writer *w, mr_digest *digest, mr_error *err)

@@ -1,6 +1,6 @@
 /* safetensors.c - opening a model's files, finding a tensor, and its elements as float32.
- * Invariant: every byte is read by pread, none through a mapping: a file that is cut short meanwhile is an error in
- * words. */
+ * Invariant: every byte is read by pread, none through a mapping: a file that is truncated meanwhile is an error, not a
+ * signal. */
 #include "files/safetensors.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "files/safetensors_parts.h"
 
 static const char MODEL[] = "model.safetensors", INDEX[] = "model.safetensors.index.json";
@@ -52,34 +53,29 @@ static mr_status read_file(file *f, size_t number, mr_tensor_item **items, size_
     uint8_t head[8];
     uint64_t len = 0;
     struct stat st;
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     if (fstat(f->fd, &st) != 0)
         return mr_fail_errno(err, errno, "%s", f->name);
     uint64_t size = (uint64_t)st.st_size;
     if (size < sizeof head)
-        return mr_fail(err, MR_BAD_DATA, "%s: is no .safetensors file: it has less than 8 bytes", f->name);
-    mr_status status = mr_file_pread(f->fd, head, sizeof head, 0, f->name, err);
+        return mr_fail(err, MR_BAD_DATA, "%s: not a .safetensors file: it has less than 8 bytes", f->name);
+    MR_TRY(mr_file_pread(f->fd, head, sizeof head, 0, f->name, err));
     for (int i = 7; i >= 0; i--)
         len = len << 8 | head[i];
-    if (status == MR_OK && (len > MR_TENSORS_HEADER || len > size - sizeof head))
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s: is no .safetensors file, or was cut short: its header would have %llu "
-                         "bytes",
-                         f->name, (unsigned long long)len);
-    if (status == MR_OK && !mr_buf_reserve(&text, (size_t)len))
-        status = mr_fail_memory(err, f->name);
-    if (status == MR_OK)
-        status = mr_file_pread(f->fd, text.data, (size_t)len, sizeof head, f->name, err);
-    if (status == MR_OK)
-        status = mr_tensors_header(text.data, (size_t)len, size - sizeof head - len, f->name, items, count, err);
-    mr_buf_free(&text);
+    if (len > MR_TENSORS_HEADER || len > size - sizeof head)
+        return mr_fail(err, MR_BAD_DATA, "%s: not a .safetensors file, or truncated: its header would have %llu bytes",
+                       f->name, (unsigned long long)len);
+    if (!mr_buf_reserve(&text, (size_t)len))
+        return mr_fail_memory(err, f->name);
+    MR_TRY(mr_file_pread(f->fd, text.data, (size_t)len, sizeof head, f->name, err));
+    MR_TRY(mr_tensors_header(text.data, (size_t)len, size - sizeof head - len, f->name, items, count, err));
     (void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    for (size_t i = 0; i < *count && status == MR_OK; i++) {
+    for (size_t i = 0; i < *count; i++) {
         mr_tensor_item *item = &(*items)[i];
         item->at += sizeof head + len;
         item->file = number;
     }
-    return status;
+    return MR_OK;
 }
 
 /* One more file of the model; `fd` is closed with it, or now if that fails, if it is `own`. */
@@ -99,8 +95,8 @@ static mr_status add_file(mr_safetensors *s, int fd, bool own, const char *name,
 static mr_status add_path(mr_safetensors *s, const char *path, mr_error *err)
 {
     int fd;
-    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
-    return status == MR_OK ? add_file(s, fd, true, path, err) : status;
+    MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));
+    return add_file(s, fd, true, path, err);
 }
 
 /* ---- several ----------------------------------------------------------------------------------------------------- */
@@ -124,8 +120,7 @@ static mr_status open_named(mr_safetensors *s, json_t *map, const char *index, c
 {
     const char *key;
     json_t *value;
-    mr_buf path = {0};
-    mr_status status = MR_OK;
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
     json_object_foreach(map, key, value)
     {
         const char *name = json_string_value(value);
@@ -135,22 +130,17 @@ static mr_status open_named(mr_safetensors *s, json_t *map, const char *index, c
         if (i > 0)
             continue;
         if (s->file_count == MR_TENSORS_FILES)
-            status = mr_fail(err, MR_BAD_DATA, "%s: names more than %d files", index, MR_TENSORS_FILES);
-        if (status == MR_OK)
-            status = join(&path, dir, name, err);
-        if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0 && errno == ENOENT)
-            status = mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is in '%.255s', which is not there; get that file too",
-                             index, key, name);
-        if (status == MR_OK)
-            status = add_path(s, mr_buf_text(&path), err);
-        if (status != MR_OK)
-            break;
+            return mr_fail(err, MR_BAD_DATA, "%s: names more than %d files", index, MR_TENSORS_FILES);
+        MR_TRY(join(&path, dir, name, err));
+        if (access(mr_buf_text(&path), F_OK) != 0 && errno == ENOENT)
+            return mr_fail(err, MR_BAD_DATA, "%s: '%.255s' is in '%.255s', which is not there; get that file too",
+                           index, key, name);
+        MR_TRY(add_path(s, mr_buf_text(&path), err));
     }
-    mr_buf_free(&path);
-    return status;
+    return MR_OK;
 }
 
-/* Takes over what the map says to be in this file; a second tensor of a name lies where the map does not say. */
+/* Keeps the tensors that the map places in this file; duplicates of a name are in files that it does not name. */
 static void keep_named(mr_safetensors *s, const json_t *map, const mr_tensor_item *items, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -173,43 +163,38 @@ static mr_status check_all_there(const mr_safetensors *s, json_t *map, const cha
     if (s->count == json_object_size(map))
         return MR_OK;
     json_object_foreach(map, key, value) if (!mr_safetensors_find(s, key)) return mr_fail(
-        err, MR_BAD_DATA, "%s: '%.255s' is not in '%.255s', where it is said to be", index, key,
+        err, MR_BAD_DATA, "%s: '%.255s' is not in '%.255s', where the index places it", index, key,
         json_string_value(value));
     return MR_OK;
 }
 
+static mr_status read_map(const char *index, json_t **map, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_TRY(mr_file_read_all(AT_FDCWD, index, MR_TENSORS_INDEX, &text, err));
+    return mr_tensors_index(text.data, text.len, index, map, err);
+}
+
 static mr_status read_index(mr_safetensors *s, const char *index, mr_error *err)
 {
-    mr_buf text = {0};
-    char *dir = NULL, *name = NULL;
-    json_t *map = NULL;
-    mr_status status = mr_file_read_all(AT_FDCWD, index, MR_TENSORS_INDEX, &text, err);
-    if (status == MR_OK)
-        status = mr_tensors_index(text.data, text.len, index, &map, err);
-    mr_buf_free(&text);
-    if (status == MR_OK)
-        status = mr_path_split(index, &dir, &name, err);
-    if (status == MR_OK && !(s->items = mr_alloc(json_object_size(map), sizeof *s->items)))
-        status = mr_fail_memory(err, index);
-    if (status == MR_OK)
-        status = open_named(s, map, index, dir, err);
-    for (size_t i = 0; i < s->file_count && status == MR_OK; i++) {
-        mr_tensor_item *items = NULL;
+    MR_AUTO(mr_scope_free) char *dir = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    MR_AUTO(json_decrefp) json_t *map = NULL;
+    MR_TRY(read_map(index, &map, err));
+    MR_TRY(mr_path_split(index, &dir, &name, err));
+    s->items = mr_alloc(json_object_size(map), sizeof *s->items);
+    if (!s->items)
+        return mr_fail_memory(err, index);
+    MR_TRY(open_named(s, map, index, dir, err));
+    for (size_t i = 0; i < s->file_count; i++) {
+        MR_AUTO(mr_scope_free) mr_tensor_item *items = NULL;
         size_t count = 0;
-        status = read_file(&s->files[i], i, &items, &count, err);
-        if (status != MR_OK)
-            break;
+        MR_TRY(read_file(&s->files[i], i, &items, &count, err));
         keep_named(s, map, items, count);
-        free(items);
     }
-    if (status == MR_OK && s->count)
+    if (s->count)
         qsort(s->items, s->count, sizeof *s->items, by_name);
-    if (status == MR_OK)
-        status = check_all_there(s, map, index, err);
-    json_decref(map);
-    free(dir);
-    free(name);
-    return status;
+    return check_all_there(s, map, index, err);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -224,22 +209,19 @@ static mr_status open_file(mr_safetensors *s, const char *path, mr_error *err)
 {
     if (ends_with(path, ".index.json"))
         return read_index(s, path, err);
-    mr_status status = add_path(s, path, err);
-    return status == MR_OK ? read_file(&s->files[0], 0, &s->items, &s->count, err) : status;
+    MR_TRY(add_path(s, path, err));
+    return read_file(&s->files[0], 0, &s->items, &s->count, err);
 }
 
 static mr_status open_dir(mr_safetensors *s, const char *dir, mr_error *err)
 {
-    mr_buf path = {0};
-    mr_status status = join(&path, dir, MODEL, err);
-    if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0)
-        status = join(&path, dir, INDEX, err);
-    if (status == MR_OK && access(mr_buf_text(&path), F_OK) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "%s: has neither %s nor %s", dir, MODEL, INDEX);
-    if (status == MR_OK)
-        status = open_file(s, mr_buf_text(&path), err);
-    mr_buf_free(&path);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    MR_TRY(join(&path, dir, MODEL, err));
+    if (access(mr_buf_text(&path), F_OK) != 0)
+        MR_TRY(join(&path, dir, INDEX, err));
+    if (access(mr_buf_text(&path), F_OK) != 0)
+        return mr_fail(err, MR_BAD_DATA, "%s: has neither %s nor %s", dir, MODEL, INDEX);
+    return open_file(s, mr_buf_text(&path), err);
 }
 
 mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err)
@@ -306,7 +288,7 @@ mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float
 {
     const mr_tensor_item *item = find(s, t->name);
     if (!item)
-        return mr_fail(err, MR_MISUSE, "'%s' is no tensor of these files", t->name);
+        return mr_fail(err, MR_MISUSE, "'%s' is not a tensor of these files", t->name);
     const file *f = &s->files[item->file];
     if (item->tensor.type == MR_TENSOR_OTHER)
         return mr_fail(err, MR_BAD_DATA, "%s: '%s' is of none of the types F32, F16 and BF16", f->name, t->name);

@@ -1,5 +1,5 @@
-/* safetensors.h - weights as the hub keeps them, read with distrust and written for others.
- * Invariant: nothing is believed before the whole header was checked against the size of the file; a tensor's bytes are
+/* safetensors.h - weights in the hub's format, read as untrusted input and written for others.
+ * Invariant: nothing is used before the whole header was checked against the size of the file; a tensor's bytes are
  * never read outside of its file.
  * Source: github huggingface/safetensors, README "Format" and src/tensor.rs (as of 0.5); of the index: github
  * huggingface/transformers, load_sharded_checkpoint().
@@ -7,7 +7,7 @@
  *      | u64 length of the header | JSON: {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, ...} | bytes |
  *
  * A model in several files has an index, model.safetensors.index.json: {"weight_map":{"name":"file", ...}}.  What it
- * names must be in the file that it says; what lies in a file unnamed is passed over, as the reference does. */
+ * names must be in the file that it gives; unnamed tensors are ignored, as in the reference. */
 #ifndef MR_SAFETENSORS_H
 #define MR_SAFETENSORS_H
 
@@ -28,11 +28,11 @@ typedef struct mr_tensor {
 typedef struct mr_safetensors mr_safetensors;
 
 /* `path`: a .safetensors file, an index (*.index.json), or a directory with model.safetensors or its index.  The
- * files stay open until the reader is freed; one that is cut short meanwhile is an error of what is taken.
+ * files stay open until the reader is freed; if one is truncated meanwhile, taking its tensors fails.
  * MR_BAD_DATA: overlapping or missing bytes, a name twice, an unknown type's size, a shard's name with a slash ... */
 mr_status mr_safetensors_open(const char *path, mr_safetensors **out, mr_error *err);
-/* The same of one .safetensors file that is open already: `fd` stays the caller's and must outlive the reader; `name`:
- * in messages. */
+/* The same of one .safetensors file that is open already: `fd` remains the caller's and must outlive the reader;
+ * `name`: in messages. */
 mr_status mr_safetensors_open_fd(int fd, const char *name, mr_safetensors **out, mr_error *err);
 void mr_safetensors_free(mr_safetensors *s); /* NULL is fine */
 size_t mr_safetensors_count(const mr_safetensors *s);
@@ -44,7 +44,7 @@ mr_status mr_safetensors_take(const mr_safetensors *s, const mr_tensor *t, float
 /* Writing float32 tensors to an empty open file in the order given, the header as Python's safetensors lays it out
  * (padded with blanks to 8 bytes; "__metadata__":{"format":"pt"}).  The caller syncs and names the file.
  * *digest (XXH3 only; may be NULL): of the whole file.
- * MR_MISUSE: a name twice or one that the reader would refuse, a shape that no memory holds. */
+ * MR_MISUSE: a name twice or one that the reader rejects, a shape that is too large. */
 typedef struct mr_tensor_source {
     const char *name;
     unsigned dims;

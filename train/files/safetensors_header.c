@@ -1,11 +1,13 @@
 /* safetensors_header.c - the header of a .safetensors file and the index of a model in several.
- * Invariant: as in the reference, the tensors' bytes lie side by side, from the end of the header to the end of the
- * file, without a hole or an overlap; what a header says beyond that is not looked at. */
+ * Invariant: as in the reference, the tensors' bytes are side by side, from the end of the header to the end of the
+ * file, without a hole or an overlap; other members of a header are ignored. */
 #include "files/safetensors_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/scope.h"
 
 static const struct {
     const char *word;
@@ -48,7 +50,7 @@ static mr_status get_type(const json_t *doc, const char *name, const char *key, 
                    word ? ", which this millrace does not know" : "");
 }
 
-/* A list of numbers that are not negative; false: something else stands there, or more of them. */
+/* A list of numbers that are not negative; false: anything else, or too many of them. */
 static bool get_numbers(const json_t *doc, const char *what, uint64_t *numbers, size_t room, size_t *count)
 {
     const json_t *list = json_object_get(doc, what);
@@ -75,14 +77,12 @@ static mr_status get_tensor(const char *key, const json_t *doc, const char *name
                        sizeof t->name - 1, key);
     if (!json_is_object(doc))
         return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not an object", name, key);
-    mr_status status = get_type(doc, name, key, t, &size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(get_type(doc, name, key, t, &size, err));
     if (!get_numbers(doc, "shape", t->shape, MR_TENSOR_DIMS, &dims))
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has a \"shape\" that is no list of at most %d sizes", name, key,
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has a \"shape\" that is not a list of at most %d sizes", name, key,
                        MR_TENSOR_DIMS);
     if (!get_numbers(doc, "data_offsets", offsets, 2, &ends) || ends != 2 || offsets[0] > offsets[1])
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has \"data_offsets\" that are no begin and end", name, key);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' has \"data_offsets\" that are not a begin and an end", name, key);
     if (!mr_tensors_count((unsigned)dims, t->shape, size, &t->count, &bytes))
         return mr_fail(err, MR_BAD_DATA, "%s: '%s' has more elements than a file could hold", name, key);
     if (offsets[1] - offsets[0] != bytes)
@@ -135,7 +135,7 @@ static mr_status check_places(mr_tensor_item *items, size_t count, uint64_t data
                            t->tensor.name, t->at, end);
         if (t->len > data - end)
             return mr_fail(err, MR_BAD_DATA,
-                           "%s: '%s' ends behind the end of the file, which is cut short; get it "
+                           "%s: '%s' ends past the end of the file, which is truncated; download it "
                            "again",
                            name, t->tensor.name);
         end += t->len;
@@ -149,25 +149,22 @@ static mr_status take_items(json_t *doc, const char *name, mr_tensor_item *items
 {
     const char *key;
     json_t *value;
-    mr_status status = MR_OK;
     json_object_foreach(doc, key, value)
     {
         if (strcmp(key, "__metadata__") == 0)
-            status = check_metadata(value, name, err);
+            MR_TRY(check_metadata(value, name, err));
         else
-            status = get_tensor(key, value, name, &items[(*count)++], err);
-        if (status != MR_OK)
-            break;
+            MR_TRY(get_tensor(key, value, name, &items[(*count)++], err));
     }
-    return status;
+    return MR_OK;
 }
 
 static mr_status parse_object(const void *text, size_t len, const char *name, json_t **doc, mr_error *err)
 {
     if (len == 0 || *(const char *)text != '{')
-        return mr_fail(err, MR_BAD_DATA, "%s: is no JSON object from its first byte on", name);
-    mr_status status = mr_json_bounded(text, len, MR_TENSORS_MEMORY, name, err);
-    return status == MR_OK ? mr_json_parse(text, len, name, doc, err) : status;
+        return mr_fail(err, MR_BAD_DATA, "%s: does not begin with a JSON object", name);
+    MR_TRY(mr_json_bounded(text, len, MR_TENSORS_MEMORY, name, err));
+    return mr_json_parse(text, len, name, doc, err);
 }
 
 static mr_status check_most(const json_t *names, const char *name, mr_error *err)
@@ -181,39 +178,31 @@ static mr_status check_most(const json_t *names, const char *name, mr_error *err
 mr_status mr_tensors_header(const void *text, size_t len, uint64_t data, const char *name, mr_tensor_item **items,
                             size_t *count, mr_error *err)
 {
-    json_t *doc = NULL;
-    mr_buf shown = {0};
-    mr_tensor_item *made = NULL;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    MR_AUTO(mr_buf_free) mr_buf place = {0};
+    MR_AUTO(mr_scope_free) mr_tensor_item *made = NULL;
     size_t n = 0;
-    mr_buf_printf(&shown, "%s: its header", name);
-    mr_buf_text(&shown);
-    mr_status status = mr_buf_status(&shown, err, name);
-    if (status == MR_OK)
-        status = parse_object(text, len, mr_buf_text(&shown), &doc, err);
-    if (status == MR_OK)
-        status = check_most(doc, name, err);
-    if (status == MR_OK && !(made = mr_alloc(json_object_size(doc), sizeof *made)))
-        status = mr_fail_memory(err, name);
-    if (status == MR_OK)
-        status = take_items(doc, name, made, &n, err);
-    if (status == MR_OK)
-        status = check_places(made, n, data, name, err);
-    json_decref(doc);
-    mr_buf_free(&shown);
-    if (status != MR_OK) {
-        free(made);
-        return status;
-    }
+    mr_buf_printf(&place, "%s: its header", name);
+    mr_buf_text(&place);
+    MR_TRY(mr_buf_status(&place, err, name));
+    MR_TRY(parse_object(text, len, mr_buf_text(&place), &doc, err));
+    MR_TRY(check_most(doc, name, err));
+    made = mr_alloc(json_object_size(doc), sizeof *made);
+    if (!made)
+        return mr_fail_memory(err, name);
+    MR_TRY(take_items(doc, name, made, &n, err));
+    MR_TRY(check_places(made, n, data, name, err));
     if (n)
         qsort(made, n, sizeof *made, by_name);
     *items = made;
     *count = n;
+    made = NULL;
     return MR_OK;
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
-/* A file of the same directory, and nothing else: an index comes from strangers, too. */
+/* Only a file of the same directory: the index is not trusted. */
 static bool plain_name(const char *file)
 {
     return file && *file && !strchr(file, '/') && strcmp(file, ".") != 0 && strcmp(file, "..") != 0;
@@ -221,24 +210,17 @@ static bool plain_name(const char *file)
 
 mr_status mr_tensors_index(const void *text, size_t len, const char *name, json_t **map, mr_error *err)
 {
-    json_t *doc = NULL, *weights = NULL, *value;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    json_t *weights = NULL, *value;
     const char *key;
-    mr_status status = parse_object(text, len, name, &doc, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "weight_map", JSON_OBJECT, name, &weights, err);
-    if (status == MR_OK)
-        status = check_most(weights, name, err);
-    if (status == MR_OK)
-        json_object_foreach(weights, key, value) if (!plain_name(json_string_value(value)))
-        {
-            status = mr_fail(err, MR_BAD_DATA,
-                             "%s: '%.255s' is said to be in something that is no file beside the "
-                             "index",
-                             name, key);
-            break;
-        }
-    if (status == MR_OK)
-        *map = json_incref(weights);
-    json_decref(doc);
-    return status;
+    MR_TRY(parse_object(text, len, name, &doc, err));
+    MR_TRY(mr_json_get(doc, "weight_map", JSON_OBJECT, name, &weights, err));
+    MR_TRY(check_most(weights, name, err));
+    json_object_foreach(weights, key, value)
+    {
+        if (!plain_name(json_string_value(value)))
+            return mr_fail(err, MR_BAD_DATA, "%s: the file of '%.255s' is not a plain file name", name, key);
+    }
+    *map = json_incref(weights);
+    return MR_OK;
 }

@@ -1,11 +1,12 @@
 /* safetensors_write.c - writing a .safetensors file.
  * Invariant: the whole header is known before the first byte is written; bytes pass once, a slice is hashed and written
- * while it lies in the cache, and the same tensors give the same bytes. */
+ * while it is in the cache, and the same tensors give the same bytes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "files/safetensors_parts.h"
 
@@ -32,7 +33,7 @@ static mr_status check_twice(const char *name, const mr_tensor_source *tensors, 
     return status;
 }
 
-/* Appends `"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`; *end moves behind the tensor. */
+/* Appends `"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}`; *end moves past the tensor. */
 static mr_status add_entry(mr_buf *out, const char *name, const mr_tensor_source *t, uint64_t *end, mr_error *err)
 {
     uint64_t count, bytes, begin = *end;
@@ -55,20 +56,17 @@ static mr_status make_header(const char *name, const mr_tensor_source *tensors, 
                              mr_error *err)
 {
     uint64_t end = 0;
-    mr_status status = check_twice(name, tensors, count, err);
+    MR_TRY(check_twice(name, tensors, count, err));
     mr_buf_add(out, "\0\0\0\0\0\0\0\0", 8);
     mr_buf_add_text(out, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < count && status == MR_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         mr_buf_add(out, ",", 1);
-        status = add_entry(out, name, &tensors[i], &end, err);
+        MR_TRY(add_entry(out, name, &tensors[i], &end, err));
     }
     mr_buf_add(out, "}", 1);
     while (out->len % ALIGN && !out->failed)
         mr_buf_add(out, " ", 1);
-    if (status == MR_OK)
-        status = mr_buf_status(out, err, name);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_buf_status(out, err, name));
     uint64_t len = out->len - 8;
     if (len > MR_TENSORS_HEADER)
         return mr_fail(err, MR_MISUSE, "%s: has too many tensors for one file", name);

@@ -1,5 +1,5 @@
-/* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends all.
- * Invariant tested: the bits depend on the world and its hosts alone, and nothing is left behind.  The ranks themselves
+/* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends the run.
+ * Invariant tested: the bits depend on the world and its hosts alone, and nothing is left over.  The ranks themselves
  * (exchange_rank.c) check each sum against what it must be. */
 #include <dirent.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "exchange/exchange.h"
 #include "support/support.h"
 
-static char *shared; /* where OpenMPI has what all ranks map; in /dev/shm other programs come and go, too */
+static char *shared; /* where OpenMPI has its shared files; /dev/shm has those of other programs, too */
 
 static int set_up(void **state)
 {
@@ -149,9 +149,9 @@ static bool left_behind(void)
 typedef struct failure {
     const char *when;
     unsigned ranks, who, ranks_a_host;
-    int status;           /* -1: any but 0 */
-    const char *words;    /* ours, said once */
-    const char *or_words; /* mpirun may have ended all before us, with these words; NULL: it may not */
+    int status;          /* -1: any but 0 */
+    const char *text;    /* ours, printed once */
+    const char *or_text; /* mpirun may have ended all first, with this text; NULL: it may not */
 } failure;
 
 static void fail_and_end(const failure *f)
@@ -160,16 +160,16 @@ static void fail_and_end(const failure *f)
     const char *argv[] = {program, "fails", f->when, who, a_host, NULL};
     double started = mr_seconds();
     support_result r = support_mpirun(f->ranks, argv);
-    print_message("%s of rank %u of %u, %u a host: %.1f s, status %d\n", f->when, f->who, f->ranks, f->ranks_a_host,
+    print_message("%s of rank %u of %u, %u per host: %.1f s, status %d\n", f->when, f->who, f->ranks, f->ranks_a_host,
                   mr_seconds() - started, r.status);
     assert_false(r.timed_out);
     if (f->status < 0)
         assert_int_not_equal(r.status, 0);
     else
         support_assert_status(&r, f->status);
-    size_t said = times_in(r.err, "exchange_rank: ");
-    if (said > 1 || said != times_in(r.err, f->words) || (!said && (!f->or_words || !strstr(r.err, f->or_words))))
-        fail_msg("not said once: %s\n%s", f->words, r.err);
+    size_t reports = times_in(r.err, "exchange_rank: ");
+    if (reports > 1 || reports != times_in(r.err, f->text) || (!reports && (!f->or_text || !strstr(r.err, f->or_text))))
+        fail_msg("not reported once: %s\n%s", f->text, r.err);
     support_watch("waiting for the last rank to end, and for its memory to go");
     while (processes(program) || left_behind())
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -206,7 +206,7 @@ static void test_a_killed_rank_ends_all(void **state)
     FAIL_AND_END(f);
 }
 
-/* Its process goes on, so that mpirun sees nothing amiss: the others find out by themselves. */
+/* Its process goes on, so that mpirun sees no failure: the others have to notice. */
 static void test_a_rank_that_leaves_ends_all(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void test_a_rank_that_leaves_ends_all(void **state)
     FAIL_AND_END(f);
 }
 
-static void test_a_rank_without_memory_leaves_nobody_behind(void **state)
+static void test_a_rank_without_memory_does_not_block_the_others(void **state)
 {
     (void)state;
     static const char *const who[] = {"1", "2"};
@@ -258,7 +258,7 @@ int main(void)
         cmocka_unit_test(test_a_status_ends_all),
         cmocka_unit_test(test_a_killed_rank_ends_all),
         cmocka_unit_test(test_a_rank_that_leaves_ends_all),
-        cmocka_unit_test(test_a_rank_without_memory_leaves_nobody_behind),
+        cmocka_unit_test(test_a_rank_without_memory_does_not_block_the_others),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
