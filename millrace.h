@@ -25,6 +25,7 @@ extern "C" {
 typedef enum mr_status {
     MR_OK = 0,          /* go on */
     MR_END = 1,         /* go on; there is no more (not a failure) */
+    MR_AGAIN = 2,       /* go on; nothing is ready yet, call again (not a failure) */
     MR_BAD_SAMPLE = -1, /* skip this record; the next one may be good */
     MR_BAD_DATA = -2,   /* give up this file */
     MR_SYSTEM = -3,     /* disk, memory or permissions: stop */
@@ -48,6 +49,17 @@ void mr_dataset_free(mr_dataset *ds);
 
 /* Number of samples of a split; 0 if there is no such split. */
 uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split);
+
+/* What the manifest says.  Texts are lent by the dataset; NULL for a number beyond the count. */
+const char *mr_dataset_sha256(const mr_dataset *ds); /* the dataset's digest, 64 hexadecimal digits */
+const char *mr_dataset_layout(const mr_dataset *ds); /* "imagenette", "coco" ... */
+size_t mr_dataset_split_count(const mr_dataset *ds);
+const char *mr_dataset_split_name(const mr_dataset *ds, size_t i);
+size_t mr_dataset_class_count(const mr_dataset *ds);
+const char *mr_dataset_class_name(const mr_dataset *ds, size_t label);
+/* The label of every sample of a split, -1 for none, from the indexes alone: no image or meta is read.  `labels`: room
+ * for mr_dataset_samples().  MR_MISUSE: no such split; MR_BAD_SAMPLE, MR_BAD_DATA: an index is damaged. */
+mr_status mr_dataset_labels(const mr_dataset *ds, const char *split, int32_t *labels, mr_error *err);
 
 /* One sample.  `image` and `meta` point into `storage`, which mr_dataset_read() reuses from call to call and
  * mr_sample_view_free() releases; zero the struct before first use.  Threads must not share a view. */
@@ -141,6 +153,8 @@ typedef struct mr_cursor {
 
 /* All zero is valid, except split and global_batch. */
 typedef struct mr_loader_options {
+    size_t struct_size; /* sizeof(mr_loader_options): a later library leaves members beyond it at their defaults; 0: the
+                           size that the struct had in version 0.1 */
     const char *split;
     uint64_t global_batch; /* samples per step, all ranks together */
     unsigned rank, world;  /* world 0: a single rank */
@@ -204,10 +218,32 @@ mr_status mr_loader_open(const mr_dataset *ds, const mr_loader_options *options,
  * in a child of fork(), which does not have them; there it can only be freed, which keeps its memory and files until
  * the child exits. */
 mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err);
+/* The same, but waits at most about so many milliseconds (0: not at all): MR_AGAIN if no batch is ready by then.  A
+ * loader without threads works in this call and looks at the time between two pieces of work. */
+mr_status mr_loader_next_for(mr_loader *l, unsigned milliseconds, const mr_batch **out, mr_error *err);
 void mr_batch_release(mr_loader *l, const mr_batch *batch); /* NULL is fine; any thread */
-uint64_t mr_loader_steps(const mr_loader *l);               /* per epoch, the same on every rank */
+/* Makes a batch of mr_loader_next() the caller's own: it may be kept for ever, outlives the loader, and the loader
+ * takes new memory in its place.  The data stay where they are; *out replaces `batch`, which is no longer valid.  Any
+ * thread. MR_SYSTEM: out of memory, MR_MISUSE: a child of fork(); the batch is still lent then. */
+mr_status mr_batch_detach(mr_loader *l, const mr_batch *batch, mr_batch **out, mr_error *err);
+void mr_batch_free(mr_batch *batch);          /* of mr_batch_detach(); NULL is fine; any thread */
+uint64_t mr_loader_steps(const mr_loader *l); /* per epoch, the same on every rank */
 /* Where to continue after the batches that mr_loader_next() has returned. */
 mr_cursor mr_loader_cursor(const mr_loader *l);
+/* Continues at `cursor`, as a loader opened with it as `start` would, without opening anything: prefetched batches are
+ * dropped, lent ones stay valid, and an earlier failure or end is forgotten.  Not while another thread is in
+ * mr_loader_next().  MR_MISUSE: no step of the plan begins there, or a child of fork(). */
+mr_status mr_loader_seek(mr_loader *l, const mr_cursor *cursor, mr_error *err);
+
+typedef struct mr_loader_stats {
+    size_t struct_size;        /* set by the caller: sizeof(mr_loader_stats) */
+    uint64_t batches, samples; /* returned so far */
+    uint64_t replaced;         /* bad samples replaced or masked in them */
+    double waited;             /* seconds that callers spent in mr_loader_next() */
+    double reading, decoding;  /* seconds of all threads together: reading and hashing; decoding and resizing */
+} mr_loader_stats;
+/* Fills the members that fit into stats->struct_size. */
+void mr_loader_get_stats(const mr_loader *l, mr_loader_stats *stats);
 /* Stops the threads, even in the middle of work (within 100 ms), and frees all batches.  May be called while another
  * thread waits in mr_loader_next(), which then returns MR_END; not twice. */
 void mr_loader_free(mr_loader *l);

@@ -97,6 +97,7 @@ int mr_exit_code(mr_status status)
     switch (status) {
     case MR_OK:
     case MR_END:
+    case MR_AGAIN:
         return 0;
     case MR_BAD_SAMPLE:
     case MR_BAD_DATA:

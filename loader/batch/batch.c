@@ -257,3 +257,46 @@ const mr_bad_slot *mr_batch_bad(const mr_batch *batch)
 {
     return ((const mr_loading *)batch)->bad;
 }
+
+/* ---- given away ----------------------------------------------------------------------------------------------- */
+
+typedef struct detached {
+    mr_loading loading; /* first: what the caller has is its `lent` */
+    mr_allocator allocator;
+    bool allocated; /* its data, by the allocator */
+} detached;
+
+mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err)
+{
+    uint64_t max = mr_schedule_count(&w->schedule, 0, w->o.rank);
+    mr_sample_facts *facts = mr_alloc(max ? max : 1, sizeof *facts);
+    detached *d = mr_alloc(1, sizeof *d);
+    if (!facts || !d) {
+        free(facts);
+        free(d);
+        return mr_fail_memory(err, "detaching a batch");
+    }
+    d->loading = (mr_loading){.lent = b->lent, .facts = b->facts, .data = b->data, .meta = b->meta, .bad = b->bad};
+    d->loading.bad_count = b->bad_count;
+    d->allocated = w->o.allocator != NULL;
+    if (d->allocated)
+        d->allocator = *w->o.allocator;
+    b->facts = facts;
+    b->data = b->meta = (mr_slab){0};
+    b->bad = NULL;
+    b->bad_count = b->bad_room = 0;
+    *out = &d->loading.lent;
+    return MR_OK;
+}
+
+void mr_batch_free(mr_batch *batch)
+{
+    detached *d = (detached *)batch;
+    if (!d)
+        return;
+    mr_slab_free(&d->loading.data, d->allocated ? &d->allocator : NULL);
+    mr_slab_free(&d->loading.meta, NULL);
+    free(d->loading.facts);
+    free(d->loading.bad);
+    free(d);
+}

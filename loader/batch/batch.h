@@ -35,6 +35,7 @@ typedef struct mr_loading {
     mr_error error;
     /* The loader's, under its lock: */
     int state;
+    bool bound;           /* `data` is its own */
     uint64_t taken, done; /* slots begun, slots loaded */
 } mr_loading;
 
@@ -46,6 +47,10 @@ mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t st
 /* `memory` belongs to the batch until it is taken back from b->data.  Bound late, so that the memory used last, which
  * is still in the processor's cache, is used next. */
 mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err);
+
+/* Moves the contents of a finished batch into *out, which mr_batch_free() frees; the batch gets new facts.  MR_SYSTEM:
+ * out of memory, nothing has changed. */
+mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err);
 
 /* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: the loader
  * is stopping. */

@@ -1,6 +1,7 @@
 /* batch_queue.c - batches in flight; see batch_queue.h. */
 #include "batch/batch_queue.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,17 @@ void mr_batch_queue_wait(mr_batch_queue *q, pthread_cond_t *cond)
     wake(q, q->wake_workers, q->wake_callers);
     q->wake_workers = q->wake_callers = false;
     pthread_cond_wait(cond, &q->lock);
+}
+
+bool mr_batch_queue_wait_until(mr_batch_queue *q, pthread_cond_t *cond, const struct timespec *deadline)
+{
+    if (!deadline) {
+        mr_batch_queue_wait(q, cond);
+        return true;
+    }
+    wake(q, q->wake_workers, q->wake_callers);
+    q->wake_workers = q->wake_callers = false;
+    return pthread_cond_timedwait(cond, &q->lock, deadline) != ETIMEDOUT;
 }
 
 /* Between leave() and enter() a worker touches only its batch and `work`. */
@@ -104,6 +116,7 @@ static void bind(mr_batch_queue *q, mr_loading *b)
 {
     mr_error why = {0};
     mr_slab memory = q->slabs[--q->slab_count];
+    b->bound = true;
     b->state = BINDING;
     leave(q);
     mr_status status = mr_loading_bind(b, &q->work, memory, &why);
@@ -197,6 +210,8 @@ static mr_loading *earliest(const mr_batch_queue *q, uint64_t *slots)
 bool mr_batch_queue_step(mr_batch_queue *q, mr_worker *worker)
 {
     uint64_t slots;
+    if (q->paused)
+        return false;
     mr_loading *b = earliest(q, &slots);
     if (can_plan(q) && (!b || slots < AHEAD))
         plan(q);
@@ -236,14 +251,30 @@ void mr_batch_queue_lend_head(mr_batch_queue *q)
     memmove(q->queue, q->queue + 1, q->queued * sizeof *q->queue);
 }
 
+static void set_free(mr_batch_queue *q, mr_loading *b)
+{
+    b->state = FREE;
+    q->idle[q->idles++] = b;
+    if (b->bound)
+        q->slabs[q->slab_count++] = b->data;
+    b->bound = false;
+    b->data = (mr_slab){0};
+}
+
 void mr_batch_queue_take_back(mr_batch_queue *q, mr_loading *b)
 {
     if (b->state != LENT)
         return;
-    b->state = FREE;
-    q->idle[q->idles++] = b;
-    q->slabs[q->slab_count++] = b->data;
-    b->data = (mr_slab){0};
+    set_free(q, b);
+}
+
+mr_status mr_batch_queue_detach(mr_batch_queue *q, mr_loading *b, mr_batch **out, mr_error *err)
+{
+    MR_TRY(mr_loading_detach(b, &q->work, out, err));
+    pthread_mutex_lock(&q->lock);
+    mr_batch_queue_take_back(q, b);
+    pthread_mutex_unlock(&q->lock);
+    return MR_OK;
 }
 
 mr_cursor mr_cursor_after(const mr_batch_queue *q, uint64_t epoch, uint64_t step)
@@ -276,6 +307,7 @@ static mr_status make_batches(mr_batch_queue *q, mr_error *err)
 static mr_status start_at(mr_batch_queue *q, const mr_cursor *from, mr_error *err)
 {
     MR_TRY(mr_schedule_step_at(&q->work.schedule, from->position, &q->step, err));
+    q->planned_all = false;
     q->epoch = from->epoch;
     q->last_epoch = UINT64_MAX - from->epoch < q->work.o.epochs ? UINT64_MAX : from->epoch + q->work.o.epochs;
     advance(q);
@@ -286,11 +318,23 @@ mr_status mr_batch_queue_open(mr_batch_queue *q, const mr_dataset *ds, const mr_
 {
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->to_do, NULL);
-    pthread_cond_init(&q->ready, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->ready, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     MR_TRY(mr_work_open(&q->work, ds, options, err));
     MR_TRY(start_at(q, &q->work.o.start, err));
     q->workers = q->work.o.threads ? q->work.o.threads : 1;
     return make_batches(q, err);
+}
+
+mr_status mr_batch_queue_seek(mr_batch_queue *q, const mr_cursor *cursor, mr_error *err)
+{
+    MR_TRY(start_at(q, cursor, err));
+    while (q->queued)
+        set_free(q, q->queue[--q->queued]);
+    return MR_OK;
 }
 
 void mr_batch_queue_close(mr_batch_queue *q)

@@ -10,6 +10,7 @@
 #define MR_LOADER_BATCH_QUEUE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "batch/batch.h"
 
@@ -23,9 +24,9 @@ typedef struct mr_batch_queue {
     unsigned total, queued, idles;
     mr_slab *slabs; /* a stack: one for each batch that has none bound */
     unsigned slab_count;
-    unsigned busy; /* workers outside the lock */
-    bool planning, planned_all;
-    uint64_t epoch, step, last_epoch; /* to plan next; last_epoch is not loaded */
+    unsigned busy;                      /* workers outside the lock */
+    bool planning, planned_all, paused; /* paused: no step is begun */
+    uint64_t epoch, step, last_epoch;   /* to plan next; last_epoch is not loaded */
 } mr_batch_queue;
 
 /* `q` is zeroed before the call, and must be closed after a failure too. */
@@ -35,6 +36,8 @@ void mr_batch_queue_close(mr_batch_queue *q);
 /* Threads are woken once the lock is free: one that wakes while it is held would sleep again. */
 void mr_batch_queue_unlock(mr_batch_queue *q);
 void mr_batch_queue_wait(mr_batch_queue *q, pthread_cond_t *cond);
+/* False: the time (CLOCK_MONOTONIC) is past; NULL: waits however long it takes. */
+bool mr_batch_queue_wait_until(mr_batch_queue *q, pthread_cond_t *cond, const struct timespec *deadline);
 
 /* All of these are called under the lock.  Does one piece of work; false if there is nothing to do. */
 bool mr_batch_queue_step(mr_batch_queue *q, mr_worker *worker);
@@ -43,6 +46,12 @@ mr_loading *mr_batch_queue_head(mr_batch_queue *q); /* the next batch, if it is 
 bool mr_batch_queue_ended(const mr_batch_queue *q); /* no batch is left, and none will be planned */
 void mr_batch_queue_lend_head(mr_batch_queue *q);
 void mr_batch_queue_take_back(mr_batch_queue *q, mr_loading *b); /* does nothing unless `b` is lent */
+/* Gives a lent batch's contents away: *out has them, the batch is free and takes new memory.  Not under the lock.
+ * MR_SYSTEM: out of memory; nothing has changed. */
+mr_status mr_batch_queue_detach(mr_batch_queue *q, mr_loading *b, mr_batch **out, mr_error *err);
+/* Drops what is queued and plans from `cursor` on.  Under the lock; no worker may be busy.  MR_MISUSE: no step begins
+ * there. */
+mr_status mr_batch_queue_seek(mr_batch_queue *q, const mr_cursor *cursor, mr_error *err);
 /* Where a run continues after all batches up to this one. */
 mr_cursor mr_cursor_after(const mr_batch_queue *q, uint64_t epoch, uint64_t step);
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/scope.h"
@@ -31,7 +32,8 @@ struct mr_loader {
     uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
     size_t bad_count, bad_room;
     mr_cursor cursor;
-    mr_status status; /* final, once it is not MR_OK */
+    mr_loader_stats given; /* but for reading and decoding, which `queue.work` counts */
+    mr_status status;      /* final, once it is not MR_OK */
     mr_error error;
 };
 
@@ -215,6 +217,9 @@ static mr_status hand_out(mr_loader *l, mr_loading *b, const mr_batch **out, mr_
         if (status != MR_OK)
             return end(l, status, &why, err);
     }
+    l->given.batches++;
+    l->given.samples += b->lent.count;
+    l->given.replaced += b->lent.replaced;
     l->cursor = mr_cursor_after(&l->queue, b->lent.epoch, b->lent.step);
     mr_batch_queue_lend_head(&l->queue);
     pthread_cond_signal(&l->queue.to_do);
@@ -222,8 +227,17 @@ static mr_status hand_out(mr_loader *l, mr_loading *b, const mr_batch **out, mr_
     return MR_OK;
 }
 
-/* Under the lock.  Without threads one caller at a time does the work, the others wait. */
-static mr_status next(mr_loader *l, const mr_batch **out, mr_error *err)
+static bool is_past(const struct timespec *deadline)
+{
+    struct timespec now;
+    if (!deadline)
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec != deadline->tv_sec ? now.tv_sec > deadline->tv_sec : now.tv_nsec >= deadline->tv_nsec;
+}
+
+/* Under the lock.  Without threads one caller at a time does the work, the others wait.  `deadline` may be NULL. */
+static mr_status next(mr_loader *l, const struct timespec *deadline, const mr_batch **out, mr_error *err)
 {
     mr_batch_queue *q = &l->queue;
     for (;;) {
@@ -236,27 +250,75 @@ static mr_status next(mr_loader *l, const mr_batch **out, mr_error *err)
             return hand_out(l, head, out, err);
         if (mr_batch_queue_ended(q))
             return end(l, MR_END, &l->error, err);
+        if (is_past(deadline))
+            return MR_AGAIN;
         if (l->started || q->busy || !mr_batch_queue_step(q, &l->threads[0].worker))
-            mr_batch_queue_wait(q, &q->ready);
+            mr_batch_queue_wait_until(q, &q->ready, deadline);
         else if (l->callers > 1)
             q->wake_callers = true;
     }
 }
 
-mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err)
+static double seconds_between(const struct timespec *from, const struct timespec *to)
 {
+    return (double)(to->tv_sec - from->tv_sec) + (double)(to->tv_nsec - from->tv_nsec) * 1e-9;
+}
+
+static mr_status fail_forked(mr_error *err)
+{
+    return mr_fail(err, MR_MISUSE,
+                   "this loader was opened before a fork: its threads stayed in the other process; open a loader in "
+                   "each process, or one without threads");
+}
+
+static mr_status next_until(mr_loader *l, const struct timespec *begun, const struct timespec *deadline,
+                            const mr_batch **out, mr_error *err)
+{
+    struct timespec ended;
     if (forked(l))
-        return mr_fail(err, MR_MISUSE,
-                       "this loader was opened before a fork: its threads stayed in the other process; "
-                       "open a loader in each process, or one without threads");
+        return fail_forked(err);
     pthread_mutex_lock(&l->queue.lock);
     l->callers++;
-    mr_status status = next(l, out, err);
+    mr_status status = next(l, deadline, out, err);
     l->callers--;
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    l->given.waited += seconds_between(begun, &ended);
     /* Under the lock: once it is released, the loader may be freed. */
     pthread_cond_broadcast(&l->queue.ready);
     pthread_mutex_unlock(&l->queue.lock);
     return status;
+}
+
+mr_status mr_loader_next(mr_loader *l, const mr_batch **out, mr_error *err)
+{
+    struct timespec begun;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    return next_until(l, &begun, NULL, out, err);
+}
+
+mr_status mr_loader_next_for(mr_loader *l, unsigned milliseconds, const mr_batch **out, mr_error *err)
+{
+    struct timespec begun, deadline;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    deadline = begun;
+    deadline.tv_sec += milliseconds / 1000;
+    deadline.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+    if (deadline.tv_nsec >= 1000000000) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= 1000000000;
+    }
+    return next_until(l, &begun, &deadline, out, err);
+}
+
+mr_status mr_batch_detach(mr_loader *l, const mr_batch *batch, mr_batch **out, mr_error *err)
+{
+    if (forked(l))
+        return fail_forked(err);
+    MR_TRY(mr_batch_queue_detach(&l->queue, (mr_loading *)(uintptr_t)batch, out, err));
+    pthread_cond_signal(&l->queue.to_do);
+    if (!l->started) /* a caller may be waiting for the batch */
+        pthread_cond_broadcast(&l->queue.ready);
+    return MR_OK;
 }
 
 void mr_batch_release(mr_loader *l, const mr_batch *batch)
@@ -300,4 +362,42 @@ mr_loader_spent mr_loader_time(const mr_loader *l)
 {
     const mr_work *w = &l->queue.work;
     return (mr_loader_spent){(double)w->reading * 1e-9, (double)w->decoding * 1e-9};
+}
+
+mr_status mr_loader_seek(mr_loader *l, const mr_cursor *cursor, mr_error *err)
+{
+    mr_batch_queue *q = &l->queue;
+    mr_status status;
+    if (forked(l))
+        return fail_forked(err);
+    pthread_mutex_lock(&q->lock);
+    q->paused = l->settling = true;
+    while (q->busy && !l->callers)
+        mr_batch_queue_wait(q, &q->ready);
+    if (l->callers)
+        status = mr_fail(err, MR_MISUSE, "a loader cannot seek while another thread waits for its next batch");
+    else
+        status = mr_batch_queue_seek(q, cursor, err);
+    if (status == MR_OK) {
+        l->status = MR_OK;
+        l->cursor = (mr_cursor){q->epoch, mr_schedule_position(&q->work.schedule, q->step)};
+    }
+    q->paused = l->settling = false;
+    q->wake_workers = true;
+    mr_batch_queue_unlock(q);
+    return status;
+}
+
+void mr_loader_get_stats(const mr_loader *l, mr_loader_stats *stats)
+{
+    mr_loader *unlocked = (mr_loader *)(uintptr_t)l;
+    size_t size = stats->struct_size;
+    pthread_mutex_lock(&unlocked->queue.lock);
+    mr_loader_stats now = l->given;
+    pthread_mutex_unlock(&unlocked->queue.lock);
+    mr_loader_spent spent = mr_loader_time(l);
+    now.struct_size = size;
+    now.reading = spent.reading;
+    now.decoding = spent.decoding;
+    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
 }

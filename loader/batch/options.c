@@ -2,11 +2,16 @@
 #include "batch/options.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "base/scope.h"
 #include "codec/image.h"
 
 typedef unsigned long long ull;
+
+/* Of mr_loader_options in version 0.1, which a struct_size of 0 stands for: up to its last member then. */
+enum { FIRST_SIZE = offsetof(mr_loader_options, item_count) + sizeof((mr_loader_options *)0)->item_count };
 
 static mr_status fill_normalisation(mr_transform *t, mr_error *err)
 {
@@ -62,11 +67,30 @@ static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_er
     return MR_OK;
 }
 
+/* The caller's struct as this library knows it: what an older caller's lacks is 0, and what only a newer one has must
+ * be. */
+static mr_status copy_options(const mr_loader_options *from, mr_loader_options *out, mr_error *err)
+{
+    size_t size = from->struct_size ? from->struct_size : FIRST_SIZE;
+    if (size < FIRST_SIZE)
+        return mr_fail(err, MR_MISUSE, "options: a struct_size of %zu bytes; at least %zu, as sizeof gives it", size,
+                       (size_t)FIRST_SIZE);
+    for (size_t i = sizeof *out; i < size; i++)
+        if (((const uint8_t *)from)[i])
+            return mr_fail(err, MR_MISUSE,
+                           "options: a member is set that this libmillrace, version " MILLRACE_VERSION
+                           ", does not have; install a newer one");
+    *out = (mr_loader_options){.struct_size = 0};
+    memcpy(out, from, size < sizeof *out ? size : sizeof *out);
+    return MR_OK;
+}
+
 mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifest *m, mr_loader_options *out,
                                  mr_error *err)
 {
-    mr_loader_options o = *from;
+    mr_loader_options o;
     const mr_split *split;
+    MR_TRY(copy_options(from, &o, err));
     MR_TRY(mr_manifest_find_split(m, NULL, o.split ? o.split : "", &split, err));
     if (o.global_batch == 0)
         return mr_fail(err, MR_MISUSE, "global batch of 0 samples; give the samples per step, all ranks together");
@@ -92,7 +116,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
     if (o.transform.unrounded && o.deliver == MR_DELIVER_U8_NHWC)
         return mr_fail(err, MR_MISUSE,
                        "transform: unrounded pixels cannot be delivered in 8 bits; use float32 or bfloat16");
-    MR_TRY(mr_transform_fill(&from->transform, &o.transform, err));
+    MR_TRY(mr_transform_fill(&o.transform, &o.transform, err));
     MR_TRY(check_items(&o, split->samples, err));
     *out = o;
     return MR_OK;

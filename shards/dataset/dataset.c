@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "format/index.h"
 #include "seek/seek.h"
 
@@ -24,6 +25,7 @@ struct mr_dataset {
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
+    char sha256[65]; /* the same, as text */
 };
 
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
@@ -34,6 +36,11 @@ const mr_manifest *mr_dataset_manifest(const mr_dataset *ds)
 const uint8_t *mr_dataset_digest(const mr_dataset *ds)
 {
     return ds->digest;
+}
+
+const char *mr_dataset_sha256(const mr_dataset *ds)
+{
+    return ds->sha256;
 }
 
 static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
@@ -99,6 +106,7 @@ mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
         mr_fail(err, status, "%s: %s", path, why.text);
     if (ds->dir >= 0 && (status == MR_OK || status == MR_BAD_DATA) && is_replaced(ds))
         status = fail_replaced(ds, err);
+    mr_hex(ds->digest, sizeof ds->digest, ds->sha256);
     if (status == MR_OK)
         *out = ds;
     else
