@@ -1,4 +1,4 @@
-/* json_oddity.c - the usual things that are taken for JSON, by the bytes around the place where a parser stopped. */
+/* json_oddity.c - common things that are mistaken for JSON, found in the bytes around where a parser stopped. */
 #include "json/json_oddity.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The last byte before `at` that is no blank; '\0': the document begins there, '?': the window does. */
+/* The last byte before `at` that is not blank; '\0' at the beginning of the document, '?' at that of the window. */
 static char before(const mr_json_place *p, size_t at)
 {
     while (at && is_blank(p->text[at - 1]))
@@ -58,7 +58,7 @@ static const char *encoding(const mr_json_place *p)
     if (p->begins && first < p->len && p->text[first] == '<')
         return "this looks like a web page: download the file again";
     if (starts(p, "\xEF\xBB\xBF", 3) && p->at <= 4)
-        return "a byte order mark stands before it: save it as UTF-8 without one";
+        return "it begins with a byte order mark: save it as UTF-8 without one";
     return NULL;
 }
 
@@ -81,8 +81,8 @@ static const char *python_word(const char *word, size_t len)
     return NULL;
 }
 
-/* A number that is written as JSON does not: +1, .5, 1., 01. */
-static bool is_odd_number(const char *word, size_t len)
+/* A number in a form that JSON does not have: +1, .5, 1., 01. */
+static bool is_bad_number(const char *word, size_t len)
 {
     size_t first = *word == '-' || *word == '+', digits = first;
     while (digits < len && is_digit(word[digits]))
@@ -94,7 +94,7 @@ static bool is_odd_number(const char *word, size_t len)
            (digits < len && word[digits] == '.' && (digits + 1 == len || !is_digit(word[digits + 1])));
 }
 
-static bool judge_word(const mr_json_place *p, size_t begin, size_t end, char out[MR_JSON_ODDITY])
+static bool explain_word(const mr_json_place *p, size_t begin, size_t end, char out[MR_JSON_ODDITY])
 {
     const char *word = p->text + begin, *body = word;
     size_t len = end - begin, body_len = len;
@@ -112,20 +112,19 @@ static bool judge_word(const mr_json_place *p, size_t begin, size_t end, char ou
     else if (right)
         snprintf(out, MR_JSON_ODDITY, "JSON has no %.*s: write %s (Python's json.dump does, str() and repr() do not)",
                  shown, word, right);
-    else if (is_odd_number(word, len))
+    else if (is_bad_number(word, len))
         snprintf(out, MR_JSON_ODDITY,
                  "%.*s is not how JSON writes a number: no plus sign, no leading zero, digits on both "
                  "sides of the point",
                  shown, word);
     else if (is_letter(*word) && !(end == p->len && p->ends))
-        snprintf(out, MR_JSON_ODDITY, "%.*s stands without quotes: JSON puts texts and names in double quotes", shown,
-                 word);
+        snprintf(out, MR_JSON_ODDITY, "%.*s has no quotes: JSON puts strings and names in double quotes", shown, word);
     else
         return false;
     return true;
 }
 
-/* The parser stopped in or right behind a word: a value or a name, not a part of a text. */
+/* The parser stopped in or right after a word: a value or a name, not a part of a string. */
 static bool at_word(mr_json_place *p, char out[MR_JSON_ODDITY])
 {
     enum { LONGEST = 64 };
@@ -137,7 +136,7 @@ static bool at_word(mr_json_place *p, char out[MR_JSON_ODDITY])
     for (end = begin; end < p->len && in_word(p->text[end]);)
         end++;
     char led = before(p, begin);
-    if ((led && !strchr(":,[{", led)) || !judge_word(p, begin, end, out))
+    if ((led && !strchr(":,[{", led)) || !explain_word(p, begin, end, out))
         return false;
     p->at = begin;
     return true;
@@ -157,7 +156,7 @@ static const char *sign(mr_json_place *p)
     for (size_t from = at ? at - 1 : 0; from <= p->at; from++)
         if (is_comment(p, from)) {
             p->at = from;
-            return "a comment stands there: JSON has none";
+            return "a comment: JSON has none";
         }
     if (at >= p->len)
         return NULL;
@@ -165,11 +164,11 @@ static const char *sign(mr_json_place *p)
     bool value = !led || strchr(":,[{", led);
     if ((c == '}' || c == ']') && led == ',') {
         p->at = at;
-        return "a comma stands before the closing bracket: remove it";
+        return "a comma before the closing bracket: remove it";
     }
     if (c == '\'' && value) {
         p->at = at;
-        return "a text stands in single quotes: JSON has double quotes (Python's json.dump writes them, str() and "
+        return "a string in single quotes: JSON has double quotes (Python's json.dump writes them, str() and "
                "repr() do "
                "not)";
     }

@@ -1,5 +1,5 @@
-/* json_oddity.h - what a text holds in the place of JSON: NaN, Python's words, comments, another encoding.
- * Invariant: it is asked only where a parser has refused a text, and never decides whether a text is JSON. */
+/* json_oddity.h - explains common things that are mistaken for JSON: NaN, Python's literals, comments, encodings.
+ * Invariant: used only after a parser has rejected a text; it never decides whether a text is JSON. */
 #ifndef MR_JSON_ODDITY_H
 #define MR_JSON_ODDITY_H
 
@@ -16,7 +16,7 @@ typedef struct mr_json_place {
     bool begins, ends; /* the window holds the document's first byte, its last */
 } mr_json_place;
 
-/* Writes what stands there and what to do about it, and moves p->at to its first byte; false: nothing that is known. */
+/* Writes what is there and what to do about it, and moves p->at to its first byte; false: nothing known. */
 bool mr_json_oddity(mr_json_place *p, char out[MR_JSON_ODDITY]);
 
 typedef struct mr_json_line { /* both from 1; columns are bytes */

@@ -1,4 +1,4 @@
-/* archive.c - what libarchive reads becomes entries, with their bytes in the archive itself or in the spool.
+/* archive.c - lists what libarchive reads as entries, with their bytes in the archive itself or in the spool.
  * Invariant: no name of an archive ever reaches the file system: bytes stay or go to one unlinked file, names go into
  * the list. */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/scope.h"
 #include "base/term.h"
 
-/* A program that has written its tar and goes on must not keep us for ever. */
+/* A program that goes on after its tar must not keep us forever. */
 enum { MAX_PROGRAM_PADDING = 1 << 20 };
 
 static mr_status open_spool(list *l, mr_error *err)
@@ -24,18 +24,12 @@ static mr_status open_spool(list *l, mr_error *err)
     if (l->spool_holder != MR_NO_ENTRY)
         return MR_OK;
     int fd = -1;
-    mr_status status = MR_OK;
     if (l->spool < 0)
-        status = mr_file_scratch(&fd, err);
+        MR_TRY(mr_file_scratch(&fd, err));
     else if ((fd = dup(l->spool)) < 0)
-        status = mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
-    if (status != MR_OK)
-        return status;
-    status = list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
-                         l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
-    if (status != MR_OK)
-        close(fd);
-    return status;
+        return mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
+    return list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
+                       l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
 }
 
 static mr_status archive_holder(unpack *u, mr_error *err)
@@ -45,30 +39,53 @@ static mr_status archive_holder(unpack *u, mr_error *err)
     int fd = dup(u->fd);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", u->name);
-    mr_status status = list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
-    if (status != MR_OK)
-        close(fd);
-    return status;
+    return list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
 }
 
-/* Listed all the same: whoever wants its bytes is told why there are none.  Its size may be damaged, too; of 0 bytes
- * nobody would want any. */
+/* Listed all the same: reading its bytes fails with the reason.  Its size may be damaged, too; an entry of 0 bytes
+ * would never be read. */
 static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t size, mr_error *err)
 {
     list *l = u->list;
-    mr_buf sentence = {0};
+    MR_AUTO(mr_buf_free) mr_buf sentence = {0};
     bool likely = size > 0 && size <= list_max_size(l, path, len);
     mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = likely ? size : 1};
-    mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, mr_buf_text(&u->complaint));
-    mr_buf_text(&sentence);
-    mr_status status = u->complaint.failed ? mr_fail_memory(err, u->name) : mr_buf_status(&sentence, err, u->name);
-    if (status == MR_OK) {
-        mr_note_add(l->notes, MR_NOTE_INFO, u->name, strlen(u->name), size, "%.*s: %s", (int)len, path,
-                    mr_buf_text(&u->complaint));
-        status = list_holder(l, mr_buf_text(&sentence), -1, HOLD_DAMAGED, &e.holder, err);
+    const char *complaint = mr_buf_text(&u->complaint);
+    mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, complaint);
+    const char *text = mr_buf_text(&sentence);
+    MR_TRY(mr_buf_status(&u->complaint, err, u->name));
+    MR_TRY(mr_buf_status(&sentence, err, u->name));
+    mr_note_add(l->notes, MR_NOTE_INFO, u->name, strlen(u->name), size, "%.*s: %s", (int)len, path, complaint);
+    MR_TRY(list_holder(l, text, -1, HOLD_DAMAGED, &e.holder, err));
+    return list_add(l, &e, err);
+}
+
+/* Follows the entry's data to where it is.  The spool keeps rejected bytes: holes of what comes next must read as
+ * zeros. */
+static mr_status place_data(unpack *u, struct archive_entry *e, const char *path, uint64_t max, place *p, mr_error *err)
+{
+    list *l = u->list;
+    bool stated = archive_entry_size_is_set(e);
+    uint64_t size = stated ? (uint64_t)archive_entry_size(e) : 0;
+    MR_TRY(unpack_data(u, max, path, p, err));
+    if (!p->large && !p->damaged && stated && archive_entry_sparse_count(e) > 0)
+        MR_TRY(unpack_end_hole(u, size, p, err));
+    if (!p->in_place)
+        l->spool_at += p->size;
+    /* A file may end in a hole: the spool must be as long as the entry says. */
+    if (!p->in_place && p->size && ftruncate(l->source->holders[l->spool_holder].fd, (off_t)l->spool_at) != 0)
+        return mr_fail_errno(err, errno, "the spool file");
+    if (!p->large && !p->damaged && stated && p->size != size) {
+        p->damaged = true;
+        mr_buf_add_text(&u->complaint, "has another length than the archive says");
     }
-    mr_buf_free(&sentence);
-    return status == MR_OK ? list_add(l, &e, err) : status;
+    return MR_OK;
+}
+
+static mr_status reject(unpack *u, const char *path, size_t len, const char *why)
+{
+    mr_note_add(u->list->notes, MR_NOTE_REJECT, path, len, 0, "%s", why);
+    return MR_OK;
 }
 
 static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, size_t len, mr_error *err)
@@ -78,41 +95,21 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
     bool stated = archive_entry_size_is_set(e);
     place p = {0};
     if (archive_entry_is_encrypted(e))
-        p.why = "encrypted";
-    else if (stated && archive_entry_size(e) < 0)
-        p.why = "claims a negative size";
-    else if (stated && (uint64_t)archive_entry_size(e) > max)
-        p.large = true;
-    mr_status status = p.why || p.large ? MR_OK : unpack_data(u, max, path, &p, err);
-    if (status != MR_OK)
-        return status;
-    if (!p.why && !p.large && !p.damaged && stated && archive_entry_sparse_count(e) > 0)
-        status = unpack_end_hole(u, (uint64_t)archive_entry_size(e), &p, err);
-    if (status != MR_OK)
-        return status;
-    /* Refused bytes are left behind in the spool: what comes next must find nothing but zeros in its holes. */
-    if (!p.in_place)
-        l->spool_at += p.size;
-    /* A file that ends in a hole: the spool must be as long as the entry says. */
-    if (!p.in_place && p.size && ftruncate(l->source->holders[l->spool_holder].fd, (off_t)l->spool_at) != 0)
-        return mr_fail_errno(err, errno, "the spool file");
+        return reject(u, path, len, "encrypted");
+    if (stated && archive_entry_size(e) < 0)
+        return reject(u, path, len, "claims a negative size");
+    p.large = stated && (uint64_t)archive_entry_size(e) > max;
+    if (!p.large)
+        MR_TRY(place_data(u, e, path, max, &p, err));
     if (p.large) {
         list_note_large(l, path, len, stated ? (uint64_t)archive_entry_size(e) : p.size);
         return MR_OK;
     }
-    if (!p.why && !p.damaged && stated && p.size != (uint64_t)archive_entry_size(e)) {
-        p.damaged = true;
-        mr_buf_add_text(&u->complaint, "has another length than the archive says");
-    }
     if (p.damaged)
         return add_damaged(u, path, len, p.size, err);
-    if (p.why) {
-        mr_note_add(l->notes, MR_NOTE_REJECT, path, len, p.size, "%s", p.why);
-        return MR_OK;
-    }
     mr_progress_add(u->progress, 1, p.size);
-    if (p.in_place && (status = archive_holder(u, err)) != MR_OK)
-        return status;
+    if (p.in_place)
+        MR_TRY(archive_holder(u, err));
     return list_add(l,
                     &(mr_entry){.path = path,
                                 .path_len = (uint32_t)len,
@@ -122,19 +119,19 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
                     err);
 }
 
-/* Counts it, and looks at what is known of it without its data. */
+/* Counts it, and checks what is known of it without its data. */
 static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, bool *damaged, mr_error *err)
 {
     list *l = u->list;
-    mr_status status = archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err);
-    if (status == MR_OK && u->census.read.entries == 0)
-        status = archive_check_start(u->archive, u->input, &u->census, err);
+    MR_TRY(archive_input_grow(u->input, ARCHIVE_INPUT_HEADER + len, err));
+    if (u->census.read.entries == 0)
+        MR_TRY(archive_check_start(u->archive, u->input, &u->census, err));
     if (!archive_check_kind(u->archive, e, &u->census, &u->complaint))
         *damaged = true;
-    if (status == MR_OK && u->census.read.entries > list_max_entries(l))
-        status = mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
-                         list_max_entries(l));
-    return status;
+    if (u->census.read.entries > list_max_entries(l))
+        return mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
+                       list_max_entries(l));
+    return MR_OK;
 }
 
 static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_error *err)
@@ -143,11 +140,10 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
     size_t len;
     const char *path = archive_input_name(e, &len);
     mode_t type = archive_entry_filetype(e);
-    mr_status status = list_prefixed(l, &path, &len, err);
-    if (status == MR_OK)
-        status = begin_entry(u, e, len, &damaged, err);
-    if (status != MR_OK || type == AE_IFDIR)
-        return status;
+    MR_TRY(list_prefixed(l, &path, &len, err));
+    MR_TRY(begin_entry(u, e, len, &damaged, err));
+    if (type == AE_IFDIR)
+        return MR_OK;
     if (!path || len == 0) {
         mr_note_add(l->notes, MR_NOTE_BAD_NAME, "", 0, 0, "entry %" PRIu64 " of %s has no readable name",
                     u->census.read.entries, u->name);
@@ -171,21 +167,17 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
         mr_note_add(l->notes, MR_NOTE_LINK, path, len, 0, "a device or FIFO");
         return MR_OK;
     }
-    if (path[len - 1] == '/') /* a folder that does not say so */
-        return MR_OK;
-    if (!list_name_ok(l, path, len))
+    if (path[len - 1] == '/' || !list_name_ok(l, path, len)) /* a folder that is not marked as one */
         return MR_OK;
     return add_file(u, e, path, len, err);
 }
 
-/* A zip's or a 7z's directory stands at its end: a stream of one goes to the spool whole. */
+/* A zip's or a 7z's directory is at its end: a stream of one goes to the spool whole. */
 static mr_status keep_stream(unpack *u, mr_error *err)
 {
     list *l = u->list;
     int spool = l->source->holders[l->spool_holder].fd;
-    mr_status status = archive_input_keep(u->input, spool, l->spool_at, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(archive_input_keep(u->input, spool, l->spool_at, err));
     u->fd = spool;
     u->base = l->spool_at;
     u->holder = l->spool_holder;
@@ -197,27 +189,22 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
 {
     struct archive_entry *entry;
     bool more = false;
-    mr_status status = MR_OK;
-    int r;
-    while (status == MR_OK && (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF) {
-        archive_verdict verdict = r == ARCHIVE_FATAL ? ARCHIVE_BAD : archive_judge_header(u->archive, r);
+    for (int r; (r = archive_read_next_header(u->archive, &entry)) != ARCHIVE_EOF;) {
+        archive_verdict verdict = r == ARCHIVE_FATAL ? ARCHIVE_BAD : archive_check_header(u->archive, r);
         mr_buf_clear(&u->complaint);
+        if (verdict == ARCHIVE_BAD)
+            return archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
         if (verdict == ARCHIVE_BAD_ENTRY)
             archive_complaint(u->archive, &u->complaint);
-        if (verdict == ARCHIVE_BAD)
-            status = archive_input_broken(u->archive, in, u->census.read.entries, NULL, err);
-        else
-            status = add_entry(u, entry, verdict == ARCHIVE_BAD_ENTRY, err);
+        MR_TRY(add_entry(u, entry, verdict == ARCHIVE_BAD_ENTRY, err));
     }
-    if (status == MR_OK && u->census.read.entries == 0)
-        status = archive_check_start(u->archive, in, &u->census, err);
-    if (status == MR_OK)
-        status = archive_check_census(in, &u->census, err);
-    if (status == MR_OK)
-        status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
+    if (u->census.read.entries == 0)
+        MR_TRY(archive_check_start(u->archive, in, &u->census, err));
+    MR_TRY(archive_check_census(in, &u->census, err));
+    mr_status status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
-                    "what lies behind its end mark is not read: is it more than one archive?");
+                    "the bytes after its end mark are not read: is it more than one archive?");
     if (archive_input_has_garbage(in))
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "the bytes after its gzip stream are not gzip and were ignored");
@@ -226,25 +213,21 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
 
 static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
 {
-    mr_status status = archive_input_begin(in) ? MR_OK : mr_fail_errno(err, errno, "%s", u->name);
-    if (status == MR_OK && !in->seekable && archive_input_must_seek(in))
-        status = keep_stream(u, err);
-    if (status != MR_OK)
-        return status;
+    if (!archive_input_begin(in))
+        return mr_fail_errno(err, errno, "%s", u->name);
+    if (!in->seekable && archive_input_must_seek(in))
+        MR_TRY(keep_stream(u, err));
     int r = archive_input_open(u->archive, in);
     if (r < ARCHIVE_WARN) {
-        status = archive_input_blame(in, err);
-        if (status != MR_OK)
-            return status;
-        return mr_fail(err, MR_BAD_DATA, "%s: is no archive that can be read: %s", u->name,
-                       archive_input_why(u->archive, in));
+        MR_TRY(archive_input_blame(in, err));
+        return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s", u->name, archive_input_why(u->archive, in));
     }
-    /* Names must not depend on the user's language settings: UTF-8 in, UTF-8 out, other bytes as they are.  In UTF-8
-     * libarchive would compose the letters of a tar's names, and in no language it leaves them; zip and 7z have none.
-     */
+    /* Names must not depend on the user's locale: UTF-8 in, UTF-8 out, other bytes as they are.  In a UTF-8 locale
+     * libarchive would compose the letters of a tar's names; in "C" it leaves them.  It never composes those of zip and
+     * 7z. */
     locale_t names = newlocale(LC_CTYPE_MASK, archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
     locale_t before = names ? uselocale(names) : (locale_t)0;
-    status = each_entry(u, in, err);
+    mr_status status = each_entry(u, in, err);
     if (names) {
         uselocale(before);
         freelocale(names);
@@ -252,22 +235,25 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
     return status;
 }
 
+static void end_unpack(unpack *u)
+{
+    mr_buf_free(&u->compare);
+    mr_buf_free(&u->complaint);
+    archive_read_free(u->archive);
+    archive_input_free(u->input);
+}
+
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
     uint64_t beyond = l->source->beyond;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
-    mr_status status = open_spool(l, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(end_unpack) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
+    MR_TRY(open_spool(l, err));
     u.archive = archive_read_new();
     archive_input *in = u.input = mr_alloc(1, sizeof *in);
-    if (!u.archive || !in) {
-        archive_read_free(u.archive);
-        archive_input_free(in);
+    if (!u.archive || !in)
         return mr_fail_memory(err, path);
-    }
     in->name = path;
     in->fd = fd;
     in->seekable = is_file;
@@ -277,12 +263,8 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->weight = l->made_from;
     in->padding = l->made_from ? MAX_PROGRAM_PADDING : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet);
-    status = read_entries(&u, in, err);
+    mr_status status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
     l->source->beyond += archive_input_beyond(in);
-    mr_buf_free(&u.compare);
-    mr_buf_free(&u.complaint);
-    archive_read_free(u.archive);
-    archive_input_free(in);
     return status;
 }

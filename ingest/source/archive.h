@@ -1,5 +1,5 @@
-/* archive.h - an archive on its way into the listing; for source_archive*.c alone.
- * Invariant: of a damaged entry no byte is ever handed out. */
+/* archive.h - an archive that is being listed; for archive*.c alone.
+ * Invariant: no byte of a damaged entry is ever handed out. */
 #ifndef MR_SOURCE_ARCHIVE_H
 #define MR_SOURCE_ARCHIVE_H
 
@@ -15,24 +15,23 @@ typedef struct unpack {
     mr_progress *progress;
     archive_census census;
     int fd;          /* of the archive, if its bytes can be read in place; -1 */
-    uint64_t base;   /* its first byte in there */
+    uint64_t base;   /* its first byte in that file */
     uint32_t holder; /* its number, MR_NO_ENTRY before the first use */
     mr_buf compare, complaint;
 } unpack;
 
-/* Where the data of the entry at hand lies. */
+/* Where the data of the current entry is. */
 typedef struct place {
     bool in_place;
-    uint64_t at;     /* in the archive's file, while in_place */
-    uint64_t size;   /* so far */
-    const char *why; /* must be rejected */
-    bool large;      /* over the limit */
-    bool damaged;    /* the complaint says why */
+    uint64_t at;   /* in the archive's file, while in_place */
+    uint64_t size; /* so far */
+    bool large;    /* over the limit */
+    bool damaged;  /* the complaint says why */
 } place;
 
-/* Follows the entry's data to its end, block by block.  A damaged one ends early, its complaint made. */
+/* Follows the entry's data to its end, block by block.  A damaged entry ends early, with a complaint. */
 mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err);
-/* A sparse file may end in a hole, of which libarchive says nothing: the entry is `size` bytes long. */
+/* A sparse file may end in a hole, which libarchive does not report: the entry is `size` bytes long. */
 mr_status unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err);
 
 #endif

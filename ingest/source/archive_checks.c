@@ -1,9 +1,9 @@
-/* archive_checks.c - what libarchive says, or leaves to us to find, about damage.
- * Invariant: nothing that libarchive complains of passes unless it is known to be harmless.
+/* archive_checks.c - damage that libarchive reports, and what it does not check.
+ * Invariant: nothing that libarchive complains about passes unless it is known to be harmless.
  *
  * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it goes on after
  * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does
- * not look at a zip's names twice, at 7z's start header, nor at the CRC-32 of links in zip and 7z. */
+ * not compare a zip's two copies of a name, nor check 7z's start header or the CRC-32 of links in zip and 7z. */
 #include "source/archive_checks.h"
 
 #include <inttypes.h>
@@ -12,14 +12,16 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/scope.h"
+#include "source/zip_end.h"
 
 static int format_of(struct archive *a)
 {
     return archive_format(a) & ARCHIVE_FORMAT_BASE_MASK;
 }
 
-/* Each entry has a checksum of its own, so that the next one is not hit, or is found, too.  A cab's are of blocks,
- * which entries share. */
+/* Each entry has its own checksum, so damage in one does not affect the next.  A cab's checksums are of blocks, which
+ * entries share. */
 static bool checks_each_entry(struct archive *a)
 {
     int format = format_of(a);
@@ -27,30 +29,30 @@ static bool checks_each_entry(struct archive *a)
            format == ARCHIVE_FORMAT_LHA;
 }
 
-static bool says(struct archive *a, const char *words)
+static bool reports(struct archive *a, const char *words)
 {
     const char *text = archive_error_string(a);
     return text && strstr(text, words);
 }
 
-archive_verdict archive_judge_header(struct archive *a, int returned)
+archive_verdict archive_check_header(struct archive *a, int returned)
 {
-    /* A 7z's link is read with its header, and its checksum told by the words alone. */
+    /* A 7z's link is read with its header; only the message reports its checksum. */
     if (returned == ARCHIVE_OK)
-        return says(a, "bad CRC") ? ARCHIVE_BAD_ENTRY : ARCHIVE_GOOD;
-    /* Names, owners and the like that do not fit the locale (a name is judged by itself); rights that we do not keep.
+        return reports(a, "bad CRC") ? ARCHIVE_BAD_ENTRY : ARCHIVE_GOOD;
+    /* Names and owners that the locale cannot represent (names are checked elsewhere); permissions, which are not kept.
      */
-    if (returned == ARCHIVE_WARN && (says(a, "converted") || says(a, "ACL")))
+    if (returned == ARCHIVE_WARN && (reports(a, "converted") || reports(a, "ACL")))
         return ARCHIVE_GOOD;
     return returned != ARCHIVE_RETRY && checks_each_entry(a) ? ARCHIVE_BAD_ENTRY : ARCHIVE_BAD;
 }
 
-archive_verdict archive_judge_data(struct archive *a, int returned)
+archive_verdict archive_check_data(struct archive *a, int returned)
 {
     if (returned == ARCHIVE_OK)
         return ARCHIVE_GOOD;
-    return returned != ARCHIVE_FATAL && (checks_each_entry(a) || says(a, "nsupported")) ? ARCHIVE_BAD_ENTRY
-                                                                                        : ARCHIVE_BAD;
+    return returned != ARCHIVE_FATAL && (checks_each_entry(a) || reports(a, "nsupported")) ? ARCHIVE_BAD_ENTRY
+                                                                                           : ARCHIVE_BAD;
 }
 
 void archive_complaint(struct archive *a, mr_buf *out)
@@ -59,23 +61,21 @@ void archive_complaint(struct archive *a, mr_buf *out)
     size_t len = words ? strlen(words) : 0;
     while (len && words[len - 1] == '\n')
         len--;
-    bool checksum = says(a, "CRC") || says(a, "hecksum") || says(a, "Sumcheck");
+    bool checksum = reports(a, "CRC") || reports(a, "hecksum") || reports(a, "Sumcheck");
     mr_buf_add_text(out, checksum ? "checksum mismatch" : "cannot be unpacked");
     if (len)
         mr_buf_printf(out, ": %.*s", (int)len, words);
 }
 
-/* The CRC-32 of the header that says where the directory is.  Absent in front of programs that unpack themselves. */
+/* The CRC-32 of the header that locates the directory.  Self-extracting programs do not begin with one. */
 static mr_status check_7z_start(const archive_input *in, mr_error *err)
 {
     enum { LENGTH = 32, CRC_AT = 8, FROM = 12 };
     uint8_t h[LENGTH];
-    mr_status status = mr_file_pread(in->fd, h, LENGTH, in->base, in->name, err);
-    if (status != MR_OK || memcmp(h, "7z\xBC\xAF\x27\x1C", 6) != 0)
-        return status;
-    uint32_t stored =
-        h[CRC_AT] | (uint32_t)h[CRC_AT + 1] << 8 | (uint32_t)h[CRC_AT + 2] << 16 | (uint32_t)h[CRC_AT + 3] << 24;
-    if (crc32(0, h + FROM, LENGTH - FROM) != stored)
+    MR_TRY(mr_file_pread(in->fd, h, LENGTH, in->base, in->name, err));
+    if (memcmp(h, "7z\xBC\xAF\x27\x1C", 6) != 0)
+        return MR_OK;
+    if (crc32(0, h + FROM, LENGTH - FROM) != zip_le32(h + CRC_AT))
         return mr_fail(err, MR_BAD_DATA,
                        "%s: checksum mismatch: its 7z start header does not have the CRC-32 that is stored "
                        "with it",

@@ -1,12 +1,13 @@
 /* archive_data.c - where an entry's bytes are: in the archive itself, or copied to the spool.
- * Invariant: bytes are left in place only where each of them was compared with what libarchive delivers, which is what
- * it computes the checksum of.
+ * Invariant: bytes are left in place only if each was compared with what libarchive delivers, of which it computes the
+ * checksum.
  *
  * An entry stored uncompressed in a plain tar or zip file need not be copied: where its bytes should begin is guessed
- * from the reader's position and then proven, byte by byte, against what libarchive delivers. */
+ * from the reader's position and then verified, byte by byte, against what libarchive delivers. */
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "source/archive.h"
 
 static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
@@ -17,7 +18,7 @@ static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
            memcmp(u->compare.data, bytes, len) == 0;
 }
 
-/* A tar reader may not have swallowed the header's last block yet: two places are possible. */
+/* A tar reader may not have consumed the header's last block yet: two places are possible. */
 static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
 {
     int64_t position = archive_filter_bytes(u->archive, 0);
@@ -29,7 +30,13 @@ static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
     return false;
 }
 
-/* The entry turned out not to lie in one piece: what has passed so far is copied after all. */
+static mr_status write_spool(unpack *u, const void *bytes, size_t len, uint64_t at, mr_error *err)
+{
+    const list *l = u->list;
+    return mr_file_pwrite(l->source->holders[l->spool_holder].fd, bytes, len, l->spool_at + at, "the spool file", err);
+}
+
+/* The entry is not in one piece after all: copies what has passed so far. */
 static mr_status leave_place(unpack *u, place *p, mr_error *err)
 {
     enum { CHUNK = 1 << 16 };
@@ -39,12 +46,8 @@ static mr_status leave_place(unpack *u, place *p, mr_error *err)
         mr_buf_clear(&u->compare);
         if (!mr_buf_reserve(&u->compare, n))
             return mr_fail_memory(err, u->name);
-        mr_status status = mr_file_pread(u->fd, u->compare.data, n, p->at + done, u->name, err);
-        if (status == MR_OK)
-            status = mr_file_pwrite(u->list->source->holders[u->list->spool_holder].fd, u->compare.data, n,
-                                    u->list->spool_at + done, "the spool file", err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_file_pread(u->fd, u->compare.data, n, p->at + done, u->name, err));
+        MR_TRY(write_spool(u, u->compare.data, n, done, err));
         done += n;
     }
     return MR_OK;
@@ -52,12 +55,11 @@ static mr_status leave_place(unpack *u, place *p, mr_error *err)
 
 mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_error *err)
 {
-    list *l = u->list;
     const void *bytes;
     size_t len;
     int64_t offset;
     for (int r; (r = archive_read_data_block(u->archive, &bytes, &len, &offset)) != ARCHIVE_EOF;) {
-        archive_verdict verdict = archive_judge_data(u->archive, r);
+        archive_verdict verdict = archive_check_data(u->archive, r);
         if (verdict == ARCHIVE_BAD)
             return archive_input_broken(u->archive, u->input, u->census.read.entries, path, err);
         if (verdict == ARCHIVE_BAD_ENTRY) {
@@ -70,18 +72,13 @@ mr_status unpack_data(unpack *u, uint64_t max, const char *path, place *p, mr_er
             return MR_OK;
         }
         uint64_t hole = (uint64_t)offset > p->size ? (uint64_t)offset - p->size : 0;
-        mr_status status = archive_input_grow(u->input, hole + len, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(archive_input_grow(u->input, hole + len, err));
         if (p->size == 0 && offset == 0 && len && u->fd >= 0)
             p->in_place = find_place(u, bytes, len, p);
         else if (p->in_place && len && ((uint64_t)offset != p->size || !same_bytes(u, p->at + p->size, bytes, len)))
-            status = leave_place(u, p, err);
-        if (status == MR_OK && !p->in_place)
-            status = mr_file_pwrite(l->source->holders[l->spool_holder].fd, bytes, len, l->spool_at + (uint64_t)offset,
-                                    "the spool file", err);
-        if (status != MR_OK)
-            return status;
+            MR_TRY(leave_place(u, p, err));
+        if (!p->in_place)
+            MR_TRY(write_spool(u, bytes, len, (uint64_t)offset, err));
         if ((uint64_t)offset + len > p->size)
             p->size = (uint64_t)offset + len;
     }
@@ -92,9 +89,9 @@ mr_status unpack_end_hole(unpack *u, uint64_t size, place *p, mr_error *err)
 {
     if (p->size >= size)
         return MR_OK;
-    mr_status status = archive_input_grow(u->input, size - p->size, err);
-    if (status == MR_OK && p->in_place)
-        status = leave_place(u, p, err);
+    MR_TRY(archive_input_grow(u->input, size - p->size, err));
+    if (p->in_place)
+        MR_TRY(leave_place(u, p, err));
     p->size = size;
-    return status;
+    return MR_OK;
 }

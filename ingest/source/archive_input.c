@@ -1,5 +1,5 @@
-/* archive_input.c - an archive's bytes into libarchive: formats, at most one layer of compression, seeking, the end.
- * Invariant: nothing outside of this process is run, and no bytes make libarchive stack decompressors.
+/* archive_input.c - feeds libarchive: formats, at most one layer of compression, seeking, the end.
+ * Invariant: no other program is run, and no bytes make libarchive stack decompressors.
  *
  *      file, pipe -> block -> unpacker or gzip -> unpacked -> format        compressed: undone by a reader of its own,
  *      file, pipe -> block -------------------------------> format          to the end, where its checksum is */
@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "source/gzip_input.h"
 #include "source/source.h"
 
-/* libarchive would stack as many decompressors as the bytes ask for (a file that is its own gzip: for ever), and run
- * outside programs for some.  One layer, chosen here by its magic, is what archives have. */
+/* libarchive would stack as many decompressors as the bytes ask for (forever, for a file that is its own gzip), and run
+ * other programs for some.  Archives have one layer, chosen here by its magic. */
 static int outer_filter(const uint8_t *p, size_t len)
 {
     static const struct magic {
@@ -46,7 +47,7 @@ static const char *why_not(struct archive *a)
     return why ? why : "it is damaged, or was cut short";
 }
 
-/* A pipe gives a little at a time.  The block is filled all the same: none of a tar's shall lie in two of ours. */
+/* A pipe gives a little at a time.  The block is filled all the same: no tar block may span two of ours. */
 static ssize_t read_block(archive_input *in)
 {
     uint64_t left = in->seekable ? in->size - in->at : sizeof in->block;
@@ -98,7 +99,7 @@ static const char *why_unpacking_failed(const archive_input *in)
 
 const char *archive_input_why(struct archive *a, const archive_input *in)
 {
-    /* A format that what unpacks for it has failed calls the archive cut short, or nothing that it knows. */
+    /* When decompression fails, the format reports a truncated or unknown archive. */
     return in->unpacking_failed ? why_unpacking_failed(in) : why_not(a);
 }
 
@@ -142,7 +143,7 @@ static la_int64_t on_skip(struct archive *a, void *ctx, la_int64_t count)
 {
     archive_input *in = ctx;
     (void)a;
-    /* What lies ready has been taken from the input already. */
+    /* What is ready has been read from the input already. */
     if (!in->seekable || in->ready || count < 0 || (uint64_t)count > in->size - in->at)
         return 0;
     in->at += (uint64_t)count;
@@ -163,9 +164,7 @@ mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *e
 {
     uint64_t size = 0;
     while (in->ready > 0) {
-        mr_status status = mr_file_pwrite(fd, in->block, in->ready, at + size, "the spool file", err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_file_pwrite(fd, in->block, in->ready, at + size, "the spool file", err));
         size += in->ready;
         if (!archive_input_begin(in))
             return mr_fail_errno(err, errno, "%s", in->name);
@@ -181,16 +180,14 @@ mr_status archive_input_blame(const archive_input *in, mr_error *err)
 {
     if (in->read_errno)
         return mr_fail_errno(err, in->read_errno, "%s: cannot read", in->name);
-    /* libarchive calls sizes that it finds absurd ENOMEM too; an allocation that failed has left its mark in errno. */
+    /* libarchive reports absurd sizes as ENOMEM, too; errno tells whether an allocation failed. */
     return errno == ENOMEM ? mr_fail_memory(err, in->name) : MR_OK;
 }
 
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err)
 {
-    mr_status system = archive_input_blame(in, err);
-    if (system != MR_OK)
-        return system;
+    MR_TRY(archive_input_blame(in, err));
     return mr_fail(err, MR_BAD_DATA, "%s: cannot be read to its end (%" PRIu64 " entries read%s%s): %s", in->name,
                    entries, entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
 }
@@ -224,8 +221,8 @@ bool archive_input_must_seek(const archive_input *in)
     return false;
 }
 
-/* The one layer of compression: gzip by our own reader, as libarchive's checks nothing; another as a reader whose only
- * entry is the archive. */
+/* The one layer of compression: gzip by our own reader, as libarchive's does not check anything; others by a libarchive
+ * reader whose only entry is the archive. */
 static int open_unpacker(archive_input *in, int filter)
 {
     if (filter == ARCHIVE_FILTER_GZIP) {
@@ -237,7 +234,7 @@ static int open_unpacker(archive_input *in, int filter)
     if (!a)
         return ARCHIVE_FATAL;
     archive_read_support_format_raw(a);
-    /* Appending compress (.Z) reads at once, before there is anything to read from: that one is left to bid alone. */
+    /* Appending compress (.Z) would read at once, before there is a callback: it is left to detect itself. */
     int r = filter == ARCHIVE_FILTER_COMPRESS ? archive_read_support_filter_compress(a)
                                               : archive_read_append_filter(a, filter);
     if (r < ARCHIVE_WARN)
@@ -250,7 +247,7 @@ static int open_unpacker(archive_input *in, int filter)
 
 int archive_input_open(struct archive *a, archive_input *in)
 {
-    errno = 0; /* what stands in it later was left by this archive */
+    errno = 0; /* archive_input_blame() reads it */
     archive_read_support_format_tar(a);
     /* No mtree (it may name files of this machine), no raw and no empty (they take anything). */
     archive_read_support_format_zip(a);
@@ -263,7 +260,7 @@ int archive_input_open(struct archive *a, archive_input *in)
     archive_read_support_format_lha(a);
     int filter = outer_filter(in->block, in->ready);
     if (in->seekable)
-        in->ready = 0; /* it is read again, in its turn */
+        in->ready = 0; /* it is read again */
     int r = filter == ARCHIVE_FILTER_NONE ? ARCHIVE_OK : open_unpacker(in, filter);
     if (r < ARCHIVE_WARN) {
         archive_set_error(a, EINVAL, "%s", in->unpacker ? why_not(in->unpacker) : "out of memory");
@@ -301,7 +298,7 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
     bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     if (!is_tar && !is_packed(in))
         return MR_OK;
-    /* libarchive takes the end of the bytes for the end of a tar, too; of a mark it reads a block or two. */
+    /* libarchive takes the end of the bytes for the end of a tar, too; it reads one or two blocks of a mark. */
     if (is_tar && end == (uint64_t)archive_read_header_position(a))
         return mr_fail(err, MR_BAD_DATA,
                        "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
@@ -309,17 +306,17 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
                        in->name, entries);
     size_t left = !is_tar ? 0 : in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
     const void *bytes = in->given + in->given_len - left;
-    mr_status status = MR_OK;
-    for (la_ssize_t n = (la_ssize_t)left; status == MR_OK;) {
+    for (la_ssize_t n = (la_ssize_t)left;;) {
         *more = *more || (is_tar && !is_zero(bytes, (size_t)n));
         zeros += (size_t)n;
-        /* What is compressed is read to its end, where its checksum is. */
+        /* Compressed bytes are read to their end, where the checksum is. */
         bool enough = !is_packed(in) && (*more || (in->padding && zeros > in->padding));
         if (enough || (n = on_plain(a, in, &bytes)) == 0)
-            break;
-        status = n < 0 ? archive_input_broken(a, in, entries, NULL, err) : archive_input_grow(in, (size_t)n, err);
+            return MR_OK;
+        if (n < 0)
+            return archive_input_broken(a, in, entries, NULL, err);
+        MR_TRY(archive_input_grow(in, (size_t)n, err));
     }
-    return status;
 }
 
 bool archive_input_has_garbage(const archive_input *in)

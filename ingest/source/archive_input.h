@@ -1,4 +1,4 @@
-/* archive_input.h - an archive's bytes into libarchive.
+/* archive_input.h - feeds an archive's bytes to libarchive.
  * Invariant: the input outlives the struct archive that reads from it. */
 #ifndef MR_ARCHIVE_INPUT_H
 #define MR_ARCHIVE_INPUT_H
@@ -14,48 +14,47 @@ typedef struct archive_input { /* of mr_alloc(), zeroed but for name, fd, the ru
     const char *name;          /* for messages */
     int fd;
     bool seekable;
-    uint64_t base, size; /* where in the file the archive lies */
+    uint64_t base, size; /* where in the file the archive is */
 
     uint64_t ratio, allowance; /* of what may come out; see archive_input_grow() */
     uint64_t weight;           /* what the ratio is of, 0: the bytes that are read */
-    uint64_t padding;          /* behind a tar's end: zeros that are looked at, 0: all */
+    uint64_t padding;          /* zeros that are read after a tar's end, 0: all */
 
     uint64_t at;              /* seekable: what is read next, in the archive */
     uint64_t taken, grown;    /* bytes read; bytes and names that came out */
-    int read_errno;           /* of the read that failed, 0: none; libarchive forgets it while it looks for a format */
-    struct archive *unpacker; /* undoes the compression; at most one of the two is there */
+    int read_errno;           /* of the read that failed, or 0; libarchive loses it while it detects the format */
+    struct archive *unpacker; /* decompresses; at most one of the two is set */
     struct gzip_input *gzip;
     bool unpacking_failed;
-    const uint8_t *given; /* the block that the format has been given last, */
+    const uint8_t *given; /* the block that the format was given last, */
     size_t given_len;
-    uint64_t given_end; /* and where it ends among the bytes that are no longer compressed */
+    uint64_t given_end; /* and where it ends in the decompressed bytes */
     size_t ready;       /* bytes of `block` read ahead of libarchive's first request */
     uint8_t block[1 << 18], unpacked[1 << 18];
 } archive_input;
 
 /* Reads the first block; false: errno says why not. */
 bool archive_input_begin(archive_input *in);
-/* After begin: a kind of archive whose directory stands at its end, so a stream of it has to be kept first. */
+/* After begin: a kind of archive whose directory is at its end, so a stream of it must be stored first. */
 bool archive_input_must_seek(const archive_input *in);
-/* After begin, such a stream: writes all of it at `at` of `fd`, which it is read from then. */
+/* After begin, for such a stream: writes all of it at `at` of `fd`, and reads from there afterwards. */
 mr_status archive_input_keep(archive_input *in, int fd, uint64_t at, mr_error *err);
 /* After begin: chooses formats and filter and opens; ARCHIVE_OK, or a failure with archive_error_string(). */
 int archive_input_open(struct archive *a, archive_input *in);
 
-/* After open: the formats read the file itself, and can seek in it. */
+/* After open: the formats read the file itself and can seek in it. */
 bool archive_input_is_file(const archive_input *in);
 /* After open: a tar whose headers may say that its names are UTF-8. */
 bool archive_input_is_tar(const archive_input *in);
 
-/* After a failure of libarchive: MR_SYSTEM if the disk or memory was its cause, MR_OK if the archive is. */
+/* After a failure of libarchive: MR_SYSTEM if disk or memory caused it, MR_OK if the archive did. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
-const char *archive_input_why(struct archive *a, const archive_input *in); /* the archive's fault, in words */
-/* The same, or MR_BAD_DATA with those words.  `entry`: the one being read, NULL: none. */
+const char *archive_input_why(struct archive *a, const archive_input *in); /* the archive's fault, as text */
+/* The same, or MR_BAD_DATA with that text.  `entry`: the one being read, or NULL. */
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err);
-/* After the last entry.  A tar: MR_BAD_DATA if no end mark stands there, as where it has been cut off between two
- * entries; *more when anything but zeros follows the mark.  What is compressed is unpacked to its end, where its
- * checksum is compared. */
+/* After the last entry.  A tar: MR_BAD_DATA if it has no end mark, as when cut off between two entries; *more if
+ * anything but zeros follows the mark.  Compressed bytes are read to their end, where the checksum is. */
 mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entries, bool *more, mr_error *err);
 /* After that: bytes that belong to no member follow a gzip stream. */
 bool archive_input_has_garbage(const archive_input *in);
@@ -64,14 +63,14 @@ void archive_input_free(archive_input *in);
 
 enum { ARCHIVE_INPUT_HEADER = 512 }; /* bytes of an entry's header, about */
 
-/* Counts what came out of the archive: data, holes, names and headers.  A few bytes may be packed so that they fill any
- * disk: MR_BAD_DATA when more came out than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together)
- * and `ratio` (0: 100) times its weight: what was read of it or, where parts may be read again and again, its size. */
+/* Counts what came out of the archive: data, holes, names and headers.  Against archive bombs, MR_BAD_DATA when that is
+ * more than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together) and `ratio` (0: 100) times its
+ * weight: what was read of it or, where parts may be read repeatedly, its size. */
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err);
 /* What has come out beyond the ratio. */
 uint64_t archive_input_beyond(const archive_input *in);
 
-/* The entry's name in the bytes the archive has; "./a" is "a".  NULL: it has none that can be read. */
+/* The entry's name in the archive's bytes; "./a" is "a".  NULL: not readable. */
 const char *archive_input_name(struct archive_entry *e, size_t *len);
 
 #endif

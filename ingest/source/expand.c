@@ -1,5 +1,5 @@
 /* expand.c - files of a source that a program opens: their contents become entries of the tree.
- * Invariant: each thread lists into a list and a spool of its own; nothing is shared until all have ended. */
+ * Invariant: each thread has its own list and spool; nothing is shared until all have ended. */
 #include "source/expand.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "source/list.h"
@@ -18,7 +19,7 @@
 typedef struct worker {
     list list;
     mr_notes notes;
-    int spool;       /* this thread's, closed at the end: the list has a descriptor of its own */
+    int spool;       /* closed at the end: the list has its own descriptor */
     char path[4096]; /* of the spool */
     mr_buf prefix, name;
 } worker;
@@ -26,7 +27,7 @@ typedef struct worker {
 typedef struct expansion {
     const mr_source *source;
     const mr_expand *x;
-    const char **argv; /* with the file behind */
+    const char **argv; /* with the file appended */
     worker *workers;
     mr_progress *progress;
 } expansion;
@@ -45,7 +46,7 @@ mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err)
 
 /* ---- lists joined --------------------------------------------------------------------------------------------- */
 
-/* Moves all that `from` holds behind what the list has. */
+/* Appends everything in `from` to the list. */
 static mr_status absorb(list *into, mr_source *from, mr_error *err)
 {
     mr_source *s = into->source;
@@ -72,7 +73,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
     return MR_OK;
 }
 
-/* The list's items as the source's entries, in the order in which they came. */
+/* The list's items as the source's entries, in order of arrival. */
 static mr_status publish(list *l, mr_error *err)
 {
     l->source->entries = mr_alloc(l->count, sizeof *l->source->entries);
@@ -84,9 +85,9 @@ static mr_status publish(list *l, mr_error *err)
     return MR_OK;
 }
 
-/* Threads and ranks have kept to the limits each for itself: what they promise of a source is judged of all together,
- * so that the verdict is the same for any number of them. */
-static mr_status judge(const list *l, mr_error *err)
+/* Threads and ranks keep to the limits separately; the sum is checked here, so the outcome is the same for any number
+ * of them. */
+static mr_status check_limits(const list *l, mr_error *err)
 {
     if (l->count > list_max_entries(l))
         return list_too_many(l, err);
@@ -98,12 +99,19 @@ static mr_status judge(const list *l, mr_error *err)
     return MR_OK;
 }
 
+static mr_status absorb_all(list *l, mr_source *const *parts, size_t count, mr_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        MR_TRY(absorb(l, parts[i], err));
+    MR_TRY(check_limits(l, err));
+    return list_settle(l, err);
+}
+
 mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
                          mr_notes *notes, mr_error *err)
 {
     list l = {.source = s, .notes = notes, .options = *o};
     size_t noted = notes->count, total = s->count;
-    mr_status status = MR_OK;
     for (size_t i = 0; i < count; i++)
         total += parts[i]->count;
     if (total >= MR_NO_ENTRY)
@@ -114,12 +122,7 @@ mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, co
     l.room = total;
     for (; l.count < s->count; l.count++)
         l.items[l.count] = (listed){.entry = s->entries[l.count], .order = (uint32_t)l.count};
-    for (size_t i = 0; i < count && status == MR_OK; i++)
-        status = absorb(&l, parts[i], err);
-    if (status == MR_OK)
-        status = judge(&l, err);
-    if (status == MR_OK)
-        status = list_settle(&l, err);
+    mr_status status = absorb_all(&l, parts, count, err);
     mr_notes_sort(notes, noted);
     free(l.items);
     return status;
@@ -137,34 +140,30 @@ static mr_status begin_worker(expansion *e, unsigned number, mr_error *err)
     w->list.source = mr_alloc(1, sizeof *w->list.source);
     if (!w->list.source)
         return mr_fail_memory(err, "listing the source");
-    mr_status status = e->x->spool(e->x->ctx, number, &w->spool, w->path, err);
-    if (status == MR_OK) {
-        w->list.spool = w->spool;
-        w->list.spool_path = *w->path ? w->path : NULL;
-    }
-    return status;
+    MR_TRY(e->x->spool(e->x->ctx, number, &w->spool, w->path, err));
+    w->list.spool = w->spool;
+    w->list.spool_path = *w->path ? w->path : NULL;
+    return MR_OK;
 }
 
-/* A file inside an archive is copied out: programs want to seek in a file of their own. */
+/* A file in an archive is copied out: programs seek in a file of their own. */
 static mr_status copy_out(const mr_source *s, uint32_t entry, int *out, mr_error *err)
 {
     enum { CHUNK = 1 << 20 };
     const mr_entry *e = mr_source_entry(s, entry);
-    char *bytes = malloc(CHUNK);
-    int fd = -1;
-    mr_status status = bytes ? mr_file_scratch(&fd, err) : mr_fail_memory(err, e->path);
-    for (uint64_t at = 0; status == MR_OK && at < e->size; at += CHUNK) {
+    MR_AUTO(mr_scope_free) char *bytes = malloc(CHUNK);
+    MR_AUTO(mr_scope_close) int fd = -1;
+    if (!bytes)
+        return mr_fail_memory(err, e->path);
+    MR_TRY(mr_file_scratch(&fd, err));
+    for (uint64_t at = 0; at < e->size; at += CHUNK) {
         size_t len = e->size - at < CHUNK ? (size_t)(e->size - at) : CHUNK;
-        status = mr_source_pread(s, entry, bytes, len, at, err);
-        if (status == MR_OK)
-            status = mr_file_pwrite(fd, bytes, len, at, "the copy of a file", err);
+        MR_TRY(mr_source_pread(s, entry, bytes, len, at, err));
+        MR_TRY(mr_file_pwrite(fd, bytes, len, at, "the copy of a file", err));
     }
-    free(bytes);
-    if (status == MR_OK)
-        *out = fd;
-    else if (fd >= 0)
-        close(fd);
-    return status;
+    *out = fd;
+    fd = -1;
+    return MR_OK;
 }
 
 static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_error *err)
@@ -176,8 +175,8 @@ static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_erro
     return copy_out(s, entry, fd, err);
 }
 
-/* Links would name other files than the program's own rows. */
-static void refuse_links(worker *w)
+/* Links would name files other than the program's own rows. */
+static void reject_links(worker *w)
 {
     for (size_t i = 0; i < w->list.link_count; i++)
         mr_note_add(&w->notes, MR_NOTE_LINK, w->list.links[i].path, w->list.links[i].path_len, 0,
@@ -189,25 +188,18 @@ static mr_status run_program(expansion *e, worker *w, int input, mr_error *err)
 {
     mr_program *program = NULL;
     const char *name = mr_buf_text(&w->name);
-    mr_status status = mr_program_start(e->argv, input, &program, err);
-    if (status != MR_OK)
-        return status;
-    status = list_archive(&w->list, mr_program_output(program), name, err);
+    MR_TRY(mr_program_start(e->argv, input, &program, err));
+    mr_status status = list_archive(&w->list, mr_program_output(program), name, err);
     status = mr_program_end(program, status, name, err);
-    refuse_links(w);
+    reject_links(w);
     return status;
 }
 
-static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *err)
+static mr_status open_file(expansion *e, worker *w, unsigned number, uint32_t entry, mr_error *err)
 {
-    expansion *e = ctx;
-    worker *w = &e->workers[number];
-    uint32_t entry = e->x->entries[item];
     const mr_entry *file = mr_source_entry(e->source, entry);
-    int input = -1;
-    if (item % e->x->world != e->x->rank)
-        return MR_OK;
-    mr_status status = begin_worker(e, number, err);
+    MR_AUTO(mr_scope_close) int input = -1;
+    MR_TRY(begin_worker(e, number, err));
     mr_buf_clear(&w->prefix);
     mr_buf_clear(&w->name);
     mr_buf_printf(&w->prefix, "%s/", file->path);
@@ -215,35 +207,45 @@ static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *e
     mr_buf_text(&w->name);
     w->list.prefix = mr_buf_text(&w->prefix);
     w->list.made_from = file->size ? file->size : 1;
-    if (status == MR_OK && (w->prefix.failed || w->name.failed))
-        status = mr_fail_memory(err, file->path);
-    if (status == MR_OK)
-        status = open_input(e->source, entry, &input, err);
-    if (status == MR_OK)
-        status = run_program(e, w, input, err);
-    if (input >= 0)
-        close(input);
-    mr_progress_add(e->progress, 1, file->size);
-    return status;
+    if (w->prefix.failed || w->name.failed)
+        return mr_fail_memory(err, file->path);
+    MR_TRY(open_input(e->source, entry, &input, err));
+    return run_program(e, w, input, err);
+}
+
+static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *err)
+{
+    expansion *e = ctx;
+    uint32_t entry = e->x->entries[item];
+    if (item % e->x->world != e->x->rank)
+        return MR_OK;
+    MR_TRY(open_file(e, &e->workers[number], number, entry, err));
+    mr_progress_add(e->progress, 1, mr_source_entry(e->source, entry)->size);
+    return MR_OK;
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------ */
 
-static mr_status gather(expansion *e, unsigned jobs, mr_notes *notes, mr_source **part, mr_error *err)
+static mr_status gather(expansion *e, unsigned jobs, mr_notes *notes, list *all, mr_error *err)
 {
-    list all = {.source = mr_alloc(1, sizeof *all.source)};
-    mr_status status = all.source ? MR_OK : mr_fail_memory(err, "listing the source");
-    for (unsigned i = 0; i < jobs && status == MR_OK; i++) {
+    for (unsigned i = 0; i < jobs; i++) {
         worker *w = &e->workers[i];
         if (!w->list.source)
             continue;
-        status = publish(&w->list, err);
-        if (status == MR_OK)
-            status = absorb(&all, w->list.source, err);
+        MR_TRY(publish(&w->list, err));
+        MR_TRY(absorb(all, w->list.source, err));
         mr_notes_move(notes, &w->notes);
     }
-    if (status == MR_OK)
-        status = publish(&all, err);
+    return publish(all, err);
+}
+
+/* Everything that the threads listed, as one source. */
+static mr_status join_workers(expansion *e, unsigned jobs, mr_notes *notes, mr_source **part, mr_error *err)
+{
+    list all = {.source = mr_alloc(1, sizeof *all.source)};
+    if (!all.source)
+        return mr_fail_memory(err, "listing the source");
+    mr_status status = gather(e, jobs, notes, &all, err);
     free(all.items);
     if (status == MR_OK)
         *part = all.source;
@@ -284,7 +286,7 @@ mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *not
         mr_progress_end(e.progress);
     }
     if (status == MR_OK)
-        status = gather(&e, jobs, notes, part, err);
+        status = join_workers(&e, jobs, notes, part, err);
     mr_notes_sort(notes, noted);
     for (unsigned i = 0; e.workers && i < jobs; i++)
         end_worker(&e.workers[i]);

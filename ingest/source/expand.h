@@ -1,6 +1,6 @@
 /* expand.h - files of a source that a program opens: their contents become entries of the tree.
- * Invariant: the tree that results depends on the files and the program's output alone, not on which thread or rank ran
- * the program, nor on where the bytes were put meanwhile.
+ * Invariant: the resulting tree depends on the files and the program's output alone, not on which thread or rank ran
+ * the program, nor on where the bytes were stored.
  *
  *      data/train.parquet  ->  data/train.parquet/schema.json, data/train.parquet/000000000.json, ...             */
 #ifndef MR_SOURCE_EXPAND_H
@@ -9,23 +9,23 @@
 #include "source/source.h"
 
 typedef struct mr_expand {
-    const char *const *argv; /* the program and its options, ends with NULL; "/dev/stdin", the file, is put behind */
+    const char *const *argv; /* the program and its options, ends with NULL; "/dev/stdin", the file, is appended */
     const uint32_t *entries; /* the files to open */
     size_t count;
-    unsigned jobs, rank, world; /* this rank opens every world-th file, on so many threads */
+    unsigned jobs, rank, world; /* this rank opens every world-th file, on `jobs` threads */
     const mr_source_options *options;
     /* An empty file for what thread `worker` unpacks, and its path in `path` ("" if other ranks cannot or need not open
-     * it); the caller closes nothing.  Called once a thread; thread-safe. */
+     * it); this module closes it.  Called once per thread; thread-safe. */
     mr_status (*spool)(void *ctx, unsigned worker, int *fd, char path[4096], mr_error *err);
     void *ctx;
 } mr_expand;
 
 /* Runs the program over this rank's share.  `part` holds the new entries, in no order, for mr_source_join() or, by
- * mr_source_pack(), for other ranks.  What was left out is in the notes.  The first file that fails ends it. */
+ * mr_source_pack(), for other ranks.  What was left out is in the notes.  Stops at the first file that fails. */
 mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *notes, mr_source **part, mr_error *err);
 
-/* Takes the entries of the parts into the tree: entry numbers change, paths stay where they are.  The parts become
- * empty and are still to be freed.  MR_BAD_DATA: together they go beyond the limits of a source. */
+/* Moves the entries of the parts into the tree: entry numbers change, paths stay valid.  The parts become empty; the
+ * caller still frees them.  MR_BAD_DATA: together they exceed the limits of a source. */
 mr_status mr_source_join(mr_source *s, mr_source *const *parts, size_t count, const mr_source_options *o,
                          mr_notes *notes, mr_error *err);
 

@@ -1,6 +1,6 @@
-/* folder.c - a folder's files, and the archives that lie in it as downloaded.
- * Invariant: the file system follows no link: their texts are names of the tree, for links.c, so that none leads
- * out of the folder that was given. */
+/* folder.c - a folder's files, and the downloaded archives in it.
+ * Invariant: no link is followed here: its target is a name in the tree, for links.c to resolve, so none leads out of
+ * the folder that was given. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@ typedef struct walk {
     list *list;
     uint32_t holder;
     const char *given; /* the folder's path */
-    mr_buf path;       /* of where we are, relative */
-    char **archives;   /* paths of the archives to read: those at the top, and shards anywhere */
+    mr_buf path;       /* of the current entry, relative */
+    char **archives;   /* paths of the archives to read: those at the top level, and shards anywhere */
     size_t archive_count, archive_room;
 } walk;
 
@@ -72,7 +72,7 @@ static link_end end_of(int dirfd, const char *name)
     return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
 }
 
-/* What it leads to does not count here: that may be a file which another source brings. */
+/* Its target need not exist yet: it may be a file of another source. */
 static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
 {
     char target[PATH_MAX];
@@ -162,83 +162,64 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* train2017.zip beside an unpacked train2017/ has been unpacked already: reading it again would only collide. */
+/* train2017.zip next to train2017/ has been unpacked already: its names would only collide. */
 static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *err)
 {
     size_t stem_len = 0;
     struct stat st;
     archive_name(name, strlen(name), &stem_len);
-    char *stem = strndup(name, stem_len);
+    MR_AUTO(mr_scope_free) char *stem = strndup(name, stem_len);
     if (!stem)
         return mr_fail_memory(err, "listing the source");
-    bool unpacked = fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode);
-    free(stem);
-    if (unpacked) {
-        mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0, "not read: the folder of its name is there");
+    if (fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
+        mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "not read: the folder of the same name is there");
         return MR_OK;
     }
     char path[2 * PATH_MAX];
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     snprintf(path, sizeof path, "%s/%s", w->given, name);
-    mr_status status = mr_file_open(dirfd, name, false, &fd, NULL, err);
-    if (status != MR_OK)
-        return status;
-    status = list_shard(w->list, fd, path, name, err);
-    close(fd);
-    return status;
+    MR_TRY(mr_file_open(dirfd, name, false, &fd, NULL, err));
+    return list_shard(w->list, fd, path, name, err);
+}
+
+static void end_walk(walk *w)
+{
+    for (size_t i = 0; i < w->archive_count; i++)
+        free(w->archives[i]);
+    free(w->archives);
+    mr_buf_free(&w->path);
 }
 
 mr_status list_folder(list *l, const char *path, mr_error *err)
 {
-    walk w = {.list = l, .given = path};
+    MR_AUTO(end_walk) walk w = {.list = l, .given = path};
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int again = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (again < 0) {
-        mr_fail_errno(err, errno, "%s", path);
-        if (fd >= 0)
-            close(fd);
-        return MR_SYSTEM;
-    }
-    mr_status status = list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err);
-    if (status != MR_OK) {
-        close(fd);
-        close(again);
-        return status;
-    }
-    status = walk_dir(&w, again, 0, err);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s", path);
+    MR_TRY(list_holder(l, path, fd, HOLD_FOLDER, &w.holder, err));
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* walk_dir() closes it */
+    if (again < 0)
+        return mr_fail_errno(err, errno, "%s", path);
+    MR_TRY(walk_dir(&w, again, 0, err));
     if (w.archive_count)
         qsort(w.archives, w.archive_count, sizeof *w.archives, by_name);
-    for (size_t i = 0; i < w.archive_count; i++) {
-        if (status == MR_OK)
-            status = read_archive(&w, fd, w.archives[i], err);
-        free(w.archives[i]);
-    }
-    free(w.archives);
-    mr_buf_free(&w.path);
-    return status;
+    for (size_t i = 0; i < w.archive_count; i++)
+        MR_TRY(read_archive(&w, fd, w.archives[i], err));
+    return MR_OK;
 }
 
 mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err)
 {
-    char *dir = NULL, *name = NULL;
-    uint32_t number;
-    int fd = -1;
-    mr_status status = mr_path_split(path, &dir, &name, err);
-    if (status == MR_OK && (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        status = mr_fail_errno(err, errno, "%s", dir);
-    if (status == MR_OK && (status = list_holder(l, dir, fd, HOLD_FOLDER, &number, err)) == MR_OK)
-        fd = -1; /* the list's now */
-    if (status == MR_OK)
-        status = list_add(l,
-                          &(mr_entry){.path = name,
-                                      .path_len = (uint32_t)strlen(name),
-                                      .holder = number,
-                                      .size = size,
-                                      .offset = FOLLOW_LINK},
-                          err);
-    if (fd >= 0)
-        close(fd);
-    free(dir);
-    free(name);
-    return status;
+    MR_AUTO(mr_scope_free) char *dir = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    mr_entry e = {.size = size, .offset = FOLLOW_LINK};
+    MR_TRY(mr_path_split(path, &dir, &name, err));
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s", dir);
+    MR_TRY(list_holder(l, dir, fd, HOLD_FOLDER, &e.holder, err));
+    e.path = name;
+    e.path_len = (uint32_t)strlen(name);
+    return list_add(l, &e, err);
 }

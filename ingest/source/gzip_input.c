@@ -1,8 +1,8 @@
-/* gzip_input.c - a gzip stream unpacked by zlib, member by member, which compares each member's CRC-32 and length.
+/* gzip_input.c - decompresses a gzip stream with zlib, member by member; zlib compares each CRC-32 and length.
  * Invariant: the end of the stream is reported only after a whole member, never inside one.
  *
- *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding, and what follows them, or
- * starts |      |                                    with anything but a member's magic, is passed over 1F 8B  1F 8B */
+ *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding; what follows them, or does
+ *      1F 8B  1F 8B                                not start with a member's magic, is ignored                      */
 #include "source/gzip_input.h"
 
 #include <limits.h>
@@ -57,7 +57,7 @@ bool gzip_has_garbage(const gzip_input *g)
     return g->garbage;
 }
 
-/* Makes sure that there is input.  1; 0: there is no more; -1: the pull failed. */
+/* Makes sure that there is input.  1: there is; 0: the end; -1: the pull failed. */
 static int refill(gzip_input *g)
 {
     const void *bytes;
@@ -71,7 +71,7 @@ static int refill(gzip_input *g)
     return 1;
 }
 
-/* Past a member: 1: another one begins, its magic has been fed to zlib; 0: the stream ends; -1: the pull failed. */
+/* After a member.  1: another begins, and zlib has its magic; 0: the stream ends; -1: the pull failed. */
 static int next_member(gzip_input *g)
 {
     int more;
@@ -106,7 +106,7 @@ static int next_member(gzip_input *g)
     return 1;
 }
 
-/* zlib's words for a failed check do not say what was compared. */
+/* zlib's messages for a failed check do not say what was compared. */
 static const char *failure(const gzip_input *g, int result)
 {
     if (result == Z_MEM_ERROR)
@@ -163,7 +163,7 @@ ssize_t gzip_read(gzip_input *g, void *out, size_t room)
     g->z.avail_out = want;
     while (g->z.avail_out && g->place != AT_END && !g->failed)
         g->failed = !(g->place == IN_MEMBER ? step_inside(g) : step_between(g));
-    /* What came out before is handed out first: it tells how far it went. */
+    /* What came out before the failure is handed out first. */
     ssize_t n = (ssize_t)(want - g->z.avail_out);
     return g->failed && n == 0 ? -1 : n;
 }

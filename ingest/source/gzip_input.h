@@ -1,7 +1,7 @@
-/* gzip_input.h - a gzip stream (RFC 1952) unpacked and checked: the CRC-32 and length of every member, and of a header
- * that has one its CRC-16.
- * Invariant: bytes are handed out before their member's checksum has been seen, so they count only once the end of the
- * stream has been reached without a failure. */
+/* gzip_input.h - decompresses a gzip stream (RFC 1952) and checks it: the CRC-32 and length of every member, and a
+ * header's CRC-16 if it has one.
+ * Invariant: bytes are handed out before their member's checksum has been read, so they can be trusted only once the
+ * end of the stream has been reached without a failure. */
 #ifndef MR_GZIP_INPUT_H
 #define MR_GZIP_INPUT_H
 
@@ -15,11 +15,11 @@ typedef struct gzip_input gzip_input;
 typedef ssize_t (*gzip_pull)(void *ctx, const void **bytes);
 
 gzip_input *gzip_begin(gzip_pull pull, void *ctx); /* NULL: no memory */
-/* Fills `out` with unpacked bytes, as many as there are; 0: the end of the stream; -1: see gzip_why(). */
+/* Fills `out` with decompressed bytes, as many as there are; 0: the end of the stream; -1: see gzip_why(). */
 ssize_t gzip_read(gzip_input *g, void *out, size_t room);
 /* Why the last read failed; NULL: because the pull did. */
 const char *gzip_why(const gzip_input *g);
-/* At the end: something other than zeros or another member follows the last member.  As in gzip it is not read. */
+/* At the end: something other than zeros follows the last member.  As in gzip it is not read. */
 bool gzip_has_garbage(const gzip_input *g);
 void gzip_end(gzip_input *g); /* takes NULL */
 

@@ -1,13 +1,14 @@
 /* links.c - links of folders and archives: other names for files of the same tree.
- * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it; a folder and its archive
- * give the same files.  An absolute link has no name in the tree, and nothing has a name behind a link to a folder:
- * neither is followed.  Only the words for what is not followed know what the file system says. */
+ * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it, and a folder and its
+ * archive give the same files.  Absolute links and links to folders are not followed: what they lead to has no name in
+ * the tree.  What the file system knows of a link is used for messages alone. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "source/list.h"
 
-enum { MOST_HOPS = 40 }; /* links that lead to links; the kernel stops there, too */
+enum { HOPS_MAX = 40 }; /* links that lead to links; the kernel's limit */
 
 static mr_status keep(list *l, const pending_link *link, mr_error *err)
 {
@@ -65,7 +66,7 @@ bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *ou
 
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err)
 {
-    mr_buf full = {0};
+    MR_AUTO(mr_buf_free) mr_buf full = {0};
     pending_link link = {.path = path, .path_len = (uint32_t)len, .target = "", .end = end, .symbolic = true};
     if (!list_name_ok(l, path, len))
         return MR_OK;
@@ -73,14 +74,11 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
         link.target = (const char *)full.data;
         link.target_len = (uint32_t)full.len;
     }
-    mr_status status = mr_buf_status(&full, err, "listing the source");
-    if (status == MR_OK)
-        status = keep(l, &link, err);
-    mr_buf_free(&full);
-    return status;
+    MR_TRY(mr_buf_status(&full, err, "listing the source"));
+    return keep(l, &link, err);
 }
 
-/* Which entries would have to give their names to links that came before them; the list is settled. */
+/* Which entries have a name that an earlier link claims; the list is settled. */
 static void find_contested(const list *l, bool *contested)
 {
     for (size_t i = 0; i < l->link_count; i++) {
@@ -91,7 +89,7 @@ static void find_contested(const list *l, bool *contested)
     }
 }
 
-/* Adds the links whose targets are listed by now, and whose targets' names nobody contests: NULL, or he could not. */
+/* Adds the links whose targets are listed by now and are not contested; `contested` NULL: contested ones, too. */
 static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
 {
     for (size_t i = 0; i < l->link_count; i++) {
@@ -103,9 +101,7 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
         e.path = link->path;
         e.path_len = link->path_len;
         size_t before = l->count;
-        mr_status status = list_add(l, &e, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(list_add(l, &e, err));
         if (l->count > before)
             l->items[before].order = link->order;
         link->done = true;
@@ -134,7 +130,7 @@ static const pending_link *left_at(const left *l, const char *path, size_t len)
     return found ? *found : NULL;
 }
 
-/* Is one of the folders above the target a link? */
+/* Whether one of the folders above the target is a link. */
 static bool through_link(const left *l, const pending_link *link)
 {
     for (size_t i = 1; i < link->target_len; i++)
@@ -145,10 +141,10 @@ static bool through_link(const left *l, const pending_link *link)
 
 typedef struct reason { /* why a link is not followed */
     const char *words;
-    bool folder; /* a folder is at its end, or may be */
+    bool folder; /* it leads to a folder, or may do so */
 } reason;
 
-/* Nobody knows what is at its end: by its name, "bird" may be a folder, "notes.txt" not. */
+/* For a link whose target is unknown: by its name, "bird" may be a folder, "notes.txt" is not. */
 static bool named_as_folder(const pending_link *link)
 {
     const char *slash = memrchr(link->path, '/', link->path_len), *name = slash ? slash + 1 : link->path;
@@ -159,53 +155,53 @@ static reason outside(const pending_link *link)
 {
     switch (link->end) {
     case LINK_FOLDER:
-        return (reason){"a link to a folder out of the tree: not followed; `cp -rL` copies what it leads to", true};
+        return (reason){"a link to a folder outside the tree: not followed; `cp -rL` copies what it leads to", true};
     case LINK_FILE:
-        return (reason){"a link to a file out of the tree: not followed", false};
+        return (reason){"a link to a file outside the tree: not followed", false};
     case LINK_DEVICE:
-        return (reason){"a link to a device, socket or FIFO out of the tree", false};
+        return (reason){"a link to a device, socket or FIFO outside the tree", false};
     case LINK_NOTHING:
-        return (reason){"a link out of the tree, to nothing", named_as_folder(link)};
+        return (reason){"a link to outside the tree, to nothing", named_as_folder(link)};
     default:
-        return (reason){"a link out of the tree: not followed", named_as_folder(link)};
+        return (reason){"a link to outside the tree: not followed", named_as_folder(link)};
     }
 }
 
-/* What lies at the end of a link that leads to no other. */
+/* Why a link inside the tree is not followed, once it leads to no other link. */
 static reason inside(const left *l, const pending_link *link)
 {
     mr_tree whole = mr_tree_at(l->list->source, "", 0);
     if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
-        return (reason){"behind more than 40 links", false};
+        return (reason){"more than 40 links to its target", false};
     if (mr_tree_has_dir(&whole, link->target, link->target_len) || link->end == LINK_FOLDER)
         return (reason){"a link to a folder: not followed; `cp -rL` copies what it leads to", true};
     if (through_link(l, link))
         return (reason){"a link through a link that is not followed; `cp -rL` copies what it leads to", true};
     if (link->end == LINK_DEVICE)
         return (reason){"a link to a device, socket or FIFO", false};
-    return (reason){"a link to nothing that is a file of the tree", named_as_folder(link)};
+    return (reason){"a link to what is not a file of the tree", named_as_folder(link)};
 }
 
 static reason why_left(const left *l, const pending_link *link)
 {
-    const pending_link *seen[MOST_HOPS + 1] = {NULL}, *next = link;
+    const pending_link *seen[HOPS_MAX + 1] = {NULL}, *next = link;
     if (!link->symbolic)
-        return (reason){link->target_len ? "a hard link to a file that is not there" : "a hard link out of the tree",
-                        false};
-    for (size_t hop = 0; hop <= MOST_HOPS; hop++) {
+        return (reason){
+            link->target_len ? "a hard link to a file that is not there" : "a hard link to outside the tree", false};
+    for (size_t hop = 0; hop <= HOPS_MAX; hop++) {
         for (size_t i = 0; i < hop; i++)
             if (seen[i] == next)
-                return (reason){"a link to itself, or into links that lead round", false};
+                return (reason){"a link to itself, or into a loop of links", false};
         seen[hop] = next;
         const pending_link *after = next->target_len ? left_at(l, next->target, next->target_len) : NULL;
         if (!after)
             return next->target_len ? inside(l, next) : outside(next);
         next = after;
     }
-    return (reason){"behind more than 40 links", false};
+    return (reason){"more than 40 links to its target", false};
 }
 
-/* A link that the options leave out is not missed, and list_leave_out() reports it. */
+/* A link that the options leave out is reported by list_leave_out(). */
 static mr_status note_one(list *l, const left *rest, const pending_link *link, mr_error *err)
 {
     mr_source *s = l->source;
@@ -223,38 +219,36 @@ static mr_status note_one(list *l, const left *rest, const pending_link *link, m
 
 static mr_status note_left(list *l, mr_error *err)
 {
-    left rest = {.list = l, .items = mr_alloc(l->link_count, sizeof *rest.items)};
-    if (!rest.items)
+    MR_AUTO(mr_scope_free) const pending_link **items = mr_alloc(l->link_count, sizeof *items);
+    left rest = {.list = l, .items = items};
+    if (!items)
         return mr_fail_memory(err, "listing the source");
     for (size_t i = 0; i < l->link_count; i++)
         if (!l->links[i].done)
             rest.items[rest.count++] = &l->links[i];
     if (rest.count)
         qsort(rest.items, rest.count, sizeof *rest.items, by_path);
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < rest.count && status == MR_OK; i++)
-        status = note_one(l, &rest, rest.items[i], err);
-    free(rest.items);
-    return status;
+    for (size_t i = 0; i < rest.count; i++)
+        MR_TRY(note_one(l, &rest, rest.items[i], err));
+    return MR_OK;
 }
 
 mr_status list_resolve(list *l, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (int hop = 0; hop < MOST_HOPS && l->link_count && status == MR_OK; hop++) {
+    if (!l->link_count)
+        return MR_OK;
+    for (int hop = 0; hop < HOPS_MAX; hop++) {
         size_t before = l->count;
-        bool *contested = mr_alloc(l->source->count, sizeof *contested);
+        MR_AUTO(mr_scope_free) bool *contested = mr_alloc(l->source->count, sizeof *contested);
         if (!contested)
             return mr_fail_memory(err, "listing the source");
         find_contested(l, contested);
-        status = resolve_once(l, contested, err);
-        if (status == MR_OK && l->count == before) /* those who contest a name lead nowhere */
-            status = resolve_once(l, NULL, err);
-        free(contested);
+        MR_TRY(resolve_once(l, contested, err));
+        if (l->count == before) /* the links that contest a name have no target */
+            MR_TRY(resolve_once(l, NULL, err));
         if (l->count == before)
             break;
-        if (status == MR_OK)
-            status = list_settle(l, err);
+        MR_TRY(list_settle(l, err));
     }
-    return status == MR_OK && l->link_count ? note_left(l, err) : status;
+    return note_left(l, err);
 }

@@ -1,5 +1,5 @@
-/* list.h - the listing while it grows; for source*.c alone.
- * Invariant: a path gets in only through list_add(), which refuses the unsafe ones with a note. */
+/* list.h - the listing while it grows; for this room alone.
+ * Invariant: a path gets in only through list_add(), which rejects unsafe ones with a note. */
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
 
@@ -8,23 +8,22 @@
 
 #include "source/source.h"
 
-/* HOLD_DAMAGED: of one entry of an archive, whose bytes are not what was packed; the path is the sentence that says so.
- */
+/* HOLD_DAMAGED: of one damaged entry of an archive; the path is the error sentence. */
 typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;
 
 typedef struct holder {
     char *path; /* as given, for messages */
     int fd;
     holder_kind kind;
-    atomic_bool wanted; /* HOLD_DAMAGED: somebody asked for its bytes */
+    atomic_bool wanted; /* HOLD_DAMAGED: its bytes were asked for */
 } holder;
 
 typedef struct listed {
     mr_entry entry;
-    uint32_t order; /* of arrival: the first of two equal names stays */
+    uint32_t order; /* of arrival: the first of two equal names is kept */
 } listed;
 
-typedef enum link_end { /* what the file system says of a folder's link; archives cannot tell */
+typedef enum link_end { /* what a folder's link leads to, by the file system; archives cannot tell */
                         LINK_UNKNOWN,
                         LINK_FOLDER,
                         LINK_FILE,
@@ -33,10 +32,10 @@ typedef enum link_end { /* what the file system says of a folder's link; archive
 } link_end;
 
 typedef struct pending_link {  /* of a folder or an archive: another name for bytes of the tree */
-    const char *path, *target; /* the target is a path of the tree, too; "": it lies outside */
+    const char *path, *target; /* the target is a path in the tree, too; "": outside */
     uint32_t path_len, target_len;
     uint32_t order; /* of arrival, among the files */
-    link_end end;   /* for words alone: what is followed depends on names */
+    link_end end;   /* for messages alone: what is followed depends on names */
     bool symbolic, done;
 } pending_link;
 
@@ -67,51 +66,51 @@ typedef struct list {
     size_t link_count, link_room;
     uint32_t arrived;       /* files and links */
     int spool;              /* where archives unpack to */
-    const char *spool_path; /* where other ranks find that file by name; NULL: they are told its descriptor */
+    const char *spool_path; /* where other ranks open that file by name; NULL: they are given its descriptor */
     const char *prefix;     /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
     mr_buf prefixed;
-    uint64_t made_from; /* the archive is a program's output: the bytes of its file, at least 1; 0: it is none */
+    uint64_t made_from; /* if the archive is a program's output: the bytes of its input, at least 1; otherwise 0 */
     uint32_t spool_holder;
     uint64_t spool_at;
 } list;
 
-enum { FOLLOW_LINK = 1 }; /* entry.offset of a file that was given by itself: it may be a link to anywhere */
+enum { FOLLOW_LINK = 1 }; /* entry.offset of a file that was given on the command line: it may be a link to anywhere */
 
 char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long; NULL: no memory */
+/* Takes over fd, on failure too. */
 mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
-/* False when the name was refused (with a note); `*status` is a failure when memory is out. */
+/* False: the name was rejected, with a note. */
 bool list_name_ok(list *l, const char *path, size_t len);
 /* The path is copied; a `file` must live as long as the list's source (NULL: the path).  Too large: noted, left out. */
 mr_status list_add(list *l, const mr_entry *entry, mr_error *err);
-/* Opens an entry that lies in a folder. */
+/* Opens an entry in a folder. */
 mr_status list_open(const mr_source *s, const mr_entry *e, int *fd, uint64_t *size, mr_error *err);
-/* Links, in links.c: kept back until all is listed, then resolved. */
+/* Links, in links.c: kept until everything is listed, then resolved. */
 mr_status list_link(list *l, const char *path, size_t len, const char *target, mr_error *err);
 mr_status list_symlink(list *l, const char *path, size_t len, const char *target, link_end end, mr_error *err);
 mr_status list_resolve(list *l, mr_error *err);
-/* Puts the list's prefix before the name, which is lent until the next call then; NULL and "" stay what they are. */
+/* Puts the list's prefix before the name, lent until the next call; NULL and "" are left alone. */
 mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
-const char *list_unsafe(const char *path, size_t len); /* why the name is refused; NULL: it is fine */
+const char *list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is fine */
 int list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
-/* Sorts, drops second comers, and publishes the entries in the source. */
+/* Sorts, drops duplicates, and publishes the entries in the source. */
 mr_status list_settle(list *l, mr_error *err);
-/* The last step: entries under the name of a file go, with a note. */
+/* The last step: drops entries under the name of a file, with a note. */
 mr_status list_drop_under_files(list *l, mr_error *err);
-/* Is the path, or a folder that it lies in, one that the options leave out?  Its number; leave_out_count: it is none.
- */
+/* The number of the first leave_out option that names the path or a folder above it; leave_out_count: none. */
 size_t list_left_out(const list *l, const char *path, size_t len);
-/* After that: drops what the options leave out, with a note each.  MR_MISUSE: nothing is called so. */
+/* Drops what the options leave out, with a note each.  MR_MISUSE: an option matches nothing. */
 mr_status list_leave_out(list *l, mr_error *err);
 uint64_t list_max_entries(const list *l);
-/* MR_BAD_DATA: there are more files than that; the same words wherever they are counted. */
+/* MR_BAD_DATA: there are more files than that; one message for all places that count. */
 mr_status list_too_many(const list *l, mr_error *err);
 uint64_t list_max_size(const list *l, const char *path, size_t len);
-/* Notes a file that is over that: an image is a reject, anything else only left out. */
+/* Notes a larger file: an image is a reject, anything else is ignored. */
 void list_note_large(list *l, const char *path, size_t len, uint64_t size);
 
 mr_status list_folder(list *l, const char *path, mr_error *err);
-/* A file that is a source by itself, not an archive: a folder of this one entry. */
+/* A file that is a source by itself and not an archive: a folder with this one entry. */
 mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);

@@ -1,4 +1,4 @@
-/* notes.c - what ingest saw that a person should know.
+/* notes.c - what ingest reports to the user.
  * Invariant: path and detail of a kept note are valid UTF-8, whatever bytes the source's names had. */
 #include "source/notes.h"
 
@@ -21,7 +21,7 @@ const char *const mr_note_heads[MR_NOTE_COUNT] = {
 #undef X
 };
 
-/* Escaped path text as a string of its own; NULL: out of memory. */
+/* Escaped path text, allocated; NULL: out of memory. */
 static char *path_text(const char *bytes, size_t len)
 {
     mr_buf buf = {0};
@@ -32,7 +32,7 @@ static char *path_text(const char *bytes, size_t len)
     return (char *)buf.data;
 }
 
-/* A detail often quotes what the source wrote: if that was no UTF-8, all of it becomes path text. */
+/* A detail often quotes the source: if it is not UTF-8, all of it becomes path text. */
 static char *detail_text(const char *format, va_list args)
 {
     char *text, *escaped;

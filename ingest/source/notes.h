@@ -1,5 +1,5 @@
-/* notes.h - what ingest saw that a person should know, kept for report.json and the summary.
- * Invariant: nothing that was in the source and is not in the dataset goes without a note. */
+/* notes.h - what ingest reports to the user, kept for report.json and the summary.
+ * Invariant: everything in the source that is not in the dataset has a note. */
 #ifndef MR_NOTES_H
 #define MR_NOTES_H
 
@@ -10,7 +10,7 @@
     X(REJECT, "rejects", "rejected")                 /* an image that cannot be trusted */                             \
     X(LINK, "links", "links not followed")           /* symbolic or hard links, devices, FIFOs */                      \
     X(BAD_NAME, "bad_names", "unsafe names refused") /* .., absolute, NUL, empty, too long */                          \
-    X(COLLISION, "collisions", "names seen twice")   /* the first stays */                                             \
+    X(COLLISION, "collisions", "names seen twice")   /* the first is kept */                                           \
     X(ODD_NAME, "odd_names", "names not UTF-8")      /* kept byte-exact */                                             \
     X(UNLISTED, "unlisted", "images in no annotation")                                                                 \
     X(MISSING, "missing", "annotated but not there")                                                                   \
@@ -35,12 +35,12 @@ typedef struct mr_note {
     uint64_t bytes;
 } mr_note;
 
-enum { MR_NOTES_KEPT = 100000 }; /* of each kind, two kinds' worth in all: a few bytes of a source may earn a note */
+enum { MR_NOTES_KEPT = 100000 }; /* per kind, and twice that in total: a few bytes of a source may cause a note */
 
 typedef struct mr_notes {
     mr_note *items;
     size_t count, room;
-    size_t counts[MR_NOTE_COUNT]; /* of all that were added */
+    size_t counts[MR_NOTE_COUNT]; /* of all notes that were added */
     size_t kept[MR_NOTE_COUNT];   /* of those that are in `items`: the first ones */
     bool failed;                  /* memory ran out; checked once at the end */
 } mr_notes;
@@ -53,7 +53,7 @@ void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t pa
                  const char *format, ...) MR_PRINTF(6, 7);
 /* Sorts the notes from number `from` on by kind, path and detail. */
 void mr_notes_sort(mr_notes *notes, size_t from);
-/* Moves all of `from` behind the others. */
+/* Appends all of `from`, which becomes empty. */
 void mr_notes_move(mr_notes *notes, mr_notes *from);
 /* Notes as bytes for another rank of the same program: appended to `out`; added to `notes` from what was packed. */
 void mr_notes_pack(const mr_notes *notes, mr_buf *out);

@@ -1,4 +1,4 @@
-/* pack.c - a source's listing as bytes, so that every rank works on the very same tree.
+/* pack.c - a source's listing as bytes, so that every rank works on the same tree.
  * Invariant: pack and unpack run in the same program under one launcher; the bytes are never stored. */
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/scope.h"
 #include "source/list.h"
 
 static void put32(mr_buf *out, uint32_t v)
@@ -57,44 +57,55 @@ static mr_status open_holder(list *l, const char *path, holder_kind kind, int sp
     int fd = kind == HOLD_SPOOL ? dup(spool) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", path);
-    mr_status status = list_holder(l, path, fd, kind, &number, err);
-    if (status != MR_OK)
-        close(fd);
-    return status;
+    return list_holder(l, path, fd, kind, &number, err);
+}
+
+static mr_status take_holders(list *l, const uint8_t **at, int spool, mr_error *err)
+{
+    for (uint32_t left = take32(at); left; left--) {
+        holder_kind kind = take32(at);
+        uint32_t len = take32(at);
+        MR_AUTO(mr_scope_free) char *path = strndup((const char *)take(at, len), len);
+        if (!path)
+            return mr_fail_memory(err, "sharing the listing");
+        MR_TRY(open_holder(l, path, kind, spool, err));
+    }
+    return MR_OK;
+}
+
+static mr_status take_entries(mr_source *s, const uint8_t **at, mr_error *err)
+{
+    uint32_t count = take32(at);
+    if (!(s->entries = mr_alloc(count, sizeof *s->entries)))
+        return mr_fail_memory(err, "sharing the listing");
+    while (s->count < count) {
+        mr_entry e;
+        memcpy(&e, take(at, sizeof e), sizeof e);
+        e.path = e.file = list_keep(s, (const char *)take(at, e.path_len), e.path_len);
+        uint32_t file_len = take32(at);
+        if (file_len)
+            e.file = list_keep(s, (const char *)take(at, file_len), file_len);
+        if (!e.path || !e.file)
+            return mr_fail_memory(err, "sharing the listing");
+        s->entries[s->count++] = e;
+    }
+    return MR_OK;
+}
+
+static mr_status take_source(list *l, const uint8_t *at, int spool, mr_error *err)
+{
+    MR_TRY(take_holders(l, &at, spool, err));
+    memcpy(&l->source->beyond, take(&at, sizeof l->source->beyond), sizeof l->source->beyond);
+    return take_entries(l->source, &at, err);
 }
 
 mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_error *err)
 {
+    MR_AUTO(mr_scope_close) int shared = spool;
     list l = {.source = mr_alloc(1, sizeof(mr_source))};
-    const uint8_t *at = packed->data;
-    mr_status status = l.source ? MR_OK : mr_fail_memory(err, "sharing the listing");
-    uint32_t holders = take32(&at);
-    for (uint32_t i = 0; i < holders && status == MR_OK; i++) {
-        holder_kind kind = take32(&at);
-        uint32_t len = take32(&at);
-        char *path = strndup((const char *)take(&at, len), len);
-        status = path ? open_holder(&l, path, kind, spool, err) : mr_fail_memory(err, "sharing the listing");
-        free(path);
-    }
-    if (status == MR_OK)
-        memcpy(&l.source->beyond, take(&at, sizeof l.source->beyond), sizeof l.source->beyond);
-    uint32_t count = status == MR_OK ? take32(&at) : 0;
-    if (status == MR_OK && !(l.source->entries = mr_alloc(count, sizeof *l.source->entries)))
-        status = mr_fail_memory(err, "sharing the listing");
-    for (uint32_t i = 0; i < count && status == MR_OK; i++) {
-        mr_entry e;
-        memcpy(&e, take(&at, sizeof e), sizeof e);
-        e.path = e.file = list_keep(l.source, (const char *)take(&at, e.path_len), e.path_len);
-        uint32_t file_len = take32(&at);
-        if (file_len)
-            e.file = list_keep(l.source, (const char *)take(&at, file_len), file_len);
-        if (!e.path || !e.file)
-            status = mr_fail_memory(err, "sharing the listing");
-        else
-            l.source->entries[l.source->count++] = e;
-    }
-    if (spool >= 0)
-        close(spool);
+    if (!l.source)
+        return mr_fail_memory(err, "sharing the listing");
+    mr_status status = take_source(&l, packed->data, shared, err);
     if (status == MR_OK)
         *out = l.source;
     else

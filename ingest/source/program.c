@@ -1,5 +1,5 @@
-/* program.c - an outside program that turns one file into a tar stream.
- * Invariant: each program that was started is waited for once, whichever way reading its output ended. */
+/* program.c - another program that turns one file into a tar stream.
+ * Invariant: each program that was started is waited for once, however reading its output ended. */
 #include "source/program.h"
 
 #include <errno.h>
@@ -15,32 +15,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 2000, BEHIND = 1 << 20, PIPE_SIZE = 1 << 20 };
+enum { MESSAGE_MAX = 2000, PADDING_MAX = 1 << 20, PIPE_SIZE = 1 << 20 };
 
 struct mr_program {
     pid_t pid;
-    int out, complaints;
+    int out, errors;
     pthread_t listener;
-    atomic_bool ended; /* the process: what it left running may keep the pipe open */
-    char words[WORDS]; /* the last of what it said; the listener's until it is joined */
-    size_t words_len;
+    atomic_bool ended;         /* the process has: its own children may keep the pipe open */
+    char message[MESSAGE_MAX]; /* the last bytes of stderr; the listener's until it is joined */
+    size_t message_len;
 };
 
 extern char **environ;
 
-/* ---- what it says --------------------------------------------------------------------------------------------- */
+/* ---- its messages ----------------------------------------------------------------------------------------------- */
 
-static void keep_words(mr_program *p, const char *bytes, size_t len)
+static void keep_message(mr_program *p, const char *bytes, size_t len)
 {
-    if (len >= WORDS) {
-        bytes += len - WORDS;
-        len = WORDS;
+    if (len >= MESSAGE_MAX) {
+        bytes += len - MESSAGE_MAX;
+        len = MESSAGE_MAX;
     }
-    size_t over = p->words_len + len > WORDS ? p->words_len + len - WORDS : 0;
-    memmove(p->words, p->words + over, p->words_len - over);
-    p->words_len -= over;
-    memcpy(p->words + p->words_len, bytes, len);
-    p->words_len += len;
+    size_t over = p->message_len + len > MESSAGE_MAX ? p->message_len + len - MESSAGE_MAX : 0;
+    memmove(p->message, p->message + over, p->message_len - over);
+    p->message_len -= over;
+    memcpy(p->message + p->message_len, bytes, len);
+    p->message_len += len;
 }
 
 static void *listen_to(void *arg)
@@ -48,40 +48,40 @@ static void *listen_to(void *arg)
     mr_program *p = arg;
     char bytes[4096];
     for (;;) {
-        struct pollfd ready = {.fd = p->complaints, .events = POLLIN};
+        struct pollfd ready = {.fd = p->errors, .events = POLLIN};
         bool last = atomic_load(&p->ended);
         int n = poll(&ready, 1, last ? 0 : 50);
         if ((n < 0 && errno != EINTR) || (n == 0 && last))
             return NULL;
         if (n <= 0)
             continue;
-        ssize_t got = read(p->complaints, bytes, sizeof bytes);
+        ssize_t got = read(p->errors, bytes, sizeof bytes);
         if (got == 0 || (got < 0 && errno != EINTR))
             return NULL;
         if (got > 0)
-            keep_words(p, bytes, (size_t)got);
+            keep_message(p, bytes, (size_t)got);
     }
 }
 
-/* The last line that is not blank: a traceback's last line says what happened. */
-static const char *last_words(const mr_program *p, int *len)
+/* The last line that is not blank: in a traceback, the error. */
+static const char *last_line(const mr_program *p, int *len)
 {
-    size_t end = p->words_len;
-    while (end && (p->words[end - 1] == '\n' || p->words[end - 1] == ' ' || p->words[end - 1] == '\r'))
+    size_t end = p->message_len;
+    while (end && (p->message[end - 1] == '\n' || p->message[end - 1] == ' ' || p->message[end - 1] == '\r'))
         end--;
-    const char *line = end ? memrchr(p->words, '\n', end) : NULL;
-    size_t at = line ? (size_t)(line - p->words) + 1 : 0;
+    const char *line = end ? memrchr(p->message, '\n', end) : NULL;
+    size_t at = line ? (size_t)(line - p->message) + 1 : 0;
     *len = (int)(end - at);
-    return p->words + at;
+    return p->message + at;
 }
 
 /* ---- start ---------------------------------------------------------------------------------------------------- */
 
-static mr_status spawn(mr_program *p, const char *const *argv, int input, int out, int complaints, mr_error *err)
+static mr_status spawn(mr_program *p, const char *const *argv, int input, int out, int errors, mr_error *err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t ignored; /* by us, which a program that is started would do, too */
+    sigset_t ignored; /* by us, and a child would inherit that */
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGPIPE);
     sigaddset(&ignored, SIGXFSZ);
@@ -98,7 +98,7 @@ static mr_status spawn(mr_program *p, const char *const *argv, int input, int ou
         if (!failed)
             failed = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
         if (!failed)
-            failed = posix_spawn_file_actions_adddup2(&files, complaints, STDERR_FILENO);
+            failed = posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
         if (!failed)
             failed = posix_spawnp(&p->pid, argv[0], &files, &how, (char *const *)argv, environ);
         posix_spawnattr_destroy(&how);
@@ -116,7 +116,7 @@ static void close_all(int fds[4])
 
 mr_status mr_program_start(const char *const *argv, int input, mr_program **out, mr_error *err)
 {
-    int fds[4] = {-1, -1, -1, -1}; /* what it writes: read end, write end; its complaints: the same */
+    int fds[4] = {-1, -1, -1, -1}; /* stdout: read end, write end; stderr: the same */
     mr_program *p = mr_alloc(1, sizeof *p);
     mr_status status = MR_OK;
     if (!p)
@@ -124,7 +124,7 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
     if (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot make a pipe", argv[0]);
     if (status == MR_OK) {
-        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer turns; the usual size does, too */
+        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer switches; not needed */
         status = spawn(p, argv, input, fds[1], fds[3], err);
     }
     if (status != MR_OK) {
@@ -135,14 +135,14 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
     close(fds[1]);
     close(fds[3]);
     p->out = fds[0];
-    p->complaints = fds[2];
+    p->errors = fds[2];
     int failed = pthread_create(&p->listener, NULL, listen_to, p);
     if (failed) {
         kill(p->pid, SIGKILL);
         while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
             ;
         close(p->out);
-        close(p->complaints);
+        close(p->errors);
         free(p);
         return mr_fail_errno(err, failed, "%s: cannot start a thread, " MR_NO_THREAD, argv[0]);
     }
@@ -157,12 +157,12 @@ int mr_program_output(const mr_program *p)
 
 /* ---- end ------------------------------------------------------------------------------------------------------ */
 
-/* Padding behind the tar's end is fine.  False: it goes on and on. */
+/* Padding after the tar's end is fine.  False: there is no end to it. */
 static bool drain(int fd)
 {
     char bytes[1 << 14];
     size_t total = 0;
-    while (total <= BEHIND) {
+    while (total <= PADDING_MAX) {
         ssize_t n = read(fd, bytes, sizeof bytes);
         if (n == 0 || (n < 0 && errno != EINTR))
             return true;
@@ -174,15 +174,15 @@ static bool drain(int fd)
 static mr_status own_end(const mr_program *p, int ended, const char *name, mr_error *err)
 {
     int len;
-    const char *said = last_words(p, &len);
+    const char *line = last_line(p, &len);
     if (WIFSIGNALED(ended))
         return mr_fail(err, MR_SYSTEM, "%s: was ended by signal %d (%s)%s%.*s", name, WTERMSIG(ended),
-                       strsignal(WTERMSIG(ended)), len ? ": " : "", len, said);
+                       strsignal(WTERMSIG(ended)), len ? ": " : "", len, line);
     int code = WEXITSTATUS(ended);
     mr_status status = code == 1 ? MR_BAD_DATA : code == 2 ? MR_MISUSE : MR_SYSTEM;
     if (!len)
-        return mr_fail(err, status, "%s: ended with exit code %d and without a word", name, code);
-    return mr_fail(err, status, "%s: %.*s", name, len, said);
+        return mr_fail(err, status, "%s: ended with exit code %d without a message", name, code);
+    return mr_fail(err, status, "%s: %.*s", name, len, line);
 }
 
 mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_error *err)
@@ -196,12 +196,12 @@ mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_e
         ;
     atomic_store(&p->ended, true);
     pthread_join(p->listener, NULL);
-    close(p->complaints);
+    close(p->errors);
     mr_status status = so_far;
     if (in_time && !(WIFEXITED(ended) && WEXITSTATUS(ended) == 0))
         status = own_end(p, ended, name, err);
     else if (!in_time && so_far == MR_OK)
-        status = mr_fail(err, MR_BAD_DATA, "%s: goes on behind the end of its tar stream", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: goes on after the end of its tar stream", name);
     free(p);
     return status;
 }

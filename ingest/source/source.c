@@ -1,6 +1,6 @@
 /* source.c - folders, archives and standard input as one sorted tree.
- * Invariant: after mr_source_open() nothing of a source changes but which damaged entries were wanted, so every reader
- * is thread-safe. */
+ * Invariant: after mr_source_open() nothing in a source changes except which damaged entries were wanted, so every
+ * reader is thread-safe. */
 #include "source/source.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "source/list.h"
 
@@ -45,6 +46,7 @@ mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint3
     char *copy = strdup(path);
     if (!copy || !MR_GROW(s->holders, s->holder_count, s->holder_room)) {
         free(copy);
+        mr_scope_close(&fd);
         return mr_fail_memory(err, "listing the source");
     }
     s->holders[s->holder_count] = (holder){.path = copy, .fd = fd, .kind = kind};
@@ -84,7 +86,7 @@ bool list_name_ok(list *l, const char *path, size_t len)
     return !why;
 }
 
-/* macOS writes a shadow of every file into archives; its name ends like an image's, its bytes are none. */
+/* macOS writes a shadow of every file into archives: named like an image, but not one. */
 static bool is_resource_fork(const char *path, size_t len)
 {
     const char *slash = memrchr(path, '/', len);
@@ -176,35 +178,31 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
         return list_folder(l, path, err);
     if (mr_name_ends(path, strlen(path), ".parquet"))
         return list_lone_file(l, path, (uint64_t)st.st_size, err);
-    int fd;
-    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_file_open(AT_FDCWD, path, true, &fd, NULL, err));
     const char *slash = strrchr(path, '/');
-    status = list_shard(l, fd, path, slash ? slash + 1 : path, err);
-    close(fd);
-    return status;
+    return list_shard(l, fd, path, slash ? slash + 1 : path, err);
+}
+
+static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        MR_TRY(list_one(l, srcs[i], err));
+    MR_TRY(list_settle(l, err));
+    MR_TRY(list_resolve(l, err));
+    MR_TRY(list_drop_under_files(l, err));
+    return list_leave_out(l, err);
 }
 
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err)
 {
     list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
-    mr_status status = MR_OK;
     size_t noted = notes->count;
     if (!(l.source = mr_alloc(1, sizeof *l.source)))
         return mr_fail_memory(err, "listing the source");
-    for (size_t i = 0; i < count && status == MR_OK; i++)
-        status = list_one(&l, srcs[i], err);
-    if (status == MR_OK)
-        status = list_settle(&l, err);
-    if (status == MR_OK)
-        status = list_resolve(&l, err);
-    if (status == MR_OK)
-        status = list_drop_under_files(&l, err);
-    if (status == MR_OK)
-        status = list_leave_out(&l, err);
-    mr_notes_sort(notes, noted); /* not in the order of the file system */
+    mr_status status = list_all(&l, srcs, count, err);
+    mr_notes_sort(notes, noted); /* they came in the order of the file system */
     free(l.items);
     free(l.links);
     if (status == MR_OK)
@@ -279,21 +277,16 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
         return mr_fail(err, MR_BAD_DATA, "%s", h->path);
     }
     if (at > e->size || len > e->size - at)
-        return mr_fail(err, MR_BAD_DATA, "%s: byte %llu lies behind its end", e->path, (unsigned long long)(at + len));
+        return mr_fail(err, MR_BAD_DATA, "%s: byte %llu is past its end", e->path, (unsigned long long)(at + len));
     if (h->kind != HOLD_FOLDER)
         return mr_file_pread(h->fd, bytes, len, e->offset + at, e->path, err);
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     uint64_t size;
-    mr_status status = list_open(s, e, &fd, &size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(list_open(s, e, &fd, &size, err));
     if (size != e->size)
-        status = mr_fail(err, MR_BAD_DATA, "%s: changed its size while being read (%llu bytes, now %llu)", e->path,
-                         (unsigned long long)e->size, (unsigned long long)size);
-    else
-        status = mr_file_pread(fd, bytes, len, at, e->path, err);
-    close(fd);
-    return status;
+        return mr_fail(err, MR_BAD_DATA, "%s: changed its size while being read (%llu bytes, now %llu)", e->path,
+                       (unsigned long long)e->size, (unsigned long long)size);
+    return mr_file_pread(fd, bytes, len, at, e->path, err);
 }
 
 mr_status mr_source_check(const mr_source *s, mr_error *err)
@@ -310,10 +303,9 @@ mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_err
     mr_buf_clear(out);
     if (!mr_buf_reserve(out, size))
         return mr_fail_memory(err, s->entries[entry].path);
-    mr_status status = mr_source_pread(s, entry, out->data, size, 0, err);
-    if (status == MR_OK)
-        out->len = size;
-    return status;
+    MR_TRY(mr_source_pread(s, entry, out->data, size, 0, err));
+    out->len = size;
+    return MR_OK;
 }
 
 bool mr_name_ends(const char *name, size_t len, const char *suffix)

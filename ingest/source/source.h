@@ -1,6 +1,11 @@
 /* source.h - folders, archives and standard input as one sorted tree of regular files.
  * Invariant: every entry's path is relative, has no empty, "." or ".." part and no NUL, and occurs once; entries are
- * sorted bytewise by path, so everything under a folder is one run.  What does not fit is in the notes. */
+ * sorted bytewise by path, so everything under a folder is one run.  What does not fit is in the notes.
+ *
+ * The room: source.c collects the listing (list.h) from folder.c and archive.c; links.c, settle.c and leave_out.c make
+ * it final; tree.c is a layout's view of it.  archive_*.c, gzip_input.c and zip_*.c read archives and check what
+ * libarchive does not; expand.c has programs (program.c) open files; pack.c hands the listing to other ranks; notes.c
+ * is what the user is told.  The room uses base/ and libarchive. */
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
@@ -14,16 +19,16 @@ typedef struct mr_entry {
     uint32_t holder; /* which folder, archive or spool has the bytes */
     uint64_t size;
     uint64_t offset;  /* in the holder, if that is a file */
-    const char *file; /* in the holder, if that is a folder: of a link what it leads to, else the path */
+    const char *file; /* in the holder, if that is a folder: a link's target, else the path */
 } mr_entry;
 
 typedef struct mr_source mr_source;
 
 typedef struct mr_source_options {
-    uint64_t max_entry;     /* larger files are noted as rejects and left out; 0: 1 GiB for what is no text */
+    uint64_t max_entry;     /* larger files are noted as rejects and left out; 0: 1 GiB, except for text */
     uint64_t max_entries;   /* 0: 20,000,000 */
     uint64_t max_ratio;     /* see mr_source_most() */
-    char *const *leave_out; /* files, folders and patterns (fnmatch) that are treated as if they were not there */
+    char *const *leave_out; /* files, folders and patterns (fnmatch) to ignore */
     size_t leave_out_count;
     bool quiet;
 } mr_source_options;
@@ -32,7 +37,7 @@ typedef struct mr_source_options {
  * its name (train-000012.tar/0001.jpg), so that shards which number their files alike do not collide. */
 enum { MR_SHARD_DIGITS = 5 };
 
-enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: little things may well repeat themselves */
+enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: small files may be repetitive */
 
 /* 0: the default. */
 static inline uint64_t mr_source_ratio(uint64_t max_ratio)
@@ -46,8 +51,8 @@ static inline uint64_t mr_source_max_entry(uint64_t max_entry)
     return max_entry ? max_entry : (uint64_t)1 << 30;
 }
 
-/* What so many bytes from outside may become, an archive's its files', a source's its metas: so many times as much, and
- * 64 MiB. */
+/* The most that foreign bytes may expand to (an archive to its files, a source to its metas): the ratio times as much,
+ * and 64 MiB. */
 static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
 {
     uint64_t most;
@@ -58,8 +63,8 @@ static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
  * copied to the file descriptor `spool` (an empty file in DST's file system; -1: an unlinked file in TMPDIR).
- * MR_MISUSE: a SRC does not exist, or leave_out names what is not there; MR_BAD_DATA: an archive that cannot be read to
- * its end (names it). */
+ * MR_MISUSE: a SRC does not exist, or leave_out matches nothing; MR_BAD_DATA: an archive that cannot be read to its end
+ * (named). */
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err);
 void mr_source_free(mr_source *s);
@@ -68,23 +73,22 @@ uint32_t mr_source_count(const mr_source *s);
 const mr_entry *mr_source_entry(const mr_source *s, uint32_t n);
 uint32_t mr_source_lower(const mr_source *s, const char *path, size_t len); /* first entry with path >= this */
 
-/* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter, or if its archive says
- * that these are not the bytes that were packed. */
+/* Thread-safe. Exactly len bytes at `at` inside the entry, MR_BAD_DATA if it has become shorter, or is damaged in
+ * its archive. */
 mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_t len, uint64_t at, mr_error *err);
 /* The whole entry; replaces out's contents. */
 mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err);
 
-/* MR_BAD_DATA: a damaged entry of an archive was wanted so far, by whoever looked at it; names both.  One that nobody
- * wants is a note. */
+/* MR_BAD_DATA: the bytes of a damaged entry have been asked for; names archive and entry.  Others are only noted. */
 mr_status mr_source_check(const mr_source *s, mr_error *err);
 
-/* A symbolic link that is not followed, though an image or a folder of them may be behind it. */
+/* A symbolic link that is not followed, though it may lead to an image or a folder of images. */
 typedef struct mr_lost_link {
     const char *path; /* bytes, from the top of the source; lives as long as the source */
     uint32_t len;
 } mr_lost_link;
 
-/* In order of path; of a source that was unpacked on another rank: none. */
+/* In order of path; empty in a source unpacked from another rank. */
 size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links);
 
 /* ---- a layout's view: the tree under a root ------------------------------------------------------------------- */
@@ -118,29 +122,27 @@ bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
 /* An entry's path without the root. */
 const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len);
 
-/* The path that `target` means to the file at `path`: from "a/rows.parquet", "../b/c.jpg" is "b/c.jpg".  Replaces out's
- * contents; false: it leads out of the tree, or nowhere. */
+/* Resolves `target` relative to the file at `path`: from "a/rows.parquet", "../b/c.jpg" is "b/c.jpg".  Replaces out's
+ * contents; false: it leads out of the tree, or is empty. */
 bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *out);
 
-/* Appends a path as reports write it, quoted where a shell wants that: --leave-out and --root take it so. */
+/* Appends a path as reports write it, quoted for a shell if needed: --leave-out and --root accept it. */
 void mr_source_quote(const char *path, size_t len, mr_buf *out);
 /* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my
  * data/a.txt'. */
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
-/* For a table that ingest can do without: returns `status`, and, if that is MR_BAD_DATA, adds the way out to the
- * sentence,
- * "; --leave-out PATH WHAT". */
+/* For a table that ingest can do without: returns `status`; if that is MR_BAD_DATA, appends "; --leave-out PATH WHAT"
+ * to the sentence. */
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err);
 
-/* Does the name end like an image's: jpg jpeg png webp, and the kinds we refuse by name (gif bmp tif tiff ...)? */
+/* By its ending: jpg jpeg png webp, and the kinds that are rejected by name (gif bmp tif tiff ...). */
 bool mr_name_is_image(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 
-/* ---- for ranks: rank 0 lists, the others take its listing ---------------------------------------------------------
- */
+/* ---- for ranks: rank 0 lists, the others take its listing ------------------------------------------------------ */
 
 mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err);
-/* Opens the same folders and archives by path; `spool`: the shared spool file (taken over), -1 if there is none. */
+/* Opens the same folders and archives by path; `spool`: the shared spool file (taken over), or -1. */
 mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_error *err);
 
 #endif

@@ -1,11 +1,12 @@
-/* tree.c - a layout's view: the part of a source that lies under a root.
+/* tree.c - a layout's view: the part of a source under a root.
  * Invariant: entries are sorted by path, so a folder is one run and children are found by binary search. */
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "source/source.h"
 
-/* First entry at or behind `from` whose path, cut to the prefix's length, differs from the prefix. */
+/* First entry at or after `from` whose path does not start with the prefix. */
 static uint32_t run_end(const mr_source *s, const char *prefix, size_t len, uint32_t from, uint32_t limit)
 {
     uint32_t low = from, high = limit;
@@ -103,7 +104,7 @@ const char *mr_tree_path(const mr_tree *t, uint32_t entry, size_t *len)
 void mr_source_quote(const char *path, size_t len, mr_buf *out)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@%";
-    mr_buf escaped = {0};
+    MR_AUTO(mr_buf_free) mr_buf escaped = {0};
     mr_text_escape(&escaped, path, len);
     const char *text = mr_buf_text(&escaped);
     bool quoted = !*text || text[strspn(text, plain)];
@@ -112,7 +113,6 @@ void mr_source_quote(const char *path, size_t len, mr_buf *out)
         mr_buf_add(out, *text == '\'' ? "'\\''" : text, *text == '\'' ? 4 : 1);
     mr_buf_add_text(out, quoted ? "'" : "");
     out->failed = out->failed || escaped.failed;
-    mr_buf_free(&escaped);
 }
 
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
@@ -124,11 +124,9 @@ void mr_source_leave_out(const char *path, size_t len, mr_buf *out)
 mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *what, mr_status status, mr_error *err)
 {
     const mr_entry *e = mr_source_entry(s, entry);
-    mr_buf option = {0};
+    MR_AUTO(mr_buf_free) mr_buf option = {0};
     if (status != MR_BAD_DATA || !err)
         return status;
     mr_source_leave_out(e->path, e->path_len, &option);
-    mr_fail(err, status, "%s; %s %s", err->text, mr_buf_text(&option), what);
-    mr_buf_free(&option);
-    return status;
+    return mr_fail(err, status, "%s; %s %s", err->text, mr_buf_text(&option), what);
 }

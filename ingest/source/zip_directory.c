@@ -14,22 +14,23 @@
 
 #include <zlib.h>
 
+#include "base/scope.h"
 #include "source/zip_end.h"
 
 enum {
-    RECORD = 46,        /* bytes of its fixed part */
-    HEADER = 30,        /* the same */
-    MOST_TARGET = 4096, /* of a link, as the kernel's */
+    RECORD = 46,       /* bytes of its fixed part */
+    HEADER = 30,       /* the same */
+    TARGET_MAX = 4096, /* of a link, as the kernel's */
     DIRECTORY_WINDOW = 1 << 18,
-    ONE_HEADER = 1 << 12,   /* bytes read at once where headers lie far apart, */
-    MANY_HEADERS = 1 << 16, /* and where they do not: */
+    ONE_HEADER = 1 << 12,   /* bytes read at once where headers are far apart, */
+    MANY_HEADERS = 1 << 16, /* and where they are within */
     NEAR = 1 << 13,
     ENCRYPTED = 0x2041,    /* flags: encrypted, strongly, and its header masked */
     DESCRIBED = 0x0008,    /* flag: lengths and CRC-32 follow the data */
-    UTF8 = 0x0800,         /* flag: so the name is */
+    UTF8 = 0x0800,         /* flag: the name is UTF-8 */
     UNICODE_PATH = 0x7075, /* an extra field: the name as UTF-8, which libarchive prefers */
     ZIP64 = 0x0001,        /* an extra field: long lengths */
-    UNIX = 3,              /* made there: the upper attributes are a mode */
+    UNIX = 3,              /* made on Unix: the upper attributes are a mode */
     STORED = 0,
     DEFLATED = 8,
 };
@@ -49,7 +50,7 @@ static mr_status contradicts(const zip *z, const record *r, const char *what)
 
 /* ---- a record and its header ------------------------------------------------------------------------------------- */
 
-/* The extra field of that kind; NULL: there is none. */
+/* The extra field of that kind, or NULL. */
 static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsigned kind, size_t *len)
 {
     for (size_t at = 0; extra_len - at >= 4;) {
@@ -63,7 +64,7 @@ static const uint8_t *extra_field(const uint8_t *extra, size_t extra_len, unsign
     return NULL;
 }
 
-/* Values that do not fit into 32 bits stand in an extra field, in this order. */
+/* Values that do not fit into 32 bits are in an extra field, in this order. */
 static void widen(record *r)
 {
     uint64_t *const values[] = {&r->unpacked, &r->packed, &r->offset};
@@ -80,9 +81,7 @@ static void widen(record *r)
 static mr_status read_record(zip *z, uint64_t at, record *r)
 {
     const uint8_t *p;
-    mr_status status = zip_view(z, &z->directory, at, RECORD, &p);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->directory, at, RECORD, &p));
     *r = (record){.flags = zip_le16(p + 8),
                   .method = zip_le16(p + 10),
                   .crc = zip_le32(p + 16),
@@ -92,9 +91,7 @@ static mr_status read_record(zip *z, uint64_t at, record *r)
                   .extra_len = zip_le16(p + 30),
                   .comment_len = zip_le16(p + 32),
                   .offset = zip_le32(p + 42)};
-    status = zip_view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->directory, at, RECORD + r->name_len + r->extra_len + r->comment_len, &r->fixed));
     r->name = r->fixed + RECORD;
     r->extra = r->name + r->name_len;
     widen(r);
@@ -129,9 +126,7 @@ static mr_status compare_descriptor(zip *z, const record *r, uint64_t data)
     const uint8_t *p;
     if (r->packed > z->size)
         return contradicts(z, r, "is larger than the archive");
-    mr_status status = zip_view(z, &z->headers, data + r->packed, LONGEST, &p);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->headers, data + r->packed, LONGEST, &p));
     for (int marked = memcmp(p, "PK\7\10", 4) == 0; marked >= 0; marked--) {
         const uint8_t *d = p + 4 * marked;
         bool narrow = zip_le32(d + 4) == (uint32_t)r->packed && zip_le32(d + 8) == (uint32_t)r->unpacked;
@@ -142,26 +137,22 @@ static mr_status compare_descriptor(zip *z, const record *r, uint64_t data)
     return contradicts(z, r, "has another CRC-32 or length in the directory than after its data");
 }
 
-/* *data: where they begin. */
+/* *data: where the data begin. */
 static mr_status compare_header(zip *z, const record *r, uint64_t *data)
 {
     const uint8_t *p;
     uint64_t at = r->offset + z->shift;
     z->headers.chunk = at - z->last < NEAR ? MANY_HEADERS : ONE_HEADER;
     z->last = at;
-    mr_status status = zip_view(z, &z->headers, at, HEADER, &p);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->headers, at, HEADER, &p));
     if (memcmp(p, "PK\3\4", 4) != 0)
         return contradicts(z, r, "is not where the directory says");
     size_t len = HEADER + (size_t)zip_le16(p + 26) + zip_le16(p + 28);
-    /* A small directory could have large headers read again and again. */
+    /* A small directory could point to the same large header again and again. */
     z->headers_len += len;
     if (z->headers_len > z->size)
         return contradicts(z, r, "overlaps other entries");
-    status = zip_view(z, &z->headers, at, len, &p);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->headers, at, len, &p));
     unsigned same = ENCRYPTED | (is_ascii(r->name, r->name_len) ? 0 : UTF8);
     if (((zip_le16(p + 6) ^ r->flags) & same) != 0)
         return contradicts(z, r, "has other flags in the directory than before its data");
@@ -169,8 +160,8 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
         return contradicts(z, r, "has another compression in the directory than before its data");
     *data = at + len;
     bool described = zip_le16(p + 6) & DESCRIBED && zip_le32(p + 14) == 0 && r->crc != 0;
-    status = compare_names(z, r, p);
-    return status == MR_OK && described ? compare_descriptor(z, r, *data) : status;
+    MR_TRY(compare_names(z, r, p));
+    return described ? compare_descriptor(z, r, *data) : MR_OK;
 }
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
@@ -181,7 +172,7 @@ static bool is_link(const record *r)
     return S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
 }
 
-/* A file whose kind was damaged holds bytes that no path has. */
+/* A file that damage turned into a link holds bytes that no path has. */
 static bool is_path(const uint8_t *text, size_t len)
 {
     while (len && text[len - 1] >= ' ')
@@ -190,23 +181,21 @@ static bool is_path(const uint8_t *text, size_t len)
 }
 
 /* The target of an entry that is not encrypted; *len is its length. */
-static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t target[MOST_TARGET], size_t *len)
+static mr_status read_target(zip *z, const record *r, uint64_t data, uint8_t target[TARGET_MAX], size_t *len)
 {
     const uint8_t *packed;
-    mr_status status = zip_view(z, &z->headers, data, (size_t)r->packed, &packed);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(zip_view(z, &z->headers, data, (size_t)r->packed, &packed));
     if (r->method == STORED) {
         *len = (size_t)r->packed;
         memcpy(target, packed, *len);
         return MR_OK;
     }
     z_stream s = {
-        .next_in = (z_const Bytef *)packed, .avail_in = (uInt)r->packed, .next_out = target, .avail_out = MOST_TARGET};
+        .next_in = (z_const Bytef *)packed, .avail_in = (uInt)r->packed, .next_out = target, .avail_out = TARGET_MAX};
     if (inflateInit2(&s, -15) != Z_OK)
         return mr_fail_memory(z->err, z->name);
     int result = inflate(&s, Z_FINISH);
-    *len = MOST_TARGET - s.avail_out;
+    *len = TARGET_MAX - s.avail_out;
     inflateEnd(&s);
     return result == Z_STREAM_END ? MR_OK : contradicts(z, r, "is a link whose target cannot be unpacked");
 }
@@ -217,52 +206,47 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
     if (r->fixed[5] != UNIX)
         return contradicts(z, r, "is marked as a link, but not one of Unix");
     if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
-        return MR_OK; /* which libarchive does not follow */
-    if (r->packed > MOST_TARGET || r->unpacked > MOST_TARGET)
+        return MR_OK; /* libarchive does not follow these */
+    if (r->packed > TARGET_MAX || r->unpacked > TARGET_MAX)
         return contradicts(z, r, "is marked as a link, but is larger than any link");
-    if (!mr_buf_reserve(&z->target, MOST_TARGET))
+    if (!mr_buf_reserve(&z->target, TARGET_MAX))
         return mr_fail_memory(z->err, z->name);
-    mr_status status = read_target(z, r, data, z->target.data, &len);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_target(z, r, data, z->target.data, &len));
     if (len != r->unpacked || crc32(0, z->target.data, (uInt)len) != r->crc)
         return contradicts(z, r,
                            "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
     if (!is_path(z->target.data, len))
-        return contradicts(z, r, "is marked as a link, but holds no path");
+        return contradicts(z, r, "is marked as a link, but does not hold a path");
     return MR_OK;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
+static mr_status check_record(zip *z, uint64_t *at, zip_directory *out)
+{
+    const uint8_t *p;
+    record r;
+    uint64_t data = 0;
+    MR_TRY(zip_view(z, &z->directory, *at, 4, &p));
+    if (memcmp(p, "PK\1\2", 4) != 0)
+        return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged after entry %" PRIu64, z->name, out->entries);
+    MR_TRY(read_record(z, *at, &r));
+    MR_TRY(compare_header(z, &r, &data));
+    if (is_link(&r)) {
+        out->links++;
+        MR_TRY(check_link(z, &r, data));
+    }
+    out->entries++;
+    out->full_folders += r.unpacked && r.name_len && strchr("/\\", r.name[r.name_len - 1]);
+    *at += RECORD + r.name_len + r.extra_len + r.comment_len;
+    return MR_OK;
+}
+
 static mr_status check_records(zip *z, zip_directory *out)
 {
-    mr_status status = MR_OK;
     uint64_t at = z->start;
-    while (status == MR_OK && at < z->end) {
-        const uint8_t *p;
-        record r;
-        uint64_t data = 0;
-        status = zip_view(z, &z->directory, at, 4, &p);
-        if (status == MR_OK && memcmp(p, "PK\1\2", 4) != 0)
-            return mr_fail(z->err, MR_BAD_DATA, "%s: its directory is damaged after entry %" PRIu64, z->name,
-                           out->entries);
-        if (status == MR_OK)
-            status = read_record(z, at, &r);
-        if (status == MR_OK)
-            status = compare_header(z, &r, &data);
-        if (status == MR_OK && is_link(&r)) {
-            out->links++;
-            status = check_link(z, &r, data);
-        }
-        if (status == MR_OK) {
-            out->entries++;
-            out->full_folders += r.unpacked && r.name_len && strchr("/\\", r.name[r.name_len - 1]);
-            at += RECORD + r.name_len + r.extra_len + r.comment_len;
-        }
-    }
-    if (status != MR_OK)
-        return status;
+    while (at < z->end)
+        MR_TRY(check_record(z, &at, out));
     uint64_t counted = z->wrap ? out->entries % z->wrap : out->entries;
     if (at != z->end || counted != z->count)
         return mr_fail(z->err, MR_BAD_DATA,
@@ -272,8 +256,16 @@ static mr_status check_records(zip *z, zip_directory *out)
     return MR_OK;
 }
 
+static void end_zip(zip *z)
+{
+    mr_buf_free(&z->directory.bytes);
+    mr_buf_free(&z->headers.bytes);
+    mr_buf_free(&z->target);
+}
+
 mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *name, zip_directory *out, mr_error *err)
 {
+    MR_AUTO(end_zip)
     zip z = {.fd = fd,
              .base = base,
              .size = size,
@@ -282,11 +274,6 @@ mr_status zip_directory_check(int fd, uint64_t base, uint64_t size, const char *
              .directory.chunk = DIRECTORY_WINDOW,
              .headers.chunk = ONE_HEADER};
     *out = (zip_directory){0};
-    mr_status status = zip_find_end(&z);
-    if (status == MR_OK)
-        status = check_records(&z, out);
-    mr_buf_free(&z.directory.bytes);
-    mr_buf_free(&z.headers.bytes);
-    mr_buf_free(&z.target);
-    return status;
+    MR_TRY(zip_find_end(&z));
+    return check_records(&z, out);
 }

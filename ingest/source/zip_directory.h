@@ -1,6 +1,6 @@
 /* zip_directory.h - a zip's directory, compared with the header before each entry's data.
- * Invariant: an archive that passes names each entry twice and alike, so a name, kind or method that was damaged in one
- * of the two places does not pass.  (Sizes and CRC-32 are libarchive's to compare, with each other and with the data.)
+ * Invariant: in an archive that passes, both copies of each name, kind and method agree, so damage to either is found.
+ * (Sizes and CRC-32 are libarchive's to compare, with each other and with the data.)
  */
 #ifndef MR_ZIP_DIRECTORY_H
 #define MR_ZIP_DIRECTORY_H
@@ -11,7 +11,7 @@
 
 typedef struct zip_directory {
     uint64_t entries, links; /* in the directory; symbolic links among them, */
-    uint64_t full_folders;   /* and folders that hold bytes, by their names */
+    uint64_t full_folders;   /* and folders (by name) that have bytes */
 } zip_directory;
 
 /* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of

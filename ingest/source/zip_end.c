@@ -1,5 +1,5 @@
 /* zip_end.c - the bytes of a zip, and where its directory is.
- * Invariant: an end that is not wholly there is none.
+ * Invariant: an end record that is not complete is ignored.
  *
  *      ... directory  [zip64 end]  [locator]  end [comment]         read from the right */
 #include "source/zip_end.h"
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 enum { END = 22, END64 = 56, LOCATOR = 20, MOST_COMMENT = 65535 };
 
@@ -38,24 +39,22 @@ mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8
         w->at = at;
         if (!mr_buf_reserve(&w->bytes, want))
             return mr_fail_memory(z->err, z->name);
-        mr_status status = mr_file_pread(z->fd, w->bytes.data, want, z->base + at, z->name, z->err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_file_pread(z->fd, w->bytes.data, want, z->base + at, z->name, z->err));
         w->bytes.len = want;
     }
     *out = w->bytes.data + (at - w->at);
     return MR_OK;
 }
 
-/* Whether a zip64 end stands there; what it says is taken over then. */
+/* Takes what a zip64 end says, if there is one. */
 static mr_status take_end64(zip *z, uint64_t at, bool *found)
 {
     const uint8_t *p;
     if (at > z->size || z->size - at < END64)
         return MR_OK;
-    mr_status status = zip_view(z, &z->directory, at, END64, &p);
-    if (status != MR_OK || memcmp(p, "PK\6\6", 4) != 0)
-        return status;
+    MR_TRY(zip_view(z, &z->directory, at, END64, &p));
+    if (memcmp(p, "PK\6\6", 4) != 0)
+        return MR_OK;
     uint64_t len = zip_le64(p + 40);
     *found = true;
     z->several_parts = zip_le64(p + 24) != zip_le64(p + 32);
@@ -67,8 +66,8 @@ static mr_status take_end64(zip *z, uint64_t at, bool *found)
     return MR_OK;
 }
 
-/* A locator before the end leads to it; where something precedes the archive, it stands before the locator all the
- * same. (What looks like a locator may be the end of a name.) */
+/* A locator before the end points to it; if other bytes precede the archive, it is still right before the locator.
+ * (What looks like a locator may be the end of a name.) */
 static mr_status find_end64(zip *z)
 {
     const uint8_t *p;
@@ -76,25 +75,21 @@ static mr_status find_end64(zip *z)
     if (z->end < LOCATOR)
         return MR_OK;
     uint64_t locator = z->end - LOCATOR;
-    mr_status status = zip_view(z, &z->directory, locator, LOCATOR, &p);
-    if (status != MR_OK || memcmp(p, "PK\6\7", 4) != 0)
-        return status;
-    status = take_end64(z, zip_le64(p + 8), &found);
-    if (status == MR_OK && !found && locator >= END64)
-        status = take_end64(z, locator - END64, &found);
-    return status;
+    MR_TRY(zip_view(z, &z->directory, locator, LOCATOR, &p));
+    if (memcmp(p, "PK\6\7", 4) != 0)
+        return MR_OK;
+    MR_TRY(take_end64(z, zip_le64(p + 8), &found));
+    return found || locator < END64 ? MR_OK : take_end64(z, locator - END64, &found);
 }
 
 mr_status zip_find_end(zip *z)
 {
     size_t tail = z->size < END + MOST_COMMENT ? (size_t)z->size : END + MOST_COMMENT;
     const uint8_t *p = NULL;
-    mr_status status = zip_view(z, &z->directory, z->size - tail, tail, &p);
+    MR_TRY(zip_view(z, &z->directory, z->size - tail, tail, &p));
     size_t at = tail < END ? 0 : tail - END + 1;
-    while (status == MR_OK && at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
+    while (at > 0 && memcmp(p + at - 1, "PK\5\6", 4) != 0)
         at--;
-    if (status != MR_OK)
-        return status;
     if (at == 0)
         return mr_fail(z->err, MR_BAD_DATA, "%s: has no zip directory at its end: it was cut short, or is damaged",
                        z->name);
@@ -106,8 +101,8 @@ mr_status zip_find_end(zip *z)
     z->several_parts = zip_le16(p + 4) != 0 || zip_le16(p + 6) != 0 || zip_le16(p + 8) != z->count;
     z->start = len <= z->end ? z->end - len : z->end;
     z->shift = z->start - offset; /* below zero: no header is found there */
-    status = find_end64(z);
-    if (status == MR_OK && z->several_parts)
-        status = mr_fail(z->err, MR_BAD_DATA, "%s: is one of several parts of a zip, or its end is damaged", z->name);
-    return status;
+    MR_TRY(find_end64(z));
+    if (z->several_parts)
+        return mr_fail(z->err, MR_BAD_DATA, "%s: is one of several parts of a zip, or its end is damaged", z->name);
+    return MR_OK;
 }

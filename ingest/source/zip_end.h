@@ -1,5 +1,5 @@
 /* zip_end.h - the bytes of a zip, and where its directory is; for zip_*.c alone.
- * Invariant: no byte beyond the archive is ever looked at. */
+ * Invariant: no byte outside the archive is ever read. */
 #ifndef MR_ZIP_END_H
 #define MR_ZIP_END_H
 
@@ -16,10 +16,10 @@ typedef struct zip {
     uint64_t base, size;
     const char *name;
     window directory, headers;
-    uint64_t last;              /* header that was looked at */
-    uint64_t headers_len;       /* of those that were read: they cannot be longer than the archive */
+    uint64_t last;              /* header that was read */
+    uint64_t headers_len;       /* of all that were read: at most the archive's size */
     mr_buf target;              /* of a link */
-    uint64_t start, end, count; /* of the directory; records that it should have */
+    uint64_t start, end, count; /* of the directory; the records that it should have */
     uint64_t wrap;              /* the count is known modulo this, 0: exactly */
     uint64_t shift;             /* bytes before the archive, which its offsets do not count */
     bool several_parts;
@@ -31,7 +31,7 @@ uint32_t zip_le32(const uint8_t *p);
 uint64_t zip_le64(const uint8_t *p);
 /* `len` bytes at `at`, lent until the window is used again.  MR_BAD_DATA: the archive ends before. */
 mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8_t **out);
-/* Fills start to several_parts.  MR_BAD_DATA: there is no end, or this is one part of several. */
+/* Fills start to several_parts.  MR_BAD_DATA: no end was found, or this is one part of several. */
 mr_status zip_find_end(zip *z);
 
 #endif

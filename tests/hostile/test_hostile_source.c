@@ -94,7 +94,7 @@ static void test_archives_in_archives(void **state)
         if (depth == 0) {
             char *command = support_path("gzip -c '%s' >'%s.gz'", path, path), *twice = support_path("%s.gz", path);
             assert_int_equal(system(command), 0);
-            support_expect_refusal(RUN("ingest", twice, dst), "is no archive that can be read");
+            support_expect_refusal(RUN("ingest", twice, dst), "not a readable archive");
             free(twice);
             free(command);
         }

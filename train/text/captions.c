@@ -1,10 +1,11 @@
-/* captions.c - the words that belong to a picture, out of a sample's meta.
- * Invariant: nothing of a meta is copied but the caption that is asked for, and names for a message. */
+/* captions.c - an image's captions, from a sample's meta.
+ * Invariant: nothing of a meta is copied except the caption that is asked for, and names for a message. */
 #include "text/captions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
 #include "text/captions_scan.h"
@@ -16,9 +17,9 @@ enum {
 
 /* ---- captions of a value ----------------------------------------------------------------------------------------- */
 
-static mr_status no_json(mr_error *err)
+static mr_status not_json(mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "meta: is not one sound JSON object; run 'millrace verify --deep'");
+    return mr_fail(err, MR_BAD_DATA, "meta: is not a valid JSON object; run 'millrace verify --deep'");
 }
 
 static mr_status twice(const char *name, mr_error *err)
@@ -43,7 +44,7 @@ static bool caption_of(mr_json_span item, mr_json_span *out)
     return mr_json_is_text(item) && item.end - item.at > 2;
 }
 
-/* Caption n of a value; how many it has where n is too large. */
+/* Caption n of a value; if n is too large, how many it has. */
 static mr_status pick(mr_json_span value, size_t n, mr_json_span *out, size_t *count, mr_error *err)
 {
     mr_json_span item;
@@ -57,7 +58,7 @@ static mr_status pick(mr_json_span value, size_t n, mr_json_span *out, size_t *c
     while ((more = mr_json_next(&w, NULL, &item)) > 0)
         if (caption_of(item, out) && (*count)++ == n)
             return MR_OK;
-    return more == 0 ? MR_OK : no_json(err);
+    return more == 0 ? MR_OK : not_json(err);
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
@@ -79,20 +80,20 @@ static mr_status look(const char *meta, size_t len, members *out, mr_error *err)
     mr_json_span all = {mr_json_blanks(meta, meta + len), meta + len}, key, value;
     *out = (members){0};
     if (all.at == all.end || *all.at != '{')
-        return no_json(err);
+        return not_json(err);
     mr_json_walk w = mr_json_walk_of(all);
     int more;
     mr_status status = MR_OK;
     while (status == MR_OK && (more = mr_json_next(&w, &key, &value)) != 0) {
         if (more < 0)
-            return no_json(err);
+            return not_json(err);
         if (mr_json_equals(key, "columns") && *value.at == '{')
             status = set_once(&out->columns, value, "columns", err);
         else if (mr_json_equals(key, "captions") && *value.at == '[')
             status = set_once(&out->captions, value, "captions", err);
     }
     if (status == MR_OK && mr_json_blanks(w.at, w.end) != w.end)
-        return no_json(err);
+        return not_json(err);
     return status;
 }
 
@@ -108,7 +109,7 @@ static mr_status find_column(const members *m, const char *column, mr_json_span 
             return status;
     }
     if (more < 0)
-        return no_json(err);
+        return not_json(err);
     if (!out->at && (strcmp(column, "captions") == 0 || strcmp(column, "caption") == 0))
         *out = m->captions;
     return MR_OK;
@@ -119,14 +120,12 @@ mr_status mr_captions_find(const char *column, const char *meta, size_t len, mr_
     members m;
     mr_json_span value = {0}, unused;
     size_t count = 0;
-    mr_status status = look(meta, len, &m, err);
-    if (status == MR_OK)
-        status = find_column(&m, column, &value, err);
-    if (status == MR_OK && value.at)
-        status = pick(value, SIZE_MAX, &unused, &count, err);
-    if (status == MR_OK)
-        *out = (mr_captions){value.at, value.end, count};
-    return status;
+    MR_TRY(look(meta, len, &m, err));
+    MR_TRY(find_column(&m, column, &value, err));
+    if (value.at)
+        MR_TRY(pick(value, SIZE_MAX, &unused, &count, err));
+    *out = (mr_captions){value.at, value.end, count};
+    return MR_OK;
 }
 
 mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error *err)
@@ -135,42 +134,36 @@ mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error
     size_t count, begin = out->len;
     if (n >= c->count)
         return mr_fail(err, MR_MISUSE, "caption %zu of %zu was asked for", n, c->count);
-    mr_status status = pick((mr_json_span){c->at, c->end}, n, &text, &count, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(pick((mr_json_span){c->at, c->end}, n, &text, &count, err));
     bool sound = mr_json_decode(text, out);
     if (!sound || (!out->failed && !mr_utf8_valid((const char *)out->data + begin, out->len - begin)))
-        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is no sound JSON string; run 'millrace verify --deep'", n);
+        return mr_fail(err, MR_BAD_DATA, "meta: caption %zu is not a valid JSON string; run 'millrace verify --deep'",
+                       n);
     return mr_buf_status(out, err, "reading a caption");
 }
 
 mr_status mr_captions_count(const char *column, const char *meta, size_t len, size_t *count, mr_error *err)
 {
     mr_captions c;
-    mr_status status = mr_captions_find(column, meta, len, &c, err);
-    if (status == MR_OK)
-        *count = c.count;
-    return status;
+    MR_TRY(mr_captions_find(column, meta, len, &c, err));
+    *count = c.count;
+    return MR_OK;
 }
 
 static mr_status none(const char *column, const char *meta, size_t len, mr_error *err)
 {
-    mr_buf known = {0};
+    MR_AUTO(mr_buf_free) mr_buf known = {0};
     mr_captions_guess(meta, len, &known);
     const char *names = mr_buf_text(&known);
-    mr_status status =
-        mr_fail(err, MR_BAD_SAMPLE, "meta: no caption in column \"%.*s\"; %s%s%s", NAME_SHOWN, column,
-                *names ? "there is text in " : "no column has text in it", names, *names ? " (see --text-column)" : "");
-    mr_buf_free(&known);
-    return status;
+    return mr_fail(err, MR_BAD_SAMPLE, "meta: no caption in column \"%.*s\"; %s%s%s", NAME_SHOWN, column,
+                   *names ? "there is text in " : "no column has text in it", names,
+                   *names ? " (see --text-column)" : "");
 }
 
 mr_status mr_captions_get(const char *column, const char *meta, size_t len, size_t n, mr_buf *out, mr_error *err)
 {
     mr_captions c;
-    mr_status status = mr_captions_find(column, meta, len, &c, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_captions_find(column, meta, len, &c, err));
     if (c.count == 0)
         return none(column, meta, len, err);
     if (n >= c.count)
@@ -181,7 +174,7 @@ mr_status mr_captions_get(const char *column, const char *meta, size_t len, size
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* A foreign name in words fit to print, and not more of it than a message has room for. */
+/* A foreign name, printable and shortened to what a message has room for. */
 static void add_name(mr_buf *known, mr_json_span key)
 {
     mr_buf name = {0};

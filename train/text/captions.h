@@ -1,29 +1,29 @@
-/* captions.h - the words that belong to a picture, out of a sample's meta.
- * Invariant: a function of the meta's bytes alone; what is not there is an error that names the columns that are.
+/* captions.h - an image's captions, from a sample's meta.
+ * Invariant: a function of the meta's bytes alone; for a missing column the error names those that are there.
  *
  *      {"columns":{"image_description":"A dog in a bar."}}         New Yorker, hub: --text-column image_description
  *      {"captions":[{"caption":"two dogs"},{"caption":"..."}]}      COCO: --text-column captions (caption is the same)
  *      {"captions":["a daisy"]}                                     Roboflow's CLIP export: the same
- * A column that is a list of strings has as many captions; null and "" are none.  "caption" and "captions" are the list
- * beside the columns unless a column has that name.
+ * A column that is a list of strings has as many captions; null and "" do not count.  "caption" and "captions" are the
+ * list beside the columns unless a column has that name.
  *
  * Nothing is allocated but what is appended, however large or deep the meta is: one pass over its bytes, of which only
- * those that are asked for are judged (`millrace verify` judges all).  MR_BAD_DATA: no JSON object, or a member that is
- * looked for stands in it twice. */
+ * those asked for are checked (`millrace verify` checks all).  MR_BAD_DATA: not a JSON object, or a member that is
+ * looked for occurs twice. */
 #ifndef MR_CAPTIONS_H
 #define MR_CAPTIONS_H
 
 #include "base/buf.h"
 
-/* How many captions `column` has in this meta: 0 is no failure. */
+/* How many captions `column` has in this meta; 0 is not a failure. */
 mr_status mr_captions_count(const char *column, const char *meta, size_t len, size_t *count, mr_error *err);
-/* Appends caption n, UTF-8.  MR_BAD_SAMPLE: there is no such caption. */
+/* Appends caption n, UTF-8.  MR_BAD_SAMPLE: there is none of that number. */
 mr_status mr_captions_get(const char *column, const char *meta, size_t len, size_t n, mr_buf *out, mr_error *err);
-/* The column that someone who names none means: "image_description" if the meta has it, else "captions".  NULL: it has
- * neither; `known` gets the names of the columns with text in it, comma-separated, for messages. */
+/* The default column: "image_description" if the meta has it, else "captions", else NULL.  `known` gets the names of
+ * the columns with text, comma-separated, for messages. */
 const char *mr_captions_guess(const char *meta, size_t len, mr_buf *known);
 
-/* Both of the above in one pass: where a column's captions stand, lent by the meta. */
+/* Both of the above in one pass: where a column's captions are, lent by the meta. */
 typedef struct mr_captions {
     const char *at, *end; /* the column's value */
     size_t count;
@@ -34,7 +34,7 @@ mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error
 
 /* The samples of a split, each as often as it has captions, in the split's order: items of a loader.  Samples without
  * one are left out: *without of them; one whose meta is damaged comes once, for the loader to find.  Caller:
- * free(*items).  MR_BAD_DATA: names the sample whose words cannot be read; MR_MISUSE: no such split. */
+ * free(*items).  MR_BAD_DATA: names the sample whose captions cannot be read; MR_MISUSE: no such split. */
 mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char *column, uint64_t **items,
                              uint64_t *count, uint64_t *without, mr_error *err);
 

@@ -1,9 +1,9 @@
-/* captions_scan.c - a walk through foreign JSON that judges no more than it looks at; see captions_scan.h. */
+/* captions_scan.c - walks through foreign JSON and checks only what it reads; see captions_scan.h. */
 #include "text/captions_scan.h"
 
 #include <string.h>
 
-/* ---- passing over ------------------------------------------------------------------------------------------------ */
+/* ---- skipping ---------------------------------------------------------------------------------------------------- */
 
 const char *mr_json_blanks(const char *p, const char *end)
 {
@@ -12,8 +12,8 @@ const char *mr_json_blanks(const char *p, const char *end)
     return p;
 }
 
-/* From behind the opening quote to behind the closing one; NULL: there is none. */
-static const char *behind_string(const char *p, const char *end)
+/* From past the opening quote to past the closing one; NULL: there is none. */
+static const char *skip_string(const char *p, const char *end)
 {
     const char *quote;
     while ((quote = memchr(p, '"', (size_t)(end - p))) != NULL) {
@@ -27,7 +27,7 @@ static const char *behind_string(const char *p, const char *end)
     return NULL;
 }
 
-static const char *behind_brackets(const char *p, const char *end)
+static const char *skip_brackets(const char *p, const char *end)
 {
     static const uint8_t marks[256] = {['{'] = 1, ['['] = 1, ['}'] = 2, [']'] = 2, ['"'] = 3};
     size_t depth = 0;
@@ -38,7 +38,7 @@ static const char *behind_brackets(const char *p, const char *end)
             return NULL;
         uint8_t mark = marks[(uint8_t)*p++];
         if (mark == 3)
-            p = behind_string(p, end);
+            p = skip_string(p, end);
         else if (mark == 2 && --depth == 0)
             return p;
         else if (mark == 1)
@@ -47,8 +47,8 @@ static const char *behind_brackets(const char *p, const char *end)
     return NULL;
 }
 
-/* NULL: no value ends in front of `end`. */
-static const char *behind_value(const char *p, const char *end)
+/* NULL: no value ends before `end`. */
+static const char *skip_value(const char *p, const char *end)
 {
     static const uint8_t ends[256] = {[','] = 1,  [']'] = 1, ['}'] = 1, [' '] = 1, ['\t'] = 1, ['\r'] = 1,
                                       ['\n'] = 1, [':'] = 1, ['"'] = 1, ['{'] = 1, ['['] = 1};
@@ -56,9 +56,9 @@ static const char *behind_value(const char *p, const char *end)
     if (p == end)
         return NULL;
     if (*p == '"')
-        return behind_string(p + 1, end);
+        return skip_string(p + 1, end);
     if (*p == '{' || *p == '[')
-        return behind_brackets(p, end);
+        return skip_brackets(p, end);
     while (p < end && !ends[(uint8_t)*p])
         p++;
     return p > begin ? p : NULL;
@@ -86,7 +86,7 @@ int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
         if (w->at == w->end || *w->at != '"')
             return -1;
         key->at = w->at;
-        key->end = behind_string(w->at + 1, w->end);
+        key->end = skip_string(w->at + 1, w->end);
         if (!key->end)
             return -1;
         w->at = mr_json_blanks(key->end, w->end);
@@ -95,7 +95,7 @@ int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value)
         w->at = mr_json_blanks(w->at, w->end);
     }
     value->at = w->at;
-    value->end = behind_value(w->at, w->end);
+    value->end = skip_value(w->at, w->end);
     if (!value->end)
         return -1;
     w->at = value->end;
@@ -136,8 +136,8 @@ static size_t put_utf8(uint32_t c, char out[4])
     return n;
 }
 
-/* What stands behind a backslash, of which *p is moved to the end: bytes of UTF-8, or 0 if it is no escape.  Half of a
- * surrogate pair is U+FFFD: texts that were cut by length have some. */
+/* The escape after a backslash, as bytes of UTF-8; 0: invalid.  Moves *p past it.  Half of a surrogate pair becomes
+ * U+FFFD. */
 static size_t unescape(const char **p, const char *end, char out[4])
 {
     static const char names[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
@@ -163,7 +163,7 @@ static size_t unescape(const char **p, const char *end, char out[4])
     return put_utf8(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, out);
 }
 
-/* The next bytes of a string's text: up to `room` as they stand, or what an escape means.  0: its end, or no escape. */
+/* The next bytes of a string's text: those before a backslash, or what an escape means.  0: its end, or invalid. */
 static size_t next_bytes(const char **p, const char *end, const char **bytes, char escaped[4])
 {
     *bytes = *p;

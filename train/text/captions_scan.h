@@ -1,10 +1,11 @@
-/* captions_scan.h - private to captions*.c: a walk through foreign JSON that judges no more than it looks at.
- * Invariant: every byte of a value is passed over once, and depth costs nothing, as brackets are only counted.
+/* captions_scan.h - private to captions*.c: walks through foreign JSON and checks only what it reads.
+ * Invariant: every byte of a value is skipped once, and depth costs nothing, as brackets are only counted.
  *
  *      {  "image":{...}  ,  "columns":{ "title":"a" , "text":["b","c"] }  ,  "captions":[{"caption":"d"}]  }
- *         passed over               next member ...           next item ...
+ *           skipped                 next member ...           next item ...
  *
- * No parser of events: most of a COCO meta are polygons, and a batch waits for all of its texts. */
+ * Not json_stream.h: a batch waits for all of its texts and most of a COCO meta is polygons, which this skips four
+ * times faster; and yajl decodes half of a surrogate pair as "?" or as invalid UTF-8. */
 #ifndef MR_CAPTIONS_SCAN_H
 #define MR_CAPTIONS_SCAN_H
 
@@ -20,15 +21,15 @@ typedef struct mr_json_walk {
     bool begun;
 } mr_json_walk;
 
-const char *mr_json_blanks(const char *p, const char *end); /* behind them */
+const char *mr_json_blanks(const char *p, const char *end); /* past them */
 mr_json_walk mr_json_walk_of(mr_json_span value);           /* an object or a list */
-/* 1: the next member or item (of which `key` is left alone); 0: there is no other; -1: no JSON. */
+/* 1: the next member or item (for which `key` is left alone); 0: the end; -1: not JSON. */
 int mr_json_next(mr_json_walk *w, mr_json_span *key, mr_json_span *value);
 
 bool mr_json_is_text(mr_json_span s);
 bool mr_json_equals(mr_json_span text, const char *word);
-/* Appends the text; false if an escape is none.  Half of a surrogate pair is U+FFFD: texts that were cut by length have
- * some. */
+/* Appends the text; false: an invalid escape.  Half of a surrogate pair becomes U+FFFD: texts that were cut by length
+ * have some. */
 bool mr_json_decode(mr_json_span text, mr_buf *out);
 
 #endif

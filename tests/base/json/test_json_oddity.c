@@ -27,8 +27,8 @@ static const odd odds[] = {
     {"None", "JSON has no None: write null", 0},
     {"undefined", "JSON has no undefined: write null", 0},
     {"'a'", "single quotes", 0},
-    {"[1,]", "a comma stands before the closing bracket", 0},
-    {"{\"a\":1,\n}", "a comma stands before the closing bracket", 0},
+    {"[1,]", "a comma before the closing bracket", 0},
+    {"{\"a\":1,\n}", "a comma before the closing bracket", 0},
     {"1 // one\n", "a comment", 0},
     {"1 /* one */", "a comment", 0},
     {"1 # one\n", "a comment", 0},
@@ -36,8 +36,8 @@ static const odd odds[] = {
     {".5", ".5 is not how JSON writes a number", 0},
     {"1.", "1. is not how JSON writes a number", 0},
     {"-01", "-01 is not how JSON writes a number", 0},
-    {"{a:1}", "a stands without quotes", 0},
-    {"yes", "yes stands without quotes", 0},
+    {"{a:1}", "a has no quotes", 0},
+    {"yes", "yes has no quotes", 0},
     {"\"NaN \xFF\"", NULL, 0},
     {"\"a, nan\\q\"", NULL, 0},
     {"\"// a\tb\"", NULL, 0},
@@ -63,7 +63,7 @@ static size_t offset_of(const odd *o)
     static const char *const marks[] = {"NaN", "nan", "-Infinity", "Infinity", "/", "#"};
     if (o->words && (strstr(o->words, "comma")))
         return strcspn(o->value, "]}");
-    if (o->words && strstr(o->words, "a stands"))
+    if (o->words && strstr(o->words, "a has no quotes"))
         return 1;
     for (size_t i = 0; i < MR_COUNT(marks); i++) {
         const char *found = strstr(o->value, marks[i]);
@@ -145,8 +145,7 @@ static void rows_of_lines(void **state)
         if (strchr(odds[i].value, '\n'))
             continue;
         char *text = support_path("{\"contest_number\":1}\n\n%s%s}\n", head, odds[i].value);
-        char *place =
-            support_path("m/train.jsonl: line 3: byte %zu: not JSON: ", sizeof head + offset_of(&odds[i]));
+        char *place = support_path("m/train.jsonl: line 3: byte %zu: not JSON: ", sizeof head + offset_of(&odds[i]));
         support_put(*state, "all_contest_images/1.jpeg", "");
         support_put(*state, "m/train.jsonl", text);
         support_plan p = support_plan_at(&mr_layout_newyorker, *state, "", NULL);

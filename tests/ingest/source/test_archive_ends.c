@@ -112,7 +112,7 @@ static void expect(const char *kind, const mr_buf *bytes, uint32_t files, bool n
     if (noted) {
         assert_int_equal(notes.items[0].kind, MR_NOTE_INFO);
         assert_non_null(strstr(notes.items[0].path, kind));
-        assert_non_null(strstr(notes.items[0].detail, "behind its end mark"));
+        assert_non_null(strstr(notes.items[0].detail, "after its end mark"));
     }
 }
 
@@ -195,7 +195,7 @@ static void test_pipes(void **state)
             char *path = packed(kinds[k], &whole);
             support_result r = piped(path);
             support_assert_status(&r, 0);
-            assert_int_equal(strstr(r.err, "behind its end mark") || strstr(r.out, "behind its end"), more);
+            assert_int_equal(strstr(r.err, "after its end mark") || strstr(r.out, "after its end"), more);
             support_result_free(&r);
             free(path);
             mr_buf_add(&whole, tar.data, tar.len);
