@@ -358,7 +358,7 @@ static void refuses_webps_with_a_reason(void **state)
     refuse(webp_patched(false, false, 26, "\0\0", 2), "the picture is empty");
     refuse(webp_patched(false, true, 20, "\x2e", 1), "damaged header");
     refuse(webp_patched(true, false, 24, "\xff\xff\xff\xff\xff\xff", 6), "16777216 x 16777216 pixels");
-    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 reaches out");
+    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 exceeds the picture");
     picture p = webp_patched(true, false, 58, "\x12\0\0", 3); /* libwebp goes by the picture inside */
     mr_image_limits chunks = {.max_segments = 3};
     mr_image_facts f;
