@@ -364,7 +364,7 @@ static void refuses_webps_with_a_reason(void **state)
     mr_image_facts f;
     mr_error err;
     assert_int_equal(mr_image_examine(p.bytes, p.len, NULL, &f, &err), MR_BAD_SAMPLE);
-    assert_non_null(strstr(err.text, "frame 1 holds no picture of the size"));
+    assert_non_null(strstr(err.text, "frame 1 does not contain a picture of the size"));
     assert_int_equal(mr_image_examine(p.bytes, p.len, &chunks, &f, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "more than 3 chunks"));
     picture_free(&p);
