@@ -24,7 +24,7 @@ extern "C" {
 /* The result of a call: what the caller can do next. */
 typedef enum mr_status {
     MR_OK = 0,          /* go on */
-    MR_END = 1,         /* go on; there is no more (not a failure) */
+    MR_END = 1,         /* go on; nothing is left (not a failure) */
     MR_AGAIN = 2,       /* go on; nothing is ready yet, call again (not a failure) */
     MR_BAD_SAMPLE = -1, /* skip this record; the next one may be good */
     MR_BAD_DATA = -2,   /* give up this file */
@@ -47,7 +47,7 @@ typedef struct mr_dataset mr_dataset;
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err);
 void mr_dataset_free(mr_dataset *ds);
 
-/* Number of samples of a split; 0 if there is no such split. */
+/* Number of samples of a split; 0 for an unknown split. */
 uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split);
 
 /* What the manifest says.  Texts are lent by the dataset; NULL for a number beyond the count. */

@@ -26,7 +26,7 @@ mr_status mr_device_open(const char *word, const mr_device_options *options, mr_
         words[i] = devices[i].word;
     }
     const char *near = mr_text_nearest(word, words);
-    return mr_fail(err, MR_MISUSE, "--device: there is no '%s'; try '%s'", word, near ? near : words[0]);
+    return mr_fail(err, MR_MISUSE, "--device: unknown device '%s'; try '%s'", word, near ? near : words[0]);
 }
 
 void mr_device_close(mr_device *d)

@@ -1,12 +1,11 @@
-/* device.h - where tensors live and what can be done to them: one card a device, and the CPU's is the reference.
- * Invariant: models, optimizer and trainer work on memory of the device only through this card and never ask which
- * device it is.  Work may be queued: only mr_device_wait() says that it is done, and whether it was done well.
+/* device.h - where tensors are and what can be done with them: one card per device; the CPU's is the reference.
+ * Invariant: models, optimizer and trainer use device memory only through this card and never ask which device it is.
+ * Work may be queued: only `wait` reports that it is done, and whether it succeeded.
  *
- * Types: activations are of `type` (MR_F32, or MR_BF16 where the card's `types` has it); parameters, gradients,
+ * Types: activations are of `type` (MR_F32, or MR_BF16 if the card's `types` includes it); parameters, gradients,
  * statistics (mean, rstd), losses and the sums inside every operation are float32.  All matrices are row-major.
- * A stride of 0 means dense.  Nothing is allocated by an operation: what one needs beside its arguments was reserved
- * when it was planned.  Every result is the same, to the bit, for the same arguments on the same device, with any
- * number of threads. */
+ * A stride of 0 means dense.  Operations do not allocate: what one needs beyond its arguments is reserved when it is
+ * planned.  Results are the same, to the bit, for the same arguments on the same device, with any number of threads. */
 #ifndef MR_DEVICE_H
 #define MR_DEVICE_H
 
@@ -17,9 +16,9 @@ typedef struct mr_device mr_device;
 typedef enum mr_type { MR_F32 = 0, MR_BF16 = 1 } mr_type;
 typedef enum mr_activation { MR_GELU = 0, MR_QUICK_GELU, MR_TANH } mr_activation; /* x Phi(x); x sigmoid(1.702 x) */
 
-/* Chance that can be repeated: element e (row within its sample * width + column) of sample b at place `site` of the
- * model is dropped if a hash of (keys[b], site, e) falls below `rate`; the others are divided by 1 - rate.  So a
- * sample's mask depends neither on its batch nor on its rank.  rate 0: `keys` is not looked at. */
+/* Repeatable dropout: element e (row within its sample * width + column) of sample b at place `site` of the model is
+ * dropped if a hash of (keys[b], site, e) is below `rate`; the others are divided by 1 - rate.  So a sample's mask
+ * depends neither on its batch nor on its rank.  rate 0: `keys` is not read. */
 typedef struct mr_dropout {
     float rate; /* 0 <= rate < 1 */
     uint32_t site;
@@ -38,13 +37,13 @@ typedef struct mr_gemm {
     const float *bias;
 } mr_gemm;
 
-/* total = x + residual (residual NULL: x is used as it is and total may be NULL), then
- * y = (total - mean) * rstd * gain + bias, mean and rstd = 1 / sqrt(variance + eps) of each row, kept for the way back.
- * `x` goes through dropout first; `total` may be x or residual itself.  y NULL: only the sum. */
+/* total = x + residual (residual NULL: x alone, and total may be NULL), then
+ * y = (total - mean) * rstd * gain + bias, with mean and rstd = 1 / sqrt(variance + eps) of each row, kept for the
+ * backward pass.  Dropout is applied to `x` first; `total` may be x or residual itself.  y NULL: only the sum. */
 typedef struct mr_norm {
     mr_type type;
     size_t rows, width;
-    size_t sample_rows;       /* rows that belong to one sample, for dropout */
+    size_t sample_rows;       /* rows per sample, for dropout */
     const void *x, *residual; /* [rows, width], dense */
     void *total, *y;
     const float *gain, *bias;
@@ -53,8 +52,8 @@ typedef struct mr_norm {
     mr_dropout dropout; /* of x, before the sum */
 } mr_norm;
 
-/* The way back of y: d_total = gradient of `total` through the norm, + d_residual if not NULL (the path that went
- * around it; it may be d_total itself); d_gain and d_bias are added to. */
+/* Backward pass of y: d_total = gradient of `total` through the norm, + d_residual if not NULL (the path around it; may
+ * be d_total itself); accumulates d_gain and d_bias. */
 typedef struct mr_norm_back {
     mr_type type;
     size_t rows, width;
@@ -65,42 +64,41 @@ typedef struct mr_norm_back {
     float *d_gain, *d_bias;
 } mr_norm_back;
 
-/* y = f(x), then dropout; the way back: d_x = d_y * mask / (1 - rate) * f'(x).  In place (y == x, d_x == d_y) is fine.
- */
+/* y = f(x), then dropout; backward: d_x = d_y * mask / (1 - rate) * f'(x).  In place (y == x, d_x == d_y) is fine. */
 typedef struct mr_activate {
     mr_type type;
     mr_activation kind;
     size_t rows, width, sample_rows;
     const void *x;
     void *y;         /* forward */
-    const void *d_y; /* way back: d_y and d_x set, y not looked at */
+    const void *d_y; /* backward: d_y and d_x are set, y is not used */
     void *d_x;
     mr_dropout dropout;
 } mr_activate;
 
 /* softmax(scale q k^T + mask) v for each sample and head; dropout acts on the probabilities.
  * Row r of sample b of q starts at q + (b * queries + r) * q_stride, head h at h * head_dim in it; k and v have `keys`
- * rows a sample. */
+ * rows per sample. */
 typedef struct mr_attention {
     mr_type type;
     size_t batch, heads, head_dim, queries, keys;
     const void *q, *k, *v;
     size_t q_stride, k_stride, v_stride, out_stride; /* elements from row to row; 0: heads * head_dim */
-    const uint8_t *key_mask; /* [batch, keys], 0: not to be seen; NULL: all are; without any the result is 0 */
+    const uint8_t *key_mask; /* [batch, keys], 0: masked; NULL: none is; if all are masked the result is 0 */
     float scale;
     mr_dropout dropout;
-    void *saved; /* for the way back: as many bytes as plan_attention() said */
+    void *saved; /* for the backward pass: as many bytes as plan_attention() says */
     void *out;
 } mr_attention;
 
 typedef struct mr_attention_back {
-    const mr_attention *forward; /* as it was run */
+    const mr_attention *forward; /* as it ran */
     const void *d_out;           /* out_stride */
     void *d_q, *d_k, *d_v;       /* written; strides of q, k, v */
 } mr_attention_back;
 
 /* Images [batch, 3, side, side] to rows of pixels [batch * grid * grid, patch * patch * 3], grid = side / patch rounded
- * down (what is left at the right and the bottom is not seen).  Order within a row: (row, column, channel), or
+ * down (the remainder at the right and the bottom is ignored).  Order within a row: (row, column, channel), or
  * (channel, row, column) if channel_first. */
 typedef struct mr_patches {
     mr_type type; /* of the rows; images are float32 */
@@ -110,11 +108,11 @@ typedef struct mr_patches {
     void *rows;
 } mr_patches;
 
-/* y[b, 0] = first + position[0]; y[b, 1 + i] = x[b, i] + position[1 + i]; then dropout.  x has rows - 1 rows a sample.
- * The way back: d_x written, d_first and d_position added to. */
+/* y[b, 0] = first + position[0]; y[b, 1 + i] = x[b, i] + position[1 + i]; then dropout.  x has rows - 1 rows per
+ * sample. Backward: writes d_x, accumulates d_first and d_position. */
 typedef struct mr_tokens {
     mr_type type;
-    size_t batch, rows, width; /* rows: of y, a sample */
+    size_t batch, rows, width; /* rows: of y, per sample */
     const void *x;
     const float *first, *position; /* [width], [rows, width] */
     void *y;
@@ -124,8 +122,8 @@ typedef struct mr_tokens {
     mr_dropout dropout;
 } mr_tokens;
 
-/* `rows` rows of `width` elements from one stride to another, added if `accumulate`: picks a token of each sample, and
- * puts its gradient back. */
+/* Copies `rows` rows of `width` elements from one stride to another, or adds them if `accumulate`: picks a token of
+ * each sample, and returns its gradient. */
 typedef struct mr_rows {
     mr_type type;
     size_t rows, width, from_stride, to_stride;
@@ -135,8 +133,8 @@ typedef struct mr_rows {
 } mr_rows;
 
 /* losses[r] = weights[r] * (log sum exp logits[r] - logits[r, labels[r]]); d_logits[r] = weights[r] * (softmax -
- * onehot) if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside of
- * 0 .. classes - 1 counts as weight 0.  Columns that are not looked at count as -infinity (d_logits 0). */
+ * onehot) if not NULL; best[r] = the column of the largest logit (the first of equals) if not NULL.  A label outside
+ * 0 .. classes - 1 counts as weight 0.  Excluded columns count as -infinity (d_logits 0). */
 typedef struct mr_cross_entropy {
     mr_type type; /* of d_logits; logits are float32 */
     size_t rows, classes;
@@ -148,13 +146,13 @@ typedef struct mr_cross_entropy {
     int32_t *best;
     float share;           /* factor of losses and d_logits; 0: 1 */
     bool add_losses;       /* losses[r] += */
-    const float *columns;  /* [classes]: a column of 0 is not looked at; NULL: all are */
-    const int32_t *groups; /* [classes]: nor is a column of the label's own group, but the label; NULL: no groups */
+    const float *columns;  /* [classes]: 0: the column is excluded; NULL: none is */
+    const int32_t *groups; /* [classes]: excludes the other columns of the label's group; NULL: no groups */
 } mr_cross_entropy;
 
-/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  ids are the caller's to check.
- * The way back (d_y, d_table set, y not looked at): d_table[ids[r]] += d_y[r], the same bits on every run; rows whose
- * id is `skip` give nothing (-1: there is none such). */
+/* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids.
+ * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], the same bits on every run; rows whose id is
+ * `skip` contribute nothing (-1: no such id). */
 typedef struct mr_lookup {
     mr_type type;                /* of y and d_y */
     size_t rows, width, entries; /* entries: rows of the table */
@@ -167,9 +165,8 @@ typedef struct mr_lookup {
     int32_t skip;
 } mr_lookup;
 
-/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  The way back: d_x = (d_y - y (y d_y)) /
- * length, and d_y / eps where the length was below eps.  In place (d_x == d_y) is fine.  All float32, but d_x of
- * `type`. */
+/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  Backward: d_x = (d_y - y (y d_y)) / length,
+ * or d_y / eps if the length was below eps.  In place (d_x == d_y) is fine.  All float32, except d_x of `type`. */
 typedef struct mr_unit {
     mr_type type;
     size_t rows, width;
@@ -180,7 +177,7 @@ typedef struct mr_unit {
     void *d_x;
 } mr_unit;
 
-/* y[i] = x[i] * exp(*log_scale).  The way back: d_x[i] = d_y[i] * exp(*log_scale) (in place is fine),
+/* y[i] = x[i] * exp(*log_scale).  Backward: d_x[i] = d_y[i] * exp(*log_scale) (in place is fine),
  * *d_log_scale += sum of d_y[i] * y[i]. */
 typedef struct mr_scale {
     size_t count;
@@ -215,7 +212,7 @@ typedef struct mr_device_card {
     unsigned types; /* bit (1 << mr_type) for each type of activations it can do */
     mr_status (*open)(const mr_device_options *options, mr_device **out, mr_error *err);
     void (*close)(mr_device *d);
-    /* "8 threads, AVX-512": for people; lives as long as the device. */
+    /* Human-readable, such as "8 threads, AVX-512"; valid as long as the device. */
     const char *(*describe)(const mr_device *d);
 
     /* Memory of the device, zeroed, 64-byte aligned. */
@@ -225,7 +222,7 @@ typedef struct mr_device_card {
     void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */
     void (*zero)(mr_device *d, void *memory, size_t bytes);
     mr_status (*wait)(mr_device *d, mr_error *err);
-    /* True if host memory can be used by operations as it is (the CPU): then nothing need be uploaded. */
+    /* True if operations can use host memory directly (the CPU): nothing need be uploaded. */
     bool host_memory;
 
     void (*gemm)(mr_device *d, const mr_gemm *g);
@@ -233,13 +230,13 @@ typedef struct mr_device_card {
     void (*sum_rows)(mr_device *d, mr_type type, size_t rows, size_t width, const void *x, float *sums);
     void (*norm)(mr_device *d, const mr_norm *n);
     void (*norm_back)(mr_device *d, const mr_norm_back *n);
-    /* d_x = dropout's mask on d_y, for sums whose way back goes through the mask alone; in place is fine. */
+    /* d_x = d_y with dropout's mask, the whole backward pass of a sum; in place is fine. */
     void (*drop)(mr_device *d, mr_type type, size_t rows, size_t width, size_t sample_rows, const mr_dropout *dropout,
                  const void *d_y, void *d_x);
     void (*activate)(mr_device *d, const mr_activate *a);
     void (*activate_back)(mr_device *d, const mr_activate *a);
-    /* Before the first step: reserves what attention of this shape (pointers not looked at) needs inside, and says how
-     * many bytes `saved` has to have. */
+    /* Before the first step: reserves what attention of this shape needs internally (pointers are not used), and
+     * returns how many bytes `saved` must have. */
     mr_status (*plan_attention)(mr_device *d, const mr_attention *a, size_t *saved_bytes, mr_error *err);
     void (*attention)(mr_device *d, const mr_attention *a);
     void (*attention_back)(mr_device *d, const mr_attention_back *a);
@@ -255,23 +252,23 @@ typedef struct mr_device_card {
     void (*unit_back)(mr_device *d, const mr_unit *u);
     void (*scale)(mr_device *d, const mr_scale *s);
     void (*scale_back)(mr_device *d, const mr_scale *s);
-    /* The sum of squares of x[count], in double, on the host: waits. */
+    /* The sum of squares of x[count], in double, on the host; waits for it. */
     double (*sum_squares)(mr_device *d, size_t count, const float *x);
     void (*sgd)(mr_device *d, const mr_update *u);
     void (*adamw)(mr_device *d, const mr_update *u);
 } mr_device_card;
 
-struct mr_device { /* the first member of every device's own struct */
+struct mr_device { /* first member of every device's own struct */
     const mr_device_card *card;
 };
 
-/* All devices, one word each (device/device.c): --device. */
+/* All devices, one word each, as for --device. */
 #define MR_DEVICES(X) X(cpu)
 #define X(word)       extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)
 #undef X
 
-/* MR_MISUSE: no such device, with the nearest word; whatever its open() says. */
+/* MR_MISUSE: no such device (the message suggests one); or the failure of its open(). */
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);
 void mr_device_close(mr_device *d); /* NULL is fine */
 

@@ -1,5 +1,5 @@
-/* avx2.c - the inner loops in AVX2 and BMI2, taken where the processor has both.
- * Invariant: as in kernels.h; what is read or written behind a row stays within the slack. */
+/* avx2.c - the inner loops in AVX2 and BMI2.
+ * Invariant: as in kernels.h; reads and writes past a row stay within the slack. */
 #include "jpeg/kernels.h"
 
 #if defined(__x86_64__)

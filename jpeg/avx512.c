@@ -1,5 +1,5 @@
-/* avx512.c - the inner loops on samples and pixels in AVX-512 as Ice Lake and Zen 4 have it: with VBMI and VNNI.
- * Invariant: as in kernels.h.  Entropy-coded bytes gain nothing from wider registers and stay with AVX2. */
+/* avx512.c - the inner loops on samples and pixels in AVX-512 with VBMI and VNNI (Ice Lake, Zen 4).
+ * Invariant: as in kernels.h.  Entropy decoding gains nothing from wider registers and uses AVX2. */
 #include "jpeg/kernels.h"
 
 #if defined(__x86_64__)

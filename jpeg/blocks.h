@@ -1,9 +1,9 @@
-/* blocks.h - private to the sets of kernels: symbols, and the way past blocks that nobody looks at; compiled for
- * each set's processor.
- * Invariant: at most one block is passed beyond the segment's end before that is seen; MR_JPEG_BEHIND covers it.
+/* blocks.h - private to the sets of kernels: decodes symbols and skips blocks that are not needed; compiled for each
+ * set's processor.
+ * Invariant: at most one block is decoded past the segment's end before that is detected; MR_JPEG_BEHIND covers it.
  *
  * A refill leaves at least 56 bits: more than two skips of at most 26, or a symbol that is in no index (16 + 15).
- * Whether more bits were taken than there were is asked when all is done: it cannot mend itself. */
+ * Whether more bits were taken than there were is checked once, at the end. */
 #ifndef MR_JPEG_BLOCKS_H
 #define MR_JPEG_BLOCKS_H
 
@@ -39,7 +39,7 @@ MR_INLINE void mr_drop(mr_jpeg_stream *s, unsigned n)
     s->bits -= n;
 }
 
-/* On from bit 0 to 7 of a byte. */
+/* Advances to bit 0 to 7 of a byte. */
 MR_INLINE void mr_go_to(mr_jpeg_stream *s, const uint8_t *byte, unsigned bit)
 {
     s->next = byte;
@@ -49,15 +49,15 @@ MR_INLINE void mr_go_to(mr_jpeg_stream *s, const uint8_t *byte, unsigned bit)
     mr_drop(s, bit);
 }
 
-/* As many bits as an entry says.  The two ways to read its length keep a mask out of the path from one entry to the
- * next, which is all that this loop waits for. */
+/* As many bits as an entry says.  Reading its length in two ways keeps a mask out of the critical path from one entry
+ * to the next. */
 MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
 {
     s->word <<= e & 63;
     s->bits -= (uint8_t)e;
 }
 
-/* The number that the first `size` bits stand for; size 1 to 15. */
+/* The value of the first `size` bits; size 1 to 15. */
 MR_INLINE int mr_value_of(uint64_t word, unsigned size)
 {
     int v = (int)(word >> (64 - size));
@@ -71,7 +71,7 @@ MR_INLINE int mr_take_value(mr_jpeg_stream *s, unsigned size)
     return v;
 }
 
-/* A symbol by its code alone: symbol << 8 | length; 0: no code begins so. */
+/* A symbol by its code alone: symbol << 8 | length; 0: no such code. */
 static __attribute__((noinline, pure)) unsigned mr_find_symbol(const mr_jpeg_codes *c, uint32_t ahead)
 {
     for (unsigned n = 1; n <= 16; n++)
@@ -163,7 +163,7 @@ MR_INLINE bool mr_take_ac(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k, i
     return true;
 }
 
-/* What ends a block: place 64 is reached, or an end of block is read before. */
+/* A block ends when place 64 is reached, or at an end-of-block symbol. */
 MR_INLINE bool mr_ended(unsigned k)
 {
     return k == 64 || (k >= MR_JPEG_END && k < MR_JPEG_END + 64);
@@ -180,7 +180,7 @@ MR_INLINE bool mr_skip_entry(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned *k
     return true;
 }
 
-/* The bits of the last entry are to be read again. */
+/* Puts the bits of the last entry back. */
 MR_INLINE void mr_put_back(mr_jpeg_stream *s, uint64_t e)
 {
     unsigned bits = s->bits + (e & 63), bytes = (bits + 7) / 8;
@@ -198,7 +198,7 @@ MR_INLINE bool mr_skip_rest(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k)
     return mr_ended(k);
 }
 
-/* From place k on the way past the AC coefficients.  With k at 64 or beyond `e` is the entry that led there. */
+/* Skips the AC coefficients from place k on.  If k is 64 or more, `e` is the entry that led there. */
 MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, uint64_t e)
 {
     while (k < 64) {
@@ -215,13 +215,13 @@ MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, u
     }
     if (mr_ended(k))
         return true;
-    if (!(e & 63)) /* else the last entry went beyond the block: only its first symbols are of it */
+    if (!(e & 63)) /* otherwise the last entry went past the block: only its first symbols belong to it */
         return false;
     mr_put_back(s, e);
     return mr_skip_rest(s, t, k - (unsigned)(e >> 8 & 0xFF));
 }
 
-/* The same of two blocks in step, as long as both go on: while one waits for its table the other works. */
+/* The same for two blocks in lockstep while both go on: one works while the other waits for its table. */
 MR_INLINE bool mr_skip_both(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_ac *t)
 {
     unsigned j = 1, k = 1;

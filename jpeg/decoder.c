@@ -1,5 +1,5 @@
-/* decoder.c - tables and buffers of a thread; see decoder.h.
- * Invariant: nothing here depends on what was decoded before. */
+/* decoder.c - a thread's tables and buffers; see decoder.h.
+ * Invariant: results do not depend on what was decoded before. */
 #include "jpeg/decoder.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need)
 {
     if (need <= b->room)
         return b->data;
-    free(b->data); /* not realloc: nobody wants the old bytes moved */
+    free(b->data); /* not realloc, which would copy the old bytes */
     b->room = need + need / 4;
     b->data = malloc(b->room);
     if (!b->data)
@@ -80,7 +80,7 @@ static bool make_tables(mr_jpeg_decoder *d)
     return true;
 }
 
-/* So narrow, libjpeg-turbo upsamples without the neighbours. */
+/* At such a width libjpeg-turbo upsamples without neighbours. */
 static bool too_narrow(const mr_jpeg_header *h)
 {
     return h->component[0].h == 2 && h->width <= 4;

@@ -1,5 +1,5 @@
-/* decoder.h - private to jpeg_*.c: what a thread keeps from one file to the next, and the opening of a file.
- * Invariant: between two files `blocks` is zero, and a table that says it is made is whole. */
+/* decoder.h - private to this room: what a thread keeps from file to file, and opening a file.
+ * Invariant: between two files `blocks` is zero, and a table marked `made` is complete. */
 #ifndef MR_JPEG_DECODER_H
 #define MR_JPEG_DECODER_H
 
@@ -7,9 +7,9 @@
 #include "jpeg/region.h"
 #include "jpeg/scan.h"
 
-enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 }; /* MCUs that are stored before they are transformed */
+enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 }; /* MCUs stored before they are transformed */
 
-typedef struct mr_jpeg_buffer { /* only grows; what was in it is lost then */
+typedef struct mr_jpeg_buffer { /* only grows, losing its content */
     void *data;
     size_t room;
 } mr_jpeg_buffer;
@@ -21,18 +21,18 @@ struct mr_jpeg_decoder {
     mr_jpeg_dc dc[MR_JPEG_TABLES];
     mr_jpeg_ac ac[MR_JPEG_TABLES];
     mr_jpeg_buffer bytes, samples, entries;
-    /* Of two rows of MCUs at most; zero between two chunks. */
+    /* Of at most two rows of MCUs; zero between two chunks. */
     _Alignas(32) int16_t blocks[2][MR_JPEG_CHUNK * MR_JPEG_BLOCKS * MR_JPEG_BLOCK];
 };
 
-void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: no memory */
+void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need); /* NULL: out of memory */
 
-/* Reads the header and makes the tables.  False: not a file for this decoder. */
+/* Reads the header and builds the tables.  False: not a file for this decoder. */
 bool mr_jpeg_open(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len);
 /* The picture in MCUs. */
 uint32_t mr_jpeg_wide(const mr_jpeg_header *h);
 uint32_t mr_jpeg_high(const mr_jpeg_header *h);
-/* A scan of the file that is open, nothing of it read.  False: no memory. */
+/* A scan of the open file, at its start.  False: out of memory. */
 bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes, size_t len);
 
 static inline uint32_t mr_jpeg_up(uint32_t n, uint32_t by)

@@ -1,5 +1,5 @@
-/* entries.c - entries to bytes and back; see entries.h.
- * Invariant: no byte behind `len` is read, and each byte of what is accepted is needed. */
+/* entries.c - packs and unpacks entries; see entries.h.
+ * Invariant: no byte past `len` is read, and accepted bytes have a single meaning. */
 #include "jpeg/entries.h"
 
 #include "jpeg/decoder.h"
@@ -33,7 +33,7 @@ mr_jpeg_entry_kind mr_jpeg_grid_kind(const mr_jpeg_grid *g, size_t entry)
     return kind(g, entry, mr_jpeg_grid_mcu(g, entry));
 }
 
-/* Whose predictors are nearest. */
+/* The entry whose predictors are likely to be nearest. */
 static const mr_jpeg_entry *near(const mr_jpeg_grid *g, const mr_jpeg_entry *entries, size_t i)
 {
     return i % g->per_row ? &entries[i - 1] : &entries[i - g->per_row];
@@ -81,7 +81,7 @@ static inline bool take(reading *r, uint64_t *out)
         v |= (uint64_t)(byte & 0x7F) << 7 * n;
         if (byte < 0x80) {
             *out = v;
-            return byte || n == 0; /* one way to write a number */
+            return byte || n == 0; /* only the shortest form of a number is valid */
         }
     }
     return false;

@@ -1,5 +1,5 @@
-/* kernels.c - which sets of kernels there are, and the choice of one.
- * Invariant: plain C, which runs everywhere, is the last one. */
+/* kernels.c - the sets of kernels, and which one this machine uses.
+ * Invariant: the last one is plain C, which runs everywhere. */
 #include "jpeg/kernels.h"
 
 #include <stddef.h>

@@ -1,25 +1,25 @@
-/* lanes.h - private to the sets of kernels: MCUs become coefficients, of one stream or of two in step.
- * Invariant: a lane never passes the end of what it was asked for, and reads at most 16 bytes behind the segment.
+/* lanes.h - private to the sets of kernels: decodes MCUs to coefficients, of one stream or of two in lockstep.
+ * Invariant: a lane never passes the end of what it was asked for, and reads at most 16 bytes past the segment.
  *
  *      nodes of an MCU    DC 0 -> AC 0 -> DC 1 -> AC 1 -> ... -> DC 0 of the next one
  *
- * Each look into the table of the lane's node stores up to two coefficients.  Where a block ends nobody can foresee,
- * and a branch that is guessed wrong costs more than three looks; so the lane goes on to the next node without one: the
- * place it has reached chooses between the node and its successor.  DC coefficients are stored as differences and
- * summed up behind.  Only what is in no table, or goes beyond a block, is taken symbol by symbol. */
+ * Each lookup in the table of the lane's node stores up to two coefficients.  The end of a block is unpredictable, and
+ * a mispredicted branch costs more than three lookups; so the lane moves to the next node without a branch: the place
+ * it has reached selects the node or its successor.  DC coefficients are stored as differences and summed afterwards.
+ * Only what is in no table, or goes past a block, is decoded symbol by symbol. */
 #ifndef MR_JPEG_LANES_H
 #define MR_JPEG_LANES_H
 
 #include "jpeg/blocks.h"
 
 enum {
-    MR_LOOKS = 5,  /* of MR_JPEG_BITS: what a refill is good for, at least 56 bits */
-    MR_PASSED = 3, /* blocks that so many looks end, at most */
+    MR_LOOKS = 5,  /* lookups of MR_JPEG_BITS per refill of at least 56 bits */
+    MR_PASSED = 3, /* most blocks that so many lookups can end */
 };
 
 typedef struct mr_lane {
-    uint64_t word;         /* the next bits of the stream, from the top; below the last 1 those taken */
-    const uint8_t *next;   /* of the first byte that `word` was made of */
+    uint64_t word; /* the next bits of the stream, from the top; a 1 marks their end, zeros below it those taken */
+    const uint8_t *next;   /* first byte that `word` was loaded from */
     const uint32_t *table; /* of the node */
     const mr_jpeg_node *node;
     int16_t *out;       /* the block */
@@ -27,7 +27,7 @@ typedef struct mr_lane {
     const uint8_t *end; /* of the segment */
 } mr_lane;
 
-/* To where the stream is, to be refilled. */
+/* Moves the lane to the stream's position; needs a refill. */
 MR_INLINE void mr_lane_enter(mr_lane *l, const mr_jpeg_stream *s)
 {
     unsigned bytes = (s->bits + 7) / 8; /* that the next bits are in */
@@ -42,14 +42,14 @@ MR_INLINE mr_lane mr_lane_begin(const mr_jpeg_stream *s, const mr_jpeg_mcu *mcu,
     return l;
 }
 
-/* The stream where the lane is, to be refilled. */
+/* Moves the stream to the lane's position; needs a refill. */
 MR_INLINE void mr_lane_leave(const mr_lane *l, mr_jpeg_stream *s)
 {
     unsigned taken = (unsigned)__builtin_ctzll(l->word);
     mr_go_to(s, l->next + taken / 8, taken % 8);
 }
 
-/* False: far behind the end. */
+/* False: far past the end. */
 MR_INLINE bool mr_lane_refill(mr_lane *l)
 {
     unsigned taken = (unsigned)__builtin_ctzll(l->word);
@@ -58,14 +58,14 @@ MR_INLINE bool mr_lane_refill(mr_lane *l)
     return l->next <= l->end + 8;
 }
 
-/* The table of places is aligned, so that an address in it says the place. */
+/* The table of places is aligned, so the address of an entry gives its place. */
 MR_INLINE unsigned mr_place(const uint8_t *z)
 {
     return (uint8_t)(uintptr_t)z;
 }
 
-/* From place 64 on: to the next node.  As conditional moves; compilers would rather branch.  Of what is stored at
- * MR_JPEG_USED mr_sum_dc() keeps the place. */
+/* From place 64 on: moves to the next node.  In assembly, as compilers would branch instead of using conditional moves.
+ * mr_sum_dc() keeps only the place of what is stored at MR_JPEG_USED. */
 MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 {
     const mr_jpeg_node *next = l->node->next;
@@ -87,7 +87,7 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 #endif
 }
 
-/* One look.  False: nothing is taken; mr_lane_step() has to. */
+/* One lookup.  False: nothing was taken; mr_lane_step() has to. */
 MR_INLINE bool mr_lane_look(mr_lane *l)
 {
     uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
@@ -121,14 +121,14 @@ static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_m
     return true;
 }
 
-/* What a look does not take: most often a symbol whose code is in the table but whose value is too long for it. */
+/* What a lookup does not take: usually a symbol whose code is in the table but whose value is too long for it. */
 MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
 {
     uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
     unsigned code = mr_long_code(e), size = mr_long_size(e);
     const uint8_t *z = l->z + (l->node->step ? mr_run_of(e) + 1 : MR_JPEG_END);
     if (MR_RARE(e & 63) || MR_RARE(!code) || MR_RARE((mr_place(z) & 64) && mr_place(z) != 64)) {
-        mr_lane copy = *l; /* a lane whose address is known to others is kept in memory, not in registers */
+        mr_lane copy = *l; /* a lane whose address escapes is kept in memory, not in registers */
         bool sound = mr_lane_symbol(&copy, mcu);
         *l = copy;
         return sound;
@@ -159,8 +159,8 @@ MR_INLINE bool mr_lane_run(mr_lane *l, const mr_jpeg_mcu *mcu, const int16_t *st
     return true;
 }
 
-/* Two lanes in step: while one waits for its table the other works.  Unrolled, the loop over looks would have more in
- * hand than there are registers. */
+/* Two lanes in lockstep: one works while the other waits for its table.  Unrolling the loop over lookups would need
+ * more registers than there are. */
 MR_INLINE bool mr_lanes_run(mr_lane *a, mr_lane *b, const mr_jpeg_mcu *mcu, const int16_t *stop_a,
                             const int16_t *stop_b)
 {

@@ -1,6 +1,6 @@
 /* parse.c - reads marker segments; see parse.h.
- * Invariant: a length is compared with what is left before a byte behind it is read.
- * Source: ITU-T T.81, annex B; what libjpeg-turbo warns of or refuses is in its jdmarker.c, jdinput.c, jdapimin.c. */
+ * Invariant: a length is compared with what is left before any byte after it is read.
+ * Source: ITU-T T.81, annex B; libjpeg-turbo's warnings and errors are in its jdmarker.c, jdinput.c, jdapimin.c. */
 #include "jpeg/parse.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ typedef struct segment {
 typedef struct parsing {
     mr_jpeg_header *h;
     bool frame, jfif, adobe;
-    unsigned transform; /* what the Adobe segment says of the colours */
+    unsigned transform; /* colour transform of the Adobe segment */
 } parsing;
 
 static unsigned get16(const uint8_t *p)
@@ -103,7 +103,7 @@ static bool app0(parsing *p, segment s)
     if (s.len < 4 || memcmp(s.data, "JFIF", 4) != 0)
         return true;
     p->jfif = true;
-    return s.len >= 14 && s.data[4] == 0 && s.data[5] == 1; /* another major version is warned of */
+    return s.len >= 14 && s.data[4] == 0 && s.data[5] == 1; /* libjpeg-turbo warns of other major versions */
 }
 
 static bool app14(parsing *p, segment s)
@@ -131,7 +131,7 @@ static bool sampling(mr_jpeg_header *h)
            c[1].id != c[2].id;
 }
 
-/* Three components are YCbCr unless a sign of RGB is there. */
+/* Three components are YCbCr unless something indicates RGB. */
 static bool colours(const parsing *p)
 {
     const mr_jpeg_component *c = p->h->component;

@@ -1,4 +1,4 @@
-/* partial.c - sets of kernels in which some do nothing; see partial.h. */
+/* partial.c - sets of kernels some of which do nothing; see partial.h. */
 #include "jpeg/partial.h"
 
 #include "jpeg/decoder.h"
@@ -33,10 +33,10 @@ static void idct(int16_t *const *block, unsigned count, const int16_t quant[64],
     mr_jpeg_kernels_best()->idct(block, count, quant, out, stride);
 }
 
-/* Stores, not memset(): gcc makes `rep stosq` of that, which takes longer than the IDCT. */
+/* Stores, not memset(), which gcc turns into `rep stosq`, slower than the IDCT itself. */
 typedef int16_t eight __attribute__((vector_size(16)));
 
-/* What an IDCT leaves behind: the next blocks are stored into zeros. */
+/* As an IDCT does: store() needs zeroed blocks. */
 static void clear(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)
 {
     (void)quant;

@@ -1,10 +1,10 @@
-/* plain.c - the inner loops in plain C: the reference that other sets of kernels are held against.
+/* plain.c - the inner loops in plain C: the reference for the other sets of kernels.
  * Invariant: numbers wrap and saturate where libjpeg-turbo's SIMD code does.
  *
- * libjpeg-turbo's own C code differs from its SIMD code only where a product of coefficient and quantiser, or a sum
- * behind it, leaves 16 bits, which no encoder of pictures makes: C keeps 32 bits and masks the sample at the end, SIMD
- * keeps 16 and saturates.  On x86 the SIMD code runs, so it is the definition here.
- * Source: jidctint.c, jdsample.c, jdcolor.c and their SIMD twins as restated in the comments. */
+ * libjpeg-turbo's C code differs from its SIMD code only if a product of coefficient and quantiser, or a later sum,
+ * exceeds 16 bits, which no encoder of pictures produces: C keeps 32 bits and masks the sample at the end, SIMD keeps
+ * 16 and saturates.  On x86 the SIMD code runs, so it is the definition here. Source: jidctint.c, jdsample.c, jdcolor.c
+ * and their SIMD counterparts, restated in the comments. */
 #include <stddef.h>
 
 #include "jpeg/lanes.h"
@@ -80,7 +80,7 @@ static int32_t sub32(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a - (uint32_t)b);
 }
 
-/* Eight numbers `step` apart become eight of the other domain: rounded, shifted, saturated to 16 bits. */
+/* Transforms eight numbers `step` apart: rounded, shifted, saturated to 16 bits. */
 static void transform(const int16_t *in, size_t step, int shift, int16_t *out)
 {
     int x[8];

@@ -1,17 +1,17 @@
-/* region.c - drives the kernels over a region; see region.h.
- * Invariant: entropy-coded data is read as far as libjpeg-turbo reads it for the region, and is found sound so far; or,
- * with entries, from one to the other around each row of the region, and each part ends where the other entry says.
+/* region.c - runs the kernels over a region; see region.h.
+ * Invariant: entropy-coded data is read and checked as far as libjpeg-turbo reads it for the region; or, with entries,
+ * from one entry to another around each row of the region, and each part must end where the second entry says.
  *
  *      rows of MCUs      skipped                                    above the region's neighbours
- *                        skipped | stored, 4 at a time | skipped    in it: a ring of two rows of MCUs a component
+ *                        skipped | stored, 4 at a time | skipped    inside: a ring of two rows of MCUs per component
  *                        never read                                 below
  *
  *      with entries      entry -> skipped | stored | skipped -> entry
- *                        two rows in step, so a ring of four where chroma is blended with the row above; no row else
+ *                        two rows in lockstep, so a ring of four if chroma is blended with the row above; no other rows
  *
- * Fancy upsampling of a pixel takes the chroma sample next to it, so the part that is stored reaches a pixel beyond the
- * region; at the picture's edge the last sample is repeated instead.  A row of pixels is made when its chroma rows are
- * in the ring, for the last one of a row of MCUs when the next one is. */
+ * Fancy upsampling of a pixel uses the neighbouring chroma sample, so the stored part extends a pixel beyond the
+ * region; at the picture's edge the last sample is repeated instead.  A row of pixels is computed once its chroma rows
+ * are in the ring; the last one of a row of MCUs, once the next row of MCUs is. */
 #include "jpeg/decoder.h"
 
 #include <string.h>
@@ -19,25 +19,25 @@
 enum { CHUNK = MR_JPEG_CHUNK, LEAD = 32 }; /* LEAD: bytes in front of a row */
 
 typedef struct plane { /* a ring of rows of samples */
-    uint8_t *rows;     /* where sample 0 of what is stored lies */
+    uint8_t *rows;     /* sample 0 of the stored part */
     size_t stride;
-    uint32_t mask, height; /* rows of the ring - 1; of the whole component */
-    uint32_t width, from;  /* samples of the whole component; the first that is stored */
+    uint32_t mask, height; /* rows of the ring - 1; height of the whole component */
+    uint32_t width, from;  /* samples of the whole component; the first one stored */
 } plane;
 
 typedef struct decoding {
     mr_jpeg_decoder *d;
     const mr_jpeg_job *job;
-    mr_jpeg_scan scan[2];              /* the second one: of the row of MCUs below, see store_parts() */
+    mr_jpeg_scan scan[2];              /* the second one is for the row of MCUs below, see store_parts() */
     uint32_t wide, high;               /* the picture in MCUs */
-    uint32_t left, right, top, bottom; /* MCUs that are stored, and the last row that is read is bottom - 1 */
+    uint32_t left, right, top, bottom; /* MCUs that are stored; the last row read is bottom - 1 */
     uint32_t at_once;                  /* rows of MCUs: 1 or 2 */
-    uint32_t before, behind;           /* MCUs of a row that are read on both sides of those */
-    const mr_jpeg_entry *entries;      /* NULL: the scan is read from its begin */
+    uint32_t before, behind;           /* MCUs of a row that are skipped left and right of those */
+    const mr_jpeg_entry *entries;      /* NULL: the scan is read from its start */
     mr_jpeg_grid grid;                 /* of the entries */
     plane plane[MR_JPEG_COMPONENTS];
     uint8_t *chroma[2]; /* upsampled rows */
-    uint32_t next_row;  /* of pixels, that is to be made */
+    uint32_t next_row;  /* of pixels, to compute next */
 } decoding;
 
 /* ---- before ------------------------------------------------------------------------------------------------------ */
@@ -60,7 +60,8 @@ static void bound(decoding *run)
     run->at_once = r->seek && !h->restart ? 2 : 1;
     if (r->seek)
         return;
-    /* libjpeg-turbo makes both rows of a chroma row at once, and for the last two needs the next row of MCUs. */
+    /* libjpeg-turbo computes both pixel rows of a chroma row at once, and needs the next row of MCUs for the last two.
+     */
     run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + 2 * beyond, t), run->high);
     run->bottom = mr_jpeg_least(mr_jpeg_up(run->bottom, h->rows_together) * h->rows_together, run->high);
 }
@@ -69,7 +70,7 @@ static void bound(decoding *run)
 static bool make_room(decoding *run)
 {
     const mr_jpeg_header *h = &run->d->header;
-    /* Rows of MCUs in a ring: those that are made, and the one above if chroma is blended with it; a power of two. */
+    /* Rows of MCUs in a ring: those being decoded, and the one above if chroma is blended with it; a power of two. */
     uint32_t ring = run->at_once == 2 && h->component[0].v == 2 ? 4 : 2;
     size_t need = 2 * LEAD, step[MR_JPEG_COMPONENTS] = {0};
     uint32_t across = (run->right - run->left) * 8u;
@@ -102,7 +103,7 @@ static uint8_t *row_of(const plane *p, uint32_t row)
     return p->rows + (row & p->mask) * p->stride;
 }
 
-/* `count` MCUs of a buffer, the first of them MCU x of row y of the picture: all blocks of a row of blocks at once. */
+/* Transforms `count` MCUs of a buffer, the first being MCU x of row y: all blocks of a row of blocks at once. */
 static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, uint32_t count)
 {
     mr_jpeg_decoder *d = run->d;
@@ -122,7 +123,7 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
     }
 }
 
-/* Beyond the picture's edges the outermost sample comes again. */
+/* Beyond the picture's edges the outermost sample is repeated. */
 static void repeat_edges(decoding *run, uint32_t y)
 {
     const mr_jpeg_header *h = &run->d->header;
@@ -140,7 +141,7 @@ static void repeat_edges(decoding *run, uint32_t y)
 
 /* ---- pixels ------------------------------------------------------------------------------------------------------ */
 
-/* Chroma of pixel row y, from the pixel on that belongs to the region's first chroma sample. */
+/* Chroma of pixel row y, from the first pixel of the region's first chroma sample on. */
 static const uint8_t *chroma_row(decoding *run, unsigned i, uint32_t y)
 {
     const mr_jpeg_kernels *k = run->d->kernels;
@@ -173,7 +174,7 @@ static void gray(const uint8_t *luma, size_t count, uint8_t *out)
         out[0] = out[1] = out[2] = luma[i];
 }
 
-/* Rows of pixels whose samples are there when row y of MCUs is. */
+/* Rows of pixels whose samples are complete once row y of MCUs is decoded. */
 static void make_rows(decoding *run, uint32_t y)
 {
     const mr_jpeg_job *r = run->job;
@@ -255,7 +256,7 @@ static mr_jpeg_outcome from_the_begin(decoding *run)
     return good ? MR_JPEG_DONE : MR_JPEG_LEFT;
 }
 
-/* Behind the last entry two bytes of the file are left for the end marker. */
+/* After the last entry two bytes of the file are left for the end marker. */
 static bool take_entries(decoding *run)
 {
     const mr_jpeg_job *job = run->job;

@@ -1,10 +1,10 @@
 /* scan.c - segments between restart markers; see scan.h.
- * Invariant: a segment is unstuffed whole before the first of its MCUs is decoded. */
+ * Invariant: a segment is completely unstuffed before the first of its MCUs is decoded. */
 #include "jpeg/scan.h"
 
 #include <string.h>
 
-/* libjpeg-turbo reads so many bytes ahead: it fails where a file ends among them and no marker keeps it from that. */
+/* libjpeg-turbo reads this many bytes ahead, and fails if the file ends among them without a marker. */
 enum { AHEAD = 16 };
 
 static bool at_marker(const mr_jpeg_scan *s)
@@ -24,7 +24,7 @@ void mr_jpeg_scan_begin(mr_jpeg_scan *s)
     s->to_go = s->restart ? s->restart : UINT32_MAX;
 }
 
-/* Bits that are left, negative if there never were so many. */
+/* Bits left; negative if more were taken than there were. */
 static int64_t rest_of(const mr_jpeg_scan *s)
 {
     return (int64_t)(s->stream.end - s->stream.next) * 8 + s->stream.bits - s->spare;
@@ -57,7 +57,7 @@ bool mr_jpeg_scan_complete(const mr_jpeg_scan *s)
 
 /* ---- from entry to entry ----------------------------------------------------------------------------------------- */
 
-/* Up to the byte that holds the bit before `to`, and a stuffed one that belongs to it. */
+/* The end of the byte with the bit before `to`, including a stuffed byte after it. */
 static size_t end_of_part(const mr_jpeg_scan *s, size_t scan, const mr_jpeg_entry *to)
 {
     size_t byte = scan + (size_t)(to->at / 8);
@@ -97,7 +97,7 @@ bool mr_jpeg_scan_arrived(mr_jpeg_scan *s, const mr_jpeg_entry *to)
 
 /* ---- MCUs -------------------------------------------------------------------------------------------------------- */
 
-/* As many of `mcus` as come before a restart; 0: not sound. */
+/* How many of `mcus` come before a restart; 0: not sound. */
 static uint32_t begin_some(mr_jpeg_scan *s, uint32_t mcus)
 {
     if (!mr_jpeg_scan_pass_marker(s))

@@ -1,4 +1,4 @@
-/* seek.c - the pass over a whole scan: is it sound, and where are the entries; see seek.h, region.h.
+/* seek.c - a pass over the whole scan that checks it and records entries; see seek.h, region.h.
  * Invariant: nothing is appended unless the scan was found sound to its end.
  *
  *      file        ... SOS | 3A FF 00 91 ... | FF D0 | 7C ...         an entry: bits from here ^ on, all bytes counted
@@ -12,7 +12,7 @@
 typedef struct passing {
     mr_jpeg_decoder *d;
     mr_jpeg_scan scan;
-    size_t segment, counted, stuffed; /* of this segment's unstuffed bytes: seen, and stuffed ones among them */
+    size_t segment, counted, stuffed; /* of this segment's unstuffed bytes: counted, and stuffed ones before them */
 } passing;
 
 static bool begin(passing *p, mr_jpeg_decoder *d, const uint8_t *bytes, size_t len)
@@ -24,7 +24,7 @@ static bool begin(passing *p, mr_jpeg_decoder *d, const uint8_t *bytes, size_t l
     return true;
 }
 
-/* The next bit, as an entry says it. */
+/* The position of the next bit, as in an entry. */
 static uint64_t place(passing *p)
 {
     const mr_jpeg_scan *s = &p->scan;
@@ -63,7 +63,7 @@ static bool collect(passing *p, const mr_jpeg_grid *g, mr_jpeg_entry *entries)
     return mr_jpeg_scan_complete(&p->scan) && note(p, &entries[g->count], MR_JPEG_ENDED);
 }
 
-/* Entries that are longer than the file are no help: its MCUs have fewer bits than an entry has. */
+/* Entries longer than the file are useless: its MCUs have fewer bits than an entry. */
 mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len, unsigned every, mr_buf *out)
 {
     passing p;
@@ -75,7 +75,7 @@ mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size
         return MR_JPEG_LEFT;
     mr_jpeg_entry *entries = mr_jpeg_room(&d->entries, (g.count + 1) * sizeof *entries);
     if (!entries || !begin(&p, d, bytes, len)) {
-        out->failed = true; /* a lack of memory must not pass for a file without entries */
+        out->failed = true; /* out of memory must not look like a file without entries */
         return MR_JPEG_LEFT;
     }
     if (!collect(&p, &g, entries))

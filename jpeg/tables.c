@@ -1,5 +1,5 @@
-/* tables.c - makes the tables of tables.h.
- * Invariant: a table is `made` only when all of its parts are.
+/* tables.c - builds the tables of tables.h.
+ * Invariant: a table is `made` only once it is complete.
  * Source: ITU-T T.81, annex C (codes), F.2.2 (values). */
 #include "jpeg/tables.h"
 
@@ -8,10 +8,10 @@
 enum {
     ALL_BITS = 16,
     FIRST_MAX = 255,
-    SECOND_MAX = 15, /* that an entry has room for: all values of 8 bits, of 4 bits */
+    SECOND_MAX = 15, /* largest values that fit an entry: of 8 bits, of 4 bits */
 };
 
-/* The symbol that the first MR_JPEG_BITS bits begin with; the value counts where all of its bits are among them:
+/* The symbol at the start of the first MR_JPEG_BITS bits, with its value if all of its bits are among them:
  *
  *      code's length 0-3 (0: no code so short) | value's bits 4-7 | advance 8-15 | value 16-31 */
 
@@ -28,7 +28,7 @@ static bool same(const mr_jpeg_codes *c, const uint8_t *made_of, const uint8_t *
     return memcmp(made_of, counts, 16) == 0 && memcmp(c->values, counts + 16, total(counts)) == 0;
 }
 
-/* No code may be all ones, and none longer than there is room. */
+/* No code may be all ones, and codes of a length must fit into it. */
 static bool number(mr_jpeg_codes *c, const uint8_t *counts)
 {
     uint32_t code = 0;
@@ -49,7 +49,7 @@ static bool number(mr_jpeg_codes *c, const uint8_t *counts)
     return true;
 }
 
-/* The number that `size` bits stand for: those that begin with 0 are negative. */
+/* The value of `size` bits: those that begin with 0 are negative. */
 static int extend(unsigned bits, unsigned size)
 {
     return size && bits < 1u << (size - 1) ? (int)bits - (1 << size) + 1 : (int)bits;
@@ -62,7 +62,7 @@ static uint32_t advance_of(unsigned run, unsigned size)
     return run == 15 ? 16 : MR_JPEG_END;
 }
 
-/* For all indices that begin with the code. */
+/* Sets all indices that begin with the code. */
 static void spread(uint32_t *single, uint32_t code, unsigned n, unsigned size, uint32_t advance)
 {
     unsigned rest = MR_JPEG_BITS - n, known = size < rest ? size : rest;
@@ -84,7 +84,7 @@ static void spread_all(uint32_t *single, const mr_jpeg_codes *c, const uint8_t *
             spread(single, code, n, size, ac ? advance_of(*symbol >> 4, size) : MR_JPEG_END);
         }
     }
-    code >>= 1; /* in MR_JPEG_BITS again: from here on codes are longer, or there are none */
+    code >>= 1; /* back within MR_JPEG_BITS: all following codes are longer */
     memset(single + code, 0, (MR_JPEG_ENTRIES - code) * sizeof *single);
 }
 
@@ -113,7 +113,7 @@ static int32_t value_of(uint32_t e)
     return (int32_t)e >> 16;
 }
 
-/* Zeros before a symbol's coefficient; a symbol without one stores a 0 at the place that comes next. */
+/* Zeros before a symbol's coefficient; a symbol without one stores a 0 at the next place. */
 static uint32_t run_of(uint32_t e)
 {
     return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
@@ -130,20 +130,20 @@ static uint32_t alone(uint32_t e)
     return length_of(e) | run_of(e) << 6 | ((uint32_t)value_of(e) & 511) << 15 | passed(e) << 24;
 }
 
-/* What it adds to the entry of the symbol before. */
+/* What it adds to the entry of the previous symbol. */
 static uint32_t second(uint32_t e)
 {
     return length_of(e) | ((uint32_t)value_of(e) & 31) << 10 | passed(e) << 24;
 }
 
-/* What is too long. */
+/* Symbols that are too long for the index. */
 static uint32_t long_entry(uint32_t e, uint32_t advance)
 {
     return run_of(e) << 6 | code_of(e) << 10 | size_of(e) << 14 | advance << 24;
 }
 
-/* The entries that begin with the same symbol are neighbours, and so are those of the bits behind it: `behind` has what
- * each number of so few bits adds at 1 << their count; NULL: nothing. */
+/* The entries that begin with the same symbol are neighbours, and so are those of the bits after it: `behind` has, from
+ * 1 << their count on, what each value of those bits adds; NULL: nothing. */
 static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *behind, uint32_t too_far)
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
@@ -168,9 +168,8 @@ static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
     make_entries(t->pair, single, behind, MR_JPEG_LONG);
 }
 
-/* The entries of `bits` bits that begin with the symbol, in the same way; their count.  Of the last symbol the code is
- * enough, its value is not looked at.  At most 64 places without the end of block: from any place of a block on, more
- * could look like one. */
+/* Likewise the entries of `bits` bits that begin with the symbol; returns their number.  The last symbol needs only its
+ * code, as its value is not read.  At most 64 places without an end of block: more could look like one. */
 static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *behind, uint16_t *out)
 {
     uint32_t n = length_of(e), places = passed(e), count = n <= bits ? 1u << (bits - n) : 1;

@@ -1,15 +1,15 @@
-/* wide_idct.h - private to jpeg_avx*.c: the inverse DCT of as many blocks at a time as a register has lanes.
- * Invariant: as in kernels.h; coefficients that would wrap before the first pass are given to plain C.
+/* wide_idct.h - private to avx2.c and avx512.c: the inverse DCT of as many blocks at a time as a register has lanes.
+ * Invariant: as in kernels.h; coefficients that would wrap before the first pass are left to plain C.
  *
- * Before it is included, else there is nothing in it:
+ * Must be defined before it is included, otherwise it is empty:
  *      WIDE            the attribute of the instructions' target      vec            a register
  *      OP(f), SI(f)    names of intrinsics: _mm256_f, _mm256_f_si256  LANES          of 128 bits, that it has
- *      dots()          32-bit numbers + sums of two 16-bit products   every_lane()   the same in all of them
+ *      dots()          32-bit numbers + sums of two 16-bit products   every_lane()   the same in all lanes
  *      swap_pairs()    the halves of 32-bit numbers                   row_of_lanes() a row of each block
  *      wraps()         whether a number times 4 leaves 16 bits        put_two_rows() of 8 bytes a lane
  *
- * A lane holds one row of one block.  A pass takes the rows 0 4, 2 6, 7 1, 3 5 interleaved, as pmaddwd wants them; so
- * 7 + 3 and 1 + 5 are one sum, and what is transposed between the passes is pairs:
+ * A lane holds one row of one block.  A pass takes rows 0 4, 2 6, 7 1, 3 5 interleaved for pmaddwd; so 7 + 3 and 1 + 5
+ * are one sum, and pairs are transposed between the passes:
  *
  *      rows 2 and 6     a0 a1 ... a7 | b0 b1 ... b7      a0' ... | b0' ...
  *      low              a0 a0' a1 a1' a2 a2' a3 a3' | b0 b0' ...       pmaddwd with k k':  sums of columns 0 to 3 */
@@ -141,7 +141,7 @@ FLAT void clear(int16_t *block, size_t rows)
         _mm256_store_si256((__m256i *)(block + i), _mm256_setzero_si256());
 }
 
-/* Nothing but the mean: saturation, rounding and the wrap of the first pass as in the long way. */
+/* Only the mean: saturation, rounding and the wrap of the first pass as in the general case. */
 WIDE static void fill(int16_t *block, int quant, uint8_t *out, size_t stride)
 {
     int v = ((int16_t)(uint16_t)((uint32_t)(int16_t)(uint16_t)(uint32_t)(block[0] * quant) * 4) + 16) >> 5;
@@ -157,7 +157,7 @@ FLAT vec row_of(int16_t *const *block, const int16_t *quant, size_t i)
     return OP(mullo_epi16)(row_of_lanes(block, i), every_lane(_mm_loadu_si128((const __m128i *)(quant + 8 * i))));
 }
 
-/* With `few` only rows and columns 0 to 3 are not zero. */
+/* With `few` only rows and columns 0 to 3 are nonzero. */
 FLAT void transform_lanes(int16_t *const block[LANES], const int16_t quant[64], uint8_t *out, size_t stride, bool few)
 {
     const vec zero = {0}, r0 = row_of(block, quant, 0);
@@ -171,7 +171,7 @@ FLAT void transform_lanes(int16_t *const block[LANES], const int16_t quant[64], 
     wide pair[4] = {interleave_rows(r0, r4), interleave_rows(row_of(block, quant, 2), r6),
                     interleave_rows(r7, row_of(block, quant, 1)), interleave_rows(row_of(block, quant, 3), r5)};
     for (size_t i = 0; few && i < 4; i++)
-        pair[i].high = pair[i].low; /* what is computed once only: transpose() does not take it */
+        pair[i].high = pair[i].low; /* initialised, though transpose() does not read it */
     for (size_t i = 0; i < LANES; i++)
         clear(block[i], few ? 4 : 8);
     pass(pair, r, 11, few);
@@ -184,7 +184,7 @@ FLAT void transform_lanes(int16_t *const block[LANES], const int16_t quant[64], 
 
 enum { FEW = 10 }; /* zigzag places in the upper left 4 x 4 coefficients */
 
-/* If lanes are left behind the last block, it comes again in them, and its samples in the rows' slack. */
+/* Lanes left after the last block repeat it, and their samples go into the rows' slack. */
 WIDE static void idct(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride)
 {
     for (unsigned at = 0; at < count; at += LANES, out += 8 * LANES) {

@@ -1,8 +1,8 @@
-/* wide_pixels.h - private to jpeg_avx*.c: upsampling and colour of as many samples at a time as a register takes.
- * Invariant: as in kernels.h; what is read or written behind a row stays within the slack.
+/* wide_pixels.h - private to avx2.c and avx512.c: upsampling and colour conversion of a register of samples at a time.
+ * Invariant: as in kernels.h; reads and writes past a row stay within the slack.
  *
- * Before it is included: wide_idct.h and what that one asks for; load_half(), half a register of bytes as 16-bit
- * numbers; interleave(), three registers of colours as pixels. */
+ * Needs before it is included: wide_idct.h with what that needs; load_half(), half a register of bytes as 16-bit
+ * numbers; interleave(), three registers of colours to pixels. */
 #ifndef MR_JPEG_WIDE_PIXELS_H
 #define MR_JPEG_WIDE_PIXELS_H
 
@@ -121,7 +121,7 @@ WIDE static void rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, siz
         return;
     }
     for (size_t i = 0; i < count; i += BYTES) {
-        size_t at = i + BYTES <= count ? i : count - BYTES; /* some of the last ones twice */
+        size_t at = i + BYTES <= count ? i : count - BYTES; /* the last register may overlap the previous one */
         some_pixels(y + at, cb + at, cr + at, out + 3 * at);
     }
 }

@@ -1,6 +1,6 @@
-/* attention.c - the CPU's attention: one task a sample and head, all of it in a thread's own scratch.
- * Invariant: of the probabilities only log sum exp of each row is saved; the way back makes them again from q and k,
- * which costs a fifth of its products and spares batch * heads * queries * keys floats a layer.
+/* attention.c - the CPU's attention: one task per sample and head, in the thread's own scratch memory.
+ * Invariant: only log sum exp of each row is saved; the backward pass recomputes the probabilities from q and k, which
+ * costs a fifth of its products and saves batch * heads * queries * keys floats per layer.
  *
  *      a thread's scratch:   | p [block, keys] | d_p [block, keys] |       block: queries at a time
  */
@@ -10,8 +10,8 @@
 #include "cpu/cpu.h"
 
 enum {
-    BLOCK = 256,     /* queries at a time: their rows stay in the cache */
-    SMALL = 1000000, /* m n k up to which OpenBLAS does not pack: 205 instead of 165 GFLOP/s */
+    BLOCK = 256,     /* queries at a time, so that their rows stay in the cache */
+    SMALL = 1000000, /* m n k up to which OpenBLAS does not pack: 205 rather than 165 GFLOP/s */
 };
 
 static mr_cpu *cpu_of(mr_device *device)
@@ -30,7 +30,7 @@ typedef struct job {
 typedef struct head {
     const float *q, *k, *v;
     const uint8_t *seen; /* [keys] or NULL */
-    bool blind;          /* no key is to be seen: all of it is 0 */
+    bool fully_masked;   /* every key is masked: the result is 0 */
     float *log_sums;     /* [queries] */
     mr_cpu_mask mask;
     uint32_t element; /* number of its first probability within the sample */
@@ -38,7 +38,7 @@ typedef struct head {
     float *p, *d_p;
 } head;
 
-/* Queries are cut evenly. */
+/* Queries are divided evenly. */
 static size_t block_of(const mr_attention *a)
 {
     size_t blocks = (a->queries + BLOCK - 1) / BLOCK;
@@ -105,7 +105,7 @@ static head head_of(const job *j, size_t task, unsigned member)
     h.q = (const float *)a->q + h.q_at;
     h.k = (const float *)a->k + h.k_at;
     h.v = (const float *)a->v + h.v_at;
-    h.blind = none_seen(h.seen, a->keys);
+    h.fully_masked = none_seen(h.seen, a->keys);
     assert(2 * j->block * a->keys <= j->d->member_floats);
     return h;
 }
@@ -116,7 +116,7 @@ static void zero_rows(float *x, size_t rows, size_t width, size_t stride)
         memset(x + r * stride, 0, width * sizeof *x);
 }
 
-/* A narrow product in pieces of the size that OpenBLAS does best. */
+/* A narrow product, in pieces of the size that OpenBLAS computes fastest. */
 static void multiply_narrow(const mr_cpu *d, mr_cpu_product p)
 {
     size_t whole = p.m, pieces = p.m * p.n * p.k / SMALL + 1, step = ((whole + pieces - 1) / pieces + 3) / 4 * 4;
@@ -152,7 +152,7 @@ static void forward_head(void *ctx, size_t task, unsigned member)
     const mr_cpu_kernels *k = j->d->kernels;
     head h = head_of(j, task, member);
     float *out = (float *)a->out + h.out_at;
-    if (h.blind) {
+    if (h.fully_masked) {
         zero_rows(out, a->queries, a->head_dim, j->out_stride);
         memset(h.log_sums, 0, a->queries * sizeof *h.log_sums);
         return;
@@ -187,7 +187,7 @@ void mr_cpu_attention(mr_device *device, const mr_attention *a)
         mr_team_run(d->team, a->batch * a->heads, forward_head, &j);
 }
 
-/* p becomes the probabilities as they were used, d_p the gradient of scale q k^T. */
+/* p becomes the probabilities of the forward pass, d_p the gradient of scale q k^T. */
 static void back_rows(const job *j, const head *h, size_t first, size_t count)
 {
     const mr_cpu_kernels *k = j->d->kernels;
@@ -204,6 +204,26 @@ static void back_rows(const job *j, const head *h, size_t first, size_t count)
     }
 }
 
+/* p and, from d_out, the gradient of scale q k^T for queries [first, first + count). */
+static void probabilities_back(const job *j, const head *h, const float *d_out, size_t first, size_t count)
+{
+    const mr_attention *a = j->a;
+    scores(j, h, first, count);
+    mr_cpu_multiply(j->d, &(mr_cpu_product){/* d_p = d_out v^T */
+                                            .m = count,
+                                            .n = a->keys,
+                                            .k = a->head_dim,
+                                            .transpose_b = true,
+                                            .alpha = 1,
+                                            .a = d_out + first * j->out_stride,
+                                            .lda = j->out_stride,
+                                            .b = h->v,
+                                            .ldb = j->v_stride,
+                                            .c = h->d_p,
+                                            .ldc = a->keys});
+    back_rows(j, h, first, count);
+}
+
 static void back_head(void *ctx, size_t task, unsigned member)
 {
     const job *j = ctx;
@@ -212,7 +232,7 @@ static void back_head(void *ctx, size_t task, unsigned member)
     const float *d_out = (const float *)j->back->d_out + h.out_at;
     float *d_q = (float *)j->back->d_q + h.q_at, *d_k = (float *)j->back->d_k + h.k_at;
     float *d_v = (float *)j->back->d_v + h.v_at;
-    if (h.blind) {
+    if (h.fully_masked) {
         zero_rows(d_q, a->queries, a->head_dim, j->q_stride);
         zero_rows(d_k, a->keys, a->head_dim, j->k_stride);
         zero_rows(d_v, a->keys, a->head_dim, j->v_stride);
@@ -221,20 +241,7 @@ static void back_head(void *ctx, size_t task, unsigned member)
     for (size_t first = 0; first < a->queries; first += j->block) {
         size_t count = a->queries - first < j->block ? a->queries - first : j->block;
         float more = first ? 1 : 0;
-        scores(j, &h, first, count);
-        mr_cpu_multiply(j->d, &(mr_cpu_product){/* d_p = d_out v^T */
-                                                .m = count,
-                                                .n = a->keys,
-                                                .k = a->head_dim,
-                                                .transpose_b = true,
-                                                .alpha = 1,
-                                                .a = d_out + first * j->out_stride,
-                                                .lda = j->out_stride,
-                                                .b = h.v,
-                                                .ldb = j->v_stride,
-                                                .c = h.d_p,
-                                                .ldc = a->keys});
-        back_rows(j, &h, first, count);
+        probabilities_back(j, &h, d_out, first, count);
         multiply_narrow(j->d, (mr_cpu_product){/* d_v = p^T d_out */
                                                .m = a->keys,
                                                .n = a->head_dim,

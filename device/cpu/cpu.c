@@ -1,5 +1,5 @@
 /* cpu.c - the CPU as a device: the reference for all others.
- * Invariant: every operation is done when its call returns, and none of them allocates. */
+ * Invariant: every operation is complete when its call returns, and none allocates. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "cpu/cpu.h"
 #include "base/pool.h"
 #include "base/processor.h"
+#include "base/scope.h"
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -46,7 +47,7 @@ typedef struct choice {
     mr_processor_set needs;
 } choice;
 
-/* The best that this machine runs, or the one that MILLRACE_CPU names, which tests use.  The choices: best first. */
+/* The best set that this machine runs, or the one named by MILLRACE_CPU, for tests.  The choices: best first. */
 static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
 {
     const choice choices[] = {
@@ -66,7 +67,7 @@ static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
         *out = choices[i].kernels;
         return MR_OK;
     }
-    return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: there is no such set of loops; try plain", wanted);
+    return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: unknown set of kernels; try plain", wanted);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
@@ -84,34 +85,32 @@ static void close_cpu(mr_device *device)
     free(d);
 }
 
+static mr_status set_up(mr_cpu *d, const mr_device_options *options, mr_error *err)
+{
+    if (options->index)
+        return mr_fail(err, MR_MISUSE, "--device: there is only one cpu, number 0");
+    MR_TRY(choose_kernels(&d->kernels, err));
+    MR_TRY(mr_cpu_blas_open(&d->blas, err));
+    MR_TRY(mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err));
+    MR_TRY(mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err));
+    unsigned threads = mr_team_threads(d->team);
+    snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, OpenBLAS for %s", threads, threads == 1 ? "" : "s",
+             d->kernels->name, d->blas.core);
+    return mr_cpu_blas_reserve(&d->blas, threads, err);
+}
+
 static mr_status open_cpu(const mr_device_options *options, mr_device **out, mr_error *err)
 {
     mr_cpu *d = mr_alloc(1, sizeof *d);
     if (!d)
         return mr_fail_memory(err, "opening the CPU");
     d->device.card = &mr_device_cpu;
-    mr_status status = MR_OK;
-    if (options->index)
-        status = mr_fail(err, MR_MISUSE, "--device: there is only one cpu, number 0");
+    mr_status status = set_up(d, options, err);
     if (status == MR_OK)
-        status = choose_kernels(&d->kernels, err);
-    if (status == MR_OK)
-        status = mr_cpu_blas_open(&d->blas, err);
-    if (status == MR_OK)
-        status = mr_slab_reserve(&d->parts, MR_CPU_PART_FLOATS * sizeof(float), 0, NULL, err);
-    if (status == MR_OK)
-        status = mr_team_open(options->threads ? options->threads : mr_pool_processors(), &d->team, err);
-    if (status == MR_OK)
-        status = mr_cpu_blas_reserve(&d->blas, mr_team_threads(d->team), err);
-    if (status != MR_OK) {
+        *out = &d->device;
+    else
         close_cpu(&d->device);
-        return status;
-    }
-    unsigned threads = mr_team_threads(d->team);
-    snprintf(d->text, sizeof d->text, "%u thread%s, %s loops, OpenBLAS for %s", threads, threads == 1 ? "" : "s",
-             d->kernels->name, d->blas.core);
-    *out = &d->device;
-    return MR_OK;
+    return status;
 }
 
 static const char *describe(const mr_device *device)
@@ -127,7 +126,7 @@ static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *er
     mr_slab slab = {0};
     char text[32];
     if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
-        return mr_fail(err, MR_SYSTEM, "cpu: no memory for %.31s more; a smaller batch or model needs less",
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory for %.31s more; use a smaller batch or model",
                        bytes > SIZE_MAX / 4 ? "that" : (snprintf(text, sizeof text, "%zu bytes", bytes), text));
     m->items[m->count++] = slab;
     *out = slab.data;

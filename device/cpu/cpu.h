@@ -1,6 +1,9 @@
-/* cpu.h - private to cpu.c and cpu_*.c: the CPU device from inside.
- * Invariant: an operation cuts its work by the arguments' shape alone, never by the number of threads; every cut writes
- * its own part, and partial sums are added in the order of the cuts.  So any number of threads gives the same bits. */
+/* cpu.h - private to this room: the CPU device.
+ * Invariant: an operation divides its work by the arguments' shape alone, never by the number of threads; every task
+ * writes its own part, and partial sums are added in order.  So any number of threads gives the same bits.
+ *
+ * This room: cpu.c is the card.  gemm, attention, norm, elements, tokens, loss and pairs are its operations; they use
+ * the inner loops of kernels.c, the threads of team.c, and OpenBLAS through gemm.c. */
 #ifndef MR_CPU_H
 #define MR_CPU_H
 
@@ -10,7 +13,7 @@
 
 enum {
     MR_CPU_PARTS = 32,            /* most partial sums of an operation */
-    MR_CPU_SQUARES = 1024,        /* the same of a whole buffer's elements */
+    MR_CPU_SQUARES = 1024,        /* the same, of a whole buffer's elements */
     MR_CPU_PART_FLOATS = 1 << 20, /* room for partial sums; untouched memory costs nothing */
 };
 
@@ -34,19 +37,19 @@ typedef struct mr_cpu {
     mr_cpu_memory memory;           /* handed out by alloc() */
     mr_slab parts;                  /* float[MR_CPU_PART_FLOATS] */
     double squares[MR_CPU_SQUARES]; /* partial sums in double, of whole buffers */
-    mr_slab scratch;                /* of attention: `member_floats` a thread */
+    mr_slab scratch;                /* of attention: `member_floats` per thread */
     size_t member_floats;
 } mr_cpu;
 
-/* cpu.c.  Rows a task so that it has `work` elements at least; waking a thread costs some 10 us. */
+/* cpu.c.  Rows per task, so that it has at least `work` elements; waking a thread costs about 10 us. */
 size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work);
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 
-/* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: it is not there; the message says how to get it. */
+/* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message says how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Has OpenBLAS take the buffers that so many threads need at once, which it keeps.  It asks for them again and again,
- * for ever, when there is no memory; here that is MR_SYSTEM. */
+/* Makes OpenBLAS allocate the buffers that `threads` threads need at once, which it keeps.  Later it would retry
+ * forever if memory were out; here that is MR_SYSTEM. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
 typedef struct mr_cpu_product {

@@ -1,12 +1,12 @@
-/* elements.c - the CPU's operations that take elements one by one: dropout, activations, sums, updates.
- * Invariant: rows are cut between rows and flat buffers at multiples of 64 elements, both by the shape alone. */
+/* elements.c - the CPU's elementwise operations: dropout, activations, sums, updates.
+ * Invariant: work is divided between rows, or at multiples of 64 elements of flat buffers, by the shape alone. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "cpu/cpu.h"
 
-enum { /* elements a task, about 10 us of work */
+enum { /* elements per task, about 10 us of work */
        WORK_COPY = 1 << 15,
        WORK_MATH = 1 << 14,
        WORK_UPDATE = 1 << 15,

@@ -1,5 +1,5 @@
-/* gemm.c - the CPU's one seam for matrix products: OpenBLAS, loaded when a device opens.
- * Invariant: OpenBLAS runs on one thread, ours do the splitting: its own threads spin, and their cut would depend on
+/* gemm.c - the CPU's matrix products: OpenBLAS, loaded when a device opens.
+ * Invariant: OpenBLAS runs single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide by
  * their number. */
 #include <assert.h>
 #include <cblas.h>
@@ -26,9 +26,9 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
 {
     void (*set_threads)(int) = NULL;
     char *(*core_name)(void) = NULL;
-    /* Its threads would start, and spin, before they could be told not to. */
+    /* Otherwise its threads would start and spin before they can be switched off. */
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    /* It stays when the device closes: memory that it keeps for a thread would otherwise outlive its code. */
+    /* Stays loaded when the device closes: memory that it keeps per thread would otherwise outlive its code. */
     blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!blas->library) {
         const char *why = dlerror();
@@ -49,7 +49,7 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
 
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
 {
-    enum { POOL = 64 }; /* it has places for more; each thread of ours needs one at a time */
+    enum { POOL = 64 }; /* at most; OpenBLAS allows more, and each thread needs one at a time */
     const size_t buffer = ((size_t)128 << 20) + (1 << 16);
     void *(*take)(int) = NULL;
     void (*give_back)(void *) = NULL;
@@ -94,7 +94,7 @@ void mr_cpu_multiply(const mr_cpu *d, const mr_cpu_product *p)
 
 /* ---- splitting ------------------------------------------------------------------------------------------------ */
 
-enum { TILE = 64, STEP = 16 }; /* the least side of a chunk; its sides are multiples of what kernels like */
+enum { TILE = 64, STEP = 16 }; /* the smallest side of a chunk; sides are multiples that suit the kernels */
 
 typedef struct job {
     const mr_cpu *d;
@@ -102,7 +102,7 @@ typedef struct job {
     size_t rows, columns, across; /* of a chunk; chunks from left to right */
 } job;
 
-/* The sums start from the bias, so that adding it costs nothing: OpenBLAS would write zeros there. */
+/* The sums start from the bias, so adding it is free: OpenBLAS would write zeros instead. */
 static void start_chunk(const mr_gemm *g, size_t rows, size_t columns, float *c, const float *bias)
 {
     for (size_t r = 0; r < rows; r++) {
@@ -153,11 +153,11 @@ static size_t side(size_t whole, size_t parts)
     return (part + STEP - 1) / STEP * STEP;
 }
 
-/* Chunks have two costs: each packs its operands again (2 x 4 of them take 5 % longer than the whole, 4 x 4 take 10 %),
- * and too few leave threads idle.  So up to 8 of 40 us and more, for large products more of them; near to square. */
+/* Each chunk packs its operands again (2 x 4 chunks take 5 % longer than the whole, 4 x 4 take 10 %), but too few leave
+ * threads idle.  So up to 8 of at least 40 us, more for large products; close to square. */
 static void cut(job *j)
 {
-    const double piece = 8e6, large = 4e9; /* operations; some 200 a nanosecond and thread */
+    const double piece = 8e6, large = 4e9; /* operations; about 200 per nanosecond and thread */
     double work = 2.0 * (double)j->g.m * (double)j->g.n * (double)j->g.k;
     double most = work > large ? 8 * sqrt(work / large) : 8;
     size_t down = 1, across = 1;

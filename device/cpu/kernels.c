@@ -1,9 +1,9 @@
-/* kernels.c - the inner loops of the CPU device, in plain C that compilers turn into vectors.
- * Invariant: compiled once for each instruction set (train/CMakeLists.txt), MR_CPU_TABLE being the table's name; every
- * loop works in place as well, as element i depends on element i alone, which `omp simd` tells the compiler.
+/* kernels.c - the inner loops of the CPU device, in plain C that compilers vectorise.
+ * Invariant: compiled once per instruction set (device/CMakeLists.txt), MR_CPU_TABLE being the table's name; every loop
+ * also works in place, as element i depends on element i alone, which `omp simd` tells the compiler.
  *
- * exp, erf, tanh are glibc's vector functions (libmvec, within 4 units of the last place) where the compiler knows
- * them. */
+ * exp, erf, tanh are glibc's vector functions (libmvec, within 4 units of the last place) if the compiler knows them.
+ */
 #include "cpu/kernels.h"
 
 #include <float.h>
@@ -14,7 +14,7 @@
 #define SIMD_MAX(x)   SIMD_OF(omp simd reduction(max : x))
 #define SIMD_OF(x)    _Pragma(#x)
 
-/* Below, exp() leaves the path of its vector form; e^-87 is nothing beside a largest term of 1. */
+/* Below this exp() leaves its fast vector path; e^-87 is negligible next to a largest term of 1. */
 static const float least_exponent = -87;
 
 static inline float kept(const mr_cpu_mask *mask, uint32_t e)
@@ -44,7 +44,7 @@ static void add(size_t n, const float *a, const float *b, float *sum)
 
 /* ---- layer norm ----------------------------------------------------------------------------------------------- */
 
-/* The total, which may lie where x or the residual lies; returns where it is. */
+/* The total, which may be stored over x or the residual; returns where it is. */
 static const float *add_up(size_t n, const mr_cpu_norm_row *r, const mr_cpu_mask *m, uint32_t e)
 {
     const mr_cpu_mask k = *m;

@@ -1,14 +1,14 @@
-/* kernels.h - private to cpu_*.c: the inner loops of the CPU device, one table for each instruction set.
- * Invariant: what a kernel makes of an element depends on its place in the row and on the row's width, not on where the
- * row lies in memory: so a sample's results depend neither on its batch nor on the number of threads.
+/* kernels.h - private to this room: the inner loops of the CPU device, one table per instruction set.
+ * Invariant: a kernel's result for an element depends on its place in the row and on the row's width, not on the row's
+ * address: so a sample's results depend neither on its batch nor on the number of threads.
  *
- * kernels.c is compiled once a table with -ffast-math: nothing in it may judge whether a number is finite. */
+ * kernels.c is compiled once per table with -ffast-math: nothing in it may test whether a number is finite. */
 #ifndef MR_CPU_KERNELS_H
 #define MR_CPU_KERNELS_H
 
 #include "device/device.h"
 
-/* Dropout of one sample at one place.  Element e is dropped if hash(key, e) >> 8 < threshold, else multiplied by
+/* Dropout of one sample at one place.  Element e is dropped if hash(key, e) >> 8 < threshold, otherwise multiplied by
  * `scale`; threshold 0: nothing is dropped.  The hash is triple32 of https://github.com/skeeto/hash-prospector (public
  * domain) with a key before its first and before its second product; e counts modulo 2^32. */
 typedef struct mr_cpu_mask {
@@ -25,7 +25,7 @@ typedef struct mr_cpu_norm_row {
     float mean, rstd; /* out of norm, into norm_back */
 } mr_cpu_norm_row;
 
-typedef struct mr_cpu_adam { /* mr_update, with what all elements share worked out */
+typedef struct mr_cpu_adam { /* mr_update, with what all elements share precomputed */
     float g_scale, eps;
     float keep;                       /* 1 - lr decay */
     float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
@@ -37,14 +37,14 @@ typedef struct mr_cpu_kernels {
     const char *name; /* "plain", "avx2", "avx512" */
     void (*mask)(size_t n, const mr_cpu_mask *mask, uint32_t e, const float *x, float *y);
     void (*norm)(size_t n, mr_cpu_norm_row *r, const mr_cpu_mask *mask, uint32_t e);
-    /* d_gain and d_bias are added to. */
+    /* Accumulates d_gain and d_bias. */
     void (*norm_back)(size_t n, const mr_cpu_norm_row *r, const float *d_y, const float *d_residual, float *d_total,
                       float *d_gain, float *d_bias);
     void (*activate)(size_t n, mr_activation kind, const float *x, float *y);
     void (*activate_back)(size_t n, mr_activation kind, const float *x, const float *d_y, float *d_x);
-    /* s becomes softmax(s) over the keys seen (NULL: all; at least one); returns log sum exp. */
+    /* s becomes softmax(s) over the unmasked keys (NULL: all; at least one); returns log sum exp. */
     float (*softmax)(size_t n, float *s, const uint8_t *seen);
-    /* The same from log sum exp, without a look at the whole row. */
+    /* The same from a known log sum exp. */
     void (*softmax_again)(size_t n, float *s, const uint8_t *seen, float log_sum);
     /* d_p becomes p (d_p - sum p d_p). */
     void (*softmax_back)(size_t n, const float *p, float *d_p);

@@ -1,11 +1,11 @@
 /* loss.c - the CPU's cross entropy.
- * Invariant: a row's loss is taken in double, over its columns in their order, by one task. */
+ * Invariant: a row's loss is computed in double, over its columns in order, by one task. */
 #include <assert.h>
 #include <math.h>
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 10 }; /* logits a task */
+enum { WORK = 1 << 10 }; /* logits per task */
 
 typedef struct loss_job {
     const mr_cross_entropy *c;
@@ -16,7 +16,7 @@ typedef struct loss_line { /* one row */
     const mr_cross_entropy *c;
     const float *x;
     size_t label; /* `classes`: the row has none */
-    size_t best;  /* the first of the largest that are looked at; 0 if none is */
+    size_t best;  /* the first of the largest that are not excluded; 0 if all are */
     double sum;   /* of exp(x - x[best]) */
 } loss_line;
 
@@ -44,7 +44,7 @@ static void sum_line(loss_line *l)
             l->sum += exp((double)x[i] - (double)x[l->best]);
 }
 
-/* Free of -ffast-math: a loss that is no number stays one, so that the run sees it. */
+/* Compiled without -ffast-math, so that a NaN stays one and the run detects it. */
 static void loss_row(const mr_cross_entropy *c, size_t row)
 {
     const float *x = c->logits + row * c->classes;

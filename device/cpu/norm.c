@@ -1,5 +1,5 @@
-/* norm.c - the CPU's layer norm, its way back, and sums over rows.
- * Invariant: sums over rows are taken in at most MR_CPU_PARTS parts, cut by the shape, and added in their order.
+/* norm.c - the CPU's layer norm, forward and backward, and sums over rows.
+ * Invariant: sums over rows are computed in at most MR_CPU_PARTS parts, by the shape alone, and added in order.
  *
  *      rows   | part 0 | part 1 | ... |        d->parts   | sums of part 0 | sums of part 1 | ... |
  */
@@ -8,7 +8,7 @@
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 14 }; /* elements a task, about 10 us */
+enum { WORK = 1 << 14 }; /* elements per task, about 10 us */
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -18,7 +18,7 @@ static mr_cpu *cpu_of(mr_device *device)
 typedef struct job {
     mr_cpu *d;
     size_t rows, width, a_task;
-    size_t parts, part_floats; /* 1 part goes straight to its sums */
+    size_t parts, part_floats; /* a single part is added to the result directly */
     const mr_norm *n;
     const mr_norm_back *back;
     const float *x;

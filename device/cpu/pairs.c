@@ -1,11 +1,11 @@
-/* pairs.c - the CPU's operations for models of pictures and words: rows of tables, unit vectors, a learned scale.
- * Invariant: a table's row gets its gradients in the order of the rows that met it, from the one task that owns the
- * row's bucket and the columns:
+/* pairs.c - the CPU's operations for models of pictures and text: embedding lookups, unit vectors, a learned scale.
+ * Invariant: a table's row gets its gradients in the order of the rows that used it, from the task that owns the row's
+ * bucket and the columns:
  *
  *      lookup_back     columns     | 0 .. 127 | 128 .. 255 | ...
- *      ids % 8 = 0                 |  task 0  |   task 8   |          each task reads all ids and adds what is its own;
- *      ids % 8 = 1                 |  task 1  |   task 9   |          so only rows that were met are touched, and
- *      ...                                                            nothing has to be sorted or kept
+ *      ids % 8 = 0                 |  task 0  |   task 8   |          each task reads all ids and adds its own rows; so
+ *      ids % 8 = 1                 |  task 1  |   task 9   |          only rows that were used are touched, and nothing
+ *      ...                                                            is sorted or stored
  */
 #include <assert.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "cpu/cpu.h"
 
 enum {
-    WORK = 1 << 15, /* elements a task */
+    WORK = 1 << 15, /* elements per task */
     WORK_UNIT = 1 << 14,
     BUCKETS = 8, /* a power of two */
     COLUMNS = 128,
@@ -31,7 +31,7 @@ typedef struct lookup_job {
     const mr_cpu *d;
     const mr_lookup *l;
     size_t a_task;           /* rows */
-    size_t columns, buckets; /* columns of a task, all buckets */
+    size_t columns, buckets; /* columns per task; number of buckets */
 } lookup_job;
 
 static void lookup_rows(void *ctx, size_t task, unsigned member)
@@ -79,7 +79,7 @@ void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
 {
     mr_cpu *d = cpu_of(device);
     assert(l->type == MR_F32);
-    if (!l->ids) { /* one row gets them all */
+    if (!l->ids) { /* a single row gets all gradients */
         if (l->skip != 0)
             mr_cpu_sum_rows(device, l->type, l->rows, l->width, l->d_y, l->d_table);
         return;
@@ -98,7 +98,7 @@ typedef struct unit_job {
     void (*row)(const mr_unit *u, size_t row);
 } unit_job;
 
-/* Lengths in double: the squares of a float32 row always fit, and -ffast-math has no part in it. */
+/* Lengths in double, in which the squares of a float32 row cannot overflow; compiled without -ffast-math. */
 static void unit_row(const mr_unit *u, size_t row)
 {
     const float *x = u->x + row * u->width;
@@ -184,7 +184,7 @@ static void scale_back_part(void *ctx, size_t task, unsigned member)
     j->d->squares[task] = sum;
 }
 
-/* As many parts as there is room for their sums, or fewer. */
+/* At most as many parts as there is memory for their sums. */
 static size_t run_scale(scale_job *j, mr_team_fn fn)
 {
     j->a_task = (j->s->count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;

@@ -1,9 +1,9 @@
-/* team.c - threads that stand by for many short jobs.
- * Invariant: a job is over when its tasks are taken and nobody is inside it; a member that wakes up too late finds the
- * door closed and sleeps on, so that the caller waits for work and never for a thread that got no processor.
+/* team.c - threads that wait for many short jobs.
+ * Invariant: a job is over once its tasks are taken and no member works on it; a member that wakes up too late finds
+ * the job closed and sleeps on, so the caller waits for work but never for a thread that got no processor.
  *
- *      caller    run: opens the door, wakes as many as there are tasks | works | closes the door | waits: inside == 0
- *      member    sleeps | door open, a job not seen yet: inside + 1    | works | inside - 1     | sleeps
+ *      caller    run: opens a job, wakes as many as there are tasks    | works | closes the job | waits: inside == 0
+ *      member    sleeps | job open and not seen yet: inside + 1        | works | inside - 1     | sleeps
  */
 #include "cpu/team.h"
 
@@ -19,7 +19,7 @@ typedef struct member {
 } member;
 
 struct mr_team {
-    pthread_mutex_t lock; /* guards all but `next` */
+    pthread_mutex_t lock; /* guards everything except `next` */
     pthread_cond_t work, done;
     member *members; /* [threads]; the first one is the caller */
     unsigned threads, started;
@@ -61,7 +61,7 @@ static void *stand_by(void *arg)
     return NULL;
 }
 
-/* Signals are for the program's own thread. */
+/* Signals go to the program's main thread. */
 static int start(member *m)
 {
     sigset_t all, old;
@@ -93,8 +93,9 @@ mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err)
         members[i] = (member){.team = t, .number = i};
         int failed = start(&members[i]);
         if (failed) {
-            mr_status status = mr_fail_errno(
-                err, failed, "--threads: thread %u of %u does not start, " MR_NO_THREAD "; fewer may", i + 1, threads);
+            mr_status status =
+                mr_fail_errno(err, failed, "--threads: thread %u of %u cannot be started, " MR_NO_THREAD "; fewer may",
+                              i + 1, threads);
             mr_team_close(t);
             return status;
         }

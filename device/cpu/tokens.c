@@ -1,11 +1,11 @@
-/* tokens.c - the CPU's operations that lay out a model's rows: patches, tokens, picked rows.
- * Invariant: sums over samples are taken in the order of the samples, by the one task that owns the sum. */
+/* tokens.c - the CPU's operations that arrange a model's rows: patches, tokens, picked rows.
+ * Invariant: sums over samples are computed in the order of the samples, by the task that owns the sum. */
 #include <assert.h>
 #include <string.h>
 
 #include "cpu/cpu.h"
 
-enum { WORK = 1 << 15 }; /* elements a task */
+enum { WORK = 1 << 15 }; /* elements per task */
 
 static mr_cpu *cpu_of(mr_device *device)
 {
@@ -58,7 +58,7 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p)
 typedef struct tokens_job {
     const mr_cpu *d;
     const mr_tokens *t;
-    size_t a_task; /* rows of all samples; on the way back: of one */
+    size_t a_task; /* rows of all samples; backward: of one */
 } tokens_job;
 
 static void tokens_rows(void *ctx, size_t task, unsigned member)
@@ -88,7 +88,7 @@ void mr_cpu_tokens(mr_device *device, const mr_tokens *t)
     mr_team_run(d->team, (rows + j.a_task - 1) / j.a_task, tokens_rows, &j);
 }
 
-/* d_y of one place in one sample, through the mask, to d_x or to the one first token. */
+/* d_y of one place in one sample, through the mask, to d_x or to the first token. */
 static void token_back(const tokens_job *j, size_t sample, size_t row)
 {
     const mr_tokens *t = j->t;
@@ -97,7 +97,7 @@ static void token_back(const tokens_job *j, size_t sample, size_t row)
     float *d_position = t->d_position + row * t->width;
     float *d_x = row ? (float *)t->d_x + (sample * (t->rows - 1) + row - 1) * t->width : t->d_first;
     mr_cpu_mask mask = mr_cpu_mask_of(&t->dropout, sample);
-    if (row == 0 && mask.threshold) { /* both sums need it: by way of a small block */
+    if (row == 0 && mask.threshold) { /* both sums need it: goes through a small block */
         float block[256];
         for (size_t at = 0; at < t->width; at += MR_COUNT(block)) {
             size_t n = t->width - at < MR_COUNT(block) ? t->width - at : MR_COUNT(block);

@@ -30,7 +30,7 @@ typedef struct mr_slot {
     float weight; /* 1, or 0 for padding */
 } mr_slot;
 
-/* Slots of `rank` in a step: how many (0 if there is no such step or rank), and the i-th of them. */
+/* Slots of `rank` in a step: how many (0 for an unknown step or rank), and the i-th of them. */
 uint64_t mr_schedule_count(const mr_schedule *s, uint64_t step, unsigned rank);
 mr_slot mr_schedule_slot(const mr_schedule *s, uint64_t epoch, uint64_t step, unsigned rank, uint64_t i);
 

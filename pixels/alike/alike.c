@@ -1,15 +1,15 @@
-/* alike.c - lays one small grey picture over another as well as it fits, and counts where they agree.
- * Invariant: every step is bounded by constants: no two pictures cost much more than any others.
+/* alike.c - aligns one small grey picture with another and measures how well they agree.
+ * Invariant: every step is bounded by constants: all pairs of pictures cost about the same.
  *
- *      64 x 64   8 ways to turn and mirror: alike if one of them agrees
- *      32 x 32   8 ways, 9 shapes, 9 places: the best place of each shape, and of those the best CLIMBS, go uphill:
- * shift, turn, zoom, stretch and shear in ever smaller steps; the best one goes on 64 x 64   uphill again, and the
- * verdict
+ *      64 x 64   8 rotations and reflections: alike if one of them agrees
+ *      32 x 32   8 of those, 9 shapes, 9 offsets: the best offset of each shape; the CLIMBS best of them go uphill
+ *                (shift, turn, zoom, stretch, shear in ever smaller steps), and the best of those goes on
+ *      64 x 64   uphill again, then the verdict
  *
- * What is climbed is the mean, over blocks, of the correlation of both pictures' details in the block.  A correlation
- * does not see brightness and contrast.  Taking it block by block limits what a square that was cut out, or a black
- * corner of a rotated copy, can spoil; taking away each block's slope leaves no credit for shading, which resembles all
- * other shading. */
+ * The height is the mean, over blocks, of the correlation between both pictures' details in a block.  Correlation
+ * ignores brightness and contrast.  Computing it per block limits the effect of a square that was cut out or of a black
+ * corner in a rotated copy; removing each block's slope gives no credit for shading, which resembles all other shading.
+ */
 #include "alike/alike.h"
 
 #include <math.h>
@@ -24,43 +24,42 @@ enum {
     CLIMBS = 6,
     ROUNDS = 8,
     BLOCKS_MAX = 36,
-    BLOCKS_MIN = 6, /* fewer can be made to fit by chance: two spots are alike wherever they are */
+    BLOCKS_MIN = 6, /* fewer may agree by chance: any two spots look alike */
 };
 
-/* A block is compared if its details, in one picture or both, deviate by this many grey levels; JPEG makes less. */
+/* A block is compared if its details, in at least one picture, deviate by this many grey levels; JPEG noise is less. */
 static const float noise = 1.0F;
 
-/* What copies reach and other pictures do not: the mean agreement of pictures as they are, turned or mirrored at most;
- * the median, once one was moved over the other; and that of whole pictures that have no details.  Measured on exports
- * of Roboflow and others: 399 of 405 pairs of copies are recognised (rotated up to 15 degrees, squares cut out,
- * brighter).  Of 2,116 pairs of other photographs, 16 of them under one name, 1 is taken for copies, and they are,
- * under two names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that
- * fill the picture 11 are taken for copies, of 2,324 pairs of the very same sign 9 %: what differs in them is little.
- */
+/* What copies reach and other pictures do not: the mean agreement without alignment, except rotation and reflection;
+ * the median after alignment; and that of whole pictures without details.  Measured on exports of Roboflow and others:
+ * 399 of 405 pairs of copies are recognised (rotated up to 15 degrees, squares cut out, brighter).  Of 2,116 pairs of
+ * other photographs, 16 of them with the same name, 1 is reported, and is in fact a pair of copies with different
+ * names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the
+ * picture 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
-/* At the middle level, where no copy that was recognised had less: a step up, and at the top.  They save time alone. */
+/* At the middle level, after the first step and at the top: no recognised copy had less.  They only save time. */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 typedef struct level {
-    int side, margin; /* of the pictures; what is not compared of them, for a copy may lack it */
-    int block, step;  /* side of a block; every step-th cell of a row, and row, is looked at */
-    bool slopes;      /* a block's slope counts as a detail of it */
+    int side, margin; /* of the pictures; the border that is not compared, as a copy may lack it */
+    int block, step;  /* side of a block; every step-th cell and row is used */
+    bool slopes;      /* a block's slope counts as a detail */
 } level;
 
 static const level coarse = {SIDE / 2, SIDE / 16, 8, 2, true}, middle = {SIDE / 2, SIDE / 16, 4, 1, false};
 static const level fine = {SIDE, SIDE / 8, 8, 1, false};
 static const level entire = {SIDE, 0, SIDE, 1, true}; /* in one block */
 
-/* The ways to turn and mirror a square. */
+/* The rotations and reflections of a square. */
 static const float ways[WAYS][4] = {{1, 0, 0, 1}, {-1, 0, 0, 1}, {1, 0, 0, -1}, {-1, 0, 0, -1},
                                     {0, 1, 1, 0}, {0, 1, -1, 0}, {0, -1, 1, 0}, {0, -1, -1, 0}};
 
-typedef struct warp { /* from a place in one picture, relative to its middle, to the place in the other */
+typedef struct warp { /* maps a point of one picture, relative to its middle, to the other */
     float m[4];       /* row by row */
     float x, y;       /* in sides */
 } warp;
 
-typedef struct sums { /* over a block: of values, their squares, and their products with the place */
+typedef struct sums { /* over a block: of values, their squares, and their products with the coordinates */
     float v, vv, x, y;
 } sums;
 
@@ -72,7 +71,7 @@ typedef struct view { /* two pictures at one level */
 
 /* ---- agreement ------------------------------------------------------------------------------------------------ */
 
-/* The picture's value between four cells; beyond its edge the edge goes on. */
+/* Bilinear interpolation; beyond the picture its edge is repeated. */
 static inline float sample(const float *p, int side, float x, float y)
 {
     float last = (float)side - 1.001F;
@@ -85,7 +84,7 @@ static inline float sample(const float *p, int side, float x, float y)
     return top + down * (bottom - top);
 }
 
-/* Of the first picture where the warp shows it; *product: of both pictures' values. */
+/* Of the first picture, warped; *product: sum of the products of both pictures' values. */
 static sums block_of_a(const view *v, const warp *w, int left, int top, float *product)
 {
     const level *l = v->at;
@@ -135,15 +134,15 @@ static void look(view *v, const level *at, const float *a, const float *b)
             v->of_b[n++] = block_of_b(v, left, top);
 }
 
-/* The correlation of what is left when each block's mean and slope are taken away, of every block that has anything
- * left, 0 where it is negative.  Returns how many. */
+/* For every block with details: the correlation without the block's mean and slope, 0 if it is negative.  Returns their
+ * number. */
 static int correlate(const view *v, const warp *w, float each[BLOCKS_MAX])
 {
     const level *l = v->at;
     int margin = l->margin, counted = 0, across = l->block / l->step;
     float n = (float)(across * across), least = noise * noise * n, uv;
     const sums *b = v->of_b;
-    /* The squares of the places in a block; endless where the slope is to stay. */
+    /* Sum of the squared coordinates in a block; infinite to keep the slope. */
     float places = l->slopes ? INFINITY : n * (float)(l->block * l->block - l->step * l->step) / 12;
     for (int top = margin; top < l->side - margin; top += l->block)
         for (int left = margin; left < l->side - margin; left += l->block, b++) {
@@ -174,7 +173,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The lower median over the blocks: unlike the mean, it does not see the few that were cut out. */
+/* The lower median over the blocks: unlike the mean, it ignores the few that were cut out. */
 static float common_agreement(const view *v, const warp *w)
 {
     float each[BLOCKS_MAX];
@@ -185,12 +184,12 @@ static float common_agreement(const view *v, const warp *w)
 
 /* ---- search --------------------------------------------------------------------------------------------------- */
 
-/* One step, forwards or back, in one of the ways in which a copy may lie otherwise. */
+/* One step, forward or backward, of one kind of difference between copies. */
 static warp moved(const warp *w, int kind, float step)
 {
     enum { ACROSS, DOWN, TURN, ZOOM, STRETCH, SHEAR };
     warp to = *w;
-    float a = 0.06F * step; /* moves a cell at the border of the middle level as far as a shift does */
+    float a = 0.06F * step; /* moves a border cell of the middle level as far as a shift does */
     const float *m = w->m;
     if (kind == ACROSS)
         to.x += step / (SIDE / 2.0F);
@@ -207,14 +206,14 @@ static warp moved(const warp *w, int kind, float step)
     return to;
 }
 
-/* With no bound a picture could be shrunk until it agrees with anything. */
+/* Without bounds a picture could be shrunk until it agrees with anything. */
 static bool allowed(const warp *w)
 {
     float area = fabsf(w->m[0] * w->m[3] - w->m[1] * w->m[2]);
     return area > 0.45F && area < 2.2F && fabsf(w->x) < 0.19F && fabsf(w->y) < 0.19F;
 }
 
-/* Uphill by steps that are halved where none helps; returns the agreement at the top. */
+/* Hill climbing with steps that are halved when none helps; returns the agreement at the top. */
 static float climb(const view *v, warp *w, float step, float last, int rounds)
 {
     enum { KINDS = 6 };
@@ -252,7 +251,7 @@ static void keep_best(start best[CLIMBS], const start *s)
     best[at] = *s;
 }
 
-/* The best place of each shape. */
+/* The best offset of each shape. */
 static void try_way(const view *v, const float *way, start best[CLIMBS])
 {
     static const float zooms[] = {0.85F, 1, 1.18F}, turns[] = {-0.17F, 0, 0.17F}, shifts[] = {-0.08F, 0, 0.08F};
@@ -279,7 +278,7 @@ static int best_first(const void *a, const void *b)
     return (x->agreement < y->agreement) - (x->agreement > y->agreement);
 }
 
-/* The warp that fits best at the level before the last.  Each start goes up a step, and the best two all the way. */
+/* The best warp at the middle level.  Each start climbs one step, and the best two to the top. */
 static start search(const float *a, const float *b)
 {
     view v;
@@ -306,7 +305,7 @@ static void to_floats(const mr_alike *from, float *to)
         to[i] = from->grey[i];
 }
 
-/* To half the side, and softened. */
+/* Half the side, and softened. */
 static void make_rough(const float *from, float *to)
 {
     float half[SIDE * SIDE / 4];
@@ -318,7 +317,7 @@ static void make_rough(const float *from, float *to)
     mr_soften(half, SIDE / 2, to);
 }
 
-/* The best agreement of pictures of which one was turned or mirrored, at most. */
+/* The best agreement over all rotations and reflections. */
 static float unmoved_agreement(const level *at, const float *a, const float *b, int least)
 {
     view v;
@@ -339,7 +338,7 @@ bool mr_alike_plain(const mr_alike *a)
         low = a->grey[i] < low ? a->grey[i] : low;
         high = a->grey[i] > high ? a->grey[i] : high;
     }
-    return high - low < 4; /* what noise, or JPEG at its worst, makes of a single tone */
+    return high - low < 4; /* noise, or JPEG at its worst, on a single tone */
 }
 
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
@@ -350,7 +349,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
         return false;
     to_floats(a, whole_a);
     to_floats(b, whole_b);
-    /* A gradient or a spot has no block of detail to speak of: all of it must agree, and all but perfectly. */
+    /* A gradient or a spot has hardly a block with details: the whole picture must agree almost perfectly. */
     if (unmoved_agreement(&fine, whole_a, whole_b, BLOCKS_MIN) >= alike_unmoved ||
         unmoved_agreement(&entire, whole_a, whole_b, 1) >= alike_entire)
         return true;

@@ -1,10 +1,9 @@
-/* alike.h - do two pictures look like copies of one original?  A perceptual hash, and the comparison of two of them.
- * Invariant: the answer depends on the pixels alone: not on codec, size, orientation or brightness.
+/* alike.h - whether two pictures look like copies of one original: a perceptual hash, and the comparison of two.
+ * Invariant: the answer depends on the pixels alone, not on codec, size, orientation or brightness.
  *
  * The hash is the picture itself, shrunk to 64 x 64 grey cells.  Fewer bits (the usual 64 signs of a cosine transform)
- * tell a re-encoded copy from another picture, but not the copies that training sets hold: rotated by some degrees,
- * cropped, with squares cut out.  So two hashes are laid over one another as well as they fit, and then compared block
- * by block. */
+ * recognise a re-encoded copy, but not the copies in training sets: rotated by some degrees, cropped, with squares cut
+ * out.  So two hashes are aligned, and then compared block by block. */
 #ifndef MR_ALIKE_H
 #define MR_ALIKE_H
 
@@ -17,9 +16,9 @@ typedef struct mr_alike { /* 4 KiB; made by mr_image_shrink() */
     uint8_t grey[MR_ALIKE_SIDE * MR_ALIKE_SIDE];
 } mr_alike;
 
-/* A single tone: there is nothing to compare, and no other picture that it is alike. */
+/* Whether it is a single tone, which is alike to no picture. */
 bool mr_alike_plain(const mr_alike *a);
-/* Some milliseconds, whatever the pictures.  Thread-safe. */
+/* Takes some milliseconds for any pictures.  Thread-safe. */
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b);
 
 #endif

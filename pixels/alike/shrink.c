@@ -5,7 +5,7 @@
 
 enum { SIDE = MR_ALIKE_SIDE };
 
-/* How much of a cell one of so many pixels fills: a pixel is SIDE wide, a cell `pixels`. */
+/* How much of a cell a pixel covers, in units in which a pixel is SIDE wide and a cell `pixels`. */
 static uint64_t share(uint64_t cell, uint64_t pixel, uint64_t pixels)
 {
     uint64_t low = cell * pixels > pixel * SIDE ? cell * pixels : pixel * SIDE;
@@ -57,7 +57,7 @@ void mr_shrink_end(const mr_shrink *s, mr_alike *out)
     float cells[SIDE * SIDE], softened[SIDE * SIDE];
     for (int i = 0; i < SIDE * SIDE; i++)
         cells[i] = (float)s->sums[i] / ((float)s->width * (float)s->height);
-    /* Cells of a pixel or two have its grain, which no copy keeps. */
+    /* Cells of one or two pixels show their noise, which copies do not keep. */
     bool small = s->width < 2 * SIDE || s->height < 2 * SIDE;
     mr_soften(cells, SIDE, softened);
     for (int i = 0; i < SIDE * SIDE; i++)

@@ -1,5 +1,5 @@
-/* shrink.h - for codecs: rows of grey pixels, from the top to the bottom, become the small picture that mr_alike is.
- * Invariant: what is kept does not grow with the picture.
+/* shrink.h - for codecs: turns rows of grey pixels, from top to bottom, into the small picture of an mr_alike.
+ * Invariant: memory does not grow with the picture.
  */
 #ifndef MR_SHRINK_H
 #define MR_SHRINK_H
@@ -7,7 +7,7 @@
 #include "alike/alike.h"
 
 typedef struct mr_shrink {
-    uint32_t width, height;                       /* of the rows that will come; neither is 0 */
+    uint32_t width, height;                       /* of the picture; not 0 */
     uint64_t sums[MR_ALIKE_SIDE * MR_ALIKE_SIDE]; /* zero before the first row */
 } mr_shrink;
 
@@ -23,7 +23,7 @@ static inline uint8_t mr_grey_of(unsigned red, unsigned green, unsigned blue)
     return (uint8_t)((77 * red + 150 * green + 29 * blue + 128) >> 8); /* ITU-R BT.601, as JPEG's Y */
 }
 
-/* Transparent pixels are laid over middle grey: a drawing in black and one in white both stay visible. */
+/* Transparent pixels are blended over middle grey: drawings in black and in white both stay visible. */
 static inline uint8_t mr_grey_over(unsigned grey, unsigned alpha)
 {
     return (uint8_t)((grey * alpha + 128 * (255 - alpha) + 127) / 255);

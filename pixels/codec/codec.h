@@ -1,11 +1,11 @@
-/* codec.h - what the codecs share: numbers out of bytes, and one way to refuse a size.
- * Invariant: the readers are given pointers that the caller has bounded; they add no check of their own. */
+/* codec.h - what the codecs share: reading numbers from bytes.
+ * Invariant: the caller has checked that the bytes are there. */
 #ifndef MR_CODEC_H
 #define MR_CODEC_H
 
 #include "codec/image.h"
 
-/* The JPEG card's `shrink` (shrink_jpeg.c). */
+/* `shrink` of the JPEG codec (shrink_jpeg.c). */
 mr_status mr_jpeg_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err);
 
 static inline uint32_t mr_be16(const uint8_t *p)

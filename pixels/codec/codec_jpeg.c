@@ -1,14 +1,15 @@
-/* codec_jpeg.c - JPEG: an own walk over the markers for the facts; whether the pixels decode, millrace's own decoder
- * says of most files that are sound, libjpeg-turbo of all others.
- * Invariant: `at` only grows, so the walk passes over each byte once; libjpeg's way of failing is jpeg_trap's.
+/* codec_jpeg.c - JPEG: its own walk over the markers for the facts.  Whether the pixels decode is checked by millrace's
+ * own decoder for most sound files, and by libjpeg-turbo for all others.
+ * Invariant: `at` only grows, so the walk visits each byte once; jpeg_trap handles libjpeg's failures.
  *
  *   FFD8  { FF marker, u16 length, body } ...  FFDA header, coded bytes (FF00 is a coded FF; FFD0 to FFD7 restarts)
- *         { segments, further scans } ...      FFD9  whatever a camera put behind
+ *         { segments, further scans } ...      FFD9  anything that a camera appended
  * Source: ITU-T T.81, annex B; EXIF 2.32, 4.7.2.
  */
 #include <string.h>
 
 #include "alike/shrink.h"
+#include "base/scope.h"
 #include "codec/codec.h"
 #include "codec/jpeg_source.h"
 #include "jpeg/region.h"
@@ -44,7 +45,7 @@ typedef struct walk {
     size_t len, at;
     mr_image_limits limits;
     mr_image_facts facts;      /* codec is set once a frame header was read */
-    uint8_t ids[4], blocks[4]; /* of the frame's components: name, coding blocks in an interleaved unit */
+    uint8_t ids[4], blocks[4]; /* of the frame's components: id, blocks in an MCU */
     uint32_t scans, segments;
     bool exif;
 } walk;
@@ -54,8 +55,8 @@ static bool jpeg_claims(const uint8_t *bytes, size_t len)
     return len >= 3 && bytes[0] == 0xff && bytes[1] == SOI && bytes[2] == 0xff;
 }
 
-/* The next marker that means something, 0 if there is none.  Coded FF bytes, restarts, fill bytes and stray bytes
- * between segments are passed over alike: libjpeg does the same, and the walk needs no notion of where a scan ends. */
+/* The next marker that matters; 0 if there is none.  Coded FF bytes, restarts, fill bytes and stray bytes between
+ * segments are skipped alike, as libjpeg does, so the walk need not know where a scan ends. */
 static int next_marker(walk *w)
 {
     const uint8_t *p = w->bytes + w->at, *end = w->bytes + w->len;
@@ -81,7 +82,7 @@ static mr_status cut_short(const walk *w, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "JPEG ends inside its header: the file is cut short");
 }
 
-/* The body of the segment at `at`; `at` moves behind it. */
+/* The body of the segment at `at`; moves `at` past it. */
 static mr_status take_segment(walk *w, int marker, const uint8_t **body, size_t *len, mr_error *err)
 {
     if (w->len - w->at < 2)
@@ -98,7 +99,7 @@ static mr_status take_segment(walk *w, int marker, const uint8_t **body, size_t 
     return MR_OK;
 }
 
-/* Why a frame type is not for us; NULL if it is. */
+/* Why a frame type is rejected; NULL if it is not. */
 static const char *refused_frame(int marker)
 {
     switch (marker) {
@@ -125,7 +126,7 @@ static mr_status check_components(unsigned count, mr_error *err)
 {
     if (count == 1 || count == 3 || count == 4)
         return MR_OK;
-    return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u components: only 1, 3 and 4 have a meaning", count);
+    return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u components: only 1, 3 and 4 are supported", count);
 }
 
 static mr_status frame(walk *w, int marker, const uint8_t *body, size_t len, mr_error *err)
@@ -134,20 +135,17 @@ static mr_status frame(walk *w, int marker, const uint8_t *body, size_t len, mr_
     if (w->facts.codec)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG has two frame headers");
     if (kind)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s JPEG: few programs read it; convert it to baseline JPEG or PNG", kind);
+        return mr_fail(err, MR_BAD_SAMPLE, "%s JPEG: not supported; convert it to baseline JPEG or PNG", kind);
     if (len < 6 || len != 6 + 3 * (size_t)body[5])
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG frame header has an impossible length");
     if (body[0] != 8)
-        return mr_fail(err, MR_BAD_SAMPLE, "%u-bit JPEG: only 8 bits a channel can be decoded; convert it to PNG",
+        return mr_fail(err, MR_BAD_SAMPLE, "%u-bit JPEG: only 8 bits per channel are supported; convert it to PNG",
                        body[0]);
     uint32_t height = mr_be16(body + 1), width = mr_be16(body + 3);
-    mr_status s = check_components(body[5], err);
-    if (s == MR_OK)
-        s = mr_image_check_size("JPEG", width, height, &w->limits, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(check_components(body[5], err));
+    MR_TRY(mr_image_check_size("JPEG", width, height, &w->limits, err));
     if (width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u x %u pixels: readers refuse sides above %ld", width, height,
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG of %u x %u pixels: decoders reject sides above %ld", width, height,
                        (long)JPEG_MAX_DIMENSION);
     for (unsigned i = 0; i < body[5]; i++) {
         unsigned h = body[7 + 3 * i] >> 4, v = body[7 + 3 * i] & 15;
@@ -174,7 +172,7 @@ static mr_status scan(walk *w, const uint8_t *body, size_t len, mr_error *err)
         while (c < w->facts.components && w->ids[c] != body[1 + 2 * i])
             c++;
         if (c == w->facts.components)
-            return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan names component %u, which the frame has not",
+            return mr_fail(err, MR_BAD_SAMPLE, "JPEG scan names component %u, which is not in the frame",
                            body[1 + 2 * i]);
         blocks += w->blocks[c];
     }
@@ -187,8 +185,8 @@ static mr_status scan(walk *w, const uint8_t *body, size_t len, mr_error *err)
     return MR_OK;
 }
 
-/* The first Exif segment counts; a second one continues it or is a mistake.  Behind a scan it is for nobody: readers of
- * what stands about a picture do not look there. */
+/* The first Exif segment counts; a second one continues it or is a mistake.  After a scan it is ignored, as by other
+ * programs. */
 static void app1(walk *w, const uint8_t *body, size_t len)
 {
     if (w->exif || w->scans || len < 10 || memcmp(body, "Exif\0\0", 6) ||
@@ -206,16 +204,14 @@ static mr_status segment(walk *w, int marker, mr_error *err)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG: a second picture starts at byte %zu, before the end of the first",
                        w->at - 2);
     if (marker == JPEG_LS && !w->facts.codec)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG-LS: few programs read it; convert it to PNG");
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG-LS: not supported; convert it to PNG");
     bool sof = marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != DAC && marker != JPG;
     bool known = sof || marker == DHT || marker == DAC || (marker >= SOS && marker <= DRI) || marker == COM ||
                  (marker >= APP0 && marker <= APP15);
     if (!known)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a marker 0xff%02x at byte %zu, which means nothing: damaged",
-                       (unsigned)marker, w->at - 2);
-    mr_status s = take_segment(w, marker, &body, &len, err);
-    if (s != MR_OK)
-        return s;
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG has an unknown marker 0xff%02x at byte %zu: damaged", (unsigned)marker,
+                       w->at - 2);
+    MR_TRY(take_segment(w, marker, &body, &len, err));
     if (sof)
         return frame(w, marker, body, len, err);
     if (marker == SOS)
@@ -237,12 +233,10 @@ static mr_status jpeg_examine(const uint8_t *bytes, size_t len, const mr_image_l
             return cut_short(&w, err);
         if (++w.segments > w.limits.max_segments)
             return mr_fail(err, MR_BAD_SAMPLE, "JPEG has more than %u segments, the limit", w.limits.max_segments);
-        mr_status s = segment(&w, marker, err);
-        if (s != MR_OK)
-            return s;
+        MR_TRY(segment(&w, marker, err));
     }
     if (!w.facts.codec)
-        return mr_fail(err, MR_BAD_SAMPLE, "JPEG holds tables only: no frame header, no picture");
+        return mr_fail(err, MR_BAD_SAMPLE, "JPEG contains only tables: no frame header, no picture");
     if (!w.scans)
         return mr_fail(err, MR_BAD_SAMPLE, "JPEG has a header and an end marker, but no scan between them");
     *facts = w.facts;
@@ -257,7 +251,7 @@ typedef struct jpeg_run {
     mr_jpeg_source source;
 } jpeg_run;
 
-/* Everything that may jump. The colours stay as stored: conversion would find nothing. */
+/* Everything that may jump.  The colours stay as stored: converting them would find no damage. */
 static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
 {
     struct jpeg_decompress_struct *c = &run->cinfo;
@@ -281,8 +275,8 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     jpeg_finish_decompress(c);
 }
 
-/* What can go wrong in a file of one scan shows in its entropy-coded bytes, so no pixel is made.  One decoder a
- * call is 130 KB and its tables, a twentieth of the time that a photograph takes. */
+/* Damage to a file of one scan shows in its entropy-coded bytes, so no pixel is computed.  A decoder per call costs
+ * 130 KB and its tables, a twentieth of the time for a photograph. */
 static bool sound(const uint8_t *bytes, size_t len, const mr_image_limits *limits)
 {
     mr_jpeg_decoder *d = mr_jpeg_decoder_new();

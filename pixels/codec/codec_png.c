@@ -1,6 +1,6 @@
-/* codec_png.c - PNG: an own walk over the chunks for the facts, libspng for the pixels.
- * Invariant: a chunk is looked at only after its length was found to lie inside the file; what a chunk that readers may
- * skip says counts only if its CRC is right, as it does for them.
+/* codec_png.c - PNG: its own walk over the chunks for the facts, libspng for the pixels.
+ * Invariant: a chunk is read only after checking that it ends inside the file; an ancillary chunk counts only if its
+ * CRC is right, as in other decoders.
  *
  *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
  *   chunk: u32 length, 4 letters (first in upper case: no reader may skip it), body, u32 CRC of letters and body
@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "alike/shrink.h"
+#include "base/scope.h"
 #include "codec/codec.h"
 
 enum {
-    MAX_SIDE = 1000000,      /* libpng's own limit: wider files cannot be read by most programs */
-    CHUNK_MEMORY = 64 << 20, /* for text and profiles that libspng unpacks on the way */
+    MAX_SIDE = 1000000,      /* libpng's limit: most programs reject larger pictures */
+    CHUNK_MEMORY = 64 << 20, /* for text and profiles that libspng unpacks */
     GRAY = 0,
     RGB = 2,
     PALETTE = 3,
@@ -25,7 +26,7 @@ enum {
 
 static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
-typedef struct crc_tables { /* eight bytes a step; built per file, which costs as much as 8 KB of data */
+typedef struct crc_tables { /* eight bytes per step; built per file, which costs as much as 8 KB of data */
     uint32_t t[8][256];
 } crc_tables;
 
@@ -87,7 +88,7 @@ static bool is(const chunk *c, const char *tag)
     return !memcmp(c->tag, tag, 4);
 }
 
-/* The chunk at `at`; `at` moves behind it. */
+/* The chunk at `at`; moves `at` past it. */
 static mr_status take_chunk(walk *w, chunk *c, mr_error *err)
 {
     size_t rest = w->len - w->at;
@@ -97,7 +98,7 @@ static mr_status take_chunk(walk *w, chunk *c, mr_error *err)
     *c = (chunk){p + 4, p + 8, mr_be32(p)};
     for (int i = 0; i < 4; i++)
         if ((c->tag[i] | 32) < 'a' || (c->tag[i] | 32) > 'z')
-            return mr_fail(err, MR_BAD_SAMPLE, "PNG has no chunk at byte %zu where one must start: damaged", w->at);
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG has no valid chunk at byte %zu: damaged", w->at);
     if (c->len > rest - 12)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG chunk %.4s at byte %zu goes past the end: the file is cut short",
                        (const char *)c->tag, w->at);
@@ -107,7 +108,7 @@ static mr_status take_chunk(walk *w, chunk *c, mr_error *err)
     return MR_OK;
 }
 
-/* Colour channels of a colour type at a depth; 0: the standard has no such pair. */
+/* Channels of a colour type at a depth; 0: not a combination of the standard. */
 static uint8_t channels(uint8_t colour, uint8_t depth)
 {
     bool power = depth && depth <= 16 && !(depth & (depth - 1));
@@ -136,18 +137,16 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
     uint32_t width = mr_be32(c->body), height = mr_be32(c->body + 4);
     uint8_t depth = c->body[8], colour = c->body[9], components = channels(colour, depth);
     if (!components)
-        return mr_fail(err, MR_BAD_SAMPLE, "PNG of colour type %u with %u bits: there is no such kind", colour, depth);
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has invalid colour type %u with %u bits", colour, depth);
     if (c->body[10] || c->body[11] || c->body[12] > 1)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG with unknown compression, filter or interlace method");
-    mr_status s = mr_image_check_size("PNG", width, height, &w->limits, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(mr_image_check_size("PNG", width, height, &w->limits, err));
     if (width > MAX_SIDE || height > MAX_SIDE)
-        return mr_fail(err, MR_BAD_SAMPLE, "PNG of %u x %u pixels: readers refuse sides above %d", width, height,
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG of %u x %u pixels: decoders reject sides above %d", width, height,
                        MAX_SIDE);
     w->header = true;
     w->colour = colour;
-    /* The channels of a palette picture are its colours' of 8 bits, not the bits of an index. */
+    /* A palette picture has the 8 bits of its colours, not the bits of an index. */
     w->facts = (mr_image_facts){width, height, MR_CODEC_PNG, 1, components, colour == PALETTE ? 8 : depth, 0};
     w->facts.flags = (c->body[12] ? MR_FLAG_PROGRESSIVE : 0u) | (colour == PALETTE ? MR_FLAG_PALETTE : 0u) |
                      (colour == GRAY_ALPHA || colour == RGB_ALPHA ? MR_FLAG_ALPHA : 0u);
@@ -167,18 +166,17 @@ static mr_status critical(walk *w, const chunk *c, mr_error *err)
         w->palette = true;
     } else if (is(c, "IDAT")) {
         if (w->colour == PALETTE && !w->palette)
-            return mr_fail(err, MR_BAD_SAMPLE, "PNG has pixels that point into a palette, and no palette");
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG has palette indices as pixels, but no palette");
         w->data += c->len;
     } else if (is(c, "IEND")) {
         w->end = true;
     } else {
-        return mr_fail(err, MR_BAD_SAMPLE, "PNG has a chunk %.4s that readers may not skip and do not know",
-                       (const char *)c->tag);
+        return mr_fail(err, MR_BAD_SAMPLE, "PNG has an unknown critical chunk %.4s", (const char *)c->tag);
     }
     return MR_OK;
 }
 
-/* The few of the skippable chunks that say something about the picture. */
+/* The few ancillary chunks that matter here. */
 static void ancillary(walk *w, const chunk *c)
 {
     if (is(c, "tRNS") && !w->data && c->len && crc_right(w, c)) {
@@ -201,15 +199,13 @@ static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_li
     crc_build(&w.crc);
     while (!w.end) {
         chunk c;
-        mr_status s = take_chunk(&w, &c, err);
-        if (s == MR_OK && !w.header && !is(&c, "IHDR"))
-            s = mr_fail(err, MR_BAD_SAMPLE, "PNG starts with %.4s, not with its header", (const char *)c.tag);
-        if (s == MR_OK && c.tag[0] & 32)
+        MR_TRY(take_chunk(&w, &c, err));
+        if (!w.header && !is(&c, "IHDR"))
+            return mr_fail(err, MR_BAD_SAMPLE, "PNG starts with %.4s, not with its header", (const char *)c.tag);
+        if (c.tag[0] & 32)
             ancillary(&w, &c);
-        else if (s == MR_OK)
-            s = critical(&w, &c, err);
-        if (s != MR_OK)
-            return s;
+        else
+            MR_TRY(critical(&w, &c, err));
     }
     if (!w.data)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG has a header and an end, but no pixels between them");
@@ -226,30 +222,43 @@ static mr_status spng_failure(int code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
 }
 
-static int set_up(spng_ctx *ctx, const uint8_t *bytes, size_t len, struct spng_ihdr *ihdr)
+static void free_png(spng_ctx **ctx)
 {
-    int e = spng_set_image_limits(ctx, MAX_SIDE, MAX_SIDE);
-    if (!e)
-        e = spng_set_chunk_limits(ctx, CHUNK_MEMORY, CHUNK_MEMORY);
-    if (!e)
-        e = spng_set_png_buffer(ctx, bytes, len);
-    return e ? e : spng_get_ihdr(ctx, ihdr);
+    spng_ctx_free(*ctx);
 }
 
-/* Row by row (pass by pass, if interlaced) into one row; then the chunks behind the pixels. */
-static int decode_rows(spng_ctx *ctx, const struct spng_ihdr *ihdr, uint8_t **row)
+/* *ctx: NULL before; the caller's to free, after a failure too. */
+static mr_status open_png(const uint8_t *bytes, size_t len, const mr_image_limits *limits, spng_ctx **ctx,
+                          struct spng_ihdr *ihdr, mr_error *err)
+{
+    mr_image_limits l = mr_image_limits_fill(limits);
+    *ctx = spng_ctx_new(0);
+    if (!*ctx)
+        return mr_fail_memory(err, "decoding a PNG");
+    int e = spng_set_image_limits(*ctx, MAX_SIDE, MAX_SIDE);
+    if (!e)
+        e = spng_set_chunk_limits(*ctx, CHUNK_MEMORY, CHUNK_MEMORY);
+    if (!e)
+        e = spng_set_png_buffer(*ctx, bytes, len);
+    if (!e)
+        e = spng_get_ihdr(*ctx, ihdr);
+    return e ? spng_failure(e, err) : mr_image_check_size("PNG", ihdr->width, ihdr->height, &l, err);
+}
+
+/* Decodes row by row (pass by pass, if interlaced) into one row; then reads the chunks after the pixels. */
+static int decode_rows(spng_ctx *ctx, const struct spng_ihdr *ihdr)
 {
     size_t size;
     int e = spng_decoded_image_size(ctx, SPNG_FMT_PNG, &size);
     if (e)
         return e;
     size /= ihdr->height;
-    *row = mr_alloc(size, 1);
-    if (!*row)
+    MR_AUTO(mr_scope_free) uint8_t *row = mr_alloc(size, 1);
+    if (!row)
         return SPNG_EMEM;
     e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
     while (!e)
-        e = spng_decode_row(ctx, *row, size);
+        e = spng_decode_row(ctx, row, size);
     return e == SPNG_EOI ? spng_decode_chunks(ctx) : e;
 }
 
@@ -257,23 +266,11 @@ static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_lim
                             mr_error *err)
 {
     (void)oddities;
-    mr_image_limits l = mr_image_limits_fill(limits);
+    MR_AUTO(free_png) spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
-    uint8_t *row = NULL;
-    spng_ctx *ctx = spng_ctx_new(0);
-    mr_status s = MR_OK;
-    if (!ctx)
-        return mr_fail_memory(err, "decoding a PNG");
-    int e = set_up(ctx, bytes, len, &ihdr);
-    if (e)
-        s = spng_failure(e, err);
-    if (s == MR_OK)
-        s = mr_image_check_size("PNG", ihdr.width, ihdr.height, &l, err);
-    if (s == MR_OK && (e = decode_rows(ctx, &ihdr, &row)))
-        s = spng_failure(e, err);
-    free(row);
-    spng_ctx_free(ctx);
-    return s;
+    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
+    int e = decode_rows(ctx, &ihdr);
+    return e ? spng_failure(e, err) : MR_OK;
 }
 
 static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
@@ -285,25 +282,25 @@ static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
     mr_shrink_row(shrink, y, rgba);
 }
 
-/* Row by row; an interlaced picture, whose rows come in pieces, whole. */
-static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced, uint8_t **pixels)
+/* Row by row; an interlaced picture, whose rows arrive in pieces, as a whole. */
+static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced)
 {
     enum { RGBA = 4 };
     size_t row = (size_t)shrink->width * RGBA, size = interlaced ? row * shrink->height : row;
-    *pixels = mr_alloc(size, 1);
-    if (!*pixels)
+    MR_AUTO(mr_scope_free) uint8_t *pixels = mr_alloc(size, 1);
+    if (!pixels)
         return SPNG_EMEM;
     if (interlaced) {
-        int e = spng_decode_image(ctx, *pixels, size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS);
+        int e = spng_decode_image(ctx, pixels, size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS);
         for (uint32_t y = 0; !e && y < shrink->height; y++)
-            shrink_row(shrink, y, *pixels + y * row);
+            shrink_row(shrink, y, pixels + y * row);
         return e;
     }
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS | SPNG_DECODE_PROGRESSIVE);
     for (uint32_t y = 0; !e && y < shrink->height; y++) {
-        e = spng_decode_row(ctx, *pixels, size); /* SPNG_EOI: and it was the last one */
+        e = spng_decode_row(ctx, pixels, size); /* SPNG_EOI: this row was the last */
         if (!e || e == SPNG_EOI)
-            shrink_row(shrink, y, *pixels);
+            shrink_row(shrink, y, pixels);
     }
     return e == SPNG_EOI ? 0 : e;
 }
@@ -311,30 +308,15 @@ static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced, uint8_
 static mr_status png_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                             mr_error *err)
 {
-    mr_image_limits l = mr_image_limits_fill(limits);
+    MR_AUTO(free_png) spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
-    mr_shrink shrink = {0};
-    uint8_t *pixels = NULL;
-    spng_ctx *ctx = spng_ctx_new(0);
-    mr_status s = MR_OK;
-    if (!ctx)
-        return mr_fail_memory(err, "decoding a PNG");
-    int e = set_up(ctx, bytes, len, &ihdr);
+    MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
+    mr_shrink shrink = {.width = ihdr.width, .height = ihdr.height};
+    int e = shrink_rows(ctx, &shrink, ihdr.interlace_method != 0);
     if (e)
-        s = spng_failure(e, err);
-    if (s == MR_OK)
-        s = mr_image_check_size("PNG", ihdr.width, ihdr.height, &l, err);
-    if (s == MR_OK) {
-        shrink.width = ihdr.width;
-        shrink.height = ihdr.height;
-        e = shrink_rows(ctx, &shrink, ihdr.interlace_method != 0, &pixels);
-        s = e ? spng_failure(e, err) : MR_OK;
-    }
-    if (s == MR_OK)
-        mr_shrink_end(&shrink, out);
-    free(pixels);
-    spng_ctx_free(ctx);
-    return s;
+        return spng_failure(e, err);
+    mr_shrink_end(&shrink, out);
+    return MR_OK;
 }
 
 const mr_codec mr_codec_png = {

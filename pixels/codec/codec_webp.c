@@ -1,5 +1,5 @@
-/* codec_webp.c - WebP: an own walk over the RIFF chunks for the facts, libwebp for the pixels.
- * Invariant: `end` of a run of chunks never lies beyond the bytes given; every chunk moves `at` forward by 8 or more.
+/* codec_webp.c - WebP: its own walk over the RIFF chunks for the facts, libwebp for the pixels.
+ * Invariant: `end` of a run of chunks is never past the end of the bytes; every chunk moves `at` forward by 8 or more.
  *
  *   "RIFF" u32 size "WEBP"   "VP8 " (lossy)  or  "VP8L" (lossless)                              simple
  *                            "VP8X" flags, canvas   { ALPH | VP8 | VP8L | EXIF | ... }          extended
@@ -13,6 +13,7 @@
 #include <webp/demux.h>
 
 #include "alike/shrink.h"
+#include "base/scope.h"
 #include "codec/codec.h"
 
 enum { FLAG_ANIMATION = 0x02, FLAG_ALPHA = 0x10, RIFF_HEAD = 12, CHUNK_HEAD = 8, FRAME_HEAD = 16, CANVAS = 10 };
@@ -50,7 +51,7 @@ static bool is(const chunk *c, const char *tag)
     return !memcmp(c->tag, tag, 4);
 }
 
-/* MR_END: fewer bytes left than a chunk's head has (padding). */
+/* MR_END: fewer bytes are left than a chunk's header has (padding). */
 static mr_status take_chunk(walk *w, run *r, chunk *c, mr_error *err)
 {
     size_t rest = r->end - r->at;
@@ -75,7 +76,8 @@ static mr_status lossy(const chunk *c, picture *p, mr_error *err)
         return mr_fail(err, MR_BAD_SAMPLE, "WebP picture (VP8) has a damaged header");
     bool inter = b[0] & 1, shown = b[0] & 16;
     if (inter || !shown || (b[0] >> 1 & 7) > 3 || mr_le24(b) >> 5 >= c->len)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP picture (VP8) is no key frame of a known profile that fits its chunk");
+        return mr_fail(err, MR_BAD_SAMPLE,
+                       "WebP picture (VP8) is not a key frame of a known profile that fits its chunk");
     p->width = mr_le16(b + 6) & 0x3fff;
     p->height = mr_le16(b + 8) & 0x3fff;
     return MR_OK;
@@ -92,7 +94,7 @@ static mr_status lossless(const chunk *c, picture *p, mr_error *err)
     return MR_OK;
 }
 
-/* Takes note of a chunk that is part of a picture; anything else passes. */
+/* Reads a chunk that is part of a picture; ignores any other. */
 static mr_status picture_chunk(const chunk *c, picture *p, mr_error *err)
 {
     if (is(c, "ALPH") && !p->found) {
@@ -113,7 +115,7 @@ static mr_status animation_frame(walk *w, const chunk *c, mr_error *err)
     const uint8_t *b = c->body;
     uint32_t x = mr_le24(b) * 2, y = mr_le24(b + 3) * 2, width = mr_le24(b + 6) + 1, height = mr_le24(b + 9) + 1;
     if (x + width > w->facts.width || y + height > w->facts.height)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u reaches out of the picture", n);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u exceeds the picture", n);
     run r = {b, FRAME_HEAD, c->len};
     picture p = {0};
     chunk part;
@@ -124,7 +126,7 @@ static mr_status animation_frame(walk *w, const chunk *c, mr_error *err)
     if (s != MR_END)
         return s;
     if (!p.found || p.width != width || p.height != height)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u holds no picture of the size it states", n);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP frame %u does not contain a picture of the size it states", n);
     if (p.alpha)
         w->facts.flags |= MR_FLAG_ALPHA;
     return MR_OK;
@@ -144,7 +146,7 @@ static mr_status extended_chunk(walk *w, const chunk *c, mr_error *err)
 static mr_status extended(walk *w, run *r, const chunk *head, mr_error *err)
 {
     if (head->len < CANVAS)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP header (VP8X) is shorter than it must be");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP header (VP8X) is too short");
     const uint8_t *b = head->body;
     w->animation = b[0] & FLAG_ANIMATION;
     w->facts.flags = b[0] & FLAG_ALPHA ? MR_FLAG_ALPHA : 0;
@@ -157,10 +159,10 @@ static mr_status extended(walk *w, run *r, const chunk *head, mr_error *err)
     if (s != MR_END)
         return s;
     if (w->animation ? !w->frames : !w->still.found)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP has a header, but no picture behind it");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP has a header, but no picture after it");
     if (!w->animation && (w->still.width != w->facts.width || w->still.height != w->facts.height))
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP states %u x %u pixels and holds a picture of %u x %u", w->facts.width,
-                       w->facts.height, w->still.width, w->still.height);
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP states %u x %u pixels, but contains a picture of %u x %u",
+                       w->facts.width, w->facts.height, w->still.width, w->still.height);
     if (w->still.alpha)
         w->facts.flags |= MR_FLAG_ALPHA;
     if (w->frames > 1)
@@ -170,11 +172,9 @@ static mr_status extended(walk *w, run *r, const chunk *head, mr_error *err)
 
 static mr_status simple(walk *w, const chunk *c, mr_error *err)
 {
-    mr_status s = picture_chunk(c, &w->still, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(picture_chunk(c, &w->still, err));
     if (!w->still.found)
-        return mr_fail(err, MR_BAD_SAMPLE, "WebP starts with an unknown chunk: no picture");
+        return mr_fail(err, MR_BAD_SAMPLE, "WebP starts with an unknown chunk: no picture found");
     w->facts.width = w->still.width;
     w->facts.height = w->still.height;
     w->facts.flags = w->still.alpha ? MR_FLAG_ALPHA : 0;
@@ -196,11 +196,8 @@ static mr_status webp_examine(const uint8_t *bytes, size_t len, const mr_image_l
         return mr_fail(err, MR_BAD_SAMPLE, "WebP states a size of %u bytes: no picture fits", size);
     run r = {bytes, RIFF_HEAD, 8 + (size_t)size};
     w.facts.orientation = 1;
-    mr_status s = take_chunk(&w, &r, &first, err);
-    if (s == MR_OK)
-        s = is(&first, "VP8X") ? extended(&w, &r, &first, err) : simple(&w, &first, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(take_chunk(&w, &r, &first, err));
+    MR_TRY(is(&first, "VP8X") ? extended(&w, &r, &first, err) : simple(&w, &first, err));
     w.facts.codec = MR_CODEC_WEBP;
     w.facts.bits = 8;
     w.facts.components = w.facts.flags & MR_FLAG_ALPHA ? 4 : 3;
@@ -227,7 +224,7 @@ static mr_status webp_failure(VP8StatusCode code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "WebP cannot be decoded: %s", known ? words[code] : "an unknown error");
 }
 
-/* Y is grey already; of a transparent picture each row becomes what lies over middle grey. */
+/* Y is grey already; the rows of a transparent picture are blended over middle grey. */
 static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
 {
     const WebPYUVABuffer *p = &from->u.YUVA;
@@ -242,19 +239,18 @@ static void shrink_rows(const WebPDecBuffer *from, mr_alike *out)
     mr_shrink_end(&shrink, out);
 }
 
-/* One picture, as YUV: the fewest bytes that still hold every pixel.  `out`: may be NULL. */
+/* One picture, as YUV, the smallest form that still has every pixel.  `out` may be NULL. */
 static mr_status decode_picture(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                                 mr_error *err)
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return mr_fail(err, MR_SYSTEM, "libwebp at run time is not the one that millrace was built with");
+        return mr_fail(err, MR_SYSTEM,
+                       "libwebp is not the version that millrace was built with; reinstall it or rebuild millrace");
     VP8StatusCode code = WebPGetFeatures(bytes, len, &config.input);
     if (code != VP8_STATUS_OK)
         return webp_failure(code, err);
-    mr_status s = mr_image_check_size("WebP", (uint32_t)config.input.width, (uint32_t)config.input.height, limits, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(mr_image_check_size("WebP", (uint32_t)config.input.width, (uint32_t)config.input.height, limits, err));
     config.output.colorspace = config.input.has_alpha ? MODE_YUVA : MODE_YUV;
     code = WebPDecode(bytes, len, &config);
     if (code == VP8_STATUS_OK && out)

@@ -1,9 +1,9 @@
-/* exif.c - the one number of an EXIF block that moves pixels: the orientation.
- * Invariant: only the first directory is read, each of its entries once, all inside the block; no offset is followed
- * but the one to that directory, so nothing can loop.
+/* exif.c - the orientation, the only number of an EXIF block that affects pixels.
+ * Invariant: only the first directory is read, each of its entries once and inside the block; only the offset of that
+ * directory is followed, so nothing can loop.
  *
  *   0  "II*\0" little-endian, "MM\0*" big-endian      4  u32 offset of the directory (IFD0)
- *   IFD0: u16 entries, then 12 bytes each: u16 tag, u16 type, u32 count, u32 value (or where it lies)
+ *   IFD0: u16 entries, then 12 bytes each: u16 tag, u16 type, u32 count, u32 value (or its offset)
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum { TAG_ORIENTATION = 0x0112, TYPE_BYTE = 1, TYPE_SHORT = 3, TYPE_LONG = 4, E
 
 typedef uint32_t (*reader)(const uint8_t *p);
 
-/* The value of an entry with the orientation's tag; 0 if it is not a single number. */
+/* The value of the orientation's entry; 0 if it is not a single number. */
 static uint32_t value_of(const uint8_t *entry, reader u16, reader u32)
 {
     if (u32(entry + 4) != 1)
@@ -46,7 +46,7 @@ uint8_t mr_exif_orientation(const uint8_t *tiff, size_t len)
     size_t entries = u16(tiff + at), whole = (len - at - 2) / ENTRY;
     if (entries > MAX_ENTRIES)
         return 1;
-    /* A directory cut short still says what stands in its whole entries. */
+    /* Complete entries of a truncated directory still count. */
     for (size_t i = 0; i < entries && i < whole; i++) {
         const uint8_t *entry = tiff + at + 2 + i * ENTRY;
         if (u16(entry) != TAG_ORIENTATION)

@@ -1,8 +1,9 @@
-/* image.c - which codec the bytes belong to, and the limits all codecs obey.
- * Invariant: a file's name is never looked at; content alone decides. */
+/* image.c - which codec the bytes belong to, and the limits that all codecs obey.
+ * Invariant: content alone decides, never a file's name. */
 #include <string.h>
 #include <strings.h>
 
+#include "base/scope.h"
 #include "codec/codec.h"
 
 static const mr_codec *const codecs[] = {
@@ -17,7 +18,7 @@ const char *const mr_oddity_words[MR_ODDITY_COUNT] = {
 #undef X
 };
 
-/* What people put beside their photographs: recognised only to be refused by name. */
+/* Files often found among photographs: recognised only to be rejected by name. */
 typedef struct magic {
     const char *name;
     const char *bytes;
@@ -57,7 +58,7 @@ static bool starts(const uint8_t *bytes, size_t len, const char *word)
     return len >= n && !strncasecmp((const char *)bytes, word, n);
 }
 
-/* Text formats, behind a byte order mark and blanks. */
+/* Text formats, after a byte order mark and white space. */
 static const char *name_text(const uint8_t *bytes, size_t len)
 {
     if (len >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) {
@@ -90,7 +91,7 @@ static const char *name_other(const uint8_t *bytes, size_t len)
     }
     if (len >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && strchr(" \t\r\n", bytes[2]) && bytes[2])
         return "PNM";
-    /* A photograph with a few bytes in front: readers disagree about those, so the sender has to mend it. */
+    /* A photograph with a few bytes in front: decoders disagree on those, so the user has to fix it. */
     for (size_t i = 1; i + 2 < len && i <= 64; i++)
         if (mr_codec_jpeg.claims(bytes + i, len - i))
             return "JPEG with other bytes in front";
@@ -127,7 +128,7 @@ static mr_status find(const uint8_t *bytes, size_t len, const mr_codec **out, mr
     if (!codec)
         return mr_fail(err, MR_BAD_SAMPLE, "%s: millrace stores JPEG, PNG and WebP", what);
     if (len > MR_RECORD_MAX)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s of %zu bytes: a record holds 4 GiB at most", codec->name, len);
+        return mr_fail(err, MR_BAD_SAMPLE, "%s of %zu bytes: a record holds at most 4 GiB", codec->name, len);
     *out = codec;
     return MR_OK;
 }
@@ -136,8 +137,8 @@ mr_status mr_image_examine(const uint8_t *bytes, size_t len, const mr_image_limi
                            mr_error *err)
 {
     const mr_codec *codec = NULL;
-    mr_status s = find(bytes, len, &codec, err);
-    return s != MR_OK ? s : codec->examine(bytes, len, limits, facts, err);
+    MR_TRY(find(bytes, len, &codec, err));
+    return codec->examine(bytes, len, limits, facts, err);
 }
 
 mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_image_limits *limits, uint32_t *oddities,
@@ -145,8 +146,8 @@ mr_status mr_image_decode_oddities(const uint8_t *bytes, size_t len, const mr_im
 {
     const mr_codec *codec = NULL;
     *oddities = 0;
-    mr_status s = find(bytes, len, &codec, err);
-    return s != MR_OK ? s : codec->decode(bytes, len, limits, oddities, err);
+    MR_TRY(find(bytes, len, &codec, err));
+    return codec->decode(bytes, len, limits, oddities, err);
 }
 
 mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_error *err)
@@ -158,8 +159,8 @@ mr_status mr_image_decode(const uint8_t *bytes, size_t len, const mr_image_limit
 mr_status mr_image_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out, mr_error *err)
 {
     const mr_codec *codec = NULL;
-    mr_status s = find(bytes, len, &codec, err);
-    return s != MR_OK ? s : codec->shrink(bytes, len, limits, out, err);
+    MR_TRY(find(bytes, len, &codec, err));
+    return codec->shrink(bytes, len, limits, out, err);
 }
 
 mr_image_limits mr_image_limits_fill(const mr_image_limits *limits)
@@ -188,12 +189,10 @@ mr_status mr_image_check_size(const char *name, uint32_t width, uint32_t height,
                               mr_error *err)
 {
     if (!width || !height)
-        return mr_fail(err, MR_BAD_SAMPLE, "%s says it is %u x %u pixels: there is no picture in it", name, width,
+        return mr_fail(err, MR_BAD_SAMPLE, "%s header states %u x %u pixels: the picture is empty", name, width,
                        height);
     if ((uint64_t)width * height > limits->max_pixels)
-        return mr_fail(err, MR_BAD_SAMPLE,
-                       "%s of %u x %u pixels: more than the limit of %llu pixels "
-                       "(--max-pixels)",
+        return mr_fail(err, MR_BAD_SAMPLE, "%s of %u x %u pixels: more than the limit of %llu pixels (--max-pixels)",
                        name, width, height, (unsigned long long)limits->max_pixels);
     return MR_OK;
 }

@@ -1,5 +1,5 @@
-/* jpeg_source.c - the bytes of a JPEG, piece by piece; see jpeg_source.h.
- * Invariant: a piece is shorter than what libjpeg-turbo's faster decoder asks for (BUFSIZE in its jdhuff.c). */
+/* jpeg_source.c - feeds libjpeg the bytes of a JPEG piece by piece; see jpeg_source.h.
+ * Invariant: a piece is shorter than libjpeg-turbo's faster decoder requires (BUFSIZE in its jdhuff.c). */
 #include "codec/jpeg_source.h"
 
 #include <jerror.h>
@@ -21,7 +21,7 @@ static boolean next_piece(j_decompress_ptr cinfo)
         longjmp(trap->out, 1);
     }
     if (len == 0)
-        ERREXIT(cinfo, JWRN_JPEG_EOF); /* no warning: there is nothing to go on with */
+        ERREXIT(cinfo, JWRN_JPEG_EOF); /* an error, not a warning: there is nothing left to decode */
     s->manager.next_input_byte = s->bytes + s->given;
     s->manager.bytes_in_buffer = len;
     s->given += len;

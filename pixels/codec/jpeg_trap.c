@@ -1,4 +1,4 @@
-/* jpeg_trap.c - libjpeg's failures as a status; see jpeg_trap.h.
+/* jpeg_trap.c - turns libjpeg's failures into a status; see jpeg_trap.h.
  * Invariant: a callback that jumps has set `status` to a failure and filled `err`. */
 #include "codec/jpeg_trap.h"
 
@@ -18,7 +18,7 @@ static void on_error(j_common_ptr cinfo)
     longjmp(trap->out, 1);
 }
 
-/* Level -1 is a warning: libjpeg goes on, sometimes with pixels of its own invention. */
+/* Level -1 is a warning: libjpeg goes on, sometimes with invented pixels. */
 static void on_message(j_common_ptr cinfo, int level)
 {
     mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
@@ -58,14 +58,14 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
 {
     jpeg_create_decompress(cinfo);
-    /* No limit, whatever $JPEGMEM says: a picture that was let in by its pixels and components gets what it takes. */
+    /* No limit, whatever $JPEGMEM says: the checks of pixels and components bound what a picture needs. */
     cinfo->mem->max_memory_to_use = 0;
     cinfo->progress = &trap->progress;
 }
 
 /* ---- what a file lacks ------------------------------------------------------------------------------------------- */
 
-/* A Huffman table that the first scan names and the file does not define; libjpeg-turbo then takes the standard's. */
+/* A Huffman table that the first scan uses and the file does not define; libjpeg-turbo then uses the standard's. */
 static bool lacks_table(const struct jpeg_decompress_struct *c)
 {
     for (int i = 0; i < c->comps_in_scan && !c->arith_code && !c->progressive_mode; i++) {
@@ -76,7 +76,7 @@ static bool lacks_table(const struct jpeg_decompress_struct *c)
     return false;
 }
 
-/* A component that no scan holds: it would be gray. */
+/* A component without a scan, which would be gray. */
 static bool lacks_component(const struct jpeg_decompress_struct *c)
 {
     for (int i = 0; i < c->num_components; i++)
@@ -85,7 +85,7 @@ static bool lacks_component(const struct jpeg_decompress_struct *c)
     return false;
 }
 
-/* Coefficients of a progressive file that no scan holds to the last bit. */
+/* Coefficients of a progressive file whose last bits are in no scan. */
 static bool lacks_bits(const struct jpeg_decompress_struct *c)
 {
     for (int i = 0; i < c->num_components && c->coef_bits; i++)

@@ -1,6 +1,6 @@
-/* jpeg_trap.h - libjpeg's failures as a status: an error, a warning that means damage or too many scans jump out of the
- * decoder; harmless warnings are noted.
- * Invariant: what must survive a jump is a member of the struct that holds the trap, never a local variable.
+/* jpeg_trap.h - turns libjpeg's failures into a status: an error, a warning that means damage, or too many scans jump
+ * out of the decoder; harmless warnings are noted. Invariant: what must survive a jump is a member of the struct that
+ * holds the trap, never a local variable.
  *
  *      static void work(struct run *run)                       everything that may jump, and nothing else
  *      {
@@ -24,7 +24,7 @@
 #include "codec/image.h"
 
 typedef struct mr_jpeg_trap {
-    struct jpeg_error_mgr errors; /* first: libjpeg's callbacks are given its address */
+    struct jpeg_error_mgr errors; /* first: libjpeg's callbacks get its address */
     struct jpeg_progress_mgr progress;
     jmp_buf out;
     mr_image_limits limits;
@@ -33,15 +33,14 @@ typedef struct mr_jpeg_trap {
     mr_error *err;
 } mr_jpeg_trap;
 
-/* `limits` are filled in ones. */
+/* `limits` have their defaults filled in. */
 void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, const mr_image_limits *limits,
                       mr_error *err);
-/* jpeg_create_decompress() with its scans watched; may jump.  libjpeg takes up to 2 bytes a pixel (of whole MCUs) and
- * component, so who calls lets in neither too many pixels nor, where RGB or CMYK do not see to that, components. */
+/* jpeg_create_decompress(), counting scans; may jump.  libjpeg takes up to 2 bytes per pixel (of whole MCUs) and
+ * component, so the caller must check the pixels and, unless it asks for RGB or CMYK, the components. */
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
-/* jpeg_start_decompress(); may jump.  Refuses also what libjpeg passes over in silence: a component without a scan,
- * and, in a file with extraneous bytes, a missing Huffman table or bits of coefficients that no scan holds: the
- * extraneous bytes may have been the table or the scan. */
+/* jpeg_start_decompress(); may jump.  Also rejects what libjpeg silently accepts: a component without a scan and, in a
+ * file with extraneous bytes, which may have been a table or a scan, a missing Huffman table or coefficient bits. */
 void mr_jpeg_trap_start(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo);
 
 #endif

@@ -1,5 +1,5 @@
 /* jpeg_warnings.c - the table of libjpeg's warnings; see jpeg_warnings.h.
- * Invariant: the reason for a verdict stands beside it, and says what the decoder does after the warning.
+ * Invariant: each verdict has its reason: what the decoder does after the warning.
  * Source: libjpeg-turbo 2.1.5: jerror.h for the codes, jd*.c for where they are raised. */
 #include "codec/jpeg_warnings.h"
 
@@ -19,29 +19,29 @@ static const struct {
     {JWRN_HIT_MARKER, DAMAGE},
     /* The file ends before its end marker: libjpeg supplies one, and what is missing stays gray. */
     {JWRN_JPEG_EOF, DAMAGE},
-    /* Bits that are no Huffman code: a zero takes their place, and what follows is out of step. */
+    /* Bits that are not a Huffman code: decoded as zero, and what follows is out of sync. */
     {JWRN_HUFF_BAD_CODE, DAMAGE},
 #ifdef D_ARITH_CODING_SUPPORTED
-    /* A value that arithmetic coding cannot hold: the blocks up to the next restart stay as they are. */
+    /* A value that arithmetic coding cannot represent: the blocks up to the next restart are not decoded. */
     {JWRN_ARITH_BAD_CODE, DAMAGE},
 #endif
-    /* A restart marker is missing or out of turn: blocks are left out, or decoded in the wrong place. */
+    /* A restart marker is missing or out of order: blocks are skipped, or decoded in the wrong place. */
     {JWRN_MUST_RESYNC, DAMAGE},
-    /* A scan refines bits of which no earlier scan told the rest, repeats some, or precedes its averages: a scan is
-     * lost or doubled, and the standard does not say what comes of it (T.81, G.1.1.1). */
+    /* A scan refines coefficients that no earlier scan began, repeats bits, or precedes the DC scan: a scan is missing
+     * or duplicated, and the standard does not define the result (T.81, G.1.1.1). */
     {JWRN_BOGUS_PROGRESSION, DAMAGE},
-    /* The caller asked for more rows than there are.  No file can cause it: a mistake of ours, never a picture. */
+    /* The caller asked for more rows than there are.  No file can cause it: a bug in millrace. */
     {JWRN_TOO_MUCH_DATA, DAMAGE},
-    /* All that decoding takes from this segment is that it is there: three components are YCbCr. */
+    /* Decoding uses only the presence of this segment: three components are YCbCr. */
     {JWRN_JFIF_MAJOR, MR_ODDITY_JFIF_REVISION},
-    /* A sequential scan has all coefficients at full precision whatever these bytes say; no decoder goes by them. */
+    /* A sequential scan has all coefficients at full precision whatever these bytes say; decoders ignore them. */
     {JWRN_NOT_SEQUENTIAL, MR_ODDITY_SCAN_PARAMETERS},
     /* Bytes between segments, or after the last block of a scan or restart interval, are skipped: all blocks have been
-     * decoded.  If a part of the file is missing that may be among those bytes, mr_jpeg_trap_start() refuses. */
+     * decoded.  mr_jpeg_trap_start() rejects the file if those bytes may have been a missing part of it. */
     {JWRN_EXTRANEOUS_DATA, MR_ODDITY_STRAY_BYTES},
-    /* Three components are then taken for YCbCr, four for YCCK, as the other decoders do. */
+    /* Three components are then read as YCbCr, four as YCCK, as in other decoders. */
     {JWRN_ADOBE_XFORM, MR_ODDITY_ADOBE_TRANSFORM},
-    /* Raised only when a colour profile is asked for; none is, nor applied. */
+    /* Raised only when a colour profile is requested, which millrace never does. */
     {JWRN_BOGUS_ICC, MR_ODDITY_COLOUR_PROFILE},
 };
 

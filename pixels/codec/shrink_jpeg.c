@@ -1,6 +1,5 @@
-/* shrink_jpeg.c - a JPEG as a small grey picture, by libjpeg-turbo's decoding at a part of the size.
- * Invariant: no more of the picture than a row is held, but for the coefficients of a file of several scans.
- */
+/* shrink_jpeg.c - a JPEG as a small grey picture, decoded by libjpeg-turbo at a fraction of its size.
+ * Invariant: only one row of the picture is in memory, and the coefficients of a file of several scans. */
 #include "alike/shrink.h"
 #include "codec/codec.h"
 #include "codec/jpeg_trap.h"
@@ -11,7 +10,7 @@ typedef struct jpeg_run {
     mr_shrink shrink;
 } jpeg_run;
 
-/* The fewest eighths of the picture that leave two pixels a cell. */
+/* The fewest eighths of the picture's size that leave two pixels per cell. */
 static unsigned eighths(uint32_t width, uint32_t height)
 {
     uint64_t shorter = width < height ? width : height;
@@ -21,7 +20,7 @@ static unsigned eighths(uint32_t width, uint32_t height)
     return n;
 }
 
-/* The inverted CMYK that all programs write: each colour times black. */
+/* From the inverted CMYK that all programs write: each colour times black. */
 static uint8_t grey_of_cmyk(const uint8_t *p)
 {
     return (uint8_t)(mr_grey_of(p[0], p[1], p[2]) * p[3] / 255);
@@ -40,7 +39,7 @@ static void shrink_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     if (run->trap.status != MR_OK)
         return;
     bool cmyk = c->num_components == 4;
-    c->out_color_space = cmyk ? JCS_CMYK : JCS_GRAYSCALE; /* of other numbers libjpeg makes neither, and fails */
+    c->out_color_space = cmyk ? JCS_CMYK : JCS_GRAYSCALE; /* libjpeg fails for other component counts */
     c->do_block_smoothing = FALSE;
     c->scale_num = eighths(c->image_width, c->image_height);
     c->scale_denom = 8;

@@ -1,19 +1,18 @@
-/* jpeg.c - a region of a JPEG by libjpeg-turbo, if millrace's own decoder leaves it: whole-row skips, a cut with
- * a margin, an early stop.
- * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are decoded too.
+/* jpeg.c - a region of a JPEG: by millrace's own decoder, or by libjpeg-turbo with skipped rows, a crop with a margin
+ * and an early stop. Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are
+ * decoded too.
  *
  *      skipped: entropy-decoded only                   top
  *      +--------+---------------------+--------+
- *      | margin |  region             | margin |       the cut starts at a whole iMCU, `margin` pixels or more left of
- *      +--------+---------------------+--------+       the region, and ends as far right of it; above and below libjpeg
- *      never read                                      sees to the neighbours itself
+ *      | margin |  region             | margin |       the crop starts at a whole iMCU, `margin` pixels or more left of
+ *      +--------+---------------------+--------+       the region, and ends as far right of it; libjpeg handles the
+ *      never read                                      neighbours above and below
  *
- * Fancy upsampling blends a chroma sample with the next one beside it (h2), above or below it (v2).  At the edge of a
- * cut libjpeg repeats the last sample instead, as it does at the edge of the picture: hence the margin.
+ * Fancy upsampling blends a chroma sample with its neighbours to the side (h2), above and below (v2).  At the edge of a
+ * crop libjpeg repeats the last sample instead, as it does at the edge of the picture: hence the margin.
  *
- * libjpeg asks for more bytes, and reports progress, from deep inside of its work (skipped rows, scans of a progressive
- * file): there it is looked whether to stop.
- */
+ * libjpeg asks for more bytes and reports progress even during long work (skipped rows, scans of a progressive file):
+ * both callbacks check whether to stop. */
 #include <string.h>
 
 #include "codec/jpeg_source.h"
@@ -27,7 +26,7 @@ typedef struct jpeg_run {
     void (*count_scans)(j_common_ptr); /* the trap's own monitor */
     mr_pixels_scratch *scratch;
     const mr_pixels_job *job;
-    size_t lead; /* pixels of the cut before the region */
+    size_t lead; /* pixels of the crop left of the region */
 } jpeg_run;
 
 static bool stopped(void *ctx)
@@ -47,8 +46,8 @@ static void on_progress(j_common_ptr cinfo)
 
 /* ---- the region -------------------------------------------------------------------------------------------------- */
 
-/* Progressive files whose last scans are missing are smoothed over neighbouring blocks, more of them than a margin
- * holds.  Complete ones, and all others, are not. */
+/* libjpeg smooths progressive files that lack their last scans over neighbouring blocks, farther than the margin
+ * reaches. */
 static bool smoothed(const struct jpeg_decompress_struct *c)
 {
     if (!c->progressive_mode || !c->coef_bits)
@@ -60,7 +59,7 @@ static bool smoothed(const struct jpeg_decompress_struct *c)
     return false;
 }
 
-static void cut_sides(jpeg_run *run)
+static void crop_sides(jpeg_run *run)
 {
     struct jpeg_decompress_struct *c = &run->cinfo;
     const mr_region *r = &run->job->region;
@@ -134,14 +133,14 @@ static void decode_region(jpeg_run *run)
     mr_jpeg_trap_start(&run->trap, c);
     run->lead = run->job->region.left;
     if (!smoothed(c))
-        cut_sides(run);
+        crop_sides(run);
     read_rows(run);
-    /* After the last row read on to the end marker, so that a whole picture is judged as by mr_image_decode(). */
+    /* After the last row, reads up to the end marker, so that a whole picture is checked as by mr_image_decode(). */
     if (run->trap.status == MR_OK && c->output_scanline == c->output_height)
         jpeg_finish_decompress(c);
 }
 
-/* millrace's own decoder first; what it leaves, damage included, is libjpeg-turbo's to judge. */
+/* millrace's own decoder first; what it does not take, damaged files included, is left to libjpeg-turbo. */
 static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_job *job)
 {
     const mr_region *r = &job->region;
@@ -177,11 +176,11 @@ mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_erro
     case MR_JPEG_LEFT:
         break;
     }
-    /* The caller has let this size in. */
+    /* The caller has accepted this size. */
     uint64_t pixels = (uint64_t)job->facts->width * job->facts->height;
     mr_image_limits limits = mr_image_limits_fill(NULL);
     limits.max_pixels = pixels > limits.max_pixels ? pixels : limits.max_pixels;
-    limits.max_scans = UINT32_MAX; /* the number was ingest's to judge (--max-scans); here the passes bound it */
+    limits.max_scans = UINT32_MAX; /* ingest checked --max-scans; here the passes over the pixels are limited */
     jpeg_run run = {.source = {.stopped = stopped, .ctx = s}, .scratch = s, .job = job};
     mr_jpeg_trap_set(&run.trap, &run.cinfo, &limits, err);
     run.count_scans = run.trap.progress.progress_monitor;

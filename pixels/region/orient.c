@@ -1,15 +1,15 @@
-/* orient.c - EXIF orientation: where a seen pixel is stored.
- * Invariant: one table says it all; sizes, regions and pixels follow from it.
+/* orient.c - EXIF orientation: where the pixel seen at (x, y) is stored.
+ * Invariant: sizes, regions and pixels follow from one table.
  *
  *      1 as stored     2 mirrored      3 half turn     4 upside down
- *      5 transposed    6 quarter turn clockwise        7 transposed the other way      8 quarter turn back
+ *      5 transposed    6 quarter turn clockwise        7 transverse        8 quarter turn counterclockwise
  * Source: EXIF 2.32, tag 0x0112; the same as Pillow's ImageOps.exif_transpose.
  */
 #include <string.h>
 
 #include "region/parts.h"
 
-/* Seen (x, y) is stored at (a, b), where (a, b) = (x, y) or (y, x) if `swap`, each counted from the far end if so. */
+/* The pixel seen at (x, y) is stored at (a, b) = (x, y), or (y, x) if `swap`; a flag each: counted from the far end. */
 typedef struct turn {
     bool swap, from_right, from_bottom;
 } turn;

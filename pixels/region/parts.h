@@ -1,5 +1,5 @@
-/* parts.h - private to pixels*.c and orient.c: a thread's buffers, and one decoder a codec.
- * Invariant: buffers only grow; what a decoder leaves in `rgb` is the region, packed. */
+/* parts.h - private to this room: a thread's buffers, and one decoder per codec.
+ * Invariant: buffers only grow; a decoder leaves the region, packed, in `rgb`. */
 #ifndef MR_PIXELS_PARTS_H
 #define MR_PIXELS_PARTS_H
 
@@ -12,12 +12,12 @@ typedef struct mr_pixels_buffer {
 
 struct mr_pixels_scratch {
     mr_pixels_buffer rgb;         /* the region */
-    mr_pixels_buffer work;        /* what the decoder gives: a row, or a whole picture */
-    mr_pixels_buffer turned;      /* the region as it is meant to be seen */
+    mr_pixels_buffer work;        /* output of the decoder: a row, or a whole picture */
+    mr_pixels_buffer turned;      /* the region with its orientation applied */
     const _Atomic bool *stop;     /* NULL: never */
-    struct mr_jpeg_decoder *jpeg; /* NULL: libjpeg-turbo does all JPEGs */
+    struct mr_jpeg_decoder *jpeg; /* NULL: libjpeg-turbo decodes all JPEGs */
     mr_pixels_counts counts;
-    const uint8_t *seek; /* of the file that is decoded next, NULL: it has none */
+    const uint8_t *seek; /* of the next file; NULL: it has none */
     size_t seek_len;
 };
 
@@ -32,18 +32,18 @@ typedef struct mr_pixels_job {
     const mr_image_facts *facts;
     mr_region region;    /* inside facts, not empty */
     uint8_t *rgb;        /* room for region.width * 3 * region.height */
-    const uint8_t *seek; /* where a JPEG's scan can be entered (jpeg/seek.h), or NULL */
+    const uint8_t *seek; /* entry points of a JPEG's scan (jpeg/seek.h), or NULL */
     size_t seek_len;
 } mr_pixels_job;
 
-/* At least count * size * times bytes, what was in it is lost; NULL: no memory. */
+/* At least count * size * times bytes; the previous content is lost.  NULL: out of memory. */
 uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, size_t times);
 
 mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err);
 mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err);
 mr_status mr_pixels_webp(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err);
 
-/* What a decoder says when the header does not state the size that the index has. */
+/* The failure if the header's size differs from the index. */
 mr_status mr_pixels_other_size(const char *name, uint64_t width, uint64_t height, const mr_image_facts *facts,
                                mr_error *err);
 

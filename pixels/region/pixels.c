@@ -1,5 +1,5 @@
-/* pixels.c - which decoder takes the bytes, and the memory it works in.
- * Invariant: no decoder is called with a region that is empty or reaches out of the picture. */
+/* pixels.c - chooses the decoder, and holds the memory that it works in.
+ * Invariant: a decoder's region is not empty and inside the picture. */
 #include "region/parts.h"
 
 #include <stdlib.h>
@@ -54,8 +54,8 @@ void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t le
     s->seek_len = s->seek ? len : 0;
 }
 
-/* Large buffers in huge pages where the system has them: small ones cost more than the work to fill for the first time,
- * and a hundred thousand of them are not freed at once. */
+/* Large buffers use huge pages if the system has them: filling small pages for the first time costs more than the work,
+ * and freeing a hundred thousand of them takes time. */
 static uint8_t *take(size_t *room)
 {
     if (*room < LARGE)
@@ -74,7 +74,7 @@ uint8_t *mr_pixels_room(mr_pixels_buffer *buffer, size_t count, size_t size, siz
         return NULL;
     if (need <= buffer->room && buffer->data)
         return buffer->data;
-    free(buffer->data); /* not realloc: nobody wants the old bytes moved */
+    free(buffer->data); /* not realloc, which would copy the old bytes */
     buffer->room = need + need / 4;
     if (buffer->room < 4096)
         buffer->room = 4096;
@@ -88,9 +88,8 @@ mr_status mr_pixels_other_size(const char *name, uint64_t width, uint64_t height
                                mr_error *err)
 {
     return mr_fail(err, MR_BAD_SAMPLE,
-                   "%s is %llu x %llu pixels where the index has %u x %u: run `millrace verify "
-                   "--deep`",
-                   name, (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
+                   "%s is %llu x %llu pixels, but %u x %u in the index; run `millrace verify --deep`", name,
+                   (unsigned long long)width, (unsigned long long)height, facts->width, facts->height);
 }
 
 static bool inside(const mr_region *r, const mr_image_facts *f)
@@ -111,7 +110,7 @@ mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t le
         .bytes = bytes, .len = len, .facts = facts, .region = *region, .seek = s->seek, .seek_len = s->seek_len};
     mr_pixels_scratch_seek(s, NULL, 0);
     if (facts->codec >= MR_COUNT(decoders) || !decoders[facts->codec])
-        return mr_fail(err, MR_BAD_SAMPLE, "codec %u is none that can be decoded", facts->codec);
+        return mr_fail(err, MR_BAD_SAMPLE, "codec %u is not supported", facts->codec);
     if (!inside(region, facts))
         return mr_fail(err, MR_MISUSE, "a region of %u x %u pixels at %u, %u is not inside a picture of %u x %u",
                        region->width, region->height, region->left, region->top, facts->width, facts->height);

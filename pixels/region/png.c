@@ -1,5 +1,5 @@
-/* png.c - a region of a PNG by libspng: rows down to the region's last, interlaced ones whole.
- * Invariant: samples are taken as stored (no gamma, no blending) and become RGB by the rules of pixels.h.
+/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures as a whole.
+ * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
 #include <spng.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static mr_status spng_failure(int code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
 }
 
-/* Numbers beyond the palette are gray, as in Pillow's. */
+/* Indices beyond the palette are gray, as in Pillow. */
 static int take_palette(png_run *run, spng_ctx *ctx)
 {
     struct spng_plte plte;
@@ -44,12 +44,12 @@ static int take_palette(png_run *run, spng_ctx *ctx)
 
 static unsigned sample16(const uint8_t *p)
 {
-    uint16_t v; /* libspng gives them in the machine's order */
+    uint16_t v; /* libspng returns native byte order */
     memcpy(&v, p, 2);
     return v;
 }
 
-/* Gray and palette numbers of 1 to 8 bits. */
+/* Gray samples and palette indices of 1 to 8 bits. */
 static void put_small(const png_run *run, const uint8_t *row, uint8_t *out)
 {
     unsigned depth = run->ihdr.bit_depth, most = (1u << depth) - 1, scale = 255 / most, each = 8 / depth;
@@ -88,7 +88,7 @@ static void put_row(const png_run *run, const uint8_t *row, uint8_t *out)
     }
 }
 
-/* Rows above the region are unpacked and thrown away; those below it are not looked at. */
+/* Rows above the region are decoded and discarded; those below it are not read. */
 static int decode_rows(png_run *run, spng_ctx *ctx, uint8_t *row)
 {
     const mr_region *r = &run->job->region;
@@ -110,7 +110,7 @@ static int decode_whole(png_run *run, spng_ctx *ctx, uint8_t *whole)
 {
     const mr_region *r = &run->job->region;
     struct spng_row_info at;
-    if (run->ihdr.bit_depth < 8) /* libspng 0.7 ors these samples into what is there */
+    if (run->ihdr.bit_depth < 8) /* libspng 0.7 ORs these samples into the buffer */
         memset(whole, 0, run->row_bytes * run->ihdr.height);
     int e = spng_decode_image(ctx, NULL, 0, SPNG_FMT_PNG, SPNG_DECODE_PROGRESSIVE);
     while (!e && !mr_pixels_stopped(run->scratch)) {

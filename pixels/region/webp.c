@@ -1,7 +1,7 @@
-/* webp.c - a region of a WebP by libwebp: a still is cut with a margin, an animation gives its first frame.
- * Invariant: the pixels equal a full decode with fancy upsampling; what a first frame leaves bare is black.
+/* webp.c - a region of a WebP by libwebp: a still picture is cropped with a margin; of an animation, the first frame.
+ * Invariant: the pixels equal a full decode with fancy upsampling; what the first frame does not cover is black.
  *
- * libwebp's cut starts at even pixels and repeats the chroma at its edges, as libjpeg's does: hence the margin.  Alpha
+ * libwebp's crop starts at even pixels and repeats the chroma at its edges, as libjpeg's does: hence the margin.  Alpha
  * is never decoded. */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static mr_region widen(const mr_region *r, uint32_t width, uint32_t height)
     return (mr_region){left, top, right - left, bottom - top};
 }
 
-/* More and more of a large file, so that it can be given up in between; the same pixels. */
+/* Passes a large file in pieces, so that decoding can be stopped between them; the same pixels. */
 static VP8StatusCode decode_in_pieces(const mr_pixels_scratch *s, const uint8_t *bytes, size_t len,
                                       WebPDecoderConfig *config)
 {
@@ -51,13 +51,14 @@ static VP8StatusCode decode_in_pieces(const mr_pixels_scratch *s, const uint8_t 
     return code;
 }
 
-/* `region` of one picture into `rgb`, `stride` bytes a row. */
+/* `region` of one picture into `rgb`, `stride` bytes per row. */
 static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_region *region,
                                 uint8_t *rgb, size_t stride, mr_error *err)
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return mr_fail(err, MR_SYSTEM, "libwebp at run time is not the one that millrace was built with");
+        return mr_fail(err, MR_SYSTEM,
+                       "libwebp is not the version that millrace was built with; reinstall it or rebuild millrace");
     VP8StatusCode code = WebPGetFeatures(bytes, len, &config.input);
     if (code != VP8_STATUS_OK)
         return webp_failure(code, err);
@@ -90,8 +91,8 @@ static mr_status decode_picture(mr_pixels_scratch *s, const uint8_t *bytes, size
     return MR_OK;
 }
 
-/* Where a span and a frame's side meet; false if they do not. */
-static bool meet(uint32_t from, uint32_t length, uint32_t at, uint32_t size, uint32_t *start, uint32_t *span)
+/* The intersection of a span and a frame's side; false: empty. */
+static bool intersect(uint32_t from, uint32_t length, uint32_t at, uint32_t size, uint32_t *start, uint32_t *span)
 {
     uint32_t low = from > at ? from : at, high = from + length < at + size ? from + length : at + size;
     *start = low;
@@ -106,8 +107,8 @@ static mr_status decode_frame(mr_pixels_scratch *s, const mr_pixels_job *job, co
     uint32_t x = (uint32_t)frame->x_offset, y = (uint32_t)frame->y_offset;
     mr_region seen;
     memset(job->rgb, 0, stride * r->height);
-    if (!meet(r->left, r->width, x, (uint32_t)frame->width, &seen.left, &seen.width) ||
-        !meet(r->top, r->height, y, (uint32_t)frame->height, &seen.top, &seen.height))
+    if (!intersect(r->left, r->width, x, (uint32_t)frame->width, &seen.left, &seen.width) ||
+        !intersect(r->top, r->height, y, (uint32_t)frame->height, &seen.top, &seen.height))
         return MR_OK;
     uint8_t *at = job->rgb + stride * (seen.top - r->top) + (size_t)(seen.left - r->left) * 3;
     seen.left -= x;

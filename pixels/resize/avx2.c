@@ -1,7 +1,7 @@
-/* avx2.c - the inner loops in AVX2 and FMA, taken where the processor has it.
- * Invariant: rows may be read and written up to MR_RESIZE_SLACK bytes behind their end, `down`'s not at all.
+/* avx2.c - the inner loops in AVX2 and FMA.
+ * Invariant: rows may be read and written up to MR_RESIZE_SLACK bytes past their end, except those of `down`.
  *
- * across: a register holds two rows, one a half, and of each the taps of one output pixel by pairs:
+ * across: a register holds two rows, one per half, each with the taps of one output pixel in pairs:
  *
  *      bytes of a row   r0 g0 b0 r1 g1 b1 r2 g2 b2 r3 g3 b3 ...
  *      shuffled         r0 r1 | g0 g1 | b0 b1 | 0 0      as 16-bit numbers; pmaddwd with k0 k1 sums each pair
@@ -44,7 +44,7 @@ AVX2 static inline __m256i settle(sums s)
     return _mm256_srai_epi32(v, MR_RESIZE_BITS);
 }
 
-/* One output pixel of two rows: r g b 0 in 32 bits each, a row a half. */
+/* One output pixel of two rows: r g b 0 in 32 bits each, one row per half. */
 AVX2 static inline __m256i pixel(const uint8_t *a, const uint8_t *b, const int16_t *k, size_t pairs)
 {
     const __m256i first = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1,
@@ -63,7 +63,7 @@ AVX2 static inline __m256i pixel(const uint8_t *a, const uint8_t *b, const int16
     return settle(s);
 }
 
-/* Four pixels of two rows, packed to 12 bytes and 4 zeros a row. */
+/* Four pixels of two rows, packed to 12 bytes and 4 zeros per row. */
 AVX2 static inline __m256i pack_four(const __m256i p[4])
 {
     const __m256i squeeze = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4, 5, 6,
@@ -104,7 +104,7 @@ AVX2 static void across(const mr_resize_axis *axis, const uint8_t *const rows[4]
     }
 }
 
-/* 16 bytes of the rows' sum. */
+/* 16 bytes of the weighted sum of rows. */
 AVX2 static inline __m128i down_16(const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t x)
 {
     sums s = {_mm256_setzero_si256(), _mm256_setzero_si256()}, t = s;
@@ -123,7 +123,7 @@ AVX2 static inline void down_row(const int16_t *k, size_t pairs, const uint8_t *
 {
     for (size_t x = 0; x + 16 <= len; x += 16)
         _mm_storeu_si128((__m128i *)(out + x), down_16(k, pairs, rows, x));
-    if (len >= 16) /* the last bytes once more, with those before them */
+    if (len >= 16) /* the last 16 bytes, some of them again */
         _mm_storeu_si128((__m128i *)(out + len - 16), down_16(k, pairs, rows, len - 16));
 }
 

@@ -1,14 +1,14 @@
-/* avx512.c - the inner loops in the AVX-512 that Ice Lake and Zen 4 came with: byte permutes, dot products.
- * Invariant: rows may be read and written up to MR_RESIZE_SLACK bytes behind their end, `down`'s not at all.
+/* avx512.c - the inner loops in AVX-512 with VBMI and VNNI (Ice Lake, Zen 4): byte permutes, dot products.
+ * Invariant: rows may be read and written up to MR_RESIZE_SLACK bytes past their end, except those of `down`.
  *
- * Processors before those, which slow down when registers of 64 bytes are used, take AVX2's.
+ * Earlier processors, which slow down when they use 64-byte registers, use AVX2.
  *
- * across: a register holds four output pixels of a row, one a quarter, and of each a pair of taps as in avx2.c:
+ * across: a register holds four output pixels of a row, one per quarter, each with a pair of taps as in avx2.c:
  *
- *      bytes of a row   64 from the first of the four windows, in which vpermb finds all of them
+ *      bytes of a row   64 from the first of the four windows on, from which vpermb takes all of them
  *      permuted         r0 r1 | g0 g1 | b0 b1 | 0 0      as 16-bit numbers; vpdpwssd with k0 k1 adds each pair
  *
- * Windows too far apart for that are loaded one a quarter, and permuted there.  Weights serve four rows. */
+ * Windows too far apart for that are loaded one per quarter, and permuted there.  Weights are used for four rows. */
 #include "resize/kernels.h"
 
 #if defined(__x86_64__)
@@ -53,7 +53,7 @@ INLINE __m128i load_16(const void *p)
     return _mm_loadu_si128(p);
 }
 
-/* Two pairs of weights of four outputs, which lie `pairs` pairs apart. */
+/* Two pairs of weights of four outputs, `pairs` pairs apart. */
 INLINE __m512i two_pairs(const int16_t *k, size_t pairs)
 {
     if (pairs == 2)
@@ -61,7 +61,7 @@ INLINE __m512i two_pairs(const int16_t *k, size_t pairs)
     return join(load_16(k), load_16(k + pairs * 4), load_16(k + pairs * 8), load_16(k + pairs * 12));
 }
 
-/* One pair of each, and nothing behind it. */
+/* One pair of each, reading nothing past it. */
 INLINE __m512i one_pair(const int16_t *k, size_t pairs)
 {
     const __m512i twice = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
@@ -71,19 +71,19 @@ INLINE __m512i one_pair(const int16_t *k, size_t pairs)
                 _mm_loadl_epi64((const void *)(k + pairs * 8)), _mm_loadl_epi64((const void *)(k + pairs * 12)));
 }
 
-/* Where four windows begin: the first of them is the last if the picture is mirrored. */
+/* The lowest start of four windows: the last one's if the picture is mirrored. */
 INLINE size_t base_of(const uint32_t start[4])
 {
     return start[0] < start[3] ? start[0] : start[3];
 }
 
-/* Are four taps of each window in 64 bytes? */
+/* Whether four taps of each window are within 64 bytes. */
 INLINE bool near_by(const uint32_t start[4])
 {
     return (start[0] + start[3] - 2 * base_of(start) + 4) * 3 <= 64;
 }
 
-/* The bytes of a pair of taps of each window: in 64 from the first window on, or in four times 16. */
+/* Where the bytes of a pair of taps of each window are: in 64 bytes from the first window on, or in four times 16. */
 INLINE __m512i places(const uint32_t start[4], bool near)
 {
     const __m512i pair = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5, 0, 0, 0, 0, 0));
@@ -103,7 +103,7 @@ INLINE __m512i load_windows(const uint32_t start[4], bool near, const uint8_t *r
                 load_16(row + (size_t)start[2] * 3), load_16(row + (size_t)start[3] * 3));
 }
 
-/* Four pixels of four rows, r g b 0 in 32 bits each, become 12 bytes and 4 more a row. */
+/* Four pixels of four rows, r g b 0 in 32 bits each, become 12 bytes and 4 more per row. */
 INLINE void put_four(const sums s[4], uint8_t *const out[4], size_t at)
 {
     const __m512i squeeze =
@@ -142,7 +142,7 @@ INLINE void across_four(const mr_resize_axis *axis, size_t pairs, size_t o, bool
     put_four(s, out, o * 3);
 }
 
-/* Outputs from o on, wherever their windows are; the last ones are made with some of those before them. */
+/* Outputs from o on, wherever their windows are; the last four may overlap those before them. */
 AVX512 static void across_rest(const mr_resize_axis *axis, size_t o, const uint8_t *const rows[4],
                                uint8_t *const out[4])
 {
@@ -152,7 +152,7 @@ AVX512 static void across_rest(const mr_resize_axis *axis, size_t o, const uint8
 
 INLINE void across_near(const mr_resize_axis *axis, size_t pairs, const uint8_t *const rows[4], uint8_t *const out[4])
 {
-    const mr_resize_axis held = *axis; /* which no store can change */
+    const mr_resize_axis held = *axis; /* a copy that no store can alias */
     const uint8_t *const from[4] = {rows[0], rows[1], rows[2], rows[3]};
     uint8_t *const to[4] = {out[0], out[1], out[2], out[3]};
     size_t o = 0;
@@ -188,7 +188,7 @@ INLINE weights weights_of(const int16_t *k)
     return (weights){_mm512_set1_epi32(v[0]), _mm512_set1_epi32(v[1])};
 }
 
-/* 64 bytes of the rows' sum, of which `bytes` count.  Unpacking puts bytes in an order that packing undoes. */
+/* 64 bytes of the weighted sum of rows, of which `bytes` count.  Packing undoes the order that unpacking makes. */
 INLINE void down_64(const weights *held, const int16_t *k, size_t pairs, const uint8_t *const *rows, __mmask64 bytes,
                     size_t x, uint8_t *out)
 {
@@ -219,7 +219,7 @@ INLINE void down_row(const weights *held, const int16_t *k, size_t pairs, const 
         down_64(held, k, pairs, rows, ~(__mmask64)0 >> (64 - (len - x)), x, out);
 }
 
-/* Few rows, of which nothing is loaded again for a store that might have changed it. */
+/* Few rows, with pointers and weights copied so that no store forces them to be reloaded. */
 INLINE void down_few(const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t len, uint8_t *out)
 {
     const uint8_t *from[2 * HELD];

@@ -1,6 +1,6 @@
-/* axis.c - which inputs make an output, and how much of each.
- * Invariant: the operations on doubles are those of Pillow's Resample.c, one by one, so that each rounded coefficient
- * is equal; that is why a weight is scaled by 1 / fs and not divided by fs. */
+/* axis.c - which inputs contribute to an output, and with which weights.
+ * Invariant: the operations on doubles are exactly those of Pillow's Resample.c, so that each rounded coefficient is
+ * equal; hence a weight is multiplied by 1 / fs, not divided by fs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static double cubic(double x) /* Keys, a = -1/2 */
     const double a = -0.5;
     x = fabs(x);
     double inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1, outer = (((x - 5) * x + 8) * x - 4) * a;
-    outer = x < 2.0 ? outer : 0.0; /* both, as a processor does not foresee which */
+    outer = x < 2.0 ? outer : 0.0; /* computes both: the branch would be unpredictable */
     return x < 1.0 ? inner : outer;
 }
 
@@ -27,8 +27,8 @@ typedef struct window {
     uint32_t low, taps;
 } window;
 
-/* A pass that changes no size copies: one tap, whose weight is 1.  Inline, with the divisions first: loops make them
- * once. */
+/* A pass that does not change the size copies: one tap of weight 1.  Inline, with the divisions first, so that loops do
+ * them once. */
 static inline window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t o)
 {
     double scale = (double)in / out, fs = scale < 1.0 ? 1.0 : scale, step = 1.0 / fs;
@@ -38,7 +38,7 @@ static inline window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t
     return in == out ? (window){o + 0.5, 1.0, o, 1} : (window){centre, step, low, high - low};
 }
 
-/* Of the side's output i, in the order in which they are delivered. */
+/* Of the side's output i, in the order of delivery. */
 static inline window window_at(const mr_resize_side *s, uint32_t i)
 {
     return window_of(s->in, s->out, s->bicubic, s->first + (s->mirrored ? s->count - 1 - i : i));
@@ -81,7 +81,7 @@ static inline double weight_of(const window *w, bool bicubic, uint32_t tap)
     return bicubic ? cubic(x) : triangle(x);
 }
 
-/* What a window's weights add up to, by which they are divided; 1 where that is 0. */
+/* The sum of a window's weights, by which they are divided; 1 if it is 0. */
 static inline double sum_of(const window *w, bool bicubic)
 {
     double sum = 0.0;
@@ -95,7 +95,7 @@ static inline double share_of(const window *w, bool bicubic, double sum, uint32_
     return weight_of(w, bicubic, tap) / sum;
 }
 
-/* Taps are moved right by `lead`, behind coefficients of 0: no window reaches out of what is held. */
+/* Taps are moved right by `lead`, after coefficients of 0, so that no window exceeds the inputs held. */
 static inline void put_window(const window *w, bool bicubic, uint32_t lead, int16_t *k)
 {
     double sum = sum_of(w, bicubic);
@@ -126,7 +126,7 @@ static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
 
 mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err)
 {
-    const mr_resize_side kept = *side, *s = &kept; /* which no store below can change */
+    const mr_resize_side kept = *side, *s = &kept; /* a copy that no store below can alias */
     uint32_t taps = most_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
     if (!make_room(axis, s->count, pairs))

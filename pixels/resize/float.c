@@ -1,9 +1,9 @@
-/* float.c - antialiased resampling without rounding, as tensors are resampled.
- * Invariant: an output's taps are added in an order of their own count alone, so that the values do not depend on what
- * part is kept.
+/* float.c - antialiased resampling without rounding, as for tensors.
+ * Invariant: the order in which an output's taps are added depends only on their number, so the values do not depend on
+ * which part is kept.
  *
  *      a row of bytes --> r g b r g b floats --across--> a row in three planes --down--> added to every output row that
- *                                                        / 255 in the end                has it in its window
+ *                                                        / 255 at the end                has it in its window
  *
  * No ring of rows as in resize.c: a float takes four bytes, and a window may be thousands of rows high. */
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool make_room(mr_resize_unrounded *u, size_t in_stride, const mr_resize_
 static void widen(const uint8_t *row, size_t len, float *out)
 {
     size_t i = 0;
-#ifdef __SSE2__ /* of every x86-64; compilers take it apart into bytes if they are not told */
+#ifdef __SSE2__ /* on every x86-64; without it compilers convert byte by byte */
     const __m128i zero = _mm_setzero_si128();
     for (; i + 8 <= len; i += 8) {
         __m128i words = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)(const void *)(row + i)), zero);
@@ -46,7 +46,7 @@ static void widen(const uint8_t *row, size_t len, float *out)
         out[i] = row[i];
 }
 
-static four pixel(const float *row, size_t x) /* and one value behind it */
+static four pixel(const float *row, size_t x) /* and the value after it */
 {
     return *(const four *)(const void *)(row + 3 * x);
 }

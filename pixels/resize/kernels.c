@@ -1,5 +1,5 @@
-/* kernels.c - which sets of inner loops there are, and which one this machine gets.
- * Invariant: plain C, which runs everywhere, is the last one. */
+/* kernels.c - the sets of inner loops, and which one this machine uses.
+ * Invariant: the last one is plain C, which runs everywhere. */
 #include "resize/kernels.h"
 
 const mr_resize_kernels *const mr_resize_kernels_all[] = {

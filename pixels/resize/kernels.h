@@ -1,7 +1,7 @@
-/* kernels.h - private to resize*.c: coefficients of an axis, and sets of inner loops.
+/* kernels.h - private to this room: coefficients of an axis, and sets of inner loops.
  * Invariant: every set of kernels gives the same bytes; sums are exact in 32 bits, so their order does not matter.
  *
- * Coefficients lie in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
+ * Coefficients are stored in pairs of taps, each 22-bit number split in two for pmaddwd: K = high * 2^15 + low.
  *
  *      output o:  start[o], then `pairs` times  { low of tap 2q, low of 2q + 1, high of 2q, high of 2q + 1 }   int16
  *
@@ -18,18 +18,18 @@
 enum {
     MR_RESIZE_BITS = 22, /* of a coefficient's fraction */
     MR_RESIZE_SPLIT = 15,
-    MR_RESIZE_SLACK = 64, /* bytes that kernels may read or write behind a row */
+    MR_RESIZE_SLACK = 64, /* bytes that kernels may read or write past a row */
 };
 
 typedef struct mr_resize_axis {
-    uint32_t *start; /* first input of each output; start + taps never reaches past what is held ... */
-    int16_t *k;      /* ... except where that is less than 2 * pairs */
+    uint32_t *start; /* first input of each output; start + taps is within the inputs held ... */
+    int16_t *k;      /* ... unless those are fewer than 2 * pairs */
     size_t outputs, pairs;
     size_t start_room, k_room; /* of the allocations */
 } mr_resize_axis;
 
-/* The same weights as floats, before they are made fixed: output o is the sum of k[o * taps + t] * input[start[o] + t]
- * over t < count[o]. */
+/* The same weights as floats, before conversion to fixed point: output o is the sum of k[o * taps + t] *
+ * input[start[o] + t] over t < count[o]. */
 typedef struct mr_resize_floats {
     uint32_t *start, *count;
     float *k;
@@ -37,8 +37,8 @@ typedef struct mr_resize_floats {
     size_t room, k_room; /* of the allocations */
 } mr_resize_floats;
 
-/* What becomes of each value of a byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
- * the precision: `quick` if that gives the very bits of the tables, which is tried when they are made. */
+/* The normalised value of each byte.  x / d is also  fma(x, inverse, x * rest)  with inverse + rest = 1 / d to twice
+ * the precision; `quick`: that gives the same bits as the tables, which is tested when they are built. */
 typedef struct mr_resize_norm {
     float mean[3], std[3];
     float inverse[3], rest[3]; /* of std */
@@ -47,22 +47,22 @@ typedef struct mr_resize_norm {
     uint16_t bf16[3][256];
 } mr_resize_norm;
 
-/* MR_MISUSE: mean or std is no number, or std is 0. */
+/* MR_MISUSE: mean or std is not finite, or std is 0. */
 mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float std[3], mr_error *err);
-/* Three planes of values of 0..1 and about become (value - mean) / std. */
+/* Three planes of values, about 0..1, become (value - mean) / std. */
 void mr_resize_norm_planes(const mr_resize_norm *n, float *values, size_t plane);
 uint16_t mr_resize_bf16_of(float v); /* nearest, ties to even */
 /* 1 / x in two parts. */
 void mr_resize_inverse(float x, float *inverse, float *rest);
 
-/* Rows that begin and end where lines of the cache do are best written past it: nobody reads them before the batch is
- * whole, and meanwhile they would drive out what is read. */
+/* Rows aligned to cache lines are best written with non-temporal stores: they are not read before the batch is
+ * complete, and until then would evict what is. */
 static inline bool mr_resize_past_caches(const void *out, size_t row_bytes, size_t plane_bytes)
 {
     return (((uintptr_t)out | row_bytes | plane_bytes) & 63) == 0;
 }
 
-/* After rows were written past the caches: from here on other threads see them. */
+/* After non-temporal stores: makes them visible to other threads. */
 static inline void mr_resize_fence(void)
 {
 #if defined(__x86_64__)
@@ -73,7 +73,7 @@ static inline void mr_resize_fence(void)
 struct mr_resize_kernels {
     const char *name;
     mr_processor_set needs;
-    /* Four input rows (NULL-free; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
+    /* Four input rows (not NULL; repeat one if there are fewer) become four output rows of axis->outputs pixels. */
     void (*across)(const mr_resize_axis *axis, const uint8_t *const rows[4], uint8_t *const out[4]);
     /* 2 * pairs rows of `len` bytes become one. */
     void (*down)(const int16_t *k, size_t pairs, const uint8_t *const *rows, size_t len, uint8_t *out);
@@ -84,13 +84,13 @@ struct mr_resize_kernels {
 
 extern const mr_resize_kernels mr_resize_plain;
 extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512; /* x86-64 only */
-extern const mr_resize_kernels *const mr_resize_kernels_all[];   /* best first; NULL behind the last */
-const mr_resize_kernels *mr_resize_kernels_best(void);           /* of those that this machine runs */
+extern const mr_resize_kernels *const mr_resize_kernels_all[];   /* best first; NULL after the last */
+const mr_resize_kernels *mr_resize_kernels_best(void);           /* that this machine runs */
 
 /* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */
 typedef struct mr_resize_side {
     uint32_t in, out, first, count;
-    mr_resize_span held; /* the inputs that there are; not empty */
+    mr_resize_span held; /* the inputs in memory; not empty */
     bool bicubic, mirrored;
 } mr_resize_side;
 
@@ -98,16 +98,16 @@ mr_resize_side mr_resize_across(const mr_resize_job *job);
 mr_resize_side mr_resize_down(const mr_resize_job *job);
 mr_resize_span mr_resize_side_needs(const mr_resize_side *side);
 
-/* `start` counts from the first input that is held.  MR_SYSTEM: no memory. */
+/* `start` counts from the first input held.  MR_SYSTEM: out of memory. */
 mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err);
 void mr_resize_axis_free(mr_resize_axis *axis);
 mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *side, mr_error *err);
 void mr_resize_floats_free(mr_resize_floats *axis);
 
-/* float.c: a job without rounding.  `values` gets the planes as they are before normalising. */
+/* float.c: a job without rounding.  `values` gets the planes before normalisation. */
 typedef struct mr_resize_unrounded {
     mr_resize_floats columns, rows;
-    float *memory;      /* a row of the input, then one that is resampled across */
+    float *memory;      /* an input row, then the same row resampled across */
     size_t memory_room; /* floats */
 } mr_resize_unrounded;
 

@@ -1,5 +1,5 @@
-/* norm.c - (pixel / 255 - mean) / std for each value that a pixel can have.
- * Invariant: each operation is rounded to float32 by itself, as torch does it; `quick` was tried on all 768 values. */
+/* norm.c - (pixel / 255 - mean) / std for each value of a pixel.
+ * Invariant: each operation is rounded to float32, as in torch; `quick` was tested on all 768 values. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ uint16_t mr_resize_bf16_of(float v)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* The sequence of the fast kernels, whose multiply-adds round once, too. */
+/* The operations of the fast kernels, whose multiply-adds also round once. */
 static bool quick_gives(const mr_resize_norm *n, int c, int v)
 {
     float inverse, rest;
@@ -43,7 +43,7 @@ mr_status mr_resize_norm_set(mr_resize_norm *n, const float mean[3], const float
 {
     for (int c = 0; c < 3; c++)
         if (!isfinite(mean[c]) || !isfinite(std[c]) || !isfinite(1 / std[c]))
-            return mr_fail(err, MR_MISUSE, "normalising by mean %g and std %g: both must be numbers, std not 0",
+            return mr_fail(err, MR_MISUSE, "normalising by mean %g and std %g: both must be finite, and std not 0",
                            (double)mean[c], (double)std[c]);
     if (n->set && !memcmp(n->mean, mean, sizeof n->mean) && !memcmp(n->std, std, sizeof n->std))
         return MR_OK;

@@ -1,4 +1,4 @@
-/* plain.c - the inner loops in plain C: the reference that faster ones are held to.
+/* plain.c - the inner loops in plain C: the reference for the faster ones.
  * Invariant: nothing here depends on the machine. */
 #include "resize/kernels.h"
 

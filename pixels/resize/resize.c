@@ -1,31 +1,32 @@
-/* resize.c - antialiased resampling: what is needed, in the order in which caches like it.
- * Invariant: a row is resampled across once, when an output row first needs it, and leaves the ring after the last.
+/* resize.c - antialiased resampling of what is needed, in an order that suits caches.
+ * Invariant: a row is resampled across once, when an output row first needs it, and leaves the ring after the last one.
  *
  *      input rows --across--> ring of rows, crop_width pixels each --down--> one row --> uint8, or three planes
  *
- * Only the kept part is computed: its columns, and the input rows that it needs; more need not be there, and rows and
- * columns count from the first that is.  Mirroring costs nothing: the columns' coefficients are in reversed order.  A
- * pass that changes no size is a copy, which is what skipping it means. */
+ * Only the kept part is computed: its columns, and the input rows that it needs; no others need be in memory, and rows
+ * and columns count from the first that is.  Mirroring is free: the columns' coefficients are in reversed order.  A
+ * pass that does not change the size is a copy, as if it were skipped. */
 #include "resize/resize.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "resize/kernels.h"
 
-enum { MAX_SIDE = 1 << 24, ABREAST = 4 }; /* of the input; ABREAST: rows that `across` does at a time */
+enum { MAX_SIDE = 1 << 24, ABREAST = 4 }; /* of the input; ABREAST: rows per call of `across` */
 
 struct mr_resizer {
     const mr_resize_kernels *kernels;
     mr_resize_axis columns, rows;
-    uint8_t *memory; /* ring, one row to spread, ABREAST input rows with slack */
+    uint8_t *memory; /* ring, one row to convert to floats, ABREAST input rows with slack */
     size_t memory_room;
-    const uint8_t **taps; /* the rows that make one */
+    const uint8_t **taps; /* the rows that contribute to one */
     size_t taps_room;
     mr_resize_norm norm;
     mr_resize_unrounded unrounded;
-    float *values; /* unrounded planes on their way to bfloat16 */
+    float *values; /* unrounded planes, before conversion to bfloat16 */
     size_t values_room;
     const _Atomic bool *stop; /* NULL: never */
 };
@@ -35,9 +36,9 @@ typedef struct resizing {
     const mr_resize_job *job;
     mr_resize_side across, down;
     size_t in_stride, row_bytes, slot_bytes, slots;
-    bool direct; /* no pass across: rows are taken from the input */
+    bool direct; /* no pass across: rows are used from the input */
     uint8_t *ring, *line, *copies;
-    uint32_t ready; /* rows in the ring: up to here */
+    uint32_t ready; /* rows before this one have been resampled */
     uint8_t *u8;    /* one of the three */
     float *f32;
     uint16_t *bf16;
@@ -120,7 +121,7 @@ static mr_status check_held(const mr_resize_side *s, mr_error *err)
     if (fits(s->in, held.from, held.count) && need.from >= held.from &&
         need.count <= held.count - (need.from - held.from))
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "resizing %u pixels at %u of %u where %u at %u are needed", held.count, held.from,
+    return mr_fail(err, MR_MISUSE, "resizing %u pixels at %u of %u, but %u at %u are needed", held.count, held.from,
                    s->in, need.count, need.from);
 }
 
@@ -128,14 +129,16 @@ static mr_status check(const mr_resize_job *j, mr_error *err)
 {
     if (!j->in_width || !j->in_height || j->in_width > MAX_SIDE || j->in_height > MAX_SIDE || !j->out_width ||
         !j->out_height || j->out_width > MR_RESIZE_LONGEST || j->out_height > MR_RESIZE_LONGEST)
-        return mr_fail(err, MR_MISUSE, "resizing %u x %u pixels to %u x %u: sides are 1 to %d, resized ones 1 to %u",
-                       j->in_width, j->in_height, j->out_width, j->out_height, MAX_SIDE, MR_RESIZE_LONGEST);
+        return mr_fail(err, MR_MISUSE,
+                       "resizing %u x %u pixels to %u x %u: sides must be 1 to %d, resized ones 1 to %u", j->in_width,
+                       j->in_height, j->out_width, j->out_height, MAX_SIDE, MR_RESIZE_LONGEST);
     if (!fits(j->out_width, j->crop_left, j->crop_width) || !fits(j->out_height, j->crop_top, j->crop_height))
-        return mr_fail(err, MR_MISUSE, "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: not inside",
+        return mr_fail(err, MR_MISUSE,
+                       "keeping %u x %u pixels at %u, %u of a picture resized to %u x %u: they are not inside it",
                        j->crop_width, j->crop_height, j->crop_left, j->crop_top, j->out_width, j->out_height);
     const mr_resize_side across = mr_resize_across(j), down = mr_resize_down(j);
-    mr_status s = check_held(&across, err);
-    return s == MR_OK ? check_held(&down, err) : s;
+    MR_TRY(check_held(&across, err));
+    return check_held(&down, err);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -172,7 +175,7 @@ static uint8_t *slot(const resizing *run, uint32_t row)
     return run->ring + row % run->slots * run->slot_bytes;
 }
 
-/* A row that may be read beyond its end: the last ones are copied to where there is room. */
+/* A row that may be read past its end: the last ones are copied to memory with slack. */
 static const uint8_t *input_row(const resizing *run, uint32_t row, uint32_t place)
 {
     const uint8_t *from = run->job->rgb + run->in_stride * row;
@@ -181,7 +184,7 @@ static const uint8_t *input_row(const resizing *run, uint32_t row, uint32_t plac
     return memcpy(run->copies + (run->in_stride + MR_RESIZE_SLACK) * place, from, run->in_stride);
 }
 
-/* The next rows into the ring, four at a time; at the end of the input the last one again. */
+/* Resamples the next rows into the ring, four at a time; at the end of the input the last one is repeated. */
 static void advance(resizing *run)
 {
     const uint8_t *rows[ABREAST];
@@ -242,11 +245,9 @@ static mr_status resize(resizing *run, mr_error *err)
     run->in_stride = (size_t)run->across.held.count * 3;
     run->row_bytes = (size_t)j->crop_width * 3;
     run->direct = j->in_width == j->out_width && !j->flip;
-    mr_status s = mr_resize_axis_set(&r->rows, &run->down, err);
-    if (s == MR_OK && !run->direct)
-        s = mr_resize_axis_set(&r->columns, &run->across, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(mr_resize_axis_set(&r->rows, &run->down, err));
+    if (!run->direct)
+        MR_TRY(mr_resize_axis_set(&r->columns, &run->across, err));
     if (!make_room(run))
         return mr_fail_memory(err, "resizing a picture");
     return put_rows(run);
@@ -254,10 +255,9 @@ static mr_status resize(resizing *run, mr_error *err)
 
 static mr_status unrounded_f32(mr_resizer *r, const mr_resize_job *job, float *out, mr_error *err)
 {
-    mr_status s = mr_resize_unrounded_run(&r->unrounded, job, r->stop, out, err);
-    if (s == MR_OK)
-        mr_resize_norm_planes(&r->norm, out, (size_t)job->crop_width * job->crop_height);
-    return s;
+    MR_TRY(mr_resize_unrounded_run(&r->unrounded, job, r->stop, out, err));
+    mr_resize_norm_planes(&r->norm, out, (size_t)job->crop_width * job->crop_height);
+    return MR_OK;
 }
 
 static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_t *out, mr_error *err)
@@ -272,41 +272,35 @@ static mr_status unrounded_bf16(mr_resizer *r, const mr_resize_job *job, uint16_
     }
     if (!r->values)
         return mr_fail_memory(err, "resizing a picture");
-    mr_status s = unrounded_f32(r, job, r->values, err);
-    for (size_t i = 0; s == MR_OK && i < count; i++)
+    MR_TRY(unrounded_f32(r, job, r->values, err));
+    for (size_t i = 0; i < count; i++)
         out[i] = mr_resize_bf16_of(r->values[i]);
-    return s;
+    return MR_OK;
 }
 
 mr_status mr_resize_u8(mr_resizer *r, const mr_resize_job *job, uint8_t *out, mr_error *err)
 {
     resizing run = {.r = r, .job = job, .u8 = out};
-    mr_status s = check(job, err);
-    if (s == MR_OK && job->unrounded)
-        s = mr_fail(err, MR_MISUSE, "unrounded pixels are floats, not bytes");
-    return s != MR_OK ? s : resize(&run, err);
+    MR_TRY(check(job, err));
+    if (job->unrounded)
+        return mr_fail(err, MR_MISUSE, "unrounded pixels are floats, not bytes");
+    return resize(&run, err);
 }
 
 mr_status mr_resize_f32(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3], float *out,
                         mr_error *err)
 {
     resizing run = {.r = r, .job = job, .f32 = out};
-    mr_status s = check(job, err);
-    if (s == MR_OK)
-        s = mr_resize_norm_set(&r->norm, mean, std, err);
-    if (s == MR_OK && job->unrounded)
-        return unrounded_f32(r, job, out, err);
-    return s != MR_OK ? s : resize(&run, err);
+    MR_TRY(check(job, err));
+    MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
+    return job->unrounded ? unrounded_f32(r, job, out, err) : resize(&run, err);
 }
 
 mr_status mr_resize_bf16(mr_resizer *r, const mr_resize_job *job, const float mean[3], const float std[3],
                          uint16_t *out, mr_error *err)
 {
     resizing run = {.r = r, .job = job, .bf16 = out};
-    mr_status s = check(job, err);
-    if (s == MR_OK)
-        s = mr_resize_norm_set(&r->norm, mean, std, err);
-    if (s == MR_OK && job->unrounded)
-        return unrounded_bf16(r, job, out, err);
-    return s != MR_OK ? s : resize(&run, err);
+    MR_TRY(check(job, err));
+    MR_TRY(mr_resize_norm_set(&r->norm, mean, std, err));
+    return job->unrounded ? unrounded_bf16(r, job, out, err) : resize(&run, err);
 }

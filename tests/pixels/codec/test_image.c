@@ -260,8 +260,8 @@ static void refuses_jpegs_with_a_reason(void **state)
     refuse(jpeg_patched(2, "\0\x10", 2), "impossible length");
     refuse(jpeg_patched(2, "\0\x0e\x08\0\x10\0\x10\2", 8), "2 components");
     refuse(jpeg_patched(2, "\0\1", 2), "impossible length");
-    refuse(jpeg_patched(5, "\0\0", 2), "no picture in it");
-    refuse(jpeg_patched(7, "\0\0", 2), "no picture in it");
+    refuse(jpeg_patched(5, "\0\0", 2), "the picture is empty");
+    refuse(jpeg_patched(7, "\0\0", 2), "the picture is empty");
     refuse(jpeg_patched(5, "\xff\xff\xff\xff", 4), "65535 x 65535 pixels: more than the limit");
     refuse(jpeg_patched(7, "\xff\xff", 2), "sides above 65500");
     refuse(jpeg_patched(11, "\x50", 1), "sampling factors");
@@ -273,7 +273,7 @@ static void refuses_jpegs_with_a_reason(void **state)
     q = picture_copy(p.bytes, sos);
     refuse(picture_splice(q, sos, "\xff\xd9", 2), "no scan between them");
     picture_free(&q);
-    refuse(picture_copy((const uint8_t *)"\xff\xd8\xff\xd9", 4), "tables only");
+    refuse(picture_copy((const uint8_t *)"\xff\xd8\xff\xd9", 4), "only tables");
     refuse(picture_copy(p.bytes, p.len - 2), "no end marker; the file is cut short");
     refuse(picture_copy(p.bytes, sof + 5), "ends inside its header");
     picture_free(&p);
@@ -314,13 +314,13 @@ static void refuses_pngs_with_a_reason(void **state)
     picture p = make_png(9, 5, 3, 8, false), q;
     size_t plte = png_chunk(p, "PLTE"), idat = png_chunk(p, "IDAT"), iend = png_chunk(p, "IEND");
     (void)state;
-    refuse(png_patched(0, "\0\0\0\0", 4), "no picture in it");
+    refuse(png_patched(0, "\0\0\0\0", 4), "the picture is empty");
     refuse(png_patched(0, "\0\0\xff\xff\0\0\xff\xff", 8), "65535 x 65535 pixels: more than the limit");
     refuse(png_patched(0, "\xff\xff\xff\xff", 4), "more than the limit");
     refuse(png_patched(0, "\0\x0f\x42\x41", 4), "sides above 1000000");
-    refuse(png_patched(8, "\x10", 1), "no such kind");
-    refuse(png_patched(8, "\x03", 1), "no such kind");
-    refuse(png_patched(9, "\x01", 1), "no such kind");
+    refuse(png_patched(8, "\x10", 1), "invalid colour type");
+    refuse(png_patched(8, "\x03", 1), "invalid colour type");
+    refuse(png_patched(9, "\x01", 1), "invalid colour type");
     refuse(png_patched(12, "\x02", 1), "interlace method");
     refuse(png_with(p, "IDAT", "XXXX", "abc", 3), "XXXX");
     refuse(png_with(p, "IDAT", "IHDR", p.bytes + 16, 13), "two headers");
@@ -355,16 +355,16 @@ static void refuses_webps_with_a_reason(void **state)
     refuse(webp_patched(false, false, 12, "JUNK", 4), "unknown chunk");
     refuse(webp_patched(false, false, 16, "\xff\xff\xff\xff", 4), "goes past the end");
     refuse(webp_patched(false, false, 23, "\x9e", 1), "damaged header");
-    refuse(webp_patched(false, false, 26, "\0\0", 2), "no picture in it");
+    refuse(webp_patched(false, false, 26, "\0\0", 2), "the picture is empty");
     refuse(webp_patched(false, true, 20, "\x2e", 1), "damaged header");
     refuse(webp_patched(true, false, 24, "\xff\xff\xff\xff\xff\xff", 6), "16777216 x 16777216 pixels");
-    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 reaches out");
+    refuse(webp_patched(true, false, 24, "\x12\0\0", 3), "frame 1 exceeds the picture");
     picture p = webp_patched(true, false, 58, "\x12\0\0", 3); /* libwebp goes by the picture inside */
     mr_image_limits chunks = {.max_segments = 3};
     mr_image_facts f;
     mr_error err;
     assert_int_equal(mr_image_examine(p.bytes, p.len, NULL, &f, &err), MR_BAD_SAMPLE);
-    assert_non_null(strstr(err.text, "frame 1 holds no picture of the size"));
+    assert_non_null(strstr(err.text, "frame 1 does not contain a picture of the size"));
     assert_int_equal(mr_image_examine(p.bytes, p.len, &chunks, &f, &err), MR_BAD_SAMPLE);
     assert_non_null(strstr(err.text, "more than 3 chunks"));
     picture_free(&p);

@@ -282,7 +282,7 @@ static void damage_counts_only_where_it_is_read(void **state)
     other.width--;
     top.width--;
     assert_int_equal(mr_pixels_decode(s, p.bytes, p.len, &other, &top, &rgb, &err), MR_BAD_SAMPLE);
-    assert_non_null(strstr(err.text, "128 x 256 pixels where the index has 127 x 256: run `millrace verify --deep`"));
+    assert_non_null(strstr(err.text, "128 x 256 pixels, but 127 x 256 in the index; run `millrace verify --deep`"));
     assert_null(rgb);
     picture_free(&p);
     mr_pixels_scratch_free(s);
