@@ -16,47 +16,20 @@
 
 enum { CLASSES_SHOWN = 20 };
 
-enum { OPT_JSON = 256, OPT_CLASSES };
-
 typedef struct request {
     const char *dir;
     bool json, classes;
 } request;
 
-static const struct argp_option options[] = {
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"classes", OPT_CLASSES, NULL, 0, "list every class with its number of samples in each split", 1},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+static const mr_option options[] = {
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
+     .help = "list every class with its number of samples in each split"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and its digest (the same "
-    "wherever the same source is ingested)."
-    "\vExamples:\n"
-    "  millrace inspect imagenette\n"
-    "  millrace inspect --classes imagenette\n"
-    "  millrace inspect --json imagenette | jq .splits.train.samples\n\n"
-    "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index is damaged; 2 wrong use "
-    "or no dataset there; 3 the system failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_CLASSES:
-        q->classes = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
@@ -309,17 +282,18 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
     return MR_OK;
 }
 
-int cmd_inspect(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {0};
     mr_dataset *ds = NULL;
     const mr_manifest *m = NULL;
     mr_class_counts c = {0};
     cmd_seek_found found = {0};
     char hex[65];
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
+    if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
+        return cli.code;
     mr_status status = mr_dataset_open(q.dir, &ds, &err);
     if (status == MR_OK)
         m = mr_dataset_manifest(ds);
@@ -340,3 +314,22 @@ int cmd_inspect(int argc, char **argv)
     mr_dataset_free(ds);
     return mr_exit_code(status);
 }
+
+const mr_command cmd_inspect = {
+    .name = "inspect",
+    .title = "summarise a dataset: splits, classes, digest",
+    .usage = "DST",
+    .example = "millrace inspect imagenette",
+    .summary = "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and "
+               "its digest (the same wherever the same source is ingested).",
+    .notes = "Examples:\n"
+             "  millrace inspect imagenette\n"
+             "  millrace inspect --classes imagenette\n"
+             "  millrace inspect --json imagenette | jq .splits.train.samples\n"
+             "\n"
+             "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
+             "is damaged; 2 wrong use or no dataset there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

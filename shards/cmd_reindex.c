@@ -15,8 +15,6 @@
 #include "format/index.h"
 #include "shards/commands.h"
 
-enum { OPT_JSON = 256 };
-
 typedef enum outcome { GOOD, REBUILT, FAILED } outcome;
 
 typedef struct shard_result {
@@ -35,46 +33,16 @@ typedef struct request {
     mr_progress *progress;
 } request;
 
-static const struct argp_option options[] = {
-    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 1},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 1},
+static const mr_option options[] = {
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .own = true,
+     .help = "threads (default: one per processor)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, so the new one is "
-    "equal "
-    "to the lost one bit for bit.  The shard's digest is checked first; indexes that are good stay as they are."
-    "\vExamples:\n"
-    "  millrace reindex imagenette\n"
-    "  millrace verify --quick imagenette || millrace reindex imagenette\n\n"
-    "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the system "
-    "failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    char *end;
-    unsigned long n;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        q->quiet = true;
-        break;
-    case 'j':
-        n = strtoul(arg, &end, 10);
-        if (*arg < '0' || *arg > '9' || *end || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
-        q->jobs = (unsigned)n;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static bool same(const mr_digest *a, const mr_digest *b)
 {
@@ -209,14 +177,15 @@ static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
     return MR_OK;
 }
 
-int cmd_reindex(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.dirfd = -1};
     mr_manifest *m = NULL;
     uint8_t digest[32];
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
+    if (!mr_cli_parse(&cli, &cmd_reindex, argc, argv, &q))
+        return cli.code;
     mr_status status = mr_manifest_open(q.dir, &m, digest, &err);
     if (status == MR_OK)
         status = list_shards(&q, m, &err);
@@ -238,3 +207,22 @@ int cmd_reindex(int argc, char **argv)
     mr_manifest_free(m);
     return mr_exit_code(status);
 }
+
+const mr_command cmd_reindex = {
+    .name = "reindex",
+    .title = "rebuild lost .idx files",
+    .usage = "DST",
+    .example = "millrace reindex imagenette",
+    .summary = "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, "
+               "so the new one is equal to the lost one bit for bit.  The shard's digest is checked first; "
+               "indexes that are good stay as they are.",
+    .notes = "Examples:\n"
+             "  millrace reindex imagenette\n"
+             "  millrace verify --quick imagenette || millrace reindex imagenette\n"
+             "\n"
+             "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset "
+             "there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

@@ -16,81 +16,38 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_EVERY = 256, OPT_DROP, OPT_FORCE, OPT_JSON };
-
 typedef struct request {
     const char *dir;
     mr_seek_options options;
-    bool json, drop, making; /* making: an option was given that only making knows */
+    bool json, drop, every_given;
     int dirfd;
     const mr_shard **shards;
     mr_seek_result *results;
     size_t count;
 } request;
 
-static const struct argp_option options[] = {
-    {"every", OPT_EVERY, "N", 0, "an entry every N MCUs of a row (default 16; 0: one a row, the smallest index)", 1},
-    {"force", OPT_FORCE, NULL, 0, "make those anew, too, that are there and whole", 1},
-    {"drop", OPT_DROP, NULL, 0, "remove the seek indexes; nothing but speed is lost", 1},
-    {"threads", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 2},
-    {"jobs", 0, NULL, OPTION_ALIAS, NULL, 2},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 2},
+static const mr_option options[] = {
+    {"every", 0, MR_ARG_COUNT, MR_FIELD(request, options.every), .value = "N", .high = MR_SEEK_EVERY_MAX,
+     .standard = "16", .given = offsetof(request, every_given),
+     .help = "an entry every N MCUs of a row; 0: one per row, the smallest index"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "also rebuild those that are intact"},
+    {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; nothing but speed is lost"},
+    {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
+     .alias = "jobs", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG can be entered, so "
-    "that a "
-    "crop decodes little more than its own rows.  It takes about 1 % of the data's space and one entropy decode an "
-    "image "
-    "to make.  It changes no pixel and no digest, can be dropped at any time, and is ignored where it is damaged.  "
-    "Files "
-    "that are whole are kept, so an interrupted run goes on where it was."
-    "\vExamples:\n"
-    "  millrace seek imagenette\n"
-    "  millrace seek --every 8 imagenette\n"
-    "  millrace seek --drop imagenette\n"
-    "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n\n"
-    "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the "
-    "system failed.";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    request *q = state->input;
-    uint64_t n;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_DROP:
-        q->drop = true;
-        break;
-    case OPT_FORCE:
-        q->options.force = q->making = true;
-        break;
-    case 'q':
-        q->options.quiet = true;
-        break;
-    case OPT_EVERY:
-        if (!mr_text_parse_u64(arg, &n) || n > MR_SEEK_EVERY_MAX)
-            mr_cli_misuse(state, "--every %s: expected a number from 0 to %d", arg, MR_SEEK_EVERY_MAX);
-        q->options.every = (unsigned)n;
-        q->making = true;
-        break;
-    case 'j':
-        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--threads %s: expected a number from 1 to 1024", arg);
-        q->options.jobs = (unsigned)n;
-        break;
-    case ARGP_KEY_END:
-        if (q->drop && q->making)
-            mr_cli_misuse(state, "--drop removes what --every and --force would make; give one or the other");
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
+    const request *q = ctx;
+    if (q->drop && (q->every_given || q->options.force))
+        return mr_fail(err, MR_MISUSE, "--drop removes what --every and --force would make; give one or the other");
+    return MR_OK;
 }
 
 /* ---- results (for ingest, too) ------------------------------------------------------------------------------------
@@ -300,16 +257,17 @@ static mr_status run(request *q, bool leader, mr_status *worst, mr_error *err)
     return status == MR_OK && leader ? print_results(q, worst, err) : status;
 }
 
-int cmd_seek(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.dirfd = -1, .options = {.every = MR_JPEG_SEEK_EVERY}};
     mr_manifest *m = NULL;
     uint8_t digest[32];
+    mr_cli cli;
     mr_error err = {0};
     mr_status worst = MR_OK;
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&q.options.ranks, &err);
+    if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &q.options.ranks, &err);
     bool leader = !q.options.ranks || mr_ranks_rank(q.options.ranks) == 0;
     if (status == MR_OK) {
         status = mr_manifest_open(q.dir, &m, digest, &err);
@@ -333,3 +291,27 @@ int cmd_seek(int argc, char **argv)
     mr_ranks_end(q.options.ranks);
     return mr_exit_code(status != MR_OK ? status : worst);
 }
+
+const mr_command cmd_seek = {
+    .name = "seek",
+    .title = "add or drop the index that lets crops decode their own rows",
+    .usage = "DST",
+    .example = "millrace seek imagenette",
+    .summary = "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG "
+               "can be entered, so that a crop decodes little more than its own rows.  It takes about 1 % "
+               "of the data's space and one entropy decode an image to make.  It changes no pixel and no "
+               "digest, can be dropped at any time, and is ignored where it is damaged.  Files that are "
+               "whole are kept, so an interrupted run goes on where it was.",
+    .notes = "Examples:\n"
+             "  millrace seek imagenette\n"
+             "  millrace seek --every 8 imagenette\n"
+             "  millrace seek --drop imagenette\n"
+             "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n"
+             "\n"
+             "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no "
+             "dataset there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

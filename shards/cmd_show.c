@@ -21,67 +21,34 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_IMAGE = 256, OPT_JSON, OPT_FORCE };
-
 typedef struct request {
     const char *dir, *split, *image;
     uint64_t sample;
-    unsigned args;
     bool json, force;
 } request;
 
-static const struct argp_option options[] = {
-    {"image", OPT_IMAGE, "FILE", 0, "write the encoded image to FILE ('-': standard output) and print nothing else", 1},
-    {"force", OPT_FORCE, NULL, 0, "let --image replace an existing FILE", 1},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+static const mr_option options[] = {
+    {"image", 0, MR_ARG_PATH, MR_FIELD(request, image), .value = "FILE",
+     .help = "write the encoded image to FILE ('-': standard output) and print nothing else"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "let --image replace an existing FILE"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within SPLIT."
-    "\vExamples:\n"
-    "  millrace show imagenette train 17\n"
-    "  millrace show imagenette val 0 --image first.jpg\n"
-    "  millrace show --json coco val 3 | jq .meta.annotations\n\n"
-    "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system failed.";
+static const mr_option arguments[] = {
+    {.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
+    {.value = "SPLIT", .kind = MR_ARG_TEXT, MR_FIELD(request, split)},
+    {.value = "N", .kind = MR_ARG_COUNT, MR_FIELD(request, sample)},
+    {0},
+};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    request *q = state->input;
-    switch (key) {
-    case OPT_IMAGE:
-        q->image = arg;
-        break;
-    case OPT_FORCE:
-        q->force = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        break;
-    case ARGP_KEY_ARG:
-        if (q->args == 0)
-            q->dir = arg;
-        else if (q->args == 1)
-            q->split = arg;
-        else if (q->args > 2)
-            mr_cli_misuse(state, "'%s' is one argument too many", arg);
-        else if (!mr_text_parse_u64(arg, &q->sample))
-            mr_cli_misuse(state, "'%s' is no sample number; they count from 0", arg);
-        q->args++;
-        break;
-    case ARGP_KEY_END:
-        if (q->args < 3)
-            mr_cli_misuse(state, "expected DST SPLIT N, for example: millrace show imagenette train 17");
-        if (q->image && q->json)
-            mr_cli_misuse(state, "--image and --json exclude each other");
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    const request *q = ctx;
+    if (q->image && q->json)
+        return mr_fail(err, MR_MISUSE, "--image and --json exclude each other");
+    return MR_OK;
 }
 
 /* ---- facts ---------------------------------------------------------------------------------------------------- */
@@ -239,15 +206,16 @@ static mr_status print(const request *q, const mr_manifest *m, const mr_sample_v
     return status;
 }
 
-int cmd_show(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST SPLIT N", help, NULL, NULL, NULL};
     request q = {0};
     mr_manifest *m = NULL;
     mr_dataset *ds = NULL;
     mr_sample_view view = {0};
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
+    if (!mr_cli_parse(&cli, &cmd_show, argc, argv, &q))
+        return cli.code;
     mr_status status = mr_manifest_open(q.dir, &m, NULL, &err);
     if (status == MR_OK)
         status = mr_manifest_find_split(m, q.dir, q.split, NULL, &err);
@@ -264,3 +232,23 @@ int cmd_show(int argc, char **argv)
     mr_manifest_free(m);
     return mr_exit_code(status);
 }
+
+const mr_command cmd_show = {
+    .name = "show",
+    .title = "one sample's facts and meta, or its image",
+    .usage = "DST SPLIT N",
+    .example = "millrace show imagenette train 17",
+    .summary = "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within "
+               "SPLIT.",
+    .notes = "Examples:\n"
+             "  millrace show imagenette train 17\n"
+             "  millrace show imagenette val 0 --image first.jpg\n"
+             "  millrace show --json coco val 3 | jq .meta.annotations\n"
+             "\n"
+             "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system "
+             "failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

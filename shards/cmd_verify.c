@@ -10,103 +10,60 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/image.h"
 #include "shards/commands.h"
-
-enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
 
 typedef struct request {
     const char *dir, *junit;
-    bool json, leveled;
+    bool json, quick, deep, decode;
     mr_verify_options options;
 } request;
 
-static const struct argp_option options[] = {
-    {"quick", OPT_QUICK, NULL, 0,
-     "sizes, manifest and indexes only: seconds for terabytes, but no image byte is "
-     "read",
-     1},
-    {"deep", OPT_DEEP, NULL, 0, "also walk LMDB's pages and compare metas and image headers with the index", 1},
-    {"decode", OPT_DECODE, NULL, 0,
-     "also decode every pixel, and make seek indexes again to compare (implies "
-     "--deep)",
-     1},
-    {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
-    {"expect", OPT_EXPECT, "DIGEST", 0, "insist on this dataset digest (inspect prints it): pins the very dataset", 2},
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "with --decode: a larger picture is a problem (default 178956970)", 2},
-    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 3},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object with every problem", 4},
-    {"junit", OPT_JUNIT, "FILE", 0, "also write JUnit XML, a test case a shard", 4},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 4},
+static mr_status take_digest(void *field, const char *text, mr_error *err)
+{
+    uint8_t digest[32];
+    if (!mr_unhex(text, digest, sizeof digest))
+        return mr_fail(err, MR_MISUSE,
+                       "--expect %s: a dataset digest is 64 hexadecimal digits, as 'millrace inspect' prints it", text);
+    *(const char **)field = text;
+    return MR_OK;
+}
+
+static const mr_option options[] = {
+    {"quick", 0, MR_ARG_FLAG, MR_FIELD(request, quick),
+     .help = "sizes, manifest and indexes only: seconds for terabytes, but no image byte is read"},
+    {"deep", 0, MR_ARG_FLAG, MR_FIELD(request, deep),
+     .help = "also walk LMDB's pages and compare metas and image headers with the index"},
+    {"decode", 0, MR_ARG_FLAG, MR_FIELD(request, decode),
+     .help = "also decode every pixel, and rebuild seek indexes to compare (implies --deep)"},
+    {"no-sha256", 0, MR_ARG_FLAG, MR_FIELD(request, options.no_sha256),
+     .help = "XXH3 alone: finds every accident, ten times faster, but no forgery"},
+    {"expect", 0, MR_ARG_OTHER, MR_FIELD(request, options.expect), .take = take_digest, .value = "DIGEST",
+     .help = "insist on this dataset digest (inspect prints it)"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, options.limits.max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "with --decode: a larger picture is a problem"},
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
+     .help = "threads (default: one per processor)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object with every problem"},
+    {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
+     .help = "also write JUnit XML, a test case per shard"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Proves that a dataset is whole: every file's size and digest, every index row, every record's hash.  On damage, "
-    "names the shards, samples and source files that are hit, and says what is whole.  Nothing is changed."
-    "\vExamples:\n"
-    "  millrace verify imagenette                       everything, all processors\n"
-    "  millrace verify --quick imagenette               before a run\n"
-    "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
-    "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n\n"
-    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, or keeps back a file "
-    "or a "
-    "part of one (the report is printed all the same).";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
-static void set_level(request *q, mr_verify_level level, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    if (q->leveled && q->options.level != level && (q->options.level == MR_VERIFY_QUICK || level == MR_VERIFY_QUICK))
-        mr_cli_misuse(state, "--quick and --%s exclude each other",
-                      mr_verify_level_words[level == MR_VERIFY_QUICK ? q->options.level : level]);
-    if (!q->leveled || level > q->options.level)
-        q->options.level = level;
-    q->leveled = true;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    uint64_t n;
-    uint8_t digest[32];
-    switch (key) {
-    case OPT_QUICK:
-        set_level(q, MR_VERIFY_QUICK, state);
-        break;
-    case OPT_DEEP:
-        set_level(q, MR_VERIFY_DEEP, state);
-        break;
-    case OPT_DECODE:
-        set_level(q, MR_VERIFY_DECODE, state);
-        break;
-    case OPT_NO_SHA256:
-        q->options.no_sha256 = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_JUNIT:
-        q->junit = arg;
-        break;
-    case 'q':
-        q->options.quiet = true;
-        break;
-    case OPT_EXPECT:
-        if (!mr_unhex(arg, digest, sizeof digest))
-            mr_cli_misuse(state, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it", arg);
-        q->options.expect = arg;
-        break;
-    case OPT_MAX_PIXELS:
-        if (!mr_text_parse_u64(arg, &q->options.limits.max_pixels) || q->options.limits.max_pixels == 0)
-            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
-        break;
-    case 'j':
-        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
-        q->options.jobs = (unsigned)n;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
+    request *q = ctx;
+    if (q->quick && (q->deep || q->decode))
+        return mr_fail(err, MR_MISUSE, "--quick and --%s exclude each other", q->decode ? "decode" : "deep");
+    q->options.level = q->decode  ? MR_VERIFY_DECODE
+                       : q->deep  ? MR_VERIFY_DEEP
+                       : q->quick ? MR_VERIFY_QUICK
+                                  : MR_VERIFY_FULL;
+    return MR_OK;
 }
 
 static mr_status print_json(const mr_verify_report *r, mr_error *err)
@@ -182,15 +139,16 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
-int cmd_verify(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.options = {.level = MR_VERIFY_FULL}};
     mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
+    if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
     bool first = !ranks || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
     if (status == MR_OK) {
@@ -206,3 +164,25 @@ int cmd_verify(int argc, char **argv)
     mr_ranks_end(ranks);
     return code;
 }
+
+const mr_command cmd_verify = {
+    .name = "verify",
+    .title = "prove that a dataset is whole",
+    .usage = "DST",
+    .example = "millrace verify imagenette",
+    .summary = "Proves that a dataset is whole: every file's size and digest, every index row, every "
+               "record's hash.  On damage, names the shards, samples and source files that are hit, and "
+               "says what is whole.  Nothing is changed.",
+    .notes = "Examples:\n"
+             "  millrace verify imagenette                       everything, all processors\n"
+             "  millrace verify --quick imagenette               before a run\n"
+             "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
+             "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
+             "\n"
+             "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, "
+             "or keeps back a file or a part of one (the report is printed all the same).",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

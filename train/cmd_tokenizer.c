@@ -19,7 +19,7 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_COLUMN = 256, OPT_SPLIT, OPT_SIZE, OPT_FORCE, SIZE = 8000, MOST_SIZE = 1 << 24 };
+enum { MIN_SIZE = 261, /* the bytes and the special tokens */ MAX_SIZE = (1 << 24) - 1 };
 
 typedef struct request {
     const char *dataset, *column, *split, *output;
@@ -29,56 +29,21 @@ typedef struct request {
     uint64_t texts, bytes, tokens;
 } request;
 
-static const struct argp_option options[] = {
-    {"text-column", OPT_COLUMN, "NAME", 0,
-     "the member of a sample's meta that holds its text (default: "
-     "image_description, else captions)",
-     1},
-    {"split", OPT_SPLIT, "SPLIT", 0, "learn from this split (default train)", 1},
-    {"size", OPT_SIZE, "N", 0, "tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
-    {"output", 'o', "FILE", 0, "write it there (default tokenizer.json)", 1},
-    {"force", OPT_FORCE, NULL, 0, "replace an existing FILE", 1},
-    {"quiet", 'q', NULL, 0, "no progress, no summary", 2},
+static const mr_option options[] = {
+    {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, column), .value = "NAME",
+     .help = "the member of a sample's meta that holds its text (default: image_description, otherwise captions)"},
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(request, split), .value = "SPLIT", .standard = "train",
+     .help = "learn from this split"},
+    {"size", 0, MR_ARG_COUNT, MR_FIELD(request, size), .value = "N", .low = MIN_SIZE, .high = MAX_SIZE,
+     .standard = "8000", .help = "tokens in all, from 261; fewer where no more pairs occur twice"},
+    {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "tokenizer.json",
+     .help = "write it there"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace an existing FILE"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, no summary"},
     {0},
 };
 
-static const char help[] =
-    "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a tokenizer.json that training "
-    "and the Python package tokenizers read.  Equal captions and sizes give equal files."
-    "\vExamples:\n"
-    "  millrace tokenizer cartoons --text-column image_description\n"
-    "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n\n"
-    "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    switch (key) {
-    case OPT_COLUMN:
-        q->column = arg;
-        break;
-    case OPT_SPLIT:
-        q->split = arg;
-        break;
-    case OPT_SIZE:
-        if (!mr_text_parse_u64(arg, &q->size) || q->size < 261 || q->size >= MOST_SIZE)
-            mr_cli_misuse(state, "--size %s: expected a number from 261, the bytes and the special tokens, to %d", arg,
-                          MOST_SIZE - 1);
-        break;
-    case 'o':
-        q->output = arg;
-        break;
-    case OPT_FORCE:
-        q->force = true;
-        break;
-    case 'q':
-        q->quiet = true;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dataset);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dataset)}, {0}};
 
 /* ---- captions ---------------------------------------------------------------------------------------------------- */
 
@@ -251,13 +216,14 @@ static void print(const request *q, const mr_tokenizer *t)
            q->column, q->split, why, (double)q->tokens / (double)q->texts);
 }
 
-int cmd_tokenizer(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DATASET", help, NULL, NULL, NULL};
-    request q = {.split = "train", .output = "tokenizer.json", .size = SIZE};
+    request q = {.dataset = NULL};
     mr_tokenizer *t = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
+    if (!mr_cli_parse(&cli, &cmd_tokenizer, argc, argv, &q))
+        return cli.code;
     mr_status status = mr_dataset_open(q.dataset, &q.ds, &err);
     if (status == MR_OK)
         status = mr_manifest_find_split(mr_dataset_manifest(q.ds), q.dataset, q.split, NULL, &err);
@@ -279,3 +245,21 @@ int cmd_tokenizer(int argc, char **argv)
     mr_dataset_free(q.ds);
     return mr_exit_code(status);
 }
+
+const mr_command cmd_tokenizer = {
+    .name = "tokenizer",
+    .title = "learn a tokenizer from a dataset's captions",
+    .usage = "DATASET",
+    .example = "millrace tokenizer cartoons",
+    .summary = "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a "
+               "tokenizer.json that training and the Python package tokenizers read.  Equal captions and "
+               "sizes give equal files.",
+    .notes = "Examples:\n"
+             "  millrace tokenizer cartoons --text-column image_description\n"
+             "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n"
+             "\n"
+             "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

@@ -84,10 +84,10 @@ static void refused(const char *what, const char *const *args)
 static void wrong_use_is_refused(void **state)
 {
     (void)state;
-    REFUSED("folder", "--layout", "coco");
+    REFUSED("DIR is missing", "--layout", "coco");
     REFUSED("--layout is missing", "x");
     REFUSED("did you mean coco", "x", "--layout", "cocoo");
-    REFUSED("There are imagenette", "x", "--layout", "zzzzzzzzzzzzzzzz");
+    REFUSED("use imagenette, roboflow, coco or newyorker", "x", "--layout", "zzzzzzzzzzzzzzzz");
     REFUSED("--images", "x", "--layout", "coco", "--images", "9");
     REFUSED("--images", "x", "--layout", "coco", "--images", "100001");
     REFUSED("--images", "x", "--layout", "coco", "--images", "many");
@@ -99,8 +99,8 @@ static void wrong_use_is_refused(void **state)
     REFUSED("--size", "x", "--layout", "coco", "--size", ":");
     REFUSED("only one form", "x", "--layout", "coco", "--variant", "folder");
     REFUSED("roboflow has folder multi-class", "x", "--layout", "roboflow", "--variant", "yolo");
-    REFUSED("roboflow has", "x", "--layout", "roboflow", "--variant", "");
-    REFUSED("one folder is enough", "x", "y", "--layout", "coco");
+    REFUSED("--variant: the value is empty", "x", "--layout", "roboflow", "--variant", "");
+    REFUSED("is one argument too many", "x", "y", "--layout", "coco");
     REFUSED("--layout", "x", "--layuot", "coco");
 }
 
