@@ -62,7 +62,7 @@ typedef struct mr_option {
 #define MR_TEXT_OF(macro)   MR_TEXT_OF_(macro)
 #define MR_TEXT_OF_(number) #number
 
-/* For commands to which it makes no difference. */
+/* For commands that print no progress: accepted, so that scripts can pass it to all. */
 #define MR_OPTION_QUIET_IGNORED                                                                                        \
     {                                                                                                                  \
         "quiet", 'q', MR_ARG_FLAG, .own = true, .hidden = true                                                         \
@@ -71,7 +71,7 @@ typedef struct mr_option {
 typedef struct mr_command {
     const char *name, *title; /* "verify", and what it does in a few words */
     const char *usage;        /* the arguments: "DST" */
-    const char *example;      /* a whole line, for who forgot one */
+    const char *example;      /* a whole command line, shown when one is missing */
     const char *summary;      /* a paragraph */
     const char *notes;        /* examples, exit codes; lines that begin with a blank are printed as they are */
     const mr_option *options;

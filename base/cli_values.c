@@ -73,12 +73,15 @@ static mr_status take_real(const mr_option *row, void *request, const char *text
     char *end;
     const char *example = row->standard && strcmp(row->standard, "0") != 0 ? row->standard : "0.01";
     double low = (double)row->low;
+    char most[32] = "";
+    if (row->high)
+        snprintf(most, sizeof most, " to %llu", (ull)row->high);
     errno = 0;
     double x = strtod(text, &end);
     if (end == text || *end || errno || !isfinite(x) || x < low || (row->above && x <= low) ||
         (row->high && x > (double)row->high))
-        return mr_fail(err, MR_MISUSE, NAME ": expected a number %s %llu, for example %s", OF(row),
-                       row->above ? "above" : "from", (ull)row->low, example);
+        return mr_fail(err, MR_MISUSE, NAME ": expected a number %s %llu%s, for example %s", OF(row),
+                       row->above ? "above" : "from", (ull)row->low, most, example);
     memcpy((char *)request + row->offset, &x, sizeof x);
     return MR_OK;
 }
