@@ -241,3 +241,11 @@ mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err)
                    "all of them the same",
                    other);
 }
+
+int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err)
+{
+    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
+        mr_term_error(err);
+    mr_ranks_end(ranks);
+    return mr_exit_code(status);
+}

@@ -94,6 +94,10 @@ bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv,
  * `own`.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0 says it.  NULL: a single process. */
 mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err);
 
+/* How a command ends: rank 0 (or the only process) prints `err` unless `status` is MR_OK; `ranks`, which may be NULL,
+ * is ended.  Returns the exit code. */
+int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err);
+
 /* Every field that has a default gets it.  MR_SYSTEM: out of memory. */
 mr_status mr_options_defaults(const mr_option *rows, void *request, mr_error *err);
 /* One value into its field of `request`; text NULL for options without a value.  MR_MISUSE says what is understood. */

@@ -134,15 +134,13 @@ static mr_status check(void *ctx, mr_error *err)
 
 static mr_status write_report(const mr_ingest *in, const char *path, bool complete, mr_error *err)
 {
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     json_t *report = mr_ingest_report(in, complete);
     json_object_set_new(report, "sources", cmd_ingest_sources(in->options));
     mr_status status = mr_json_dump(report, &text, err);
-    if (status == MR_OK)
-        status = mr_file_publish(AT_FDCWD, path, text.data, text.len, err);
     json_decref(report);
-    mr_buf_free(&text);
-    return status;
+    MR_TRY(status);
+    return mr_file_publish(AT_FDCWD, path, text.data, text.len, err);
 }
 
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};

@@ -5,7 +5,7 @@
 
 #include "layout/layout.h"
 
-/* --split-map: FROM=TO,FROM=TO... behind the `*count` maps that are there; they point into `text`, which is cut up. */
+/* --split-map: FROM=TO,FROM=TO... after the `*count` maps that exist; they point into `text`, which is modified. */
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err);
 
 /* --max-rejects: a number of images, `*percent` then is -1, or a percentage. */

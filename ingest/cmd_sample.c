@@ -12,6 +12,7 @@
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "ingest/cmd_lists.h"
@@ -105,10 +106,9 @@ static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
     bool link = *is_new && bare && readlink(bare, text, sizeof text) >= 0;
     free(bare);
     if (!*dir || link)
-        return mr_fail(err, MR_MISUSE,
-                       *dir ? "%s: is a link to what is not there; give the name of a new folder"
-                            : "\"%s\": is no name for a folder",
-                       dir);
+        return mr_fail(
+            err, MR_MISUSE,
+            *dir ? "%s: is a dangling link; give the name of a new folder" : "\"%s\": is not a name for a folder", dir);
     if (*is_new)
         return MR_OK;
     if (!d && errno == ENOTDIR)
@@ -138,28 +138,30 @@ static void print_summary(const request *q)
            s->dir, mr_sgr(stdout, MR_PLAIN));
 }
 
+static mr_status draw(request *q, mr_error *err)
+{
+    mr_error ignored;
+    bool is_new = false;
+    MR_TRY(check_folder(q->sketch.dir, &is_new, err));
+    MR_TRY(mr_dir_make(q->sketch.dir, err));
+    mr_status status = q->layout->draw(&q->sketch, err);
+    if (status != MR_OK && is_new)
+        mr_dir_remove(AT_FDCWD, q->sketch.dir, &ignored);
+    return status;
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.quiet = false};
     mr_cli cli;
-    mr_error err, ignored;
-    bool is_new = false;
+    mr_error err;
     if (!mr_cli_parse(&cli, &cmd_sample, argc, argv, &q))
         return cli.code;
-    mr_status status = check_folder(q.sketch.dir, &is_new, &err);
-    if (status == MR_OK)
-        status = mr_dir_make(q.sketch.dir, &err);
-    if (status == MR_OK) {
-        status = q.layout->draw(&q.sketch, &err);
-        if (status != MR_OK && is_new)
-            mr_dir_remove(AT_FDCWD, q.sketch.dir, &ignored);
-    }
-    if (status != MR_OK)
-        mr_term_error(&err);
-    else if (!q.quiet)
+    mr_status status = draw(&q, &err);
+    if (status == MR_OK && !q.quiet)
         print_summary(&q);
     free(q.sketch.last_folder);
-    return mr_exit_code(status);
+    return mr_cli_end(NULL, status, &err);
 }
 
 const mr_command cmd_sample = {

@@ -7,6 +7,7 @@
 
 #include "base/pool.h"
 #include "base/ranks.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "batch/options.h"
@@ -170,7 +171,7 @@ static void print_decoders(const mr_bench_result *r)
             percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
             percent * (double)(r->jpegs - r->own_jpegs));
     if (r->seek_refused)
-        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` mends it\n",
+        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` rebuilds it\n",
                (unsigned long long)r->seek_refused);
     else if (r->own_jpegs && !r->seek_jpegs)
         printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
@@ -221,41 +222,28 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------ */
 
-/* Rates add up, all else is the mean. */
+static double *figure(const mr_bench_result *r, size_t offset)
+{
+    return (double *)((char *)r + offset);
+}
+
+/* Rates add up, counts too; all else is the mean. */
 static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned world)
 {
+#define RATE(field) offsetof(mr_bench_result, field.images_per_second)
+#define MS(field)   offsetof(mr_bench_result, field)
+    static const size_t rates[] = {RATE(product), RATE(limit), RATE(copy)};
+    static const size_t means[] = {MS(product.cpu_ms), MS(limit.cpu_ms),  MS(copy.cpu_ms),   MS(cpu_ratio),
+                                   MS(rate_ratio),     MS(resized_ratio), MS(read_ms),       MS(hash_ms),
+                                   MS(decode_ms),      MS(resize_ms),     MS(first_batch_ms)};
+#undef RATE
+#undef MS
     *sum = all[0];
     for (unsigned i = 1; i < world; i++) {
-        double *to[] = {&sum->product.images_per_second,
-                        &sum->limit.images_per_second,
-                        &sum->copy.images_per_second,
-                        &sum->product.cpu_ms,
-                        &sum->limit.cpu_ms,
-                        &sum->copy.cpu_ms,
-                        &sum->cpu_ratio,
-                        &sum->rate_ratio,
-                        &sum->resized_ratio,
-                        &sum->read_ms,
-                        &sum->hash_ms,
-                        &sum->decode_ms,
-                        &sum->resize_ms,
-                        &sum->first_batch_ms};
-        const double from[] = {all[i].product.images_per_second,
-                               all[i].limit.images_per_second,
-                               all[i].copy.images_per_second,
-                               all[i].product.cpu_ms,
-                               all[i].limit.cpu_ms,
-                               all[i].copy.cpu_ms,
-                               all[i].cpu_ratio,
-                               all[i].rate_ratio,
-                               all[i].resized_ratio,
-                               all[i].read_ms,
-                               all[i].hash_ms,
-                               all[i].decode_ms,
-                               all[i].resize_ms,
-                               all[i].first_batch_ms};
-        for (size_t k = 0; k < MR_COUNT(to); k++)
-            *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);
+        for (size_t k = 0; k < MR_COUNT(rates); k++)
+            *figure(sum, rates[k]) += *figure(&all[i], rates[k]);
+        for (size_t k = 0; k < MR_COUNT(means); k++)
+            *figure(sum, means[k]) = (*figure(sum, means[k]) * i + *figure(&all[i], means[k])) / (i + 1);
         sum->images += all[i].images;
         sum->own_jpegs += all[i].own_jpegs;
         sum->jpegs += all[i].jpegs;
@@ -266,24 +254,20 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
 
 static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf packed = {0}, all = {0};
     mr_bench_result mine = {.turns = 0}, sum;
-    mr_buf packed = {0}, all = {0};
+    unsigned world = mr_ranks_world(ranks);
+    mr_status status = MR_OK;
     q->bench.loader.rank = mr_ranks_rank(ranks);
-    q->bench.loader.world = mr_ranks_world(ranks);
-    mr_status status = mr_bench_run(ds, &q->bench, &mine, err);
-    if (status == MR_OK) {
-        mr_buf_add(&packed, &mine, sizeof mine);
-        status = mr_buf_status(&packed, err, "measuring");
+    q->bench.loader.world = world;
+    MR_TRY(mr_ranks_agree(ranks, mr_bench_run(ds, &q->bench, &mine, err), err));
+    mr_buf_add(&packed, &mine, sizeof mine);
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&packed, err, "measuring"), err));
+    MR_TRY(mr_ranks_gather(ranks, &packed, &all, NULL, err));
+    if (mr_ranks_rank(ranks) == 0) {
+        join(&sum, (const mr_bench_result *)(const void *)all.data, world);
+        status = (q->json ? print_json : print_human)(q, &sum, world, err);
     }
-    status = mr_ranks_agree(ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, &packed, &all, NULL, err);
-    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
-        join(&sum, (const mr_bench_result *)(const void *)all.data, mr_ranks_world(ranks));
-        status = (q->json ? print_json : print_human)(q, &sum, mr_ranks_world(ranks), err);
-    }
-    mr_buf_free(&packed);
-    mr_buf_free(&all);
     return mr_ranks_agree(ranks, status, err);
 }
 
@@ -297,16 +281,12 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK) {
+    if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
-        if (status == MR_OK)
-            status = measure(&q, ds, ranks, &err);
-    }
-    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
-        mr_term_error(&err);
+    if (status == MR_OK)
+        status = measure(&q, ds, ranks, &err);
     mr_dataset_free(ds);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_bench = {

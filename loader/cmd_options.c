@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "batch/options.h"
 
@@ -111,7 +112,7 @@ mr_status cmd_plan_check(mr_plan_request *q, mr_error *err)
 
 static mr_status check_batches(mr_plan_request *q, uint64_t steps, mr_error *err)
 {
-    /* ":" means all, and all of nothing is no mistake. */
+    /* ":" means all, which may be nothing. */
     bool all = q->first == 0 && q->end == UINT64_MAX;
     if (q->end == UINT64_MAX)
         q->end = steps;
@@ -127,14 +128,9 @@ mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world,
                        mr_schedule *out, mr_error *err)
 {
     mr_order order;
-    mr_status status = mr_manifest_find_split(m, q->dir, q->split, split, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
-                           err);
-    if (status == MR_OK)
-        status = mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err);
-    if (status == MR_OK && q->batches)
-        status = check_batches(q, out->steps, err);
-    return status;
+    MR_TRY(mr_manifest_find_split(m, q->dir, q->split, split, err));
+    MR_TRY(mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
+                         err));
+    MR_TRY(mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err));
+    return q->batches ? check_batches(q, out->steps, err) : MR_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/ranks.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "loader/cmd_options.h"
@@ -163,7 +164,7 @@ static void print_memory(const mr_plan_request *q, const mr_schedule *s, const m
 {
     char all[32], each[32], mean[32];
     uint32_t side = q->size ? q->size : DEFAULT_SIZE;
-    printf("  memory  %s %s a rank: %llu batches of %s", m->estimate ? "about" : "at most",
+    printf("  memory  %s %s per rank: %llu batches of %s", m->estimate ? "about" : "at most",
            mr_text_bytes(m->bytes, all), (ull)m->batches, mr_text_bytes(m->batch_bytes, each));
     if (m->estimate)
         printf(" (an estimate: records of %s, the mean)", mr_text_bytes(m->mean, mean));
@@ -211,45 +212,36 @@ static void print_human(const mr_plan_request *q, const mr_schedule *s, const me
         print_batches(q, s);
 }
 
-static mr_status plan(request *q, unsigned world, mr_error *err)
+static mr_status plan(request *q, const mr_manifest *m, unsigned world, mr_error *err)
 {
-    mr_manifest *m = NULL;
     const mr_split *split = NULL;
     mr_schedule schedule = {0};
     memory need = {0};
-    mr_status status = mr_manifest_open(q->plan.dir, &m, NULL, err);
-    if (status == MR_OK)
-        status = mr_plan_make(&q->plan, m, world, &split, &schedule, err);
-    if (status == MR_OK)
-        status = memory_of(&q->plan, split, &schedule, &need, err);
-    if (status == MR_OK) {
-        if (q->json)
-            print_json(&q->plan, &schedule, &need);
-        else
-            print_human(&q->plan, &schedule, &need);
-    }
-    mr_manifest_free(m);
-    return status;
+    MR_TRY(mr_plan_make(&q->plan, m, world, &split, &schedule, err));
+    MR_TRY(memory_of(&q->plan, split, &schedule, &need, err));
+    (q->json ? print_json : print_human)(&q->plan, &schedule, &need);
+    return MR_OK;
 }
 
 static int start(int argc, char **argv)
 {
     request q = {0};
     mr_ranks *ranks = NULL;
+    mr_manifest *m = NULL;
     mr_cli cli;
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    bool first = !ranks || mr_ranks_rank(ranks) == 0;
-    if (status == MR_OK && first)
-        status = plan(&q, mr_ranks_world(ranks), &err);
+    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
+        status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
+        if (status == MR_OK)
+            status = plan(&q, m, mr_ranks_world(ranks), &err);
+    }
     if (ranks)
         status = mr_ranks_agree(ranks, status, &err);
-    if (status != MR_OK && first)
-        mr_term_error(&err);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    mr_manifest_free(m);
+    return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_plan = {
@@ -257,7 +249,7 @@ const mr_command cmd_plan = {
     .title = "what a run will see, step by step, without running it",
     .usage = "DST",
     .example = "millrace plan imagenette --global-batch 64",
-    .summary = "Says what a run will see: its steps, what becomes of the tail, the memory of a rank, and "
+    .summary = "Says what a run will see: its steps, what becomes of the tail, the memory per rank, and "
                "with --batches the very samples.  A run with the same options matches it exactly.  No image "
                "is read.",
     .notes = "Examples:\n"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "bench/replay.h"
@@ -91,9 +92,8 @@ static mr_status describe(void *ctx, const mr_sample_facts *f, const mr_bad_slot
     mr_meta_facts facts;
     mr_buf_clear(&q->source);
     mr_buf_add_text(&q->source, "");
-    mr_status status = f->meta ? mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err) : MR_OK;
-    if (status != MR_OK)
-        return status;
+    if (f->meta)
+        MR_TRY(mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err));
     (q->json ? describe_json : describe_human)(q, f, bad, out);
     return mr_buf_status(out, err, "listing samples");
 }
@@ -133,9 +133,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     const mr_plan_request *p = &q->plan;
     const mr_split *split;
     mr_schedule schedule;
-    mr_status status = mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err));
     q->transform.size = p->size;
     mr_replay r = {
         .options =
@@ -164,7 +162,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     };
     r.options.start = (mr_cursor){p->epoch, mr_schedule_position(&schedule, r.first)};
     mr_damage damage = {0};
-    status = mr_replay_run(&r, ds, ranks, &damage, err);
+    mr_status status = mr_replay_run(&r, ds, ranks, &damage, err);
     bool speaks = mr_ranks_rank(ranks) == 0;
     if (q->json && speaks && status == MR_OK && q->printed == 0)
         begin_json(q);
@@ -188,19 +186,15 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK) {
+    if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
-        if (status == MR_OK)
-            status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
-        if (status == MR_OK)
-            status = replay(&q, ds, ranks, &err);
-    }
-    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
-        mr_term_error(&err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
+    if (status == MR_OK)
+        status = replay(&q, ds, ranks, &err);
     mr_buf_free(&q.source);
     mr_dataset_free(ds);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_replay = {

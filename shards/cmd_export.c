@@ -71,15 +71,13 @@ static int start(int argc, char **argv)
     mr_export_result result = {0};
     mr_error err = {0};
     mr_cli cli;
-    double start = mr_seconds();
+    double begin = mr_seconds();
     if (!mr_cli_parse(&cli, &cmd_export, argc, argv, &q))
         return cli.code;
     mr_status status = (is_tar(&q) ? mr_export_tar : mr_export_folder)(q.dir, q.out, &q.options, &result, &err);
     if (status == MR_OK)
-        print_summary(&q, &result, mr_seconds() - start);
-    else
-        mr_term_error(&err);
-    return mr_exit_code(status);
+        print_summary(&q, &result, mr_seconds() - begin);
+    return mr_cli_end(NULL, status, &err);
 }
 
 const mr_command cmd_export = {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -104,7 +105,7 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const mr_c
     return status;
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------------- */
+/* ---- human-readable -------------------------------------------------------------------------------------------- */
 
 static mr_status print_splits(const mr_manifest *m, mr_error *err)
 {
@@ -185,9 +186,9 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
-static const char *const behind_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
-                                                              [MR_SEVERAL_LABELS] = "(several labels)",
-                                                              [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
+static const char *const not_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
+                                                           [MR_SEVERAL_LABELS] = "(several labels)",
+                                                           [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
 static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t column)
 {
@@ -199,7 +200,7 @@ static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t 
     printf("\n");
 }
 
-/* A column a split shows what is missing where. */
+/* One column per split shows what is missing where. */
 static void print_census(const mr_manifest *m, const mr_class_counts *c)
 {
     size_t width = 7;
@@ -218,7 +219,7 @@ static void print_census(const mr_manifest *m, const mr_class_counts *c)
     for (size_t i = 0; i < MR_BEHIND_CLASSES; i++) {
         if (!any(m, c, m->class_count + i))
             continue;
-        printf("  %6s  %-*s", "", (int)width, behind_classes[i]);
+        printf("  %6s  %-*s", "", (int)width, not_classes[i]);
         print_counts(m, c, m->class_count + i);
     }
 }
@@ -244,12 +245,11 @@ static void print_options(const mr_manifest *m)
 
 static void print_seeks(const cmd_seek_found *found)
 {
-    mr_buf words = {0};
+    MR_AUTO(mr_buf_free) mr_buf words = {0};
     if (!found->found)
         return;
     cmd_seek_found_words(found, &words);
     printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
-    mr_buf_free(&words);
 }
 
 static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const mr_class_counts *c,
@@ -261,9 +261,7 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
     printf("%s", variant ? " (" : "");
     mr_term_text(stdout, variant ? m->variant : "");
     printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT_VERSION);
-    mr_status status = print_splits(m, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(print_splits(m, err));
     if (c->counts && has_labels(m, c))
         print_census(m, c);
     else if (c->counts)
@@ -282,37 +280,37 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
     return MR_OK;
 }
 
+static void free_counts(mr_class_counts *c)
+{
+    free(c->counts);
+}
+
+static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
+{
+    const mr_manifest *m = mr_dataset_manifest(ds);
+    cmd_seek_found found = {0};
+    MR_AUTO(free_counts) mr_class_counts c = {0};
+    char hex[65];
+    if (q->classes)
+        MR_TRY(mr_class_counts_read(q->dir, m, &c, err));
+    MR_TRY(cmd_seek_find(q->dir, m, &found, err));
+    mr_hex(mr_dataset_digest(ds), 32, hex);
+    return q->json ? print_json(m, hex, &c, &found, err) : print_human(q, m, hex, &c, &found, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {0};
     mr_dataset *ds = NULL;
-    const mr_manifest *m = NULL;
-    mr_class_counts c = {0};
-    cmd_seek_found found = {0};
-    char hex[65];
     mr_cli cli;
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
         return cli.code;
     mr_status status = mr_dataset_open(q.dir, &ds, &err);
     if (status == MR_OK)
-        m = mr_dataset_manifest(ds);
-    if (status == MR_OK && q.classes)
-        status = mr_class_counts_read(q.dir, m, &c, &err);
-    if (status == MR_OK)
-        status = cmd_seek_find(q.dir, m, &found, &err);
-    if (status == MR_OK) {
-        mr_hex(mr_dataset_digest(ds), 32, hex);
-        if (q.json)
-            status = print_json(m, hex, &c, &found, &err);
-        else
-            status = print_human(&q, m, hex, &c, &found, &err);
-    }
-    if (status != MR_OK)
-        mr_term_error(&err);
-    free(c.counts);
+        status = inspect(&q, ds, &err);
     mr_dataset_free(ds);
-    return mr_exit_code(status);
+    return mr_cli_end(NULL, status, &err);
 }
 
 const mr_command cmd_inspect = {

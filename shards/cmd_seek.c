@@ -9,6 +9,7 @@
 #include "shards/cmd_seek.h"
 #include "base/cli.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset_ranks.h"
@@ -21,6 +22,7 @@ typedef struct request {
     mr_seek_options options;
     bool json, drop, every_given;
     int dirfd;
+    mr_manifest *manifest;
     const mr_shard **shards;
     mr_seek_result *results;
     size_t count;
@@ -187,7 +189,7 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
 {
     cmd_seek_sums s = cmd_seek_sum(q->results, q->shards, q->count);
     mr_status status = MR_OK;
-    mr_buf words = {0};
+    MR_AUTO(mr_buf_free) mr_buf words = {0};
     mr_error why;
     for (size_t i = 0; i < q->count; i++)
         if (q->results[i].outcome == MR_SEEK_FAILED) {
@@ -205,7 +207,6 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
             printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED],
                    mr_sgr(stdout, MR_PLAIN));
         printf("\n  %s\n", mr_buf_text(&words));
-        mr_buf_free(&words);
     }
     *worst = s.worst;
     return status;
@@ -242,54 +243,57 @@ static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
     return q->dirfd < 0 ? mr_fail_errno(err, errno, "%s", q->dir) : MR_OK;
 }
 
-static mr_status run(request *q, bool leader, mr_status *worst, mr_error *err)
+static mr_status drop(const request *q, mr_error *err)
 {
     mr_ranks *ranks = q->options.ranks;
-    mr_status status = MR_OK;
+    bool leader = mr_ranks_rank(ranks) == 0;
     size_t dropped = 0;
-    if (q->drop) {
-        if (leader)
-            status = mr_seek_drop(q->dirfd, q->shards, q->count, &dropped, err);
-        status = mr_ranks_agree(ranks, status, err);
-        return status == MR_OK && leader ? print_dropped(q, dropped, err) : status;
-    }
-    status = mr_seek_make(q->dirfd, q->shards, q->count, &q->options, q->results, err);
-    return status == MR_OK && leader ? print_results(q, worst, err) : status;
+    MR_TRY(mr_ranks_agree(ranks, leader ? mr_seek_drop(q->dirfd, q->shards, q->count, &dropped, err) : MR_OK, err));
+    return leader ? print_dropped(q, dropped, err) : MR_OK;
+}
+
+static mr_status make(const request *q, mr_status *worst, mr_error *err)
+{
+    MR_TRY(mr_seek_make(q->dirfd, q->shards, q->count, &q->options, q->results, err));
+    return mr_ranks_rank(q->options.ranks) == 0 ? print_results(q, worst, err) : MR_OK;
+}
+
+static mr_status open_dataset(request *q, mr_error *err)
+{
+    uint8_t digest[32] = {0};
+    mr_status status = mr_manifest_open(q->dir, &q->manifest, digest, err);
+    if (status == MR_OK)
+        status = list_shards(q, q->manifest, err);
+    MR_TRY(mr_ranks_agree(q->options.ranks, status, err));
+    return mr_dataset_agree(q->options.ranks, digest, err);
+}
+
+static mr_status seek(request *q, mr_status *worst, mr_error *err)
+{
+    MR_TRY(open_dataset(q, err));
+    if (!q->options.jobs)
+        q->options.jobs = mr_ranks_world(q->options.ranks) > 1 ? 1 : mr_pool_processors();
+    return q->drop ? drop(q, err) : make(q, worst, err);
 }
 
 static int start(int argc, char **argv)
 {
-    request q = {.dirfd = -1, .options = {.every = MR_JPEG_SEEK_EVERY}};
-    mr_manifest *m = NULL;
-    uint8_t digest[32];
+    request q = {.dirfd = -1};
     mr_cli cli;
     mr_error err = {0};
     mr_status worst = MR_OK;
     if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &q.options.ranks, &err);
-    bool leader = !q.options.ranks || mr_ranks_rank(q.options.ranks) == 0;
-    if (status == MR_OK) {
-        status = mr_manifest_open(q.dir, &m, digest, &err);
-        if (status == MR_OK)
-            status = list_shards(&q, m, &err);
-        status = mr_ranks_agree(q.options.ranks, status, &err);
-        if (status == MR_OK)
-            status = mr_dataset_agree(q.options.ranks, digest, &err);
-    }
-    if (!q.options.jobs)
-        q.options.jobs = status == MR_OK && mr_ranks_world(q.options.ranks) > 1 ? 1 : mr_pool_processors();
     if (status == MR_OK)
-        status = run(&q, leader, &worst, &err);
-    if (status != MR_OK && leader)
-        mr_term_error(&err);
+        status = seek(&q, &worst, &err);
     if (q.dirfd >= 0)
         close(q.dirfd);
     free(q.shards);
     free(q.results);
-    mr_manifest_free(m);
-    mr_ranks_end(q.options.ranks);
-    return mr_exit_code(status != MR_OK ? status : worst);
+    mr_manifest_free(q.manifest);
+    int code = mr_cli_end(q.options.ranks, status, &err);
+    return code ? code : mr_exit_code(worst);
 }
 
 const mr_command cmd_seek = {

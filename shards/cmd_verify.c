@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "codec/image.h"
 #include "shards/commands.h"
@@ -69,49 +70,42 @@ static mr_status check(void *ctx, mr_error *err)
 static mr_status print_json(const mr_verify_report *r, mr_error *err)
 {
     json_t *json = NULL;
-    mr_status status = mr_verify_json(r, &json, err);
-    if (status == MR_OK)
-        status = mr_json_print(json, err);
+    MR_TRY(mr_verify_json(r, &json, err));
+    mr_status status = mr_json_print(json, err);
     json_decref(json);
     return status;
 }
 
-/* r NULL: there is no report, for this reason.  Not the `end`: another one follows, and takes this one's place in a
+/* r NULL: there is no report, for this reason.  Unless it is the `end`, another one follows and replaces this one in a
  * file; a pipe or a device would keep both, and gets only that. */
 static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
 {
-    mr_buf xml = {0};
+    MR_AUTO(mr_buf_free) mr_buf xml = {0};
     mr_output o;
-    mr_status status = mr_path_keep_out(q->junit, q->dir, err);
-    if (status != MR_OK)
-        return status;
-    status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
-    if (status == MR_OK && (status = mr_output_open(AT_FDCWD, q->junit, &o, err)) == MR_OK) {
-        if (end || o.temp)
-            status = mr_file_write(o.fd, xml.data, xml.len, q->junit, err);
-        status = mr_output_close(&o, status, err);
-    }
-    mr_buf_free(&xml);
-    return status;
+    MR_TRY(mr_path_keep_out(q->junit, q->dir, err));
+    MR_TRY(r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err));
+    MR_TRY(mr_output_open(AT_FDCWD, q->junit, &o, err));
+    mr_status status = end || o.temp ? mr_file_write(o.fd, xml.data, xml.len, q->junit, err) : MR_OK;
+    return mr_output_close(&o, status, err);
 }
 
-/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  Where no file can
- * be is told at once, whatever else can go wrong with it behind the verdict. */
+/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  A path where no
+ * file can be is reported at once; other failures to write follow the verdict. */
 static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
-        return mr_path_keep_out(q->junit, q->dir, err); /* its reader would take closing it for the end */
+        return mr_path_keep_out(q->junit, q->dir, err); /* closing it would look like the end to its reader */
     mr_error why;
     mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, status, "%s", why.text);
     if (status != MR_OK && lstat(q->junit, &st) == 0 && S_ISREG(st.st_mode))
-        unlink(q->junit); /* there is no room for another, say */
+        unlink(q->junit); /* for example, the disk is full */
     return MR_OK;
 }
 
-/* The verdict is printed whatever becomes of the file, and the other way round. */
+/* Both are tried: the verdict is printed even if the file cannot be written, and vice versa. */
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
     mr_status written = q->junit ? write_junit(q, r, NULL, true, err) : MR_OK, printed = MR_OK;
@@ -122,18 +116,18 @@ static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *
     return written == MR_OK ? printed : written;
 }
 
-/* Where there is a report it is delivered; a file or a part of one that the system kept back is its failure then. */
+/* A report is delivered even if the system could not read a file or a part of one; that failure comes after it. */
 static int end(const request *q, const mr_verify_report *r, mr_status status, mr_error *err)
 {
-    const mr_problem *refused = NULL;
+    const mr_problem *unread = NULL;
     if (status == MR_OK) {
         status = deliver(q, r, err);
-        refused = mr_verify_refused(r);
+        unread = mr_verify_refused(r);
     } else if (q->junit) {
         write_junit(q, NULL, err->text, true, NULL);
     }
-    if (status == MR_OK && refused)
-        status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, refused->detail);
+    if (status == MR_OK && unread)
+        status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, unread->detail);
     if (status != MR_OK)
         mr_term_error(err);
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
@@ -154,7 +148,7 @@ static int start(int argc, char **argv)
     if (status == MR_OK) {
         mr_status begun = first && q.junit ? begin_junit(&q, &err) : MR_OK;
         if (begun != MR_OK)
-            q.junit = NULL; /* it is no place for a report of this failure, either */
+            q.junit = NULL; /* this failure cannot be reported there, either */
         status = mr_ranks_agree(ranks, begun, &err);
     }
     if (status == MR_OK)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -31,19 +32,19 @@ static const mr_option arguments[] = {CMD_SESSION_ARGUMENTS(request, trained)};
 
 static json_t *recall_json(const mr_recall *r)
 {
-    json_t *doc = json_object(), *there = json_object(), *back = json_object();
+    json_t *doc = json_object(), *to_image = json_object(), *to_text = json_object();
     for (int k = 0; k < MR_RECALLS; k++) {
         char at[16];
         snprintf(at, sizeof at, "%u", mr_recall_at[k]);
-        json_object_set_new(there, at, json_real(r->text_to_image[k]));
-        json_object_set_new(back, at, json_real(r->image_to_text[k]));
+        json_object_set_new(to_image, at, json_real(r->text_to_image[k]));
+        json_object_set_new(to_text, at, json_real(r->image_to_text[k]));
     }
-    json_object_set_new(doc, "text_to_image_recall", there);
-    json_object_set_new(doc, "image_to_text_recall", back);
+    json_object_set_new(doc, "text_to_image_recall", to_image);
+    json_object_set_new(doc, "image_to_text_recall", to_text);
     return doc;
 }
 
-/* Behind the result; "" where nothing was damaged. */
+/* Follows the result; "" where nothing was damaged. */
 static const char *left_out(const mr_evaluation *r, char text[60])
 {
     text[0] = '\0';
@@ -110,33 +111,32 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_error *e
                            "let 'millrace predict' say what it sees in each sample", err);
 }
 
+static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
+{
+    mr_evaluation result;
+    MR_TRY(mr_session_open(&q->trained, ranks, t, err));
+    MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, err), err));
+    MR_TRY(mr_evaluate(&t->evaluator, t->values, &result, err));
+    if (mr_ranks_rank(ranks) != 0)
+        return MR_OK;
+    MR_TRY(print(q, t, &result, err));
+    return cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.json = false};
     mr_ranks *ranks = NULL;
     mr_session t = {.path = NULL};
-    mr_evaluation result;
     mr_cli cli;
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_eval, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_session_open(&q.trained, ranks, &t, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, check_labels(&q, &t, &err), &err);
-    if (status == MR_OK)
-        status = mr_evaluate(&t.evaluator, t.values, &result, &err);
-    if (status == MR_OK && speaks)
-        status = print(&q, &t, &result, &err);
-    if (status == MR_OK && speaks)
-        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
-    if (status != MR_OK && speaks)
-        mr_term_error(&err);
+        status = evaluate(&q, ranks, &t, &err);
     mr_session_close(&t);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_eval = {
@@ -144,9 +144,9 @@ const mr_command cmd_eval = {
     .title = "loss and accuracy of a trained model on a split",
     .usage = "DATASET RUN",
     .example = "millrace eval flowers run",
-    .summary = "Judges a trained model on a whole split, every sample once; under mpirun the ranks share "
+    .summary = "Evaluates a trained model on a whole split, every sample once; under mpirun the ranks share "
                "it, and the result is the same.  RUN is the --output of millrace train, or one "
-               "step-NNNNNNNN in it.  Classes meet by name.  A model of pictures and words is judged by its "
+               "step-NNNNNNNN in it.  Classes meet by name.  A model of pictures and words is evaluated by its "
                "loss in batches of --batch, and by recall: how often the picture that belongs to a text is "
                "among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts "
                "are one; ties count against.",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -43,8 +44,7 @@ static const mr_option options[] = {
 
 static const mr_option arguments[] = {CMD_SESSION_ARGUMENTS(request, asked.trained)};
 
-/* ---- one sample ----------------------------------------------------------------------------------------------------
- */
+/* ---- one sample ------------------------------------------------------------------------------------------------- */
 
 /* The `top` largest logits in front, the first of equals first. */
 static void rank_classes(request *q, const float *logits, size_t classes, size_t top)
@@ -100,7 +100,7 @@ static void add_sample(request *q, const mr_verdict *v, const char *label, mr_bu
         add_class(q, out, label ? label : "");
 }
 
-static mr_status tell_damaged(request *q, const mr_verdict *v, size_t top, mr_buf *out, mr_error *err)
+static mr_status print_damaged(request *q, const mr_verdict *v, size_t top, mr_buf *out, mr_error *err)
 {
     add_sample(q, v, NULL, out);
     for (size_t k = 0; k < top && !q->asked.json; k++)
@@ -109,7 +109,7 @@ static mr_status tell_damaged(request *q, const mr_verdict *v, size_t top, mr_bu
     return mr_buf_status(out, err, "printing predictions");
 }
 
-static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
+static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
     const mr_manifest *m = mr_dataset_manifest(q->model->ds);
@@ -117,16 +117,13 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     mr_meta_facts facts;
     double sum = 0, largest;
     mr_buf_clear(&q->source);
-    bool damaged = !(v->facts->weight > 0); /* passed over as --max-bad allows: a line without classes */
-    mr_status status = MR_OK;
-    if (damaged)
+    bool damaged = !(v->facts->weight > 0); /* skipped, as --max-bad allows: a line without classes */
+    if (damaged) {
         mr_sample_source(q->model->ds, q->model->evaluator.loader.split, v->facts->sample, &q->source);
-    else if (v->facts->meta)
-        status = mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err);
-    if (status != MR_OK)
-        return status;
-    if (damaged)
-        return tell_damaged(q, v, top, out, err);
+        return print_damaged(q, v, top, out, err);
+    }
+    if (v->facts->meta)
+        MR_TRY(mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err));
     rank_classes(q, v->logits, classes, top);
     largest = (double)v->logits[v->best];
     for (size_t i = 0; i < classes; i++)
@@ -150,8 +147,7 @@ static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
     return mr_term_flush(err);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 static void print_head(const request *q, size_t classes)
 {
@@ -163,7 +159,7 @@ static void print_head(const request *q, size_t classes)
     printf("\n");
 }
 
-static mr_status predict(request *q, mr_session *t, bool speaks, mr_error *err)
+static mr_status predict_classes(request *q, mr_session *t, mr_error *err)
 {
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
@@ -172,17 +168,24 @@ static mr_status predict(request *q, mr_session *t, bool speaks, mr_error *err)
         return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
                        t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
-    mr_status status = q->order ? MR_OK : mr_fail_memory(err, "predicting");
-    status = mr_ranks_agree(t->evaluator.ranks, status, err);
-    if (status != MR_OK)
-        return status;
-    if (speaks)
+    MR_TRY(mr_ranks_agree(t->evaluator.ranks, q->order ? MR_OK : mr_fail_memory(err, "predicting"), err));
+    if (mr_ranks_rank(t->evaluator.ranks) == 0)
         print_head(q, classes);
     t->evaluator.unlabelled = true;
-    t->evaluator.tell = tell;
+    t->evaluator.tell = print_sample;
     t->evaluator.take = take;
     t->evaluator.ctx = q;
     return mr_evaluate(&t->evaluator, t->values, &ignored, err);
+}
+
+static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
+{
+    MR_TRY(mr_session_open(&q->asked.trained, ranks, t, err));
+    if (t->checkpoint.model.card->text)
+        MR_TRY(mr_predict_pairs(&q->asked, t, err));
+    else
+        MR_TRY(predict_classes(q, t, err));
+    return mr_ranks_rank(ranks) == 0 ? cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
 }
 
 static int start(int argc, char **argv)
@@ -195,20 +198,12 @@ static int start(int argc, char **argv)
     if (!mr_cli_parse(&cli, &cmd_predict, argc, argv, &q))
         return cli.code;
     mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
     if (status == MR_OK)
-        status = mr_session_open(&q.asked.trained, ranks, &t, &err);
-    if (status == MR_OK)
-        status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
-    if (status == MR_OK && speaks)
-        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
-    if (status != MR_OK && speaks)
-        mr_term_error(&err);
+        status = predict(&q, ranks, &t, &err);
     mr_session_close(&t);
     free(q.order);
     mr_buf_free(&q.source);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_predict = {

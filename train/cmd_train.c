@@ -20,8 +20,7 @@ typedef unsigned long long ull;
 
 static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(mr_settings, dataset)}, {0}};
 
-/* ---- what is going to happen --------------------------------------------------------------------------------------
- */
+/* ---- what is going to happen ------------------------------------------------------------------------------------- */
 
 static void shape_text(const mr_model_config *m, char *text, size_t size)
 {
@@ -62,7 +61,7 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     mr_table_row(table, "optimizer", mr_text_bytes(slots * buffer, bytes[1]));
     mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
     mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
-    mr_table_row(table, "memory of a rank",
+    mr_table_row(table, "memory per rank",
                  mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
     return mr_table_print(table, stdout, err);
 }
@@ -78,39 +77,32 @@ static void print_start(mr_trainer *t)
            t->device->card->describe(t->device));
     fputs(mr_buf_text(&t->said), stdout);
     if (!t->eval_split)
-        printf("No val or test split: the run is not judged; --eval-split names one\n");
+        printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     printf("\n");
     mr_term_push(stdout);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------------
- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
-    mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
-    if (status == MR_OK)
-        status = mr_pairs_agree(&t->pairs, ranks, err);
-    if (status == MR_OK)
-        status = mr_trainer_agree(t, err);
-    if (status == MR_OK && settings->plan)
+    MR_TRY(mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err));
+    MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
+    MR_TRY(mr_pairs_agree(&t->pairs, ranks, err));
+    MR_TRY(mr_trainer_agree(t, err));
+    if (settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
-    if (status == MR_OK)
-        status = mr_trainer_open(t, err);
-    if (status == MR_OK && speaks && !settings->quiet)
+    MR_TRY(mr_trainer_open(t, err));
+    if (speaks && !settings->quiet)
         print_start(t);
-    if (status == MR_OK)
-        status = mr_trainer_run(t, stopped, err);
-    return status;
+    return mr_trainer_run(t, stopped, err);
 }
 
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
-    mr_status status = cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err);
-    return status == MR_OK && t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : status;
+    MR_TRY(cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
+    return t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : MR_OK;
 }
 
 static void print_end(const mr_trainer *t, int stopped)

@@ -1,8 +1,9 @@
-/* options.c - mr_loader_options judged, and every 0 that stands for a default replaced by it. */
+/* options.c - mr_loader_options checked, and every 0 that means a default replaced by it. */
 #include "batch/options.h"
 
 #include <math.h>
 
+#include "base/scope.h"
 #include "codec/image.h"
 
 typedef unsigned long long ull;
@@ -30,7 +31,7 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
 {
     mr_transform t = *from;
     if ((unsigned)t.kind > MR_TRANSFORM_CENTER)
-        return mr_fail(err, MR_MISUSE, "transform: there is no kind %u", (unsigned)t.kind);
+        return mr_fail(err, MR_MISUSE, "transform: kind %u does not exist", (unsigned)t.kind);
     if (t.size == 0)
         t.size = 224;
     if (t.resize == 0)
@@ -49,11 +50,10 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
         return mr_fail(err, MR_MISUSE, "transform: scale %g to %g; it is a share of the picture, above 0 and up to 1",
                        (double)t.scale_min, (double)t.scale_max);
     if (!(t.flip >= 0 && t.flip <= 1))
-        return mr_fail(err, MR_MISUSE, "transform: flip %g is no probability", (double)t.flip);
-    mr_status status = fill_normalisation(&t, err);
-    if (status == MR_OK)
-        *out = t;
-    return status;
+        return mr_fail(err, MR_MISUSE, "transform: flip %g; it is a probability, from 0 to 1", (double)t.flip);
+    MR_TRY(fill_normalisation(&t, err));
+    *out = t;
+    return MR_OK;
 }
 
 static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_error *err)
@@ -72,9 +72,7 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
 {
     mr_loader_options o = *from;
     const mr_split *split;
-    mr_status status = mr_manifest_find_split(m, NULL, o.split ? o.split : "", &split, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_manifest_find_split(m, NULL, o.split ? o.split : "", &split, err));
     if (o.global_batch == 0)
         return mr_fail(err, MR_MISUSE, "global batch of 0 samples; give the samples of a step, all ranks together");
     if (o.world == 0)
@@ -100,10 +98,8 @@ mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifes
         return mr_fail(err, MR_MISUSE,
                        "transform: unrounded pixels cannot be delivered in 8 bits; take float32 or "
                        "bfloat16");
-    status = mr_transform_fill(&from->transform, &o.transform, err);
-    if (status == MR_OK)
-        status = check_items(&o, split->samples, err);
-    if (status == MR_OK)
-        *out = o;
-    return status;
+    MR_TRY(mr_transform_fill(&from->transform, &o.transform, err));
+    MR_TRY(check_items(&o, split->samples, err));
+    *out = o;
+    return MR_OK;
 }

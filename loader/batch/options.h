@@ -1,4 +1,4 @@
-/* options.h - mr_loader_options judged, and every 0 that stands for a default replaced by it.
+/* options.h - mr_loader_options checked, and every 0 that means a default replaced by it.
  * Invariant: filled options are used as they are; no other file knows a default. */
 #ifndef MR_LOADER_OPTIONS_H
 #define MR_LOADER_OPTIONS_H
@@ -11,7 +11,7 @@ enum {
     MR_MAX_SIDE = 16384, /* pixels of a transform's output */
 };
 
-/* MR_MISUSE names the option.  What depends on the split's size (the global batch, the cursor) is judged later. */
+/* MR_MISUSE names the option.  What depends on the split's size (the global batch, the cursor) is checked later. */
 mr_status mr_loader_options_fill(const mr_loader_options *from, const mr_manifest *m, mr_loader_options *out,
                                  mr_error *err);
 mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_error *err);

@@ -264,10 +264,9 @@ static void test_reports_in_what_is_made(void **state)
         {"new.partial", "new"},
     };
     for (size_t i = 0; i < MR_COUNT(tries); i++) {
-        char *said =
-            support_path("millrace: --report %s: is in the dataset (%s), which has a report of its own; "
-                         "name another file\n",
-                         tries[i][0], tries[i][1]);
+        char *said = support_path("millrace: --report %s: is in the dataset (%s), which has a report of its own; "
+                                  "name another file\n",
+                                  tries[i][0], tries[i][1]);
         SAYS(dir, 2, "", said, "ingest", "drawn", tries[i][1], "--force", "--report", tries[i][0]);
         free(said);
     }
@@ -368,7 +367,7 @@ static void test_another_dataset(void **state)
     assert_holds(r.out, "\"ok\": false,\n \"whole\": true,\n");
     support_result_free(&r);
     r = RUN(dir, "verify", "ds", "--expect", WRONG, "--quick");
-    assert_holds(r.out, "\nds: whole as far as was looked, but not the dataset expected\n");
+    assert_holds(r.out, "\nds: whole as far as checked, but not the dataset expected\n");
     support_result_free(&r);
 
     remove_file(dir, "ds/val-00000.idx");

@@ -1,4 +1,4 @@
-/* settings.c - the table of options at work: parsed, written down, taken over.
+/* settings.c - the table of options in use: parsed, written to a checkpoint, taken from one.
  * Invariant: a value is parsed by one function, whether it is a default, from the command line or from a checkpoint. */
 #include "run/settings.h"
 
@@ -85,7 +85,7 @@ mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, m
         *(bool *)at(s, row->given) = false;
         return status;
     }
-    return mr_fail(err, MR_MISUSE, "there is no option --%s", word);
+    return mr_fail(err, MR_MISUSE, "unknown option --%s", word);
 }
 
 void mr_settings_release(mr_settings *s)
@@ -173,7 +173,7 @@ static mr_status own(mr_settings *s, const char *text, const char **out, mr_erro
     char *copy = readable && !failed ? strdup(plain) : NULL;
     mr_buf_free(&bytes);
     if (!readable && !failed)
-        return mr_fail(err, MR_BAD_DATA, "the checkpoint's options: \"%s\" is no path text", text);
+        return mr_fail(err, MR_BAD_DATA, "the checkpoint's options: \"%s\" is not valid path text", text);
     if (!copy || !MR_GROW(s->owned, s->owned_count, s->owned_room)) {
         free(copy);
         return mr_fail_memory(err, "reading the checkpoint's options");
@@ -185,27 +185,22 @@ static mr_status own(mr_settings *s, const char *text, const char **out, mr_erro
 /* Two texts may stand for one number: compared as values. */
 static mr_status compare(const mr_settings *s, const mr_option *row, const char *kept, mr_error *err)
 {
-    mr_settings other;
-    mr_buf mine = {0}, theirs = {0};
-    mr_status status = mr_settings_begin(&other, err);
-    if (status == MR_OK && (row->kind != MR_ARG_FLAG || *kept))
-        status = mr_settings_take(&other, row, kept, err);
-    if (status == MR_OK) {
-        print(s, row, &mine);
-        print(&other, row, &theirs);
-        const char *one = mr_buf_text(&mine), *two = mr_buf_text(&theirs);
-        if (mine.failed || theirs.failed)
-            status = mr_fail_memory(err, "comparing the checkpoint's options");
-        else if (strcmp(one, two) != 0)
-            status = mr_fail(err, MR_MISUSE,
-                             "--%s: this run was begun with '%s'; leave the option out to go on with it, "
-                             "or begin a new run in another --output",
-                             row->name, two);
-    }
-    mr_buf_free(&mine);
-    mr_buf_free(&theirs);
-    mr_settings_release(&other);
-    return status;
+    MR_AUTO(mr_settings_release) mr_settings other = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0}, theirs = {0};
+    MR_TRY(mr_settings_begin(&other, err));
+    if (row->kind != MR_ARG_FLAG || *kept)
+        MR_TRY(mr_settings_take(&other, row, kept, err));
+    print(s, row, &mine);
+    print(&other, row, &theirs);
+    const char *one = mr_buf_text(&mine), *two = mr_buf_text(&theirs);
+    if (mine.failed || theirs.failed)
+        return mr_fail_memory(err, "comparing the checkpoint's options");
+    if (strcmp(one, two) == 0)
+        return MR_OK;
+    return mr_fail(err, MR_MISUSE,
+                   "--%s: this run was begun with '%s'; leave the option out to go on with it, "
+                   "or begin a new run in another --output",
+                   row->name, two);
 }
 
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err)
@@ -217,15 +212,11 @@ mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err
         if (lives[i] == MR_ONCE || !kept || (lives[i] == MR_KEPT && given))
             continue;
         const char *text = kept;
-        mr_status status = own(s, kept, &text, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(own(s, kept, &text, err));
         if (given)
-            status = compare(s, row, text, err);
+            MR_TRY(compare(s, row, text, err));
         else if (row->kind != MR_ARG_FLAG || *text)
-            status = mr_settings_take(s, row, text, err);
-        if (status != MR_OK)
-            return status;
+            MR_TRY(mr_settings_take(s, row, text, err));
     }
     return MR_OK;
 }

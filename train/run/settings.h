@@ -1,6 +1,6 @@
 /* settings.h - every option of `millrace train`: one table row each, kept in the checkpoint, read back on resume.
  * Invariant: an option that changes what is learned is MR_FIXED: a resumed run takes it from the checkpoint, and one
- * that says otherwise is refused.  A new option is one row. */
+ * with another value is rejected.  A new option is one row. */
 #ifndef MR_SETTINGS_H
 #define MR_SETTINGS_H
 
@@ -12,8 +12,8 @@ typedef struct mr_pace { /* "500": every so many updates; "10m": minutes; "" (bo
 } mr_pace;
 
 typedef enum mr_setting_life {
-    MR_ONCE,  /* of one call of the program; so is every file that is written: a checkpoint may be
-               * a stranger's, and names no place to write to */
+    MR_ONCE,  /* of one call of the program; so is every file that is written: a checkpoint
+               * may be foreign, and must not name a place to write to */
     MR_KEPT,  /* a resumed run takes it from the checkpoint unless it is given */
     MR_FIXED, /* the same, and nothing else may be given */
 } mr_setting_life;
@@ -50,25 +50,26 @@ typedef enum mr_setting_life {
     X(MR_ARG_TEXT, const char *, split, "split", "NAME", "train", MR_FIXED, "split to learn from",                     \
       .group = "What is seen:")                                                                                        \
     X(MR_ARG_TEXT, const char *, eval_split, "eval-split", "NAME", "", MR_FIXED,                                       \
-      "split to judge by (default: val, else test, else none)")                                                        \
+      "split to evaluate on (default: val, otherwise test, otherwise none)")                                           \
     X(MR_ARG_TEXT, const char *, text_column, "text-column", "NAME", "", MR_FIXED,                                     \
-      "bridgetower: where a picture's words are: a column, or captions (default: image_description, else captions)")   \
+      "bridgetower: where a picture's words are: a column, or captions (default: image_description, otherwise "        \
+      "captions)")                                                                                                     \
     X(MR_ARG_FLAG, bool, expand_captions, "expand-captions", NULL, "", MR_FIXED,                                       \
-      "every pair of a picture and one of its captions is a sample (default: one of them an epoch, by chance)")        \
+      "every pair of a picture and one of its captions is a sample (default: one of them per epoch, at random)")       \
     X(MR_ARG_REAL, double, scale_min, "scale-min", "SHARE", "0.05", MR_FIXED,                                          \
       "smallest part of a picture's area that a training crop shows")                                                  \
     X(MR_ARG_FLAG, bool, flip, "flip", NULL, "", MR_FIXED, "mirror half of the training pictures")                     \
     X(MR_ARG_TEXT, const char *, orientation, "orientation", NULL, "ignore", MR_FIXED,                                 \
       "EXIF orientation; the reference trainers ignore it", .words = MR_WORDS("ignore", "apply"))                      \
     X(MR_ARG_COUNT, uint64_t, max_bad, "max-bad", "N", "0", MR_KEPT,                                                   \
-      "damaged samples, each counted once, that a rank may pass over before the run ends")                             \
+      "damaged samples, each counted once, that a rank may skip before the run ends")                                  \
     X(MR_ARG_COUNT, uint64_t, max_pixels, "max-pixels", "N", "178956970", MR_FIXED,                                    \
       "a larger picture is a damaged sample")                                                                          \
     X(MR_ARG_TEXT, const char *, on_bad, "on-bad", NULL, "replace", MR_KEPT,                                           \
       "what takes the place of such a sample: the next good one, or nothing", .words = MR_WORDS("replace", "mask"))    \
-    X(MR_ARG_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples a rank and micro-step",                     \
+    X(MR_ARG_COUNT, uint64_t, batch, "batch", "N", "32", MR_KEPT, "samples per rank and micro-step",                   \
       .group = "How it learns:")                                                                                       \
-    X(MR_ARG_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps an update")                    \
+    X(MR_ARG_COUNT, uint64_t, grad_accum, "grad-accum", "N", "1", MR_KEPT, "micro-steps per update")                   \
     X(MR_ARG_COUNT, uint64_t, steps, "steps", "N", "0", MR_FIXED, "updates of the whole run (default: by --epochs)")   \
     X(MR_ARG_COUNT, uint64_t, epochs, "epochs", "N", "10", MR_FIXED, "passes over the split, unless --steps is given") \
     X(MR_ARG_REAL, double, lr, "lr", "RATE", "0", MR_FIXED,                                                            \
@@ -86,16 +87,17 @@ typedef enum mr_setting_life {
       "largest norm of all gradients together, 0 for no limit")                                                        \
     X(MR_ARG_REAL, double, dropout, "dropout", "P", "0.1", MR_FIXED, "share of activations dropped, at three places")  \
     X(MR_ARG_FLAG, bool, unique_images, "unique-images", NULL, "", MR_FIXED,                                           \
-      "bridgetower: equal pictures in a batch are no negatives of one another")                                        \
+      "bridgetower: equal pictures in a batch are not negatives of one another")                                       \
     X(MR_ARG_FLAG, bool, gather_negatives, "gather-negatives", NULL, "", MR_FIXED,                                     \
       "bridgetower: the negatives are the samples of all ranks, not of the rank's own batch")                          \
     X(MR_ARG_COUNT, uint64_t, seed, "seed", "N", "42", MR_FIXED, "of order, crops, dropout and start values")          \
     X(MR_ARG_TEXT, const char *, device, "device", "NAME", "cpu", MR_KEPT, "where the arithmetic is done",             \
-      .own = true, .group = "Who does the work:")                                                                      \
+      .own = true, .group = "How the work is done:")                                                                   \
     X(MR_ARG_COUNT, uint64_t, threads, "threads", "N", "0", MR_KEPT,                                                   \
-      "threads a rank, for the model and for the loader (0: the processors at hand, shared by the ranks)",             \
+      "threads per rank, for the model and for the loader (0: the available processors, shared by the ranks)",         \
       .own = true)                                                                                                     \
-    X(MR_ARG_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches made ahead, a rank", .own = true)      \
+    X(MR_ARG_COUNT, uint64_t, prefetch, "prefetch", "N", "2", MR_KEPT, "batches prepared ahead, per rank",             \
+      .own = true)                                                                                                     \
     X(MR_ARG_TEXT, const char *, decoder, "decoder", NULL, "auto", MR_KEPT,                                            \
       "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same",                      \
       .words = MR_WORDS("auto", "libjpeg"), .own = true)                                                               \
@@ -103,9 +105,10 @@ typedef enum mr_setting_life {
       "gradients summed over ranks after the backward pass, or piece by piece during it",                              \
       .words = MR_WORDS("flat", "buckets"))                                                                            \
     X(MR_ARG_COUNT, uint64_t, eval_every, "eval-every", "N", "100", MR_KEPT,                                           \
-      "judge, and write a checkpoint, every N updates (0: at the end only)", .group = "What is said and kept:")        \
+      "evaluate, and write a checkpoint, every N updates (0: at the end only)", .group = "What is printed and kept:")  \
     X(MR_ARG_OTHER, mr_pace, checkpoint_every, "checkpoint-every", "UPDATES|MINUTESm", "", MR_KEPT,                    \
-      "also write a checkpoint this often, without judging it, for example 500 or 10m (default: only when judging)",   \
+      "also write a checkpoint this often, without evaluating it, for example 500 or 10m (default: only when "         \
+      "evaluating)",                                                                                                   \
       .take = mr_pace_take)                                                                                            \
     X(MR_ARG_COUNT, uint64_t, logging_steps, "logging-steps", "N", "10", MR_KEPT, "a line every N updates")            \
     X(MR_ARG_PATH, const char *, output, "output", "DIR", "", MR_ONCE,                                                 \
@@ -113,12 +116,13 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \
-      "go on from the newest checkpoint of --output, with the options it was begun with, on any number of ranks that " \
+      "go on from the newest checkpoint of --output, with the options it was started with, on any number of ranks "    \
+      "that "                                                                                                          \
       "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
     X(MR_ARG_PATH, const char *, log, "log", "FILE", "", MR_ONCE,                                                      \
-      "one JSON line an update; a resumed run wants it again", .own = true)                                            \
+      "one JSON line per update; give it again to a resumed run", .own = true)                                         \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
     X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \
