@@ -1,4 +1,4 @@
-/* millrace.c - the program: one table of commands, and nothing that a command could do itself. */
+/* millrace.c - the program: one table of commands, and nothing that belongs to one command. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,34 +14,9 @@
 #include "base/text.h"
 #include "train/commands.h"
 
-/* word, function, what it does */
-#define COMMANDS(X)                                                                                                    \
-    X("ingest", cmd_ingest, "turn image folders and archives into a dataset")                                          \
-    X("verify", cmd_verify, "prove that a dataset is whole")                                                           \
-    X("inspect", cmd_inspect, "summarise a dataset: splits, classes, digest")                                          \
-    X("show", cmd_show, "one sample's facts and meta, or its image")                                                   \
-    X("export", cmd_export, "write the source files back, or a WebDataset tar")                                        \
-    X("reindex", cmd_reindex, "rebuild lost .idx files")                                                               \
-    X("seek", cmd_seek, "add or drop the index that lets crops decode their own rows")                                 \
-    X("plan", cmd_plan, "what a run will see, step by step, without running it")                                       \
-    X("replay", cmd_replay, "load batches again: digests, and what was in them")                                       \
-    X("bench", cmd_bench, "how fast the loader is, beside the machine's limits")                                       \
-    X("train", cmd_train, "fine-tune a model from a dataset, alone or among ranks")                                    \
-    X("eval", cmd_eval, "loss and accuracy of a trained model on a split")                                             \
-    X("predict", cmd_predict, "what a trained model says of each sample")                                              \
-    X("tokenizer", cmd_tokenizer, "learn a tokenizer from a dataset's captions")                                       \
-    X("sample", cmd_sample, "draw a small dataset to try everything with")
-
-typedef struct command {
-    const char *word;
-    int (*run)(int argc, char **argv);
-    const char *what;
-} command;
-
-static const command commands[] = {
-#define X(word, run, what) {word, run, what},
-    COMMANDS(X)
-#undef X
+static const mr_command *const commands[] = {
+    &cmd_ingest, &cmd_verify, &cmd_inspect, &cmd_show, &cmd_export,  &cmd_reindex,   &cmd_seek,   &cmd_plan,
+    &cmd_replay, &cmd_bench,  &cmd_train,   &cmd_eval, &cmd_predict, &cmd_tokenizer, &cmd_sample,
 };
 
 static void usage(FILE *stream)
@@ -50,8 +25,8 @@ static void usage(FILE *stream)
             mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN));
     fprintf(stream, "Usage: millrace COMMAND [OPTION...] ...\n\n");
     for (size_t i = 0; i < MR_COUNT(commands); i++)
-        fprintf(stream, "  %s%-9s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i].word, mr_sgr(stream, MR_PLAIN),
-                commands[i].what);
+        fprintf(stream, "  %s%-9s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i]->name, mr_sgr(stream, MR_PLAIN),
+                commands[i]->title);
     fprintf(stream, "\n'millrace help COMMAND' explains a command.  To try it all without a download:\n\n"
                     "  millrace sample pictures --layout imagenette\n"
                     "  millrace ingest pictures dataset\n"
@@ -63,7 +38,7 @@ static int unknown(const char *word)
 {
     const char *words[MR_COUNT(commands) + 1] = {0};
     for (size_t i = 0; i < MR_COUNT(commands); i++)
-        words[i] = commands[i].word;
+        words[i] = commands[i]->name;
     const char *near = mr_text_nearest(word, words);
     fprintf(stderr, "%smillrace:%s there is no command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
     if (near)
@@ -94,9 +69,9 @@ static void at_exit(int code, void *unused)
 static int run(int argc, char **argv)
 {
     for (size_t i = 0; i < MR_COUNT(commands); i++) {
-        if (strcmp(commands[i].word, argv[0]) != 0)
+        if (strcmp(commands[i]->name, argv[0]) != 0)
             continue;
-        int code = commands[i].run(argc, argv);
+        int code = commands[i]->run(argc, argv);
         ended = true;
         return code;
     }

@@ -1,42 +1,113 @@
-/* cli.h - command lines: argp with suggestions for near misses, and one form of usage errors.
- * Invariant: wrong use prints one sentence and the way out on stderr and ends with exit code 2. */
+/* cli.h - command lines: one table of options per command, from which parsing, errors and --help come.
+ * Invariant: wrong use prints one sentence and the way out on stderr and gives exit code 2.
+ *
+ *      static const mr_option options[] = {
+ *          {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .low = 1, .high = 1024, .help = "threads"},
+ *          {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = plan_options},
+ *          {0},
+ *      }; */
 #ifndef MR_CLI_H
 #define MR_CLI_H
 
-#include <argp.h>
+#include <stddef.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/ranks.h"
 
-/* Parses argv[1..] by `argp` (argv[0] is the command's name; argv ends with NULL).  Unknown long options get the
- * nearest known one suggested.  On --help prints and exits 0; exits 2 on wrong use, and where a launcher started
- * several processes that cannot form one run (mr_launch_check()).  Behind the \v of argp's doc, lines that begin with a
- * blank are printed as they are. */
-void mr_cli_parse(const struct argp *argp, int argc, char **argv, void *input);
+typedef enum mr_option_kind {               /* what the value is, and the type of the field that it goes to */
+                              MR_ARG_FLAG,  /* none: bool, int or enum, becomes 1; without a field nothing happens */
+                              MR_ARG_SET,   /* none: the same, becomes `low` */
+                              MR_ARG_COUNT, /* from low to high (0: what fits): uint32_t or uint64_t */
+                              MR_ARG_SIZE,  /* bytes, "256MiB", from low to high: uint64_t */
+                              MR_ARG_REAL,  /* from low to high (0: no limit): double */
+                              MR_ARG_WORD,  /* one of `words`: bool, int or enum, becomes its number */
+                              MR_ARG_TEXT,  /* any, or one of `words`: const char *, lent by argv */
+                              MR_ARG_PATH, /* a file or directory: const char *, lent by argv; ranks may differ in it */
+                              MR_ARG_LIST, /* may be repeated: mr_cli_list, lent by argv */
+                              MR_ARG_OTHER, /* read by take() */
+                              MR_ARG_TABLE, /* no option: the options of `rows`, for the struct at the field */
+} mr_option_kind;
 
-/* Whether an option is each rank's own affair: how it does its work, and what it says of it. */
-bool mr_cli_is_own(const char *name);
-/* Whether an option's value, as help calls it, is a place: FILE, FILE.npz, DIR. */
-bool mr_cli_is_place(const char *value);
+typedef struct mr_cli_list {
+    char **items; /* the command frees this array */
+    size_t count, room;
+} mr_cli_list;
 
-/* After it: mr_ranks_begin(), and all ranks were given this command and these options; where paths lead, and how many
- * threads one has, is each rank's own affair.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0
- * says it.  NULL: no rank knows of others. */
-mr_status mr_cli_ranks(mr_ranks **ranks, mr_error *err);
+typedef struct mr_option {
+    const char *name; /* without "--"; NULL: a positional argument, or the end of a table */
+    char key;         /* "-j"; 0: none */
+    mr_option_kind kind;
+    size_t offset, size;  /* of the field: MR_FIELD() */
+    const char *value;    /* how help calls the value; NULL: the words themselves */
+    const char *standard; /* the default, as text; NULL: the field stays as the command set it */
+    const char *optional; /* may be given without a value, which is then this one */
+    const char *help;
+    const char *group; /* heading, in the first row of a group */
+    const char *alias; /* a second long name */
+    const char *const *words;
+    uint64_t low, high;
+    size_t given; /* offset of a bool that becomes true when the option is given; 0: none */
+    bool above;   /* MR_ARG_REAL: above `low`, not from it */
+    bool own;     /* ranks of one run may differ in it: how the work is done, not what is done */
+    bool hidden;  /* not in --help */
+    const struct mr_option *rows;
+    mr_status (*take)(void *field, const char *text, mr_error *err);
+} mr_option;
 
-/* Ends with exit code 2: "millrace COMMAND: message" and the hint to --help.  For use inside argp parsers. */
-_Noreturn void mr_cli_misuse(struct argp_state *state, const char *format, ...) MR_PRINTF(2, 3);
+#define MR_FIELD(type, field) .offset = offsetof(type, field), .size = sizeof(((type *)0)->field)
+#define MR_WORDS(...)         ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The same of a word that is none of `words` (NULL behind them): suggests the nearest, and lists them.  `what`: what
- * the words are. */
-_Noreturn void mr_cli_no_such(struct argp_state *state, const char *option, const char *word, const char *what,
-                              const char *const *words);
+/* A number that is a macro, as text: for `standard`. */
+#define MR_TEXT_OF(macro)   MR_TEXT_OF_(macro)
+#define MR_TEXT_OF_(number) #number
 
-/* The same with the sentence in `err`, unless `status` is MR_OK. */
-void mr_cli_must(struct argp_state *state, mr_status status, const mr_error *err);
+/* For commands that print no progress: accepted, so that scripts can pass it to all. */
+#define MR_OPTION_QUIET_IGNORED                                                                                        \
+    {                                                                                                                  \
+        "quiet", 'q', MR_ARG_FLAG, .own = true, .hidden = true                                                         \
+    }
 
-/* For argp parsers of commands that read one dataset: takes its directory from ARGP_KEY_ARG and insists on it at
- * ARGP_KEY_END; ARGP_ERR_UNKNOWN for any other key. */
-error_t mr_cli_dataset(int key, char *arg, struct argp_state *state, const char **dir);
+typedef struct mr_command {
+    const char *name, *title; /* "verify", and what it does in a few words */
+    const char *usage;        /* the arguments: "DST" */
+    const char *example;      /* a whole command line, shown when one is missing */
+    const char *summary;      /* a paragraph */
+    const char *notes;        /* examples, exit codes; lines that begin with a blank are printed as they are */
+    const mr_option *options;
+    const mr_option *arguments; /* rows without a name; each is required; a list takes all the rest */
+    mr_status (*check)(void *request, mr_error *err); /* once all is read: what depends on several; or NULL */
+    int (*run)(int argc, char **argv); /* returns the exit code: 0 done, 1 bad data, 2 wrong use, 3 system */
+} mr_command;
+
+typedef struct mr_cli {
+    int code;        /* the exit code, where the command does not run */
+    uint64_t agreed; /* of the command and its options in any order: what all ranks have to be given alike */
+} mr_cli;
+
+/* Sets defaults in `request`, then reads argv[1..] (argv[0] is the command's name, argv ends with NULL).  False: the
+ * command ends with cli->code, as help was printed, or the command line is wrong, or a launcher started several
+ * processes that cannot form one run (mr_launch_check()). */
+bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv, void *request);
+
+/* After it: mr_ranks_begin(), and all ranks were given this command and these options, but for paths and rows that are
+ * `own`.  MR_MISUSE: they were not; *ranks is to be ended then, too, and rank 0 says it.  NULL: a single process. */
+mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err);
+
+/* How a command ends: rank 0 (or the only process) prints `err` unless `status` is MR_OK; `ranks`, which may be NULL,
+ * is ended.  Returns the exit code. */
+int mr_cli_end(mr_ranks *ranks, mr_status status, const mr_error *err);
+
+/* Every field that has a default gets it.  MR_SYSTEM: out of memory. */
+mr_status mr_options_defaults(const mr_option *rows, void *request, mr_error *err);
+/* One value into its field of `request`; text NULL for options without a value.  MR_MISUSE says what is understood. */
+mr_status mr_option_take(const mr_option *row, void *request, const char *text, mr_error *err);
+bool mr_option_has_value(const mr_option *row);
+/* How help calls the value: "N", "drop|pad|partial". */
+void mr_option_add_value(const mr_option *row, mr_buf *out);
+
+/* `--help`, or the short `--usage`, on standard output.  MR_SYSTEM: out of memory. */
+mr_status mr_cli_help(const mr_command *command, bool brief, mr_error *err);
+extern const mr_option mr_help_options[]; /* those of every command: help, usage */
 
 #endif

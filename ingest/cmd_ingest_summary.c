@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "ingest/cmd_ingest.h"
 #include "shards/cmd_seek.h"
@@ -110,12 +111,11 @@ static bool sum_seeks(const mr_ingest *in, cmd_seek_sums *sums)
 static void print_seeks(const mr_ingest *in, FILE *stream)
 {
     cmd_seek_sums sums;
-    mr_buf words = {0};
+    MR_AUTO(mr_buf_free) mr_buf words = {0};
     if (!sum_seeks(in, &sums))
         return;
     cmd_seek_words(&sums, &words);
     fprintf(stream, "seek index: %s\n", mr_buf_text(&words));
-    mr_buf_free(&words);
 }
 
 mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
@@ -123,7 +123,7 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     const mr_ingest_options *o = in->options;
     const char *variant = mr_plan_variant(&in->plan);
     char time[32], hex[65];
-    mr_buf root = {0};
+    MR_AUTO(mr_buf_free) mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
     fprintf(stream, "%slayout %s%s", mr_sgr(stream, MR_BOLD), in->choice.layout->name, variant && *variant ? " (" : "");
     mr_term_text(stream, variant ? variant : "");
@@ -132,12 +132,8 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     fprintf(stream, "%s", root.len ? ", root " : "");
     mr_term_text(stream, mr_buf_text(&root));
     fprintf(stream, "\n");
-    mr_status status = mr_buf_status(&root, err, "printing");
-    mr_buf_free(&root);
-    if (status == MR_OK)
-        status = print_splits(in, stream, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_buf_status(&root, err, "printing"));
+    MR_TRY(print_splits(in, stream, err));
     print_classes(in, stream);
     print_notes(&in->notes, o->dry_run ? keep_all : "all in report.json", stream);
     if (!in->rejects && !in->leaks)

@@ -1,9 +1,12 @@
 /* cmd_lists.c - option values of ingest and sample that are more than a word; see cmd_lists.h. */
 #include "ingest/cmd_lists.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cli.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "format/manifest.h"
 #include "sample/sample.h"
@@ -23,7 +26,7 @@ mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t 
                 return mr_fail(err, MR_MISUSE, "--split-map: '%s' is given twice, to become '%s' and '%s'", pair,
                                maps[i].to, equal + 1);
         if (equal[1] && !mr_split_name_ok(equal + 1))
-            return mr_fail(err, MR_MISUSE, "--split-map: '%s' is no name for a split; use letters, digits, - and _",
+            return mr_fail(err, MR_MISUSE, "--split-map: '%s' is not a valid split name; use letters, digits, - and _",
                            equal + 1);
         maps[(*count)++] = (mr_split_map){pair, equal + 1};
     }
@@ -46,33 +49,19 @@ mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent
                    text);
 }
 
-mr_status mr_number_take(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out,
-                         mr_error *err)
+mr_status mr_sides_take(const char *text, uint32_t *least, uint32_t *most, mr_error *err)
 {
-    *out = 0;
-    if (mr_text_parse_u64(text, out) && *out >= low && *out <= high)
-        return MR_OK;
-    return mr_fail(err, MR_MISUSE, "--%s %s: a whole number from %llu to %llu is needed", option, text,
-                   (unsigned long long)low, (unsigned long long)high);
-}
-
-mr_status mr_sides_take(char *text, uint32_t *least, uint32_t *most, mr_error *err)
-{
-    char *colon = strchr(text, ':');
-    uint64_t low, high;
-    if (colon)
-        *colon = '\0';
-    mr_status status = mr_number_take("size", text, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE, &low, err);
-    high = low;
-    if (colon)
-        *colon = ':';
-    if (status == MR_OK && colon)
-        status = mr_number_take("size", colon + 1, MR_SKETCH_MIN_SIDE, MR_SKETCH_MAX_SIDE, &high, err);
-    if (status != MR_OK)
-        return status;
+    static const mr_option side = {
+        "size", 0, MR_ARG_COUNT, .size = sizeof(uint32_t), .low = MR_SKETCH_MIN_SIDE, .high = MR_SKETCH_MAX_SIDE};
+    const char *colon = strchr(text, ':');
+    char first[16];
+    uint32_t low, high;
+    snprintf(first, sizeof first, "%.*s", colon ? (int)(colon - text) : -1, text);
+    MR_TRY(mr_option_take(&side, &low, first, err));
+    MR_TRY(mr_option_take(&side, &high, colon ? colon + 1 : first, err));
     if (high < low)
         return mr_fail(err, MR_MISUSE, "--size %s: the smaller side comes first", text);
-    *least = (uint32_t)low;
-    *most = (uint32_t)high;
+    *least = low;
+    *most = high;
     return MR_OK;
 }

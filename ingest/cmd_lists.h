@@ -5,17 +5,13 @@
 
 #include "layout/layout.h"
 
-/* --split-map: FROM=TO,FROM=TO... behind the `*count` maps that are there; they point into `text`, which is cut up. */
+/* --split-map: FROM=TO,FROM=TO... after the `*count` maps that exist; they point into `text`, which is modified. */
 mr_status mr_split_map_take(char *text, mr_split_map *maps, size_t room, size_t *count, mr_error *err);
 
 /* --max-rejects: a number of images, `*percent` then is -1, or a percentage. */
 mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent, mr_error *err);
 
-/* A whole number from low to high. */
-mr_status mr_number_take(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out,
-                         mr_error *err);
-
-/* --size of sample: MIN[:MAX]; `text` is as it was when this returns. */
-mr_status mr_sides_take(char *text, uint32_t *least, uint32_t *most, mr_error *err);
+/* --size of sample: MIN[:MAX]. */
+mr_status mr_sides_take(const char *text, uint32_t *least, uint32_t *most, mr_error *err);
 
 #endif

@@ -12,60 +12,53 @@
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "ingest/cmd_lists.h"
 #include "sample/sample.h"
 
-enum { OPT_LAYOUT = 1000, OPT_VARIANT, OPT_IMAGES, OPT_SEED, OPT_SIZE, OPT_SIMPLE };
-
 typedef struct request {
     mr_sketch sketch;
+    const char *layout_name;
     const mr_sketch_layout *layout;
     bool quiet;
 } request;
 
-static const struct argp_option options[] = {
-    {"layout", OPT_LAYOUT, "LAYOUT", 0, "imagenette, roboflow, coco or newyorker", 0},
-    {"variant", OPT_VARIANT, "FORMAT", 0, "of roboflow: folder (default), multi-class, coco or clip", 0},
-    {"images", OPT_IMAGES, "N", 0, "pictures to draw, 10 to 100000 (default 120)", 0},
-    {"seed", OPT_SEED, "S", 0, "another seed, other pictures (default 1)", 0},
-    {"size", OPT_SIZE, "MIN[:MAX]", 0, "shorter side in pixels, 32 to 4096 (default: as the layout has it)", 0},
-    {"simple", OPT_SIMPLE, NULL, 0,
-     "plain paper with what a small model learns in a minute or two: of imagenette one large "
-     "figure in the middle, of newyorker one at each side",
-     0},
-    {"quiet", 'q', NULL, 0, "print nothing but errors", 0},
+static mr_status take_sides(void *field, const char *text, mr_error *err)
+{
+    mr_sketch *s = field;
+    return mr_sides_take(text, &s->min_side, &s->max_side, err);
+}
+
+#define LAYOUT_NAME(name) #name,
+
+static const mr_option options[] = {
+    {"layout", 0, MR_ARG_TEXT, MR_FIELD(request, layout_name),
+     .words = (const char *const[]){MR_SKETCH_LAYOUTS(LAYOUT_NAME) NULL}, .help = "whose names and files to use"},
+    {"variant", 0, MR_ARG_TEXT, MR_FIELD(request, sketch.variant), .value = "FORMAT",
+     .help = "of roboflow: folder (default), multi-class, coco or clip"},
+    {"images", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.images), .value = "N", .low = MR_SKETCH_MIN_IMAGES,
+     .high = MR_SKETCH_MAX_IMAGES, .standard = "120", .help = "pictures to draw, 10 to 100000"},
+    {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.seed), .value = "S", .standard = "1",
+     .help = "another seed, other pictures"},
+    {"size", 0, MR_ARG_OTHER, MR_FIELD(request, sketch), .take = take_sides, .value = "MIN[:MAX]",
+     .help = "shorter side in pixels, 32 to 4096 (default: as the layout has it)"},
+    {"simple", 0, MR_ARG_FLAG, MR_FIELD(request, sketch.simple),
+     .help = "plain paper with what a small model learns in a minute or two: of imagenette one large figure in the "
+             "middle, of newyorker one at each side"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
 
-static const char args_doc[] = "DIR --layout LAYOUT";
-static const char doc[] =
-    "Draws a dataset of shapes into DIR, in the exact names and files of a layout.\v"
-    "The class of a picture is its shape; boxes, polygons and captions tell what was drawn. Equal arguments give equal "
-    "bytes. DIR must be new or empty.\n\n"
-    "  millrace sample shapes --layout imagenette\n"
-    "  millrace sample signs --layout roboflow --variant multi-class --seed 7\n"
-    "  millrace sample easy --layout imagenette --simple --size 32 --images 4000\n";
+static const mr_option arguments[] = {{.value = "DIR", .kind = MR_ARG_PATH, MR_FIELD(request, sketch.dir)}, {0}};
 
-static const mr_sketch_layout *find_layout(struct argp_state *state, const char *name)
+static const mr_sketch_layout *find_layout(const char *name)
 {
-    const char *names[16] = {NULL};
-    for (size_t i = 0; mr_sketch_layouts[i]; i++) {
-        if (strcmp(mr_sketch_layouts[i]->name, name) == 0)
-            return mr_sketch_layouts[i];
-        names[i] = mr_sketch_layouts[i]->name;
-    }
-    mr_cli_no_such(state, "--layout", name, "layout to draw", names);
-}
-
-static uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
-                             uint64_t high)
-{
-    uint64_t value = 0;
-    mr_error err;
-    mr_cli_must(state, mr_number_take(option, text, low, high, &value, &err), &err);
-    return value;
+    size_t i = 0;
+    while (strcmp(mr_sketch_layouts[i]->name, name) != 0) /* it is one of them: MR_SKETCH_LAYOUTS */
+        i++;
+    return mr_sketch_layouts[i];
 }
 
 /* Is `word` one of the blank-separated `words`? */
@@ -81,63 +74,26 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-static void check(struct argp_state *state, request *q)
+static mr_status check(void *ctx, mr_error *err)
 {
-    if (!q->sketch.dir)
-        mr_cli_misuse(state, "a folder to write to is missing");
-    if (!q->layout)
-        mr_cli_misuse(state, "--layout is missing: imagenette, roboflow, coco or newyorker");
-    if (q->sketch.variant && !*q->layout->variants)
-        mr_cli_misuse(state, "--variant: %s has only one form", q->layout->name);
-    if (q->sketch.variant && !has_word(q->layout->variants, q->sketch.variant))
-        mr_cli_misuse(state, "--variant %s: %s has %s", q->sketch.variant, q->layout->name, q->layout->variants);
-    if (q->sketch.simple && !q->layout->has_simple)
-        mr_cli_misuse(state, "--simple: %s is drawn in one way only", q->layout->name);
-    if (!q->sketch.variant)
-        q->sketch.variant = *q->layout->variants ? "folder" : "";
-    if (!q->sketch.min_side) {
-        q->sketch.min_side = q->layout->min_side;
-        q->sketch.max_side = q->layout->max_side;
+    request *q = ctx;
+    mr_sketch *s = &q->sketch;
+    if (!q->layout_name)
+        return mr_fail(err, MR_MISUSE, "--layout is missing, for example: %s", cmd_sample.example);
+    const mr_sketch_layout *layout = q->layout = find_layout(q->layout_name);
+    if (s->variant && !*layout->variants)
+        return mr_fail(err, MR_MISUSE, "--variant: %s has only one form", layout->name);
+    if (s->variant && !has_word(layout->variants, s->variant))
+        return mr_fail(err, MR_MISUSE, "--variant %s: %s has %s", s->variant, layout->name, layout->variants);
+    if (s->simple && !layout->has_simple)
+        return mr_fail(err, MR_MISUSE, "--simple: %s is drawn in one way only", layout->name);
+    if (!s->variant)
+        s->variant = *layout->variants ? "folder" : "";
+    if (!s->min_side) {
+        s->min_side = layout->min_side;
+        s->max_side = layout->max_side;
     }
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    mr_error err;
-    switch (key) {
-    case OPT_LAYOUT:
-        q->layout = find_layout(state, arg);
-        return 0;
-    case OPT_VARIANT:
-        q->sketch.variant = arg;
-        return 0;
-    case OPT_IMAGES:
-        q->sketch.images = parse_number(state, "images", arg, MR_SKETCH_MIN_IMAGES, MR_SKETCH_MAX_IMAGES);
-        return 0;
-    case OPT_SEED:
-        q->sketch.seed = parse_number(state, "seed", arg, 0, UINT64_MAX);
-        return 0;
-    case OPT_SIZE:
-        mr_cli_must(state, mr_sides_take(arg, &q->sketch.min_side, &q->sketch.max_side, &err), &err);
-        return 0;
-    case OPT_SIMPLE:
-        q->sketch.simple = true;
-        return 0;
-    case 'q':
-        q->quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (q->sketch.dir)
-            mr_cli_misuse(state, "one folder is enough, got %s and %s", q->sketch.dir, arg);
-        q->sketch.dir = arg;
-        return 0;
-    case ARGP_KEY_END:
-        check(state, q);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return MR_OK;
 }
 
 /* MR_OK: `dir` is not there (*is_new) or an empty folder. */
@@ -150,10 +106,9 @@ static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
     bool link = *is_new && bare && readlink(bare, text, sizeof text) >= 0;
     free(bare);
     if (!*dir || link)
-        return mr_fail(err, MR_MISUSE,
-                       *dir ? "%s: is a link to what is not there; give the name of a new folder"
-                            : "\"%s\": is no name for a folder",
-                       dir);
+        return mr_fail(
+            err, MR_MISUSE,
+            *dir ? "%s: is a dangling link; give the name of a new folder" : "\"%s\": is not a name for a folder", dir);
     if (*is_new)
         return MR_OK;
     if (!d && errno == ENOTDIR)
@@ -183,25 +138,46 @@ static void print_summary(const request *q)
            s->dir, mr_sgr(stdout, MR_PLAIN));
 }
 
-int cmd_sample(int argc, char **argv)
+static mr_status draw(request *q, mr_error *err)
 {
-    const struct argp argp = {options, parse, args_doc, doc, NULL, NULL, NULL};
-    request q = {.sketch = {.images = 120, .seed = 1}};
-    mr_error err, ignored;
+    mr_error ignored;
     bool is_new = false;
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = check_folder(q.sketch.dir, &is_new, &err);
-    if (status == MR_OK)
-        status = mr_dir_make(q.sketch.dir, &err);
-    if (status == MR_OK) {
-        status = q.layout->draw(&q.sketch, &err);
-        if (status != MR_OK && is_new)
-            mr_dir_remove(AT_FDCWD, q.sketch.dir, &ignored);
-    }
-    if (status != MR_OK)
-        mr_term_error(&err);
-    else if (!q.quiet)
+    MR_TRY(check_folder(q->sketch.dir, &is_new, err));
+    MR_TRY(mr_dir_make(q->sketch.dir, err));
+    mr_status status = q->layout->draw(&q->sketch, err);
+    if (status != MR_OK && is_new)
+        mr_dir_remove(AT_FDCWD, q->sketch.dir, &ignored);
+    return status;
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.quiet = false};
+    mr_cli cli;
+    mr_error err;
+    if (!mr_cli_parse(&cli, &cmd_sample, argc, argv, &q))
+        return cli.code;
+    mr_status status = draw(&q, &err);
+    if (status == MR_OK && !q.quiet)
         print_summary(&q);
     free(q.sketch.last_folder);
-    return mr_exit_code(status);
+    return mr_cli_end(NULL, status, &err);
 }
+
+const mr_command cmd_sample = {
+    .name = "sample",
+    .title = "draw a small dataset to try everything with",
+    .usage = "DIR --layout LAYOUT",
+    .example = "millrace sample shapes --layout imagenette",
+    .summary = "Draws a dataset of shapes into DIR, in the exact names and files of a layout.",
+    .notes = "The class of a picture is its shape; boxes, polygons and captions tell what was drawn. "
+             "Equal arguments give equal bytes. DIR must be new or empty.\n"
+             "\n"
+             "  millrace sample shapes --layout imagenette\n"
+             "  millrace sample signs --layout roboflow --variant multi-class --seed 7\n"
+             "  millrace sample easy --layout imagenette --simple --size 32 --images 4000",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

@@ -7,15 +7,15 @@
 
 #include "base/pool.h"
 #include "base/ranks.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "batch/options.h"
 #include "bench/bench.h"
+#include "codec/image.h"
 #include "json/json.h"
 #include "loader/cmd_transform.h"
 #include "loader/commands.h"
-
-enum { OPT_STAGE = 256, OPT_THREADS, OPT_SIZE, OPT_SECONDS, OPT_SPLIT, OPT_MAX_PIXELS, OPT_JSON };
 
 typedef struct request {
     const char *dir;
@@ -30,95 +30,27 @@ static const char *const stages[] = {
 static const char *const limits[] = {
     [MR_BENCH_READ] = "plain pread", [MR_BENCH_DECODE] = "plain full decode", [MR_BENCH_INPUT] = "plain full decode"};
 
-static const struct argp_option options[] = {
-    {"stage", OPT_STAGE, "NAME", 0,
-     "read: encoded batches; decode: the part of each picture that is shown; input "
-     "(default): float32 batches, all of it",
-     1},
-    {"split", OPT_SPLIT, "NAME", 0, "split (default train)", 1},
-    {"threads", OPT_THREADS, "T", 0, "threads a rank (default: the processors; 0: none beside the caller's)", 1},
-    {"seconds", OPT_SECONDS, "N", 0, "take about so long in all, at most 2 s more (default 8)", 1},
-    {"size", OPT_SIZE, "PIXELS", 0, "side of decoded pictures (default 224)", 1},
-    MR_TRANSFORM_OPTIONS(2),
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "fail on larger pictures (default 178956970)", 3},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 3},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 3},
+static const mr_option options[] = {
+    {"stage", 0, MR_ARG_WORD, MR_FIELD(request, bench.stage), .words = stages, .standard = "input",
+     .help = "read: encoded batches; decode: the part of each picture that is shown; input: float32 batches, all of "
+             "it"},
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(request, bench.loader.split), .value = "NAME", .standard = "train",
+     .help = "split"},
+    {"threads", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.threads), .value = "T", .high = MR_MAX_THREADS,
+     .own = true, .help = "threads per rank (default: the processors; 0: only the caller's)"},
+    {"seconds", 0, MR_ARG_REAL, MR_FIELD(request, bench.budget.seconds), .value = "N", .above = true, .high = 86400,
+     .standard = "8", .help = "take about so long in all, at most 2 s more"},
+    {"size", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.transform.size), .value = "PIXELS", .low = 1,
+     .high = MR_MAX_SIDE, .standard = "224", .help = "side of decoded pictures"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "fail on larger pictures"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, bench.loader.transform), .rows = cmd_transform_options},
     {0},
 };
 
-static const char help[] =
-    "Measures the loader warm (from the page cache), in turns with what the machine can do at best with the same "
-    "records, in the same order, on as many threads: plain pread and memcpy for the stage read, the image library's "
-    "decode of the whole picture for the others.  Figures are medians over the turns."
-    "\vExamples:\n"
-    "  millrace bench imagenette\n"
-    "  millrace bench imagenette --stage read --threads 1\n"
-    "  millrace bench imagenette --threads 8 --size 160 --augment eval --json\n"
-    "  mpirun -n 8 millrace bench imagenette --threads 2\n\n"
-    "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.";
-
-static uint64_t number(const char *option, const char *arg, uint64_t low, uint64_t high, struct argp_state *state)
-{
-    uint64_t n;
-    if (!mr_text_parse_u64(arg, &n) || n < low || n > high)
-        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %llu", option, arg, (unsigned long long)low,
-                      (unsigned long long)high);
-    return n;
-}
-
-static void stage(request *q, const char *arg, struct argp_state *state)
-{
-    for (int i = 0; stages[i]; i++)
-        if (strcmp(stages[i], arg) == 0) {
-            q->bench.stage = (mr_bench_stage)i;
-            return;
-        }
-    mr_cli_misuse(state, "--stage %s: use read, decode or input", arg);
-}
-
-static void seconds(request *q, const char *arg, struct argp_state *state)
-{
-    char *end;
-    q->bench.budget.seconds = strtod(arg, &end);
-    if (end == arg || *end || !(q->bench.budget.seconds > 0 && q->bench.budget.seconds <= 86400))
-        mr_cli_misuse(state, "--seconds %s: expected a number above 0, for example 5", arg);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    mr_loader_options *o = &q->bench.loader;
-    if (mr_transform_option(key, arg, state, &o->transform))
-        return 0;
-    switch (key) {
-    case OPT_STAGE:
-        stage(q, arg, state);
-        break;
-    case OPT_SPLIT:
-        o->split = arg;
-        break;
-    case OPT_THREADS:
-        o->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state);
-        break;
-    case OPT_SIZE:
-        o->transform.size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state);
-        break;
-    case OPT_SECONDS:
-        seconds(q, arg, state);
-        break;
-    case OPT_MAX_PIXELS:
-        o->max_pixels = number("max-pixels", arg, 1, UINT64_MAX, state);
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- what holds it back ----------------------------------------------------------------------------------------- */
 
@@ -239,7 +171,7 @@ static void print_decoders(const mr_bench_result *r)
             percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
             percent * (double)(r->jpegs - r->own_jpegs));
     if (r->seek_refused)
-        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` mends it\n",
+        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` rebuilds it\n",
                (unsigned long long)r->seek_refused);
     else if (r->own_jpegs && !r->seek_jpegs)
         printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
@@ -290,41 +222,28 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------ */
 
-/* Rates add up, all else is the mean. */
+static double *figure(const mr_bench_result *r, size_t offset)
+{
+    return (double *)((char *)r + offset);
+}
+
+/* Rates add up, counts too; all else is the mean. */
 static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned world)
 {
+#define RATE(field) offsetof(mr_bench_result, field.images_per_second)
+#define MS(field)   offsetof(mr_bench_result, field)
+    static const size_t rates[] = {RATE(product), RATE(limit), RATE(copy)};
+    static const size_t means[] = {MS(product.cpu_ms), MS(limit.cpu_ms),  MS(copy.cpu_ms),   MS(cpu_ratio),
+                                   MS(rate_ratio),     MS(resized_ratio), MS(read_ms),       MS(hash_ms),
+                                   MS(decode_ms),      MS(resize_ms),     MS(first_batch_ms)};
+#undef RATE
+#undef MS
     *sum = all[0];
     for (unsigned i = 1; i < world; i++) {
-        double *to[] = {&sum->product.images_per_second,
-                        &sum->limit.images_per_second,
-                        &sum->copy.images_per_second,
-                        &sum->product.cpu_ms,
-                        &sum->limit.cpu_ms,
-                        &sum->copy.cpu_ms,
-                        &sum->cpu_ratio,
-                        &sum->rate_ratio,
-                        &sum->resized_ratio,
-                        &sum->read_ms,
-                        &sum->hash_ms,
-                        &sum->decode_ms,
-                        &sum->resize_ms,
-                        &sum->first_batch_ms};
-        const double from[] = {all[i].product.images_per_second,
-                               all[i].limit.images_per_second,
-                               all[i].copy.images_per_second,
-                               all[i].product.cpu_ms,
-                               all[i].limit.cpu_ms,
-                               all[i].copy.cpu_ms,
-                               all[i].cpu_ratio,
-                               all[i].rate_ratio,
-                               all[i].resized_ratio,
-                               all[i].read_ms,
-                               all[i].hash_ms,
-                               all[i].decode_ms,
-                               all[i].resize_ms,
-                               all[i].first_batch_ms};
-        for (size_t k = 0; k < MR_COUNT(to); k++)
-            *to[k] = k < 3 ? *to[k] + from[k] : (*to[k] * i + from[k]) / (i + 1);
+        for (size_t k = 0; k < MR_COUNT(rates); k++)
+            *figure(sum, rates[k]) += *figure(&all[i], rates[k]);
+        for (size_t k = 0; k < MR_COUNT(means); k++)
+            *figure(sum, means[k]) = (*figure(sum, means[k]) * i + *figure(&all[i], means[k])) / (i + 1);
         sum->images += all[i].images;
         sum->own_jpegs += all[i].own_jpegs;
         sum->jpegs += all[i].jpegs;
@@ -335,48 +254,58 @@ static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned worl
 
 static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_error *err)
 {
+    MR_AUTO(mr_buf_free) mr_buf packed = {0}, all = {0};
     mr_bench_result mine = {.turns = 0}, sum;
-    mr_buf packed = {0}, all = {0};
+    unsigned world = mr_ranks_world(ranks);
+    mr_status status = MR_OK;
     q->bench.loader.rank = mr_ranks_rank(ranks);
-    q->bench.loader.world = mr_ranks_world(ranks);
-    mr_status status = mr_bench_run(ds, &q->bench, &mine, err);
-    if (status == MR_OK) {
-        mr_buf_add(&packed, &mine, sizeof mine);
-        status = mr_buf_status(&packed, err, "measuring");
+    q->bench.loader.world = world;
+    MR_TRY(mr_ranks_agree(ranks, mr_bench_run(ds, &q->bench, &mine, err), err));
+    mr_buf_add(&packed, &mine, sizeof mine);
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&packed, err, "measuring"), err));
+    MR_TRY(mr_ranks_gather(ranks, &packed, &all, NULL, err));
+    if (mr_ranks_rank(ranks) == 0) {
+        join(&sum, (const mr_bench_result *)(const void *)all.data, world);
+        status = (q->json ? print_json : print_human)(q, &sum, world, err);
     }
-    status = mr_ranks_agree(ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, &packed, &all, NULL, err);
-    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
-        join(&sum, (const mr_bench_result *)(const void *)all.data, mr_ranks_world(ranks));
-        status = (q->json ? print_json : print_human)(q, &sum, mr_ranks_world(ranks), err);
-    }
-    mr_buf_free(&packed);
-    mr_buf_free(&all);
     return mr_ranks_agree(ranks, status, err);
 }
 
-int cmd_bench(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
-    request q = {.bench = {.stage = MR_BENCH_INPUT, .budget = {mr_seconds(), 8}}};
+    request q = {.bench = {.budget = {.begin = mr_seconds()}, .loader = {.threads = mr_pool_processors()}}};
     mr_ranks *ranks = NULL;
     mr_dataset *ds = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_transform_begin(&q.bench.loader.transform);
-    q.bench.loader.split = "train";
-    q.bench.loader.transform.size = 224;
-    q.bench.loader.threads = mr_pool_processors();
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
-    if (status == MR_OK) {
+    if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
-        if (status == MR_OK)
-            status = measure(&q, ds, ranks, &err);
-    }
-    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
-        mr_term_error(&err);
+    if (status == MR_OK)
+        status = measure(&q, ds, ranks, &err);
     mr_dataset_free(ds);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
+
+const mr_command cmd_bench = {
+    .name = "bench",
+    .title = "how fast the loader is, beside the machine's limits",
+    .usage = "DST",
+    .example = "millrace bench imagenette",
+    .summary = "Measures the loader warm (from the page cache), in turns with what the machine can do at "
+               "best with the same records, in the same order, on as many threads: plain pread and memcpy "
+               "for the stage read, the image library's decode of the whole picture for the others.  "
+               "Figures are medians over the turns.",
+    .notes = "Examples:\n"
+             "  millrace bench imagenette\n"
+             "  millrace bench imagenette --stage read --threads 1\n"
+             "  millrace bench imagenette --threads 8 --size 160 --augment eval --json\n"
+             "  mpirun -n 8 millrace bench imagenette --threads 2\n"
+             "\n"
+             "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

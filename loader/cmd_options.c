@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "batch/options.h"
 
@@ -20,29 +21,6 @@ const char *const mr_delivery_words[] = {[MR_DELIVER_ENCODED] = "encoded",
                                          [MR_DELIVER_F32_NCHW] = "f32",
                                          [MR_DELIVER_BF16_NCHW] = "bf16",
                                          NULL};
-
-static uint64_t number(const char *option, const char *arg, uint64_t low, uint64_t high, struct argp_state *state)
-{
-    uint64_t n;
-    if (!mr_text_parse_u64(arg, &n) || n < low || n > high)
-        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %llu", option, arg, (ull)low, (ull)high);
-    return n;
-}
-
-static int word(const char *option, const char *arg, const char *const *words, struct argp_state *state)
-{
-    int n = 0;
-    char all[64] = "";
-    for (; words[n]; n++) {
-        if (strcmp(words[n], arg) == 0)
-            return n;
-        strcat(strcat(all, n == 0 ? "" : words[n + 1] ? ", " : " or "), words[n]);
-    }
-    const char *near = mr_text_nearest(arg, words);
-    mr_cli_misuse(state, "--%s %s: use %s%s%s%s", option, arg, all, near ? "; did you mean " : "", near ? near : "",
-                  near ? "?" : "");
-    return 0;
-}
 
 mr_status mr_plan_take_shuffle(mr_plan_request *q, const char *arg, mr_error *err)
 {
@@ -77,78 +55,64 @@ mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *er
     return MR_OK;
 }
 
-static void finish(mr_plan_request *q, struct argp_state *state)
+static mr_status take_shuffle(void *field, const char *text, mr_error *err)
 {
-    mr_cli_dataset(ARGP_KEY_END, NULL, state, &q->dir);
-    if (!q->global_batch)
-        mr_cli_misuse(state, "--global-batch is missing: the samples a step, all ranks together, for example 64");
-    if (!q->split)
-        q->split = "train";
-    if (q->size && !q->deliver_given)
-        q->deliver = MR_DELIVER_F32_NCHW;
+    return mr_plan_take_shuffle(field, text, err);
 }
 
-bool mr_plan_option(int key, char *arg, struct argp_state *state, mr_plan_request *q)
+static mr_status take_batches(void *field, const char *text, mr_error *err)
 {
-    mr_error err;
-    switch (key) {
-    case MR_OPT_SPLIT:
-        q->split = arg;
-        break;
-    case MR_OPT_GLOBAL_BATCH:
-        q->global_batch = number("global-batch", arg, 1, UINT32_MAX, state);
-        break;
-    case MR_OPT_RANKS:
-        q->ranks = (unsigned)number("ranks", arg, 1, MAX_RANKS, state);
-        break;
-    case MR_OPT_THREADS:
-        q->threads = (unsigned)number("threads", arg, 0, MR_MAX_THREADS, state);
-        break;
-    case MR_OPT_PREFETCH:
-        q->prefetch = (unsigned)number("prefetch", arg, 1, MR_MAX_PREFETCH, state);
-        break;
-    case MR_OPT_EPOCH:
-        q->epoch = number("epoch", arg, 0, INT64_MAX, state);
-        break;
-    case MR_OPT_SEED:
-        q->seed = number("seed", arg, 0, INT64_MAX, state);
-        break;
-    case MR_OPT_SHUFFLE:
-        mr_cli_must(state, mr_plan_take_shuffle(q, arg, &err), &err);
-        break;
-    case MR_OPT_NO_SHUFFLE:
-        q->shuffle = MR_SHUFFLE_NONE;
-        break;
-    case MR_OPT_TAIL:
-        q->tail = (mr_tail)word("tail", arg, mr_tail_words, state);
-        break;
-    case MR_OPT_BATCHES:
-        mr_cli_must(state, mr_plan_take_batches(q, arg, &err), &err);
-        break;
-    case MR_OPT_DELIVER:
-        q->deliver = (mr_delivery)word("deliver", arg, mr_delivery_words, state);
-        q->deliver_given = true;
-        break;
-    case MR_OPT_SIZE:
-        q->size = (uint32_t)number("size", arg, 1, MR_MAX_SIDE, state);
-        break;
-    case ARGP_KEY_ARG:
-        mr_cli_dataset(key, arg, state, &q->dir);
-        break;
-    case ARGP_KEY_END:
-        finish(q, state);
-        break;
-    default:
-        return false;
-    }
-    return true;
+    return mr_plan_take_batches(field, text, err);
+}
+
+const mr_option cmd_plan_options[] = {
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(mr_plan_request, split), .value = "NAME", .standard = "train",
+     .group = "What is loaded:", .help = "split"},
+    {"global-batch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, global_batch), .value = "N", .low = 1,
+     .high = UINT32_MAX, .help = "samples per step, all ranks together"},
+    {"batches", 0, MR_ARG_OTHER, .take = take_batches, .value = "A:B",
+     .help = "steps A to B - 1 of the epoch; A:, :B and A alone are understood"},
+    {"tail", 0, MR_ARG_WORD, MR_FIELD(mr_plan_request, tail), .words = mr_tail_words, .standard = "drop",
+     .help = "samples that do not fill a batch: drop them, pad (repeats with weight 0) or partial (a shorter batch)"},
+    {"epoch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, epoch), .value = "E", .high = INT64_MAX,
+     .group = "In which order:", .help = "epoch, from 0 (default 0)"},
+    {"seed", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, seed), .value = "S", .high = INT64_MAX,
+     .help = "seed of all randomness (default 0)"},
+    {"shuffle", 0, MR_ARG_OTHER, .take = take_shuffle, .value = "full|window:BYTES", .standard = "full",
+     .help = "window, for disks that are slow at random access: neighbours stay together, shuffled within windows of "
+             "so many bytes"},
+    {"no-shuffle", 0, MR_ARG_SET, MR_FIELD(mr_plan_request, shuffle), .low = MR_SHUFFLE_NONE,
+     .help = "the dataset's own order"},
+    {"ranks", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, ranks), .value = "R", .low = 1, .high = MAX_RANKS,
+     .group = "By whom, and what for:",
+     .help = "ranks that share each global batch (default: those of mpirun, otherwise 1)"},
+    {"threads", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, threads), .value = "T", .high = MR_MAX_THREADS, .own = true,
+     .help = "threads per rank (default 0: only the caller's)"},
+    {"prefetch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, prefetch), .value = "N", .low = 1, .high = MR_MAX_PREFETCH,
+     .own = true, .help = "batches prepared ahead, per rank (default 2)"},
+    {"deliver", 0, MR_ARG_WORD, MR_FIELD(mr_plan_request, deliver), .words = mr_delivery_words,
+     .given = offsetof(mr_plan_request, deliver_given),
+     .help = "form of a batch (default: f32 with --size, otherwise encoded)"},
+    {"size", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, size), .value = "PIXELS", .low = 1, .high = MR_MAX_SIDE,
+     .help = "side of decoded pictures (default 224)"},
+    {0},
+};
+
+mr_status cmd_plan_check(mr_plan_request *q, mr_error *err)
+{
+    if (!q->global_batch)
+        return mr_fail(err, MR_MISUSE,
+                       "--global-batch is missing: the samples per step, all ranks together, for example 64");
+    if (q->size && !q->deliver_given)
+        q->deliver = MR_DELIVER_F32_NCHW;
+    return MR_OK;
 }
 
 /* ---- with the dataset at hand --------------------------------------------------------------------------------- */
 
 static mr_status check_batches(mr_plan_request *q, uint64_t steps, mr_error *err)
 {
-    /* ":" means all, and all of nothing is no mistake. */
+    /* ":" means all, which may be nothing. */
     bool all = q->first == 0 && q->end == UINT64_MAX;
     if (q->end == UINT64_MAX)
         q->end = steps;
@@ -164,14 +128,9 @@ mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world,
                        mr_schedule *out, mr_error *err)
 {
     mr_order order;
-    mr_status status = mr_manifest_find_split(m, q->dir, q->split, split, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
-                           err);
-    if (status == MR_OK)
-        status = mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err);
-    if (status == MR_OK && q->batches)
-        status = check_batches(q, out->steps, err);
-    return status;
+    MR_TRY(mr_manifest_find_split(m, q->dir, q->split, split, err));
+    MR_TRY(mr_order_make(q->shuffle, (*split)->samples, q->seed, q->window_bytes, mr_split_mean_bytes(*split), &order,
+                         err));
+    MR_TRY(mr_schedule_make(&order, q->global_batch, q->ranks ? q->ranks : world, q->tail, out, err));
+    return q->batches ? check_batches(q, out->steps, err) : MR_OK;
 }

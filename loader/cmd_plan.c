@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/ranks.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "loader/cmd_options.h"
@@ -11,7 +12,7 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_JSON = 256, DEFAULT_PREFETCH = 2, DEFAULT_SIZE = 224 };
+enum { DEFAULT_PREFETCH = 2, DEFAULT_SIZE = 224 };
 
 typedef struct request {
     mr_plan_request plan;
@@ -24,38 +25,20 @@ typedef struct memory {
     bool estimate; /* by the mean record: an encoded batch is as large as its files happen to be */
 } memory;
 
-static const struct argp_option options[] = {
-    MR_PLAN_OPTIONS,
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 4},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 4},
+static const mr_option options[] = {
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
+     .group = "What is printed:", .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Says what a run will see: its steps, what becomes of the tail, the memory of a rank, and with --batches the very "
-    "samples.  A run with the same options matches it exactly.  No image is read."
-    "\vExamples:\n"
-    "  millrace plan imagenette --global-batch 64\n"
-    "  millrace plan imagenette --global-batch 64 --ranks 8 --batches 100:102\n"
-    "  millrace plan imagenette --split val --global-batch 64 --tail partial\n"
-    "  millrace plan imagenette --global-batch 64 --batches : --json | jq .steps\n\n"
-    "Exit status: 0 done; 1 the manifest is damaged; 2 wrong use or no dataset there; 3 the system failed.";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    request *q = state->input;
-    if (mr_plan_option(key, arg, state, &q->plan))
-        return 0;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    request *q = ctx;
+    return cmd_plan_check(&q->plan, err);
 }
 
 /* ---- figures -------------------------------------------------------------------------------------------------- */
@@ -181,7 +164,7 @@ static void print_memory(const mr_plan_request *q, const mr_schedule *s, const m
 {
     char all[32], each[32], mean[32];
     uint32_t side = q->size ? q->size : DEFAULT_SIZE;
-    printf("  memory  %s %s a rank: %llu batches of %s", m->estimate ? "about" : "at most",
+    printf("  memory  %s %s per rank: %llu batches of %s", m->estimate ? "about" : "at most",
            mr_text_bytes(m->bytes, all), (ull)m->batches, mr_text_bytes(m->batch_bytes, each));
     if (m->estimate)
         printf(" (an estimate: records of %s, the mean)", mr_text_bytes(m->mean, mean));
@@ -229,42 +212,56 @@ static void print_human(const mr_plan_request *q, const mr_schedule *s, const me
         print_batches(q, s);
 }
 
-static mr_status plan(request *q, unsigned world, mr_error *err)
+static mr_status plan(request *q, const mr_manifest *m, unsigned world, mr_error *err)
 {
-    mr_manifest *m = NULL;
     const mr_split *split = NULL;
     mr_schedule schedule = {0};
     memory need = {0};
-    mr_status status = mr_manifest_open(q->plan.dir, &m, NULL, err);
-    if (status == MR_OK)
-        status = mr_plan_make(&q->plan, m, world, &split, &schedule, err);
-    if (status == MR_OK)
-        status = memory_of(&q->plan, split, &schedule, &need, err);
-    if (status == MR_OK) {
-        if (q->json)
-            print_json(&q->plan, &schedule, &need);
-        else
-            print_human(&q->plan, &schedule, &need);
-    }
-    mr_manifest_free(m);
-    return status;
+    MR_TRY(mr_plan_make(&q->plan, m, world, &split, &schedule, err));
+    MR_TRY(memory_of(&q->plan, split, &schedule, &need, err));
+    (q->json ? print_json : print_human)(&q->plan, &schedule, &need);
+    return MR_OK;
 }
 
-int cmd_plan(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {0};
     mr_ranks *ranks = NULL;
+    mr_manifest *m = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
-    bool first = !ranks || mr_ranks_rank(ranks) == 0;
-    if (status == MR_OK && first)
-        status = plan(&q, mr_ranks_world(ranks), &err);
+    if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    if (status == MR_OK && mr_ranks_rank(ranks) == 0) {
+        status = mr_manifest_open(q.plan.dir, &m, NULL, &err);
+        if (status == MR_OK)
+            status = plan(&q, m, mr_ranks_world(ranks), &err);
+    }
     if (ranks)
         status = mr_ranks_agree(ranks, status, &err);
-    if (status != MR_OK && first)
-        mr_term_error(&err);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    mr_manifest_free(m);
+    return mr_cli_end(ranks, status, &err);
 }
+
+const mr_command cmd_plan = {
+    .name = "plan",
+    .title = "what a run will see, step by step, without running it",
+    .usage = "DST",
+    .example = "millrace plan imagenette --global-batch 64",
+    .summary = "Says what a run will see: its steps, what becomes of the tail, the memory per rank, and "
+               "with --batches the very samples.  A run with the same options matches it exactly.  No image "
+               "is read.",
+    .notes = "Examples:\n"
+             "  millrace plan imagenette --global-batch 64\n"
+             "  millrace plan imagenette --global-batch 64 --ranks 8 --batches 100:102\n"
+             "  millrace plan imagenette --split val --global-batch 64 --tail partial\n"
+             "  millrace plan imagenette --global-batch 64 --batches : --json | jq .steps\n"
+             "\n"
+             "Exit status: 0 done; 1 the manifest is damaged; 2 wrong use or no dataset there; 3 the "
+             "system failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "bench/replay.h"
+#include "codec/image.h"
 #include "dataset/dataset.h"
 #include "dataset/dataset_ranks.h"
 #include "format/meta.h"
@@ -17,8 +19,6 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_JSON = 256, OPT_LIST, OPT_ON_BAD, OPT_MAX_BAD, OPT_MAX_PIXELS };
-
 typedef struct request {
     mr_plan_request plan;
     mr_transform transform;
@@ -28,74 +28,32 @@ typedef struct request {
     mr_buf source; /* of the sample described */
 } request;
 
-static const struct argp_option options[] = {
-    MR_PLAN_OPTIONS,
-    MR_TRANSFORM_OPTIONS(4),
-    {.doc = "What is printed:", .group = 5},
-    {"list", OPT_LIST, NULL, 0, "name each sample: number, source path, crop box, mirrored or not; in whose place", 5},
-    {"on-bad", OPT_ON_BAD, "HOW", 0,
-     "a damaged sample: fail (default), replace (by the next good one of the order) or "
-     "mask (zeros, weight 0)",
-     5},
-    {"max-bad", OPT_MAX_BAD, "N", 0, "fail after N damaged samples a rank all the same", 5},
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "a larger picture is a damaged sample (default 178956970)", 5},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 5},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 5},
+static const mr_option options[] = {
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, plan), .rows = cmd_plan_options},
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, transform), .rows = cmd_transform_options},
+    {"list", 0, MR_ARG_FLAG, MR_FIELD(request, list), .group = "What is printed:",
+     .help = "name each sample: number, source path, crop box, mirrored or not, and which damaged one it replaces"},
+    {"on-bad", 0, MR_ARG_WORD, MR_FIELD(request, on_bad),
+     .words =
+         (const char *const[]){
+             [MR_ON_BAD_FAIL] = "fail", [MR_ON_BAD_REPLACE] = "replace", [MR_ON_BAD_MASK] = "mask", NULL},
+     .standard = "fail",
+     .help = "a damaged sample: fail, replace it (by the next good one of the order) or mask it (zeros, weight 0)"},
+    {"max-bad", 0, MR_ARG_COUNT, MR_FIELD(request, max_bad), .value = "N", .low = 1,
+     .help = "fail after N damaged samples per rank all the same"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "a larger picture is a damaged sample"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 (canonical form) of the "
-    "encoded bytes of all its samples, one after the other in global batch order; with --size of the decoded pixels, "
-    "float32, each sample 3 x SIZE x SIZE (or what --deliver says).  It does not depend on ranks and threads."
-    "\vExamples:\n"
-    "  millrace replay imagenette --global-batch 64 --batches 1234 --list\n"
-    "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"
-    "  millrace replay imagenette --split val --global-batch 64 --no-shuffle --tail partial --size 224 --augment eval\n"
-    "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n\n"
-    "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, plan.dir)}, {0}};
 
-static void on_bad(request *q, const char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    if (strcmp(arg, "fail") == 0)
-        q->on_bad = MR_ON_BAD_FAIL;
-    else if (strcmp(arg, "replace") == 0)
-        q->on_bad = MR_ON_BAD_REPLACE;
-    else if (strcmp(arg, "mask") == 0)
-        q->on_bad = MR_ON_BAD_MASK;
-    else
-        mr_cli_misuse(state, "--on-bad %s: use fail, replace or mask", arg);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    if (mr_plan_option(key, arg, state, &q->plan) || mr_transform_option(key, arg, state, &q->transform))
-        return 0;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_LIST:
-        q->list = true;
-        break;
-    case OPT_ON_BAD:
-        on_bad(q, arg, state);
-        break;
-    case OPT_MAX_BAD:
-        if (!mr_text_parse_u64(arg, &q->max_bad) || q->max_bad == 0)
-            mr_cli_misuse(state, "--max-bad %s: expected a number from 1", arg);
-        break;
-    case OPT_MAX_PIXELS:
-        if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
-            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
-        break;
-    case 'q':
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    request *q = ctx;
+    return cmd_plan_check(&q->plan, err);
 }
 
 /* ---- one sample ------------------------------------------------------------------------------------------------- */
@@ -134,9 +92,8 @@ static mr_status describe(void *ctx, const mr_sample_facts *f, const mr_bad_slot
     mr_meta_facts facts;
     mr_buf_clear(&q->source);
     mr_buf_add_text(&q->source, "");
-    mr_status status = f->meta ? mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err) : MR_OK;
-    if (status != MR_OK)
-        return status;
+    if (f->meta)
+        MR_TRY(mr_meta_scan(f->meta, f->meta_len, &facts, &q->source, err));
     (q->json ? describe_json : describe_human)(q, f, bad, out);
     return mr_buf_status(out, err, "listing samples");
 }
@@ -176,9 +133,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     const mr_plan_request *p = &q->plan;
     const mr_split *split;
     mr_schedule schedule;
-    mr_status status = mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_plan_make(&q->plan, mr_dataset_manifest(ds), mr_ranks_world(ranks), &split, &schedule, err));
     q->transform.size = p->size;
     mr_replay r = {
         .options =
@@ -207,7 +162,7 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     };
     r.options.start = (mr_cursor){p->epoch, mr_schedule_position(&schedule, r.first)};
     mr_damage damage = {0};
-    status = mr_replay_run(&r, ds, ranks, &damage, err);
+    mr_status status = mr_replay_run(&r, ds, ranks, &damage, err);
     bool speaks = mr_ranks_rank(ranks) == 0;
     if (q->json && speaks && status == MR_OK && q->printed == 0)
         begin_json(q);
@@ -221,27 +176,46 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     return status;
 }
 
-int cmd_replay(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.json = false};
     mr_ranks *ranks = NULL;
     mr_dataset *ds = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_transform_begin(&q.transform);
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
-    if (status == MR_OK) {
+    if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
+    if (status == MR_OK)
         status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
-        if (status == MR_OK)
-            status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
-        if (status == MR_OK)
-            status = replay(&q, ds, ranks, &err);
-    }
-    if (status != MR_OK && (!ranks || mr_ranks_rank(ranks) == 0))
-        mr_term_error(&err);
+    if (status == MR_OK)
+        status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
+    if (status == MR_OK)
+        status = replay(&q, ds, ranks, &err);
     mr_buf_free(&q.source);
     mr_dataset_free(ds);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
+
+const mr_command cmd_replay = {
+    .name = "replay",
+    .title = "load batches again: digests, and what was in them",
+    .usage = "DST",
+    .example = "millrace replay imagenette --global-batch 64",
+    .summary = "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 "
+               "(canonical form) of the encoded bytes of all its samples, one after the other in global "
+               "batch order; with --size of the decoded pixels, float32, each sample 3 x SIZE x SIZE (or "
+               "what --deliver says).  It does not depend on ranks and threads.",
+    .notes = "Examples:\n"
+             "  millrace replay imagenette --global-batch 64 --batches 1234 --list\n"
+             "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"
+             "  millrace replay imagenette --split val --global-batch 64 --no-shuffle --tail partial --size 224 "
+             "--augment eval\n"
+             "  mpirun -n 4 millrace replay imagenette --global-batch 64 --batches 0:10 --json\n"
+             "\n"
+             "Exit status: 0 done; 1 a sample is damaged; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

@@ -1,60 +1,35 @@
-/* cmd_transform.c - the part of a command line that says how pictures are shown. */
+/* cmd_transform.c - the options that say how pictures are shown. */
 #include "loader/cmd_transform.h"
 
 #include <string.h>
 
-void mr_transform_begin(mr_transform *t)
+static const mr_option kind = {
+    .name = "augment",
+    .kind = MR_ARG_WORD,
+    MR_FIELD(mr_transform, kind),
+    .words =
+        (const char *const[]){
+            [MR_TRANSFORM_TRAIN] = "train", [MR_TRANSFORM_SQUARE] = "eval", [MR_TRANSFORM_CENTER] = "center", NULL},
+};
+
+static mr_status take_augment(void *field, const char *text, mr_error *err)
 {
-    *t = (mr_transform){.kind = MR_TRANSFORM_TRAIN, .flip = 0.5f};
+    mr_transform *t = field;
+    t->flip = strcmp(text, "train") == 0 ? 0.5f : 0;
+    return mr_option_take(&kind, t, text, err);
 }
 
-static void augment(mr_transform *t, const char *arg, struct argp_state *state)
-{
-    if (strcmp(arg, "train") == 0) {
-        t->kind = MR_TRANSFORM_TRAIN;
-        t->flip = 0.5f;
-        return;
-    }
-    t->flip = 0;
-    if (strcmp(arg, "eval") == 0)
-        t->kind = MR_TRANSFORM_SQUARE;
-    else if (strcmp(arg, "center") == 0)
-        t->kind = MR_TRANSFORM_CENTER;
-    else
-        mr_cli_misuse(state, "--augment %s: use train, eval or center", arg);
-}
-
-static void orientation(mr_transform *t, const char *arg, struct argp_state *state)
-{
-    t->apply_orientation = strcmp(arg, "apply") == 0;
-    if (!t->apply_orientation && strcmp(arg, "ignore") != 0)
-        mr_cli_misuse(state, "--orientation %s: use apply or ignore", arg);
-}
-
-static void decoder(mr_transform *t, const char *arg, struct argp_state *state)
-{
-    t->libjpeg = strcmp(arg, "libjpeg") == 0;
-    if (!t->libjpeg && strcmp(arg, "auto") != 0)
-        mr_cli_misuse(state, "--decoder %s: use auto or libjpeg", arg);
-}
-
-bool mr_transform_option(int key, char *arg, struct argp_state *state, mr_transform *t)
-{
-    switch (key) {
-    case MR_OPT_AUGMENT:
-        augment(t, arg, state);
-        break;
-    case MR_OPT_ORIENTATION:
-        orientation(t, arg, state);
-        break;
-    case MR_OPT_BICUBIC:
-        t->bicubic = 1;
-        break;
-    case MR_OPT_DECODER:
-        decoder(t, arg, state);
-        break;
-    default:
-        return false;
-    }
-    return true;
-}
+const mr_option cmd_transform_options[] = {
+    {"augment", 0, MR_ARG_OTHER, .take = take_augment, .value = "train|eval|center", .standard = "train",
+     .group = "How pictures are shown:",
+     .help = "train: a random part of 0.08 to 1 of the area, ratio 3/4 to 4/3, mirrored half of the time; eval: the "
+             "whole picture made square; center: the middle, as ImageNet is tested"},
+    {"orientation", 0, MR_ARG_WORD, MR_FIELD(mr_transform, apply_orientation), .words = MR_WORDS("ignore", "apply"),
+     .standard = "ignore", .help = "EXIF orientation; the reference trainers ignore it"},
+    {"bicubic", 0, MR_ARG_FLAG, MR_FIELD(mr_transform, bicubic),
+     .help = "resize with the bicubic filter (default: bilinear)"},
+    {"decoder", 0, MR_ARG_WORD, MR_FIELD(mr_transform, libjpeg), .words = MR_WORDS("auto", "libjpeg"),
+     .standard = "auto", .own = true,
+     .help = "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same"},
+    {0},
+};

@@ -1,10 +1,9 @@
-/* commands.h - the commands of this folder, for the table in millrace.c.
- * Contract: argv[0] is the command's name; the result is the exit code (0 done, 1 bad data, 2 wrong use, 3 system). */
+/* commands.h - the commands that work on batches, for the table in millrace.c. */
 #ifndef MR_LOADER_COMMANDS_H
 #define MR_LOADER_COMMANDS_H
 
-int cmd_plan(int argc, char **argv);
-int cmd_replay(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
+#include "base/cli.h"
+
+extern const mr_command cmd_plan, cmd_replay, cmd_bench;
 
 #endif

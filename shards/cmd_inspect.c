@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -16,47 +17,20 @@
 
 enum { CLASSES_SHOWN = 20 };
 
-enum { OPT_JSON = 256, OPT_CLASSES };
-
 typedef struct request {
     const char *dir;
     bool json, classes;
 } request;
 
-static const struct argp_option options[] = {
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"classes", OPT_CLASSES, NULL, 0, "list every class with its number of samples in each split", 1},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+static const mr_option options[] = {
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
+     .help = "list every class with its number of samples in each split"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and its digest (the same "
-    "wherever the same source is ingested)."
-    "\vExamples:\n"
-    "  millrace inspect imagenette\n"
-    "  millrace inspect --classes imagenette\n"
-    "  millrace inspect --json imagenette | jq .splits.train.samples\n\n"
-    "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index is damaged; 2 wrong use "
-    "or no dataset there; 3 the system failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_CLASSES:
-        q->classes = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +105,7 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const mr_c
     return status;
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------------- */
+/* ---- human-readable -------------------------------------------------------------------------------------------- */
 
 static mr_status print_splits(const mr_manifest *m, mr_error *err)
 {
@@ -212,9 +186,9 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
-static const char *const behind_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
-                                                              [MR_SEVERAL_LABELS] = "(several labels)",
-                                                              [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
+static const char *const not_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
+                                                           [MR_SEVERAL_LABELS] = "(several labels)",
+                                                           [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
 static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t column)
 {
@@ -226,7 +200,7 @@ static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t 
     printf("\n");
 }
 
-/* A column a split shows what is missing where. */
+/* One column per split shows what is missing where. */
 static void print_census(const mr_manifest *m, const mr_class_counts *c)
 {
     size_t width = 7;
@@ -245,7 +219,7 @@ static void print_census(const mr_manifest *m, const mr_class_counts *c)
     for (size_t i = 0; i < MR_BEHIND_CLASSES; i++) {
         if (!any(m, c, m->class_count + i))
             continue;
-        printf("  %6s  %-*s", "", (int)width, behind_classes[i]);
+        printf("  %6s  %-*s", "", (int)width, not_classes[i]);
         print_counts(m, c, m->class_count + i);
     }
 }
@@ -271,12 +245,11 @@ static void print_options(const mr_manifest *m)
 
 static void print_seeks(const cmd_seek_found *found)
 {
-    mr_buf words = {0};
+    MR_AUTO(mr_buf_free) mr_buf words = {0};
     if (!found->found)
         return;
     cmd_seek_found_words(found, &words);
     printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
-    mr_buf_free(&words);
 }
 
 static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const mr_class_counts *c,
@@ -288,9 +261,7 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
     printf("%s", variant ? " (" : "");
     mr_term_text(stdout, variant ? m->variant : "");
     printf("%s, format %d\n", variant ? ")" : "", MR_FORMAT_VERSION);
-    mr_status status = print_splits(m, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(print_splits(m, err));
     if (c->counts && has_labels(m, c))
         print_census(m, c);
     else if (c->counts)
@@ -309,34 +280,54 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
     return MR_OK;
 }
 
-int cmd_inspect(int argc, char **argv)
+static void free_counts(mr_class_counts *c)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
+    free(c->counts);
+}
+
+static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
+{
+    const mr_manifest *m = mr_dataset_manifest(ds);
+    cmd_seek_found found = {0};
+    MR_AUTO(free_counts) mr_class_counts c = {0};
+    char hex[65];
+    if (q->classes)
+        MR_TRY(mr_class_counts_read(q->dir, m, &c, err));
+    MR_TRY(cmd_seek_find(q->dir, m, &found, err));
+    mr_hex(mr_dataset_digest(ds), 32, hex);
+    return q->json ? print_json(m, hex, &c, &found, err) : print_human(q, m, hex, &c, &found, err);
+}
+
+static int start(int argc, char **argv)
+{
     request q = {0};
     mr_dataset *ds = NULL;
-    const mr_manifest *m = NULL;
-    mr_class_counts c = {0};
-    cmd_seek_found found = {0};
-    char hex[65];
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
+    if (!mr_cli_parse(&cli, &cmd_inspect, argc, argv, &q))
+        return cli.code;
     mr_status status = mr_dataset_open(q.dir, &ds, &err);
     if (status == MR_OK)
-        m = mr_dataset_manifest(ds);
-    if (status == MR_OK && q.classes)
-        status = mr_class_counts_read(q.dir, m, &c, &err);
-    if (status == MR_OK)
-        status = cmd_seek_find(q.dir, m, &found, &err);
-    if (status == MR_OK) {
-        mr_hex(mr_dataset_digest(ds), 32, hex);
-        if (q.json)
-            status = print_json(m, hex, &c, &found, &err);
-        else
-            status = print_human(&q, m, hex, &c, &found, &err);
-    }
-    if (status != MR_OK)
-        mr_term_error(&err);
-    free(c.counts);
+        status = inspect(&q, ds, &err);
     mr_dataset_free(ds);
-    return mr_exit_code(status);
+    return mr_cli_end(NULL, status, &err);
 }
+
+const mr_command cmd_inspect = {
+    .name = "inspect",
+    .title = "summarise a dataset: splits, classes, digest",
+    .usage = "DST",
+    .example = "millrace inspect imagenette",
+    .summary = "Summarises a dataset: splits, samples, bytes, classes, the options it was made with, and "
+               "its digest (the same wherever the same source is ingested).",
+    .notes = "Examples:\n"
+             "  millrace inspect imagenette\n"
+             "  millrace inspect --classes imagenette\n"
+             "  millrace inspect --json imagenette | jq .splits.train.samples\n"
+             "\n"
+             "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "
+             "is damaged; 2 wrong use or no dataset there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

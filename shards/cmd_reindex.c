@@ -1,4 +1,4 @@
-/* cmd_reindex.c - `millrace reindex DST`: lost or damaged indexes, built anew from their shards.
+/* cmd_reindex.c - `millrace reindex DST`: lost or damaged indexes, rebuilt from their shards.
  * Invariant: an index is built only from a .mdb whose digest, on this very descriptor, is the manifest's; and it is
  * published only if its own digest is the manifest's too.  Good files are left alone. */
 #include <fcntl.h>
@@ -11,11 +11,10 @@
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "format/index.h"
 #include "shards/commands.h"
-
-enum { OPT_JSON = 256 };
 
 typedef enum outcome { GOOD, REBUILT, FAILED } outcome;
 
@@ -29,52 +28,23 @@ typedef struct request {
     bool json, quiet;
     unsigned jobs;
     int dirfd;
+    mr_manifest *manifest;
     const mr_shard **shards;
     shard_result *results;
     size_t count;
     mr_progress *progress;
 } request;
 
-static const struct argp_option options[] = {
-    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 1},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 1},
+static const mr_option options[] = {
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, jobs), .value = "N", .low = 1, .high = 1024, .own = true,
+     .help = "threads (default: one per processor)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, so the new one is "
-    "equal "
-    "to the lost one bit for bit.  The shard's digest is checked first; indexes that are good stay as they are."
-    "\vExamples:\n"
-    "  millrace reindex imagenette\n"
-    "  millrace verify --quick imagenette || millrace reindex imagenette\n\n"
-    "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the system "
-    "failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    char *end;
-    unsigned long n;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        q->quiet = true;
-        break;
-    case 'j':
-        n = strtoul(arg, &end, 10);
-        if (*arg < '0' || *arg > '9' || *end || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
-        q->jobs = (unsigned)n;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
 static bool same(const mr_digest *a, const mr_digest *b)
 {
@@ -82,94 +52,73 @@ static bool same(const mr_digest *a, const mr_digest *b)
            memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
-/* Opens NAME if its size and digest are those listed; the descriptor stays open for the caller. */
+/* Opens NAME if its size and digest are those listed; *fd is the caller's to close, also on failure. */
 static mr_status open_checked(int dirfd, const char *name, const mr_digest *listed, int *fd, mr_error *err)
 {
     mr_digest found;
     uint64_t size;
-    int opened;
-    mr_status status = mr_file_open(dirfd, name, false, &opened, &size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_file_open(dirfd, name, false, fd, &size, err));
     if (size != listed->bytes)
-        status = mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu", name, (unsigned long long)size,
-                         (unsigned long long)listed->bytes);
-    if (status == MR_OK)
-        status = mr_digest_file(opened, size, true, name, &found, err);
-    if (status == MR_OK && !same(&found, listed))
-        status = mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's", name);
-    if (status == MR_OK)
-        *fd = opened;
-    else
-        close(opened);
-    return status;
+        return mr_fail(err, MR_BAD_DATA, "%s: has %llu bytes, the manifest says %llu", name, (unsigned long long)size,
+                       (unsigned long long)listed->bytes);
+    MR_TRY(mr_digest_file(*fd, size, true, name, &found, err));
+    return same(&found, listed) ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: its digest is not the manifest's", name);
 }
 
 static mr_status rebuild(request *q, const mr_shard *shard, const char *idx_name, mr_error *err)
 {
     char mdb_name[96];
-    int fd;
-    mr_buf index = {0};
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_AUTO(mr_buf_free) mr_buf index = {0};
     mr_digest digest = {0};
     snprintf(mdb_name, sizeof mdb_name, "%s.mdb", shard->name);
     if (faccessat(q->dirfd, mdb_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
         return mr_fail(err, MR_BAD_DATA, "%s: the shard is missing, and with it its index", mdb_name);
-    mr_status status = open_checked(q->dirfd, mdb_name, &shard->mdb, &fd, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_index_build(fd, shard->mdb.bytes, mdb_name, shard->first, shard->samples, &index, err);
-    if (status == MR_OK)
-        status = mr_buf_status(&index, err, idx_name);
-    if (status == MR_OK) {
-        digest.bytes = index.len;
-        mr_hash128(index.data, index.len, digest.xxh3_128);
-        mr_sha256(index.data, index.len, digest.sha256);
-        if (!same(&digest, &shard->idx))
-            status = mr_fail(err, MR_BAD_DATA,
-                             "%s: the index built from a good %s has not the digest that the manifest "
-                             "states; nothing was written. Was the manifest edited?",
-                             idx_name, mdb_name);
-    }
-    if (status == MR_OK)
-        status = mr_file_publish(q->dirfd, idx_name, index.data, index.len, err);
-    mr_buf_free(&index);
-    close(fd);
-    return status;
+    MR_TRY(open_checked(q->dirfd, mdb_name, &shard->mdb, &fd, err));
+    MR_TRY(mr_index_build(fd, shard->mdb.bytes, mdb_name, shard->first, shard->samples, &index, err));
+    MR_TRY(mr_buf_status(&index, err, idx_name));
+    digest.bytes = index.len;
+    mr_hash128(index.data, index.len, digest.xxh3_128);
+    mr_sha256(index.data, index.len, digest.sha256);
+    if (!same(&digest, &shard->idx))
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: the index built from a good %s does not have the digest in the manifest; nothing was "
+                       "written. Was the manifest edited?",
+                       idx_name, mdb_name);
+    return mr_file_publish(q->dirfd, idx_name, index.data, index.len, err);
 }
 
-/* One damaged shard must not keep the others from being mended, so failures wait in the results. */
+/* One damaged shard must not keep the others from being repaired, so failures wait in the results. */
 static mr_status one_shard(void *ctx, size_t item, unsigned worker, mr_error *err)
 {
     request *q = ctx;
     const mr_shard *shard = q->shards[item];
     shard_result *r = &q->results[item];
     char idx_name[96];
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     (void)worker;
     (void)err;
     snprintf(idx_name, sizeof idx_name, "%s.idx", shard->name);
-    if (open_checked(q->dirfd, idx_name, &shard->idx, &fd, &r->why) == MR_OK) {
-        close(fd);
+    if (open_checked(q->dirfd, idx_name, &shard->idx, &fd, &r->why) == MR_OK)
         r->outcome = GOOD;
-    } else {
+    else
         r->outcome = rebuild(q, shard, idx_name, &r->why) == MR_OK ? REBUILT : FAILED;
-    }
     mr_progress_add(q->progress, 1, shard->idx.bytes + (r->outcome == GOOD ? 0 : shard->mdb.bytes));
     return MR_OK;
 }
 
-static mr_status print_results(const request *q, mr_error *err)
+/* *worst: of the shards that failed, whose failures are printed. */
+static mr_status print_results(const request *q, mr_status *worst, mr_error *err)
 {
     static const char *const words[] = {"good", "rebuilt", "failed"};
     size_t counts[3] = {0};
-    mr_status worst = MR_OK;
     json_t *list = json_array();
     for (size_t i = 0; i < q->count; i++) {
         const shard_result *r = &q->results[i];
         counts[r->outcome]++;
         if (r->outcome == FAILED) {
-            if (worst != MR_SYSTEM)
-                worst = r->why.status == MR_SYSTEM ? MR_SYSTEM : MR_BAD_DATA;
+            if (*worst != MR_SYSTEM)
+                *worst = r->why.status == MR_SYSTEM ? MR_SYSTEM : MR_BAD_DATA;
             mr_term_error(&r->why);
         } else if (r->outcome == REBUILT && !q->json && !q->quiet) {
             printf("  %s.idx %srebuilt%s\n", q->shards[i]->name, mr_sgr(stdout, MR_GREEN), mr_sgr(stdout, MR_PLAIN));
@@ -180,18 +129,16 @@ static mr_status print_results(const request *q, mr_error *err)
     mr_status status = MR_OK;
     if (q->json) {
         json_t *doc =
-            json_pack("{s:b,s:I,s:I,s:I,s:O}", "ok", worst == MR_OK, "good", (json_int_t)counts[GOOD], "rebuilt",
+            json_pack("{s:b,s:I,s:I,s:I,s:O}", "ok", *worst == MR_OK, "good", (json_int_t)counts[GOOD], "rebuilt",
                       (json_int_t)counts[REBUILT], "failed", (json_int_t)counts[FAILED], "shards", list);
         status = mr_json_print(doc, err);
         json_decref(doc);
-    } else if (!q->quiet || worst != MR_OK) {
-        printf("%s: %zu index%s good, %zu rebuilt, %zu beyond help\n", q->dir, counts[GOOD],
+    } else if (!q->quiet || *worst != MR_OK) {
+        printf("%s: %zu index%s good, %zu rebuilt, %zu beyond repair\n", q->dir, counts[GOOD],
                counts[GOOD] == 1 ? "" : "es", counts[REBUILT], counts[FAILED]);
     }
     json_decref(list);
-    if (status != MR_OK)
-        mr_term_error(err);
-    return status != MR_OK ? status : worst;
+    return status;
 }
 
 static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
@@ -209,32 +156,53 @@ static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
     return MR_OK;
 }
 
-int cmd_reindex(int argc, char **argv)
+static mr_status reindex(request *q, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
-    request q = {.dirfd = -1};
-    mr_manifest *m = NULL;
     uint8_t digest[32];
+    MR_TRY(mr_manifest_open(q->dir, &q->manifest, digest, err));
+    MR_TRY(list_shards(q, q->manifest, err));
+    if ((q->dirfd = open(q->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return mr_fail_errno(err, errno, "%s", q->dir);
+    q->progress = mr_progress_begin("reindex", q->count, q->quiet);
+    mr_status status = mr_pool_run(q->count, q->jobs ? q->jobs : mr_pool_processors(), one_shard, q, err);
+    mr_progress_end(q->progress);
+    return status;
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.dirfd = -1};
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_manifest_open(q.dir, &m, digest, &err);
+    if (!mr_cli_parse(&cli, &cmd_reindex, argc, argv, &q))
+        return cli.code;
+    mr_status worst = MR_OK, status = reindex(&q, &err);
     if (status == MR_OK)
-        status = list_shards(&q, m, &err);
-    if (status == MR_OK && (q.dirfd = open(q.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        status = mr_fail_errno(&err, errno, "%s", q.dir);
-    if (status == MR_OK) {
-        q.progress = mr_progress_begin("reindex", q.count, q.quiet);
-        status = mr_pool_run(q.count, q.jobs ? q.jobs : mr_pool_processors(), one_shard, &q, &err);
-        mr_progress_end(q.progress);
-    }
-    if (status != MR_OK)
-        mr_term_error(&err);
-    else
-        status = print_results(&q, &err);
+        status = print_results(&q, &worst, &err);
     if (q.dirfd >= 0)
         close(q.dirfd);
     free(q.shards);
     free(q.results);
-    mr_manifest_free(m);
-    return mr_exit_code(status);
+    mr_manifest_free(q.manifest);
+    int code = mr_cli_end(NULL, status, &err);
+    return code ? code : mr_exit_code(worst);
 }
+
+const mr_command cmd_reindex = {
+    .name = "reindex",
+    .title = "rebuild lost .idx files",
+    .usage = "DST",
+    .example = "millrace reindex imagenette",
+    .summary = "Rebuilds .idx files that are missing or damaged.  An index is a pure function of its shard, "
+               "so the new one is equal to the lost one bit for bit.  The shard's digest is checked first; "
+               "indexes that are good stay as they are.",
+    .notes = "Examples:\n"
+             "  millrace reindex imagenette\n"
+             "  millrace verify --quick imagenette || millrace reindex imagenette\n"
+             "\n"
+             "Exit status: 0 every index is good now; 1 a shard is damaged; 2 wrong use or no dataset "
+             "there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

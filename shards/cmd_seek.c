@@ -9,6 +9,7 @@
 #include "shards/cmd_seek.h"
 #include "base/cli.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset_ranks.h"
@@ -16,81 +17,39 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_EVERY = 256, OPT_DROP, OPT_FORCE, OPT_JSON };
-
 typedef struct request {
     const char *dir;
     mr_seek_options options;
-    bool json, drop, making; /* making: an option was given that only making knows */
+    bool json, drop, every_given;
     int dirfd;
+    mr_manifest *manifest;
     const mr_shard **shards;
     mr_seek_result *results;
     size_t count;
 } request;
 
-static const struct argp_option options[] = {
-    {"every", OPT_EVERY, "N", 0, "an entry every N MCUs of a row (default 16; 0: one a row, the smallest index)", 1},
-    {"force", OPT_FORCE, NULL, 0, "make those anew, too, that are there and whole", 1},
-    {"drop", OPT_DROP, NULL, 0, "remove the seek indexes; nothing but speed is lost", 1},
-    {"threads", 'j', "N", 0, "threads (default: the processors; under mpirun 1 a rank)", 2},
-    {"jobs", 0, NULL, OPTION_ALIAS, NULL, 2},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 2},
+static const mr_option options[] = {
+    {"every", 0, MR_ARG_COUNT, MR_FIELD(request, options.every), .value = "N", .high = MR_SEEK_EVERY_MAX,
+     .standard = "16", .given = offsetof(request, every_given),
+     .help = "an entry every N MCUs of a row; 0: one per row, the smallest index"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, options.force), .help = "also rebuild those that are intact"},
+    {"drop", 0, MR_ARG_FLAG, MR_FIELD(request, drop), .help = "remove the seek indexes; nothing but speed is lost"},
+    {"threads", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024,
+     .alias = "jobs", .own = true, .help = "threads (default: the processors; under mpirun 1 per rank)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG can be entered, so "
-    "that a "
-    "crop decodes little more than its own rows.  It takes about 1 % of the data's space and one entropy decode an "
-    "image "
-    "to make.  It changes no pixel and no digest, can be dropped at any time, and is ignored where it is damaged.  "
-    "Files "
-    "that are whole are kept, so an interrupted run goes on where it was."
-    "\vExamples:\n"
-    "  millrace seek imagenette\n"
-    "  millrace seek --every 8 imagenette\n"
-    "  millrace seek --drop imagenette\n"
-    "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n\n"
-    "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no dataset there; 3 the "
-    "system failed.";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    request *q = state->input;
-    uint64_t n;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_DROP:
-        q->drop = true;
-        break;
-    case OPT_FORCE:
-        q->options.force = q->making = true;
-        break;
-    case 'q':
-        q->options.quiet = true;
-        break;
-    case OPT_EVERY:
-        if (!mr_text_parse_u64(arg, &n) || n > MR_SEEK_EVERY_MAX)
-            mr_cli_misuse(state, "--every %s: expected a number from 0 to %d", arg, MR_SEEK_EVERY_MAX);
-        q->options.every = (unsigned)n;
-        q->making = true;
-        break;
-    case 'j':
-        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--threads %s: expected a number from 1 to 1024", arg);
-        q->options.jobs = (unsigned)n;
-        break;
-    case ARGP_KEY_END:
-        if (q->drop && q->making)
-            mr_cli_misuse(state, "--drop removes what --every and --force would make; give one or the other");
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
+    const request *q = ctx;
+    if (q->drop && (q->every_given || q->options.force))
+        return mr_fail(err, MR_MISUSE, "--drop removes what --every and --force would make; give one or the other");
+    return MR_OK;
 }
 
 /* ---- results (for ingest, too) ------------------------------------------------------------------------------------
@@ -230,7 +189,7 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
 {
     cmd_seek_sums s = cmd_seek_sum(q->results, q->shards, q->count);
     mr_status status = MR_OK;
-    mr_buf words = {0};
+    MR_AUTO(mr_buf_free) mr_buf words = {0};
     mr_error why;
     for (size_t i = 0; i < q->count; i++)
         if (q->results[i].outcome == MR_SEEK_FAILED) {
@@ -248,7 +207,6 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
             printf(", %s%llu not made%s", mr_sgr(stdout, MR_RED), (ull)s.shards[MR_SEEK_FAILED],
                    mr_sgr(stdout, MR_PLAIN));
         printf("\n  %s\n", mr_buf_text(&words));
-        mr_buf_free(&words);
     }
     *worst = s.worst;
     return status;
@@ -285,51 +243,79 @@ static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
     return q->dirfd < 0 ? mr_fail_errno(err, errno, "%s", q->dir) : MR_OK;
 }
 
-static mr_status run(request *q, bool leader, mr_status *worst, mr_error *err)
+static mr_status drop(const request *q, mr_error *err)
 {
     mr_ranks *ranks = q->options.ranks;
-    mr_status status = MR_OK;
+    bool leader = mr_ranks_rank(ranks) == 0;
     size_t dropped = 0;
-    if (q->drop) {
-        if (leader)
-            status = mr_seek_drop(q->dirfd, q->shards, q->count, &dropped, err);
-        status = mr_ranks_agree(ranks, status, err);
-        return status == MR_OK && leader ? print_dropped(q, dropped, err) : status;
-    }
-    status = mr_seek_make(q->dirfd, q->shards, q->count, &q->options, q->results, err);
-    return status == MR_OK && leader ? print_results(q, worst, err) : status;
+    MR_TRY(mr_ranks_agree(ranks, leader ? mr_seek_drop(q->dirfd, q->shards, q->count, &dropped, err) : MR_OK, err));
+    return leader ? print_dropped(q, dropped, err) : MR_OK;
 }
 
-int cmd_seek(int argc, char **argv)
+static mr_status make(const request *q, mr_status *worst, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
-    request q = {.dirfd = -1, .options = {.every = MR_JPEG_SEEK_EVERY}};
-    mr_manifest *m = NULL;
-    uint8_t digest[32];
+    MR_TRY(mr_seek_make(q->dirfd, q->shards, q->count, &q->options, q->results, err));
+    return mr_ranks_rank(q->options.ranks) == 0 ? print_results(q, worst, err) : MR_OK;
+}
+
+static mr_status open_dataset(request *q, mr_error *err)
+{
+    uint8_t digest[32] = {0};
+    mr_status status = mr_manifest_open(q->dir, &q->manifest, digest, err);
+    if (status == MR_OK)
+        status = list_shards(q, q->manifest, err);
+    MR_TRY(mr_ranks_agree(q->options.ranks, status, err));
+    return mr_dataset_agree(q->options.ranks, digest, err);
+}
+
+static mr_status seek(request *q, mr_status *worst, mr_error *err)
+{
+    MR_TRY(open_dataset(q, err));
+    if (!q->options.jobs)
+        q->options.jobs = mr_ranks_world(q->options.ranks) > 1 ? 1 : mr_pool_processors();
+    return q->drop ? drop(q, err) : make(q, worst, err);
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.dirfd = -1};
+    mr_cli cli;
     mr_error err = {0};
     mr_status worst = MR_OK;
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&q.options.ranks, &err);
-    bool leader = !q.options.ranks || mr_ranks_rank(q.options.ranks) == 0;
-    if (status == MR_OK) {
-        status = mr_manifest_open(q.dir, &m, digest, &err);
-        if (status == MR_OK)
-            status = list_shards(&q, m, &err);
-        status = mr_ranks_agree(q.options.ranks, status, &err);
-        if (status == MR_OK)
-            status = mr_dataset_agree(q.options.ranks, digest, &err);
-    }
-    if (!q.options.jobs)
-        q.options.jobs = status == MR_OK && mr_ranks_world(q.options.ranks) > 1 ? 1 : mr_pool_processors();
+    if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &q.options.ranks, &err);
     if (status == MR_OK)
-        status = run(&q, leader, &worst, &err);
-    if (status != MR_OK && leader)
-        mr_term_error(&err);
+        status = seek(&q, &worst, &err);
     if (q.dirfd >= 0)
         close(q.dirfd);
     free(q.shards);
     free(q.results);
-    mr_manifest_free(m);
-    mr_ranks_end(q.options.ranks);
-    return mr_exit_code(status != MR_OK ? status : worst);
+    mr_manifest_free(q.manifest);
+    int code = mr_cli_end(q.options.ranks, status, &err);
+    return code ? code : mr_exit_code(worst);
 }
+
+const mr_command cmd_seek = {
+    .name = "seek",
+    .title = "add or drop the index that lets crops decode their own rows",
+    .usage = "DST",
+    .example = "millrace seek imagenette",
+    .summary = "Makes a seek index beside each shard, NAME.seek: where the entropy-coded bytes of each JPEG "
+               "can be entered, so that a crop decodes little more than its own rows.  It takes about 1 % "
+               "of the data's space and one entropy decode an image to make.  It changes no pixel and no "
+               "digest, can be dropped at any time, and is ignored where it is damaged.  Files that are "
+               "whole are kept, so an interrupted run goes on where it was.",
+    .notes = "Examples:\n"
+             "  millrace seek imagenette\n"
+             "  millrace seek --every 8 imagenette\n"
+             "  millrace seek --drop imagenette\n"
+             "  mpirun -n 8 millrace seek imagenet               8 ranks share the shards\n"
+             "\n"
+             "Exit status: 0 every shard has its seek index now; 1 a shard is damaged; 2 wrong use or no "
+             "dataset there; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

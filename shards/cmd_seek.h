@@ -1,4 +1,4 @@
-/* cmd_seek.h - what was made of seek indexes, summed and in words: for `millrace seek` and for ingest.
+/* cmd_seek.h - results of making seek indexes, summed and as text: for `millrace seek` and for ingest.
  * Invariant: nothing here prints. */
 #ifndef MR_CMD_SEEK_H
 #define MR_CMD_SEEK_H

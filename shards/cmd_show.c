@@ -1,6 +1,6 @@
 /* cmd_show.c - `millrace show DST SPLIT N`: one sample as the trainer will see it.
  * Invariant: the image and meta shown have matched their hashes, and the meta's numbers are shown as the source wrote
- * them: its text is laid out anew, never parsed into numbers. */
+ * them: its text is reformatted, never parsed into numbers. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "codec/image.h"
@@ -21,67 +22,37 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_IMAGE = 256, OPT_JSON, OPT_FORCE };
-
 typedef struct request {
     const char *dir, *split, *image;
     uint64_t sample;
-    unsigned args;
     bool json, force;
+    mr_manifest *manifest;
+    mr_dataset *ds;
+    mr_sample_view view;
 } request;
 
-static const struct argp_option options[] = {
-    {"image", OPT_IMAGE, "FILE", 0, "write the encoded image to FILE ('-': standard output) and print nothing else", 1},
-    {"force", OPT_FORCE, NULL, 0, "let --image replace an existing FILE", 1},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 1},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 1},
+static const mr_option options[] = {
+    {"image", 0, MR_ARG_PATH, MR_FIELD(request, image), .value = "FILE",
+     .help = "write the encoded image to FILE ('-': standard output) and print nothing else"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "let --image replace an existing FILE"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within SPLIT."
-    "\vExamples:\n"
-    "  millrace show imagenette train 17\n"
-    "  millrace show imagenette val 0 --image first.jpg\n"
-    "  millrace show --json coco val 3 | jq .meta.annotations\n\n"
-    "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system failed.";
+static const mr_option arguments[] = {
+    {.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)},
+    {.value = "SPLIT", .kind = MR_ARG_TEXT, MR_FIELD(request, split)},
+    {.value = "N", .kind = MR_ARG_COUNT, MR_FIELD(request, sample)},
+    {0},
+};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    request *q = state->input;
-    switch (key) {
-    case OPT_IMAGE:
-        q->image = arg;
-        break;
-    case OPT_FORCE:
-        q->force = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        break;
-    case ARGP_KEY_ARG:
-        if (q->args == 0)
-            q->dir = arg;
-        else if (q->args == 1)
-            q->split = arg;
-        else if (q->args > 2)
-            mr_cli_misuse(state, "'%s' is one argument too many", arg);
-        else if (!mr_text_parse_u64(arg, &q->sample))
-            mr_cli_misuse(state, "'%s' is no sample number; they count from 0", arg);
-        q->args++;
-        break;
-    case ARGP_KEY_END:
-        if (q->args < 3)
-            mr_cli_misuse(state, "expected DST SPLIT N, for example: millrace show imagenette train 17");
-        if (q->image && q->json)
-            mr_cli_misuse(state, "--image and --json exclude each other");
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    const request *q = ctx;
+    if (q->image && q->json)
+        return mr_fail(err, MR_MISUSE, "--image and --json exclude each other");
+    return MR_OK;
 }
 
 /* ---- facts ---------------------------------------------------------------------------------------------------- */
@@ -149,11 +120,43 @@ static void line(mr_buf *out, const char *word)
     mr_buf_printf(out, "  %s%-11s%s ", mr_sgr(stdout, MR_DIM), word, mr_sgr(stdout, MR_PLAIN));
 }
 
+static void write_label(const mr_manifest *m, const mr_sample_view *v, mr_buf *out)
+{
+    const char *name = class_name(m, v->label);
+    line(out, "label");
+    if (v->flags & MR_FLAG_MULTI_LABEL)
+        mr_buf_add_text(out, "a list, see \"labels\" below");
+    else if (v->label < 0)
+        mr_buf_add_text(out, "none");
+    else
+        mr_buf_printf(out, "%d", (int)v->label);
+    if (name && !(v->flags & MR_FLAG_MULTI_LABEL)) {
+        mr_buf_add_text(out, " (");
+        mr_text_show(out, name, strlen(name));
+        mr_buf_add_text(out, ")");
+    }
+    mr_buf_add_text(out, "\n");
+}
+
+static void write_flags(const mr_sample_view *v, mr_buf *out)
+{
+    bool first = true;
+    for (size_t i = 0; i < MR_COUNT(flag_words); i++) {
+        if (!(v->flags & flag_words[i].flag))
+            continue;
+        if (first)
+            line(out, "flags");
+        mr_buf_printf(out, "%s%s", first ? "" : ", ", flag_words[i].word);
+        first = false;
+    }
+    if (v->flags)
+        mr_buf_add_text(out, "\n");
+}
+
 static void write_human(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_buf *source, mr_buf *out)
 {
     static const char *const channels[] = {"", "gray", "gray + alpha", "3 colours", "4 channels"};
     const mr_codec *codec = mr_codec_by_id(v->codec);
-    const char *name = class_name(m, v->label);
     char count[32];
     mr_buf_printf(out, "%s%s %llu%s of %s\n", mr_sgr(stdout, MR_BOLD), q->split, (ull)q->sample,
                   mr_sgr(stdout, MR_PLAIN), q->dir);
@@ -168,30 +171,8 @@ static void write_human(const request *q, const mr_manifest *m, const mr_sample_
                   mr_text_count(v->image_len, count));
     line(out, "orientation");
     mr_buf_printf(out, "%u%s\n", v->orientation, v->orientation > 1 ? " (EXIF: turn or mirror before use)" : "");
-    line(out, "label");
-    if (v->flags & MR_FLAG_MULTI_LABEL)
-        mr_buf_add_text(out, "a list, see \"labels\" below");
-    else if (v->label < 0)
-        mr_buf_add_text(out, "none");
-    else
-        mr_buf_printf(out, "%d", (int)v->label);
-    if (name && !(v->flags & MR_FLAG_MULTI_LABEL)) {
-        mr_buf_add_text(out, " (");
-        mr_text_show(out, name, strlen(name));
-        mr_buf_add_text(out, ")");
-    }
-    mr_buf_add_text(out, "\n");
-    for (size_t i = 0, n = 0; i < MR_COUNT(flag_words); i++) {
-        if (!(v->flags & flag_words[i].flag))
-            continue;
-        if (n++ == 0)
-            line(out, "flags");
-        else
-            mr_buf_add_text(out, ", ");
-        mr_buf_add_text(out, flag_words[i].word);
-    }
-    if (v->flags)
-        mr_buf_add_text(out, "\n");
+    write_label(m, v, out);
+    write_flags(v, out);
     line(out, "hash");
     mr_buf_printf(out, "%016llx (XXH3-64, matches)\n", (ull)mr_hash64(v->image, v->image_len));
     mr_buf_printf(out, "  %smeta%s\n    ", mr_sgr(stdout, MR_DIM), mr_sgr(stdout, MR_PLAIN));
@@ -209,9 +190,7 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
             return mr_fail(err, MR_MISUSE, "standard output: is a terminal; send the image to a file or a pipe");
         return mr_file_write(STDOUT_FILENO, v->image, v->image_len, "standard output", err);
     }
-    mr_status status = mr_path_keep_out(q->image, q->dir, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_path_keep_out(q->image, q->dir, err));
     if (!q->force && lstat(q->image, &st) == 0)
         return mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", q->image);
     return mr_file_publish(AT_FDCWD, q->image, v->image, v->image_len, err);
@@ -219,48 +198,60 @@ static mr_status write_image(const request *q, const mr_sample_view *v, mr_error
 
 static mr_status print(const request *q, const mr_manifest *m, const mr_sample_view *v, mr_error *err)
 {
-    mr_buf source = {0}, doc = {0}, out = {0};
+    MR_AUTO(mr_buf_free) mr_buf source = {0}, doc = {0}, out = {0};
     mr_meta_facts facts;
-    mr_status status = mr_meta_scan(v->meta, v->meta_len, &facts, &source, err);
-    if (status == MR_OK && q->json) {
+    MR_TRY(mr_meta_scan(v->meta, v->meta_len, &facts, &source, err));
+    if (q->json) {
         write_json(q, m, v, &source, &doc);
         mr_json_show(&out, (const char *)doc.data, doc.len);
         out.failed |= doc.failed;
-    } else if (status == MR_OK) {
+    } else {
         write_human(q, m, v, &source, &out);
     }
-    if (status == MR_OK)
-        status = mr_buf_status(&out, err, "writing");
-    if (status == MR_OK)
-        fwrite(out.data, 1, out.len, stdout);
-    mr_buf_free(&source);
-    mr_buf_free(&doc);
-    mr_buf_free(&out);
-    return status;
+    MR_TRY(mr_buf_status(&out, err, "writing"));
+    fwrite(out.data, 1, out.len, stdout);
+    return MR_OK;
 }
 
-int cmd_show(int argc, char **argv)
+static mr_status show(request *q, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DST SPLIT N", help, NULL, NULL, NULL};
-    request q = {0};
-    mr_manifest *m = NULL;
-    mr_dataset *ds = NULL;
-    mr_sample_view view = {0};
-    mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_manifest_open(q.dir, &m, NULL, &err);
-    if (status == MR_OK)
-        status = mr_manifest_find_split(m, q.dir, q.split, NULL, &err);
-    if (status == MR_OK)
-        status = mr_dataset_open(q.dir, &ds, &err);
-    if (status == MR_OK)
-        status = mr_dataset_read(ds, q.split, q.sample, &view, &err);
-    if (status == MR_OK)
-        status = q.image ? write_image(&q, &view, &err) : print(&q, m, &view, &err);
-    if (status != MR_OK)
-        mr_term_error(&err);
-    mr_sample_view_free(&view);
-    mr_dataset_free(ds);
-    mr_manifest_free(m);
-    return mr_exit_code(status);
+    MR_TRY(mr_manifest_open(q->dir, &q->manifest, NULL, err));
+    MR_TRY(mr_manifest_find_split(q->manifest, q->dir, q->split, NULL, err));
+    MR_TRY(mr_dataset_open(q->dir, &q->ds, err));
+    MR_TRY(mr_dataset_read(q->ds, q->split, q->sample, &q->view, err));
+    return q->image ? write_image(q, &q->view, err) : print(q, q->manifest, &q->view, err);
 }
+
+static int start(int argc, char **argv)
+{
+    request q = {0};
+    mr_cli cli;
+    mr_error err = {0};
+    if (!mr_cli_parse(&cli, &cmd_show, argc, argv, &q))
+        return cli.code;
+    mr_status status = show(&q, &err);
+    mr_sample_view_free(&q.view);
+    mr_dataset_free(q.ds);
+    mr_manifest_free(q.manifest);
+    return mr_cli_end(NULL, status, &err);
+}
+
+const mr_command cmd_show = {
+    .name = "show",
+    .title = "one sample's facts and meta, or its image",
+    .usage = "DST SPLIT N",
+    .example = "millrace show imagenette train 17",
+    .summary = "Shows one sample: its facts, and its meta as the source had it.  N counts from 0 within "
+               "SPLIT.",
+    .notes = "Examples:\n"
+             "  millrace show imagenette train 17\n"
+             "  millrace show imagenette val 0 --image first.jpg\n"
+             "  millrace show --json coco val 3 | jq .meta.annotations\n"
+             "\n"
+             "Exit status: 0 done; 1 the sample is damaged; 2 wrong use or no such sample; 3 the system "
+             "failed.",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

@@ -9,152 +9,103 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/text.h"
+#include "codec/image.h"
 #include "shards/commands.h"
-
-enum { OPT_QUICK = 256, OPT_DEEP, OPT_DECODE, OPT_NO_SHA256, OPT_EXPECT, OPT_MAX_PIXELS, OPT_JSON, OPT_JUNIT };
 
 typedef struct request {
     const char *dir, *junit;
-    bool json, leveled;
+    bool json, quick, deep, decode;
     mr_verify_options options;
 } request;
 
-static const struct argp_option options[] = {
-    {"quick", OPT_QUICK, NULL, 0,
-     "sizes, manifest and indexes only: seconds for terabytes, but no image byte is "
-     "read",
-     1},
-    {"deep", OPT_DEEP, NULL, 0, "also walk LMDB's pages and compare metas and image headers with the index", 1},
-    {"decode", OPT_DECODE, NULL, 0,
-     "also decode every pixel, and make seek indexes again to compare (implies "
-     "--deep)",
-     1},
-    {"no-sha256", OPT_NO_SHA256, NULL, 0, "XXH3 alone: finds every accident, ten times faster, but no forgery", 2},
-    {"expect", OPT_EXPECT, "DIGEST", 0, "insist on this dataset digest (inspect prints it): pins the very dataset", 2},
-    {"max-pixels", OPT_MAX_PIXELS, "N", 0, "with --decode: a larger picture is a problem (default 178956970)", 2},
-    {"jobs", 'j', "N", 0, "threads (default: one a processor)", 3},
-    {"json", OPT_JSON, NULL, 0, "print one JSON object with every problem", 4},
-    {"junit", OPT_JUNIT, "FILE", 0, "also write JUnit XML, a test case a shard", 4},
-    {"quiet", 'q', NULL, 0, "no progress, and no words when all is well", 4},
+static mr_status take_digest(void *field, const char *text, mr_error *err)
+{
+    uint8_t digest[32];
+    if (!mr_unhex(text, digest, sizeof digest))
+        return mr_fail(err, MR_MISUSE,
+                       "--expect %s: a dataset digest is 64 hexadecimal digits, as 'millrace inspect' prints it", text);
+    *(const char **)field = text;
+    return MR_OK;
+}
+
+static const mr_option options[] = {
+    {"quick", 0, MR_ARG_FLAG, MR_FIELD(request, quick),
+     .help = "sizes, manifest and indexes only: seconds for terabytes, but no image byte is read"},
+    {"deep", 0, MR_ARG_FLAG, MR_FIELD(request, deep),
+     .help = "also walk LMDB's pages and compare metas and image headers with the index"},
+    {"decode", 0, MR_ARG_FLAG, MR_FIELD(request, decode),
+     .help = "also decode every pixel, and rebuild seek indexes to compare (implies --deep)"},
+    {"no-sha256", 0, MR_ARG_FLAG, MR_FIELD(request, options.no_sha256),
+     .help = "XXH3 alone: finds every accident, ten times faster, but no forgery"},
+    {"expect", 0, MR_ARG_OTHER, MR_FIELD(request, options.expect), .take = take_digest, .value = "DIGEST",
+     .help = "insist on this dataset digest (inspect prints it)"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, options.limits.max_pixels), .value = "N", .low = 1,
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "with --decode: a larger picture is a problem"},
+    {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
+     .help = "threads (default: one per processor)"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object with every problem"},
+    {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
+     .help = "also write JUnit XML, a test case per shard"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
+     .help = "no progress, and no output when all is well"},
     {0},
 };
 
-static const char help[] =
-    "Proves that a dataset is whole: every file's size and digest, every index row, every record's hash.  On damage, "
-    "names the shards, samples and source files that are hit, and says what is whole.  Nothing is changed."
-    "\vExamples:\n"
-    "  millrace verify imagenette                       everything, all processors\n"
-    "  millrace verify --quick imagenette               before a run\n"
-    "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
-    "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n\n"
-    "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, or keeps back a file "
-    "or a "
-    "part of one (the report is printed all the same).";
+static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
-static void set_level(request *q, mr_verify_level level, struct argp_state *state)
+static mr_status check(void *ctx, mr_error *err)
 {
-    if (q->leveled && q->options.level != level && (q->options.level == MR_VERIFY_QUICK || level == MR_VERIFY_QUICK))
-        mr_cli_misuse(state, "--quick and --%s exclude each other",
-                      mr_verify_level_words[level == MR_VERIFY_QUICK ? q->options.level : level]);
-    if (!q->leveled || level > q->options.level)
-        q->options.level = level;
-    q->leveled = true;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    uint64_t n;
-    uint8_t digest[32];
-    switch (key) {
-    case OPT_QUICK:
-        set_level(q, MR_VERIFY_QUICK, state);
-        break;
-    case OPT_DEEP:
-        set_level(q, MR_VERIFY_DEEP, state);
-        break;
-    case OPT_DECODE:
-        set_level(q, MR_VERIFY_DECODE, state);
-        break;
-    case OPT_NO_SHA256:
-        q->options.no_sha256 = true;
-        break;
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case OPT_JUNIT:
-        q->junit = arg;
-        break;
-    case 'q':
-        q->options.quiet = true;
-        break;
-    case OPT_EXPECT:
-        if (!mr_unhex(arg, digest, sizeof digest))
-            mr_cli_misuse(state, "--expect %s: a dataset digest is 64 hexadecimal digits, as inspect prints it", arg);
-        q->options.expect = arg;
-        break;
-    case OPT_MAX_PIXELS:
-        if (!mr_text_parse_u64(arg, &q->options.limits.max_pixels) || q->options.limits.max_pixels == 0)
-            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
-        break;
-    case 'j':
-        if (!mr_text_parse_u64(arg, &n) || n < 1 || n > 1024)
-            mr_cli_misuse(state, "--jobs %s: expected a number from 1 to 1024", arg);
-        q->options.jobs = (unsigned)n;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dir);
-    }
-    return 0;
+    request *q = ctx;
+    if (q->quick && (q->deep || q->decode))
+        return mr_fail(err, MR_MISUSE, "--quick and --%s exclude each other", q->decode ? "decode" : "deep");
+    q->options.level = q->decode  ? MR_VERIFY_DECODE
+                       : q->deep  ? MR_VERIFY_DEEP
+                       : q->quick ? MR_VERIFY_QUICK
+                                  : MR_VERIFY_FULL;
+    return MR_OK;
 }
 
 static mr_status print_json(const mr_verify_report *r, mr_error *err)
 {
     json_t *json = NULL;
-    mr_status status = mr_verify_json(r, &json, err);
-    if (status == MR_OK)
-        status = mr_json_print(json, err);
+    MR_TRY(mr_verify_json(r, &json, err));
+    mr_status status = mr_json_print(json, err);
     json_decref(json);
     return status;
 }
 
-/* r NULL: there is no report, for this reason.  Not the `end`: another one follows, and takes this one's place in a
+/* r NULL: there is no report, for this reason.  Unless it is the `end`, another one follows and replaces this one in a
  * file; a pipe or a device would keep both, and gets only that. */
 static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
 {
-    mr_buf xml = {0};
+    MR_AUTO(mr_buf_free) mr_buf xml = {0};
     mr_output o;
-    mr_status status = mr_path_keep_out(q->junit, q->dir, err);
-    if (status != MR_OK)
-        return status;
-    status = r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err);
-    if (status == MR_OK && (status = mr_output_open(AT_FDCWD, q->junit, &o, err)) == MR_OK) {
-        if (end || o.temp)
-            status = mr_file_write(o.fd, xml.data, xml.len, q->junit, err);
-        status = mr_output_close(&o, status, err);
-    }
-    mr_buf_free(&xml);
-    return status;
+    MR_TRY(mr_path_keep_out(q->junit, q->dir, err));
+    MR_TRY(r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err));
+    MR_TRY(mr_output_open(AT_FDCWD, q->junit, &o, err));
+    mr_status status = end || o.temp ? mr_file_write(o.fd, xml.data, xml.len, q->junit, err) : MR_OK;
+    return mr_output_close(&o, status, err);
 }
 
-/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  Where no file can
- * be is told at once, whatever else can go wrong with it behind the verdict. */
+/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  A path where no
+ * file can be is reported at once; other failures to write follow the verdict. */
 static mr_status begin_junit(const request *q, mr_error *err)
 {
     struct stat st;
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
-        return mr_path_keep_out(q->junit, q->dir, err); /* its reader would take closing it for the end */
+        return mr_path_keep_out(q->junit, q->dir, err); /* closing it would look like the end to its reader */
     mr_error why;
     mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, status, "%s", why.text);
     if (status != MR_OK && lstat(q->junit, &st) == 0 && S_ISREG(st.st_mode))
-        unlink(q->junit); /* there is no room for another, say */
+        unlink(q->junit); /* for example, the disk is full */
     return MR_OK;
 }
 
-/* The verdict is printed whatever becomes of the file, and the other way round. */
+/* Both are tried: the verdict is printed even if the file cannot be written, and vice versa. */
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
     mr_status written = q->junit ? write_junit(q, r, NULL, true, err) : MR_OK, printed = MR_OK;
@@ -165,38 +116,39 @@ static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *
     return written == MR_OK ? printed : written;
 }
 
-/* Where there is a report it is delivered; a file or a part of one that the system kept back is its failure then. */
+/* A report is delivered even if the system could not read a file or a part of one; that failure comes after it. */
 static int end(const request *q, const mr_verify_report *r, mr_status status, mr_error *err)
 {
-    const mr_problem *refused = NULL;
+    const mr_problem *unread = NULL;
     if (status == MR_OK) {
         status = deliver(q, r, err);
-        refused = mr_verify_refused(r);
+        unread = mr_verify_refused(r);
     } else if (q->junit) {
         write_junit(q, NULL, err->text, true, NULL);
     }
-    if (status == MR_OK && refused)
-        status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, refused->detail);
+    if (status == MR_OK && unread)
+        status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, unread->detail);
     if (status != MR_OK)
         mr_term_error(err);
     return status == MR_OK && !mr_verify_ok(r) ? 1 : mr_exit_code(status);
 }
 
-int cmd_verify(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "DST", help, NULL, NULL, NULL};
     request q = {.options = {.level = MR_VERIFY_FULL}};
     mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
+    if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
     bool first = !ranks || mr_ranks_rank(ranks) == 0;
     q.options.ranks = ranks;
     if (status == MR_OK) {
         mr_status begun = first && q.junit ? begin_junit(&q, &err) : MR_OK;
         if (begun != MR_OK)
-            q.junit = NULL; /* it is no place for a report of this failure, either */
+            q.junit = NULL; /* this failure cannot be reported there, either */
         status = mr_ranks_agree(ranks, begun, &err);
     }
     if (status == MR_OK)
@@ -206,3 +158,25 @@ int cmd_verify(int argc, char **argv)
     mr_ranks_end(ranks);
     return code;
 }
+
+const mr_command cmd_verify = {
+    .name = "verify",
+    .title = "prove that a dataset is whole",
+    .usage = "DST",
+    .example = "millrace verify imagenette",
+    .summary = "Proves that a dataset is whole: every file's size and digest, every index row, every "
+               "record's hash.  On damage, names the shards, samples and source files that are hit, and "
+               "says what is whole.  Nothing is changed.",
+    .notes = "Examples:\n"
+             "  millrace verify imagenette                       everything, all processors\n"
+             "  millrace verify --quick imagenette               before a run\n"
+             "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
+             "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
+             "\n"
+             "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, "
+             "or keeps back a file or a part of one (the report is printed all the same).",
+    .options = options,
+    .arguments = arguments,
+    .check = check,
+    .run = start,
+};

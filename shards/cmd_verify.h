@@ -1,4 +1,4 @@
-/* cmd_verify.h - what verify found, in words for people.
+/* cmd_verify.h - what verify found, as human-readable text.
  * Invariant: on standard output only, but for warnings. */
 #ifndef MR_CMD_VERIFY_H
 #define MR_CMD_VERIFY_H

@@ -1,4 +1,4 @@
-/* cmd_verify_print.c - what verify found, in words for people: shard by shard, then the sum, then what to do.
+/* cmd_verify_print.c - what verify found, as human-readable text: shard by shard, then totals, then what to do.
  * Invariant: a dataset of which a byte is not as the manifest says, or cannot be read, is never called whole. */
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "shards/cmd_verify.h"
 
-enum { LINES_A_SHARD = 20 };
+enum { LINES_PER_SHARD = 20 };
 
 static void print_problem(const mr_problem *p)
 {
@@ -24,15 +24,15 @@ static void print_problem(const mr_problem *p)
 
 static void print_problems(const mr_problems *list)
 {
-    for (size_t i = 0; i < list->count && i < LINES_A_SHARD; i++)
+    for (size_t i = 0; i < list->count && i < LINES_PER_SHARD; i++)
         print_problem(&list->items[i]);
-    if (list->count > LINES_A_SHARD)
-        printf("  ... and %zu more (--json lists all)\n", list->count - LINES_A_SHARD);
+    if (list->count > LINES_PER_SHARD)
+        printf("  ... and %zu more (--json lists all)\n", list->count - LINES_PER_SHARD);
 }
 
 enum { DECODE = 1u << MR_PROBLEM_DECODE, SEEK = 1u << MR_PROBLEM_SEEK, MANIFEST = 1u << MR_PROBLEM_MANIFEST };
 
-/* Every record as ingested, only pictures that were never sound: no damage to mend. */
+/* Every record as ingested, only pictures that were never sound: nothing to repair. */
 static bool only_undecodable(const mr_verify_shard *shard)
 {
     return mr_verify_only(shard, DECODE | SEEK) && !mr_verify_only(shard, SEEK);
@@ -49,7 +49,7 @@ static bool cannot_be_read(const mr_verify_shard *s)
 
 static const char *as_far(mr_verify_level level)
 {
-    return level == MR_VERIFY_QUICK ? " as far as was looked" : "";
+    return level == MR_VERIFY_QUICK ? " as far as checked" : "";
 }
 
 static void print_shard(const mr_verify_shard *s, mr_verify_level level)
@@ -116,7 +116,7 @@ static void print_totals(const mr_verify_report *r, const mr_verify_options *o)
     }
 }
 
-/* What to do about seek indexes: one that is whole by its own hashes and yet wrong is made again only by force. */
+/* A seek index that matches its own hashes and yet is wrong is rebuilt only by force. */
 static void print_next_seek(const mr_verify_report *r, const char *dir)
 {
     bool seek = false, force = false;
@@ -131,35 +131,36 @@ static void print_next_seek(const mr_verify_report *r, const char *dir)
                dir);
 }
 
-typedef struct ways_out {
-    bool mend, reindex, undecodable, refused, extra;
-} ways_out;
+typedef struct next_steps {
+    bool restore, reindex, undecodable, refused, extra;
+} next_steps;
 
-static void add_way_out(const mr_verify_shard *s, mr_verify_level level, ways_out *w)
+static void add_next(const mr_verify_shard *s, mr_verify_level level, next_steps *w)
 {
     bool unsound = only_undecodable(s), refused = cannot_be_read(s);
     w->reindex |= s->index_only;
     w->undecodable |= unsound;
     w->refused |= refused;
-    w->mend |=
+    w->restore |=
         !unsound && !refused && !s->index_only && level != MR_VERIFY_QUICK && !mr_verify_only(s, SEEK | MANIFEST);
 }
 
-static void print_next(const ways_out *w, const char *dir)
+static void print_next(const next_steps *w, const char *dir)
 {
-    if (w->mend)
-        printf("  next: bring the damaged .mdb files back from a copy, or ingest again%s\n",
-               w->reindex ? "; 'millrace reindex' mends the indexes" : "");
+    if (w->restore)
+        printf("  next: restore the damaged .mdb files from a copy, or ingest again%s\n",
+               w->reindex ? "; 'millrace reindex' rebuilds the indexes" : "");
     else if (w->reindex)
         printf("  next: millrace reindex %s\n", dir);
     if (w->refused)
         printf(
-            "  next: see why files cannot be read (permissions, a failing disk); what is lost comes back from a copy, "
-            "or by ingesting again\n");
+            "  next: see why files cannot be read (permissions, a failing disk); restore what is lost from a copy, or "
+            "ingest again\n");
     if (w->undecodable)
-        printf("  next: pictures that cannot be decoded are stored as the source had them; mend the source, or ingest "
-               "with "
-               "--check decode, which rejects them\n");
+        printf(
+            "  next: pictures that cannot be decoded are stored as the source had them; repair the source, or ingest "
+            "with "
+            "--check decode, which rejects them\n");
     if (w->extra)
         printf("  next: move the files away that the manifest does not list\n");
 }
@@ -172,11 +173,11 @@ static size_t count(const mr_problems *list, mr_problem_kind kind)
     return n;
 }
 
-/* All as the manifest says; yet it is another one than --expect names, or files stand beside it. */
+/* All is as in the manifest; but it is not the dataset that --expect names, or there are extra files. */
 static void print_whole_but(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
 {
     size_t extra = count(&r->problems, MR_PROBLEM_EXTRA), others = r->problems.count - extra;
-    const ways_out w = {.extra = extra > 0};
+    const next_steps w = {.extra = extra > 0};
     print_problems(&r->problems);
     printf("%s: whole%s, but %s%s", dir, as_far(r->level), mr_sgr(stdout, MR_RED),
            others ? "not the dataset expected" : "");
@@ -191,21 +192,21 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
 {
     uint64_t hit = 0;
     size_t damaged = 0;
-    ways_out w = {.extra = count(&r->problems, MR_PROBLEM_EXTRA) > 0};
+    next_steps w = {.extra = count(&r->problems, MR_PROBLEM_EXTRA) > 0};
     char hits[32], shards[32], all[32];
     print_problems(&r->problems);
     for (size_t i = 0; i < r->shard_count; i++) {
         if (!r->shards[i].problems.count)
             continue;
         print_shard(&r->shards[i], r->level);
-        add_way_out(&r->shards[i], r->level, &w);
+        add_next(&r->shards[i], r->level, &w);
         damaged++;
         hit += r->shards[i].hit;
     }
-    const char *verdict = w.mend || w.reindex ? "damaged"
-                          : w.refused         ? "cannot be read whole"
-                          : w.undecodable     ? "not sound"
-                                              : "damaged";
+    const char *verdict = w.restore || w.reindex ? "damaged"
+                          : w.refused            ? "cannot be read whole"
+                          : w.undecodable        ? "not sound"
+                                                 : "damaged";
     printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
         printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),

@@ -5,76 +5,46 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
 #include "loader/cmd_damage.h"
 #include "run/labels.h"
-#include "run/model_session.h"
+#include "train/cmd_session.h"
 #include "train/commands.h"
 
 typedef unsigned long long ull;
-
-enum { OPT_JSON = 256 };
 
 typedef struct request {
     mr_session_request trained;
     bool json;
 } request;
 
-static const struct argp_option options[] = {
-    MR_SESSION_OPTIONS,
-    {"json", OPT_JSON, NULL, 0, "print one JSON object", 2},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
+static const mr_option options[] = {
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, trained), .rows = cmd_session_options},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Judges a trained model on a whole split, every sample once; under mpirun the ranks share it, and the result is "
-    "the "
-    "same.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet by name.  A model of "
-    "pictures and words is judged by its loss in batches of --batch, and by recall: how often the picture that belongs "
-    "to a text is among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts are one; "
-    "ties count against."
-    "\vExamples:\n"
-    "  millrace eval flowers run\n"
-    "  millrace eval flowers run --split test --best --json\n"
-    "  mpirun -n 4 millrace eval flowers run/step-00000200\n\n"
-    "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    if (mr_session_option(key, arg, state, &q->trained))
-        return 0;
-    switch (key) {
-    case OPT_JSON:
-        q->json = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
+static const mr_option arguments[] = {CMD_SESSION_ARGUMENTS(request, trained)};
 
 static json_t *recall_json(const mr_recall *r)
 {
-    json_t *doc = json_object(), *there = json_object(), *back = json_object();
+    json_t *doc = json_object(), *to_image = json_object(), *to_text = json_object();
     for (int k = 0; k < MR_RECALLS; k++) {
         char at[16];
         snprintf(at, sizeof at, "%u", mr_recall_at[k]);
-        json_object_set_new(there, at, json_real(r->text_to_image[k]));
-        json_object_set_new(back, at, json_real(r->image_to_text[k]));
+        json_object_set_new(to_image, at, json_real(r->text_to_image[k]));
+        json_object_set_new(to_text, at, json_real(r->image_to_text[k]));
     }
-    json_object_set_new(doc, "text_to_image_recall", there);
-    json_object_set_new(doc, "image_to_text_recall", back);
+    json_object_set_new(doc, "text_to_image_recall", to_image);
+    json_object_set_new(doc, "image_to_text_recall", to_text);
     return doc;
 }
 
-/* Behind the result; "" where nothing was damaged. */
+/* Follows the result; "" where nothing was damaged. */
 static const char *left_out(const mr_evaluation *r, char text[60])
 {
     text[0] = '\0';
@@ -141,30 +111,52 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_error *e
                            "let 'millrace predict' say what it sees in each sample", err);
 }
 
-int cmd_eval(int argc, char **argv)
+static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
+    mr_evaluation result;
+    MR_TRY(mr_session_open(&q->trained, ranks, t, err));
+    MR_TRY(mr_ranks_agree(ranks, check_labels(q, t, err), err));
+    MR_TRY(mr_evaluate(&t->evaluator, t->values, &result, err));
+    if (mr_ranks_rank(ranks) != 0)
+        return MR_OK;
+    MR_TRY(print(q, t, &result, err));
+    return cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err);
+}
+
+static int start(int argc, char **argv)
+{
     request q = {.json = false};
     mr_ranks *ranks = NULL;
     mr_session t = {.path = NULL};
-    mr_evaluation result;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
-    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
+    if (!mr_cli_parse(&cli, &cmd_eval, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
     if (status == MR_OK)
-        status = mr_session_open(&q.trained, ranks, &t, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, check_labels(&q, &t, &err), &err);
-    if (status == MR_OK)
-        status = mr_evaluate(&t.evaluator, t.values, &result, &err);
-    if (status == MR_OK && speaks)
-        status = print(&q, &t, &result, &err);
-    if (status == MR_OK && speaks)
-        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
-    if (status != MR_OK && speaks)
-        mr_term_error(&err);
+        status = evaluate(&q, ranks, &t, &err);
     mr_session_close(&t);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
+
+const mr_command cmd_eval = {
+    .name = "eval",
+    .title = "loss and accuracy of a trained model on a split",
+    .usage = "DATASET RUN",
+    .example = "millrace eval flowers run",
+    .summary = "Evaluates a trained model on a whole split, every sample once; under mpirun the ranks share "
+               "it, and the result is the same.  RUN is the --output of millrace train, or one "
+               "step-NNNNNNNN in it.  Classes meet by name.  A model of pictures and words is evaluated by its "
+               "loss in batches of --batch, and by recall: how often the picture that belongs to a text is "
+               "among the nearest 1, 5, 10 of the split, and the other way.  Equal pictures and equal texts "
+               "are one; ties count against.",
+    .notes = "Examples:\n"
+             "  millrace eval flowers run\n"
+             "  millrace eval flowers run --split test --best --json\n"
+             "  mpirun -n 4 millrace eval flowers run/step-00000200\n"
+             "\n"
+             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

@@ -6,18 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
 #include "format/meta.h"
 #include "loader/cmd_damage.h"
+#include "train/cmd_session.h"
 #include "train/commands.h"
 #include "train/predict.h"
 
 typedef unsigned long long ull;
-
-enum { OPT_TOP = 256, OPT_FORMAT, OPT_NO_LABELS, OPT_EMBEDDINGS, OPT_FIND, DEFAULT_TOP = 5 };
 
 typedef struct request {
     mr_predict_request asked;
@@ -26,69 +25,26 @@ typedef struct request {
     int32_t *order; /* [classes]: of one sample, best first */
 } request;
 
-static const struct argp_option options[] = {
-    MR_SESSION_OPTIONS,
-    {"top", OPT_TOP, "K", 0, "classes a sample, the likeliest first (default 5); or nearest pictures", 2},
-    {"format", OPT_FORMAT, "FORM", 0, "csv (default) or json: one object a line", 2},
-    {"no-labels", OPT_NO_LABELS, NULL, 0, "take a dataset with classes that the model does not know", 2},
-    {"find", OPT_FIND, "WHAT", 0,
-     "of pictures and words: images (default) for each sample's words, or words for each "
-     "picture",
-     2},
-    {"embeddings", OPT_EMBEDDINGS, "FILE.npz", 0, "of pictures and words: write them too: sample, text, image, both",
-     2},
-    {"quiet", 'q', NULL, OPTION_HIDDEN, NULL, 2},
+static const mr_option options[] = {
+    {.kind = MR_ARG_TABLE, MR_FIELD(request, asked.trained), .rows = cmd_session_options},
+    {"top", 0, MR_ARG_COUNT, MR_FIELD(request, asked.top), .value = "K", .low = 1, .standard = "5",
+     .help = "classes per sample, the likeliest first; or nearest pictures"},
+    {"format", 0, MR_ARG_WORD, MR_FIELD(request, asked.json), .words = MR_WORDS("csv", "json"), .standard = "csv",
+     .help = "json: one object per line"},
+    {"no-labels", 0, MR_ARG_FLAG, MR_FIELD(request, asked.trained.no_labels),
+     .help = "accept a dataset with classes that the model does not know"},
+    {"find", 0, MR_ARG_WORD, MR_FIELD(request, asked.words), .words = MR_WORDS("images", "words"),
+     .given = offsetof(request, asked.find),
+     .help = "of pictures and words: images (default) for each sample's words, or words for each picture"},
+    {"embeddings", 0, MR_ARG_PATH, MR_FIELD(request, asked.embeddings), .value = "FILE.npz",
+     .help = "of pictures and words: also write the embeddings: sample, text, image, both"},
+    MR_OPTION_QUIET_IGNORED,
     {0},
 };
 
-static const char help[] =
-    "Prints for each sample of a split its number, source path, label and the classes that a trained model finds "
-    "likeliest, with probabilities.  RUN is the --output of millrace train, or one step-NNNNNNNN in it.  Classes meet "
-    "by name, in whatever order the dataset has them.  A model of pictures and words finds for each sample's words the "
-    "nearest pictures of the split; samples without words are left out."
-    "\vExamples:\n"
-    "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
-    "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n"
-    "  millrace predict cartoons run --top 3 --embeddings cartoons.npz\n\n"
-    "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.";
+static const mr_option arguments[] = {CMD_SESSION_ARGUMENTS(request, asked.trained)};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    if (mr_session_option(key, arg, state, &q->asked.trained))
-        return 0;
-    switch (key) {
-    case OPT_TOP:
-        if (!mr_text_parse_u64(arg, &q->asked.top) || q->asked.top == 0)
-            mr_cli_misuse(state, "--top %s: expected a number from 1", arg);
-        break;
-    case OPT_FORMAT:
-        q->asked.json = strcmp(arg, "json") == 0;
-        if (!q->asked.json && strcmp(arg, "csv") != 0)
-            mr_cli_misuse(state, "--format %s: use csv or json", arg);
-        break;
-    case OPT_FIND:
-        q->asked.find = true;
-        q->asked.words = strcmp(arg, "words") == 0;
-        if (!q->asked.words && strcmp(arg, "images") != 0)
-            mr_cli_misuse(state, "--find %s: use images or words", arg);
-        break;
-    case OPT_EMBEDDINGS:
-        q->asked.embeddings = arg;
-        break;
-    case OPT_NO_LABELS:
-        q->asked.trained.no_labels = true;
-        break;
-    case 'q':
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-/* ---- one sample ----------------------------------------------------------------------------------------------------
- */
+/* ---- one sample ------------------------------------------------------------------------------------------------- */
 
 /* The `top` largest logits in front, the first of equals first. */
 static void rank_classes(request *q, const float *logits, size_t classes, size_t top)
@@ -144,7 +100,7 @@ static void add_sample(request *q, const mr_verdict *v, const char *label, mr_bu
         add_class(q, out, label ? label : "");
 }
 
-static mr_status tell_damaged(request *q, const mr_verdict *v, size_t top, mr_buf *out, mr_error *err)
+static mr_status print_damaged(request *q, const mr_verdict *v, size_t top, mr_buf *out, mr_error *err)
 {
     add_sample(q, v, NULL, out);
     for (size_t k = 0; k < top && !q->asked.json; k++)
@@ -153,7 +109,7 @@ static mr_status tell_damaged(request *q, const mr_verdict *v, size_t top, mr_bu
     return mr_buf_status(out, err, "printing predictions");
 }
 
-static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
+static mr_status print_sample(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err)
 {
     request *q = ctx;
     const mr_manifest *m = mr_dataset_manifest(q->model->ds);
@@ -161,16 +117,13 @@ static mr_status tell(void *ctx, const mr_verdict *v, mr_buf *out, mr_error *err
     mr_meta_facts facts;
     double sum = 0, largest;
     mr_buf_clear(&q->source);
-    bool damaged = !(v->facts->weight > 0); /* passed over as --max-bad allows: a line without classes */
-    mr_status status = MR_OK;
-    if (damaged)
+    bool damaged = !(v->facts->weight > 0); /* skipped, as --max-bad allows: a line without classes */
+    if (damaged) {
         mr_sample_source(q->model->ds, q->model->evaluator.loader.split, v->facts->sample, &q->source);
-    else if (v->facts->meta)
-        status = mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err);
-    if (status != MR_OK)
-        return status;
-    if (damaged)
-        return tell_damaged(q, v, top, out, err);
+        return print_damaged(q, v, top, out, err);
+    }
+    if (v->facts->meta)
+        MR_TRY(mr_meta_scan(v->facts->meta, v->facts->meta_len, &facts, &q->source, err));
     rank_classes(q, v->logits, classes, top);
     largest = (double)v->logits[v->best];
     for (size_t i = 0; i < classes; i++)
@@ -194,8 +147,7 @@ static mr_status take(void *ctx, const char *text, size_t len, mr_error *err)
     return mr_term_flush(err);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 static void print_head(const request *q, size_t classes)
 {
@@ -207,7 +159,7 @@ static void print_head(const request *q, size_t classes)
     printf("\n");
 }
 
-static mr_status predict(request *q, mr_session *t, bool speaks, mr_error *err)
+static mr_status predict_classes(request *q, mr_session *t, mr_error *err)
 {
     mr_evaluation ignored;
     size_t classes = t->checkpoint.model.classes;
@@ -216,40 +168,61 @@ static mr_status predict(request *q, mr_session *t, bool speaks, mr_error *err)
         return mr_fail(err, MR_MISUSE, "%s: is a model of classes; --embeddings and --find are for pictures and words",
                        t->path);
     q->order = mr_alloc(classes, sizeof *q->order);
-    mr_status status = q->order ? MR_OK : mr_fail_memory(err, "predicting");
-    status = mr_ranks_agree(t->evaluator.ranks, status, err);
-    if (status != MR_OK)
-        return status;
-    if (speaks)
+    MR_TRY(mr_ranks_agree(t->evaluator.ranks, q->order ? MR_OK : mr_fail_memory(err, "predicting"), err));
+    if (mr_ranks_rank(t->evaluator.ranks) == 0)
         print_head(q, classes);
     t->evaluator.unlabelled = true;
-    t->evaluator.tell = tell;
+    t->evaluator.tell = print_sample;
     t->evaluator.take = take;
     t->evaluator.ctx = q;
     return mr_evaluate(&t->evaluator, t->values, &ignored, err);
 }
 
-int cmd_predict(int argc, char **argv)
+static mr_status predict(request *q, mr_ranks *ranks, mr_session *t, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DATASET RUN", help, NULL, NULL, NULL};
-    request q = {.asked = {.top = DEFAULT_TOP}};
+    MR_TRY(mr_session_open(&q->asked.trained, ranks, t, err));
+    if (t->checkpoint.model.card->text)
+        MR_TRY(mr_predict_pairs(&q->asked, t, err));
+    else
+        MR_TRY(predict_classes(q, t, err));
+    return mr_ranks_rank(ranks) == 0 ? cmd_damage_warn(&t->damage, t->ds, t->evaluator.loader.split, err) : MR_OK;
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.model = NULL};
     mr_ranks *ranks = NULL;
     mr_session t = {.path = NULL};
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_cli_ranks(&ranks, &err);
-    bool speaks = !ranks || mr_ranks_rank(ranks) == 0;
+    if (!mr_cli_parse(&cli, &cmd_predict, argc, argv, &q))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
     if (status == MR_OK)
-        status = mr_session_open(&q.asked.trained, ranks, &t, &err);
-    if (status == MR_OK)
-        status = t.checkpoint.model.card->text ? mr_predict_pairs(&q.asked, &t, &err) : predict(&q, &t, speaks, &err);
-    if (status == MR_OK && speaks)
-        status = cmd_damage_warn(&t.damage, t.ds, t.evaluator.loader.split, &err);
-    if (status != MR_OK && speaks)
-        mr_term_error(&err);
+        status = predict(&q, ranks, &t, &err);
     mr_session_close(&t);
     free(q.order);
     mr_buf_free(&q.source);
-    mr_ranks_end(ranks);
-    return mr_exit_code(status);
+    return mr_cli_end(ranks, status, &err);
 }
+
+const mr_command cmd_predict = {
+    .name = "predict",
+    .title = "what a trained model says of each sample",
+    .usage = "DATASET RUN",
+    .example = "millrace predict flowers run",
+    .summary = "Prints for each sample of a split its number, source path, label and the classes that a "
+               "trained model finds likeliest, with probabilities.  RUN is the --output of millrace train, "
+               "or one step-NNNNNNNN in it.  Classes meet by name, in whatever order the dataset has them.  "
+               "A model of pictures and words finds for each sample's words the nearest pictures of the "
+               "split; samples without words are left out.",
+    .notes = "Examples:\n"
+             "  millrace predict flowers run --split test --top 1 > predictions.csv\n"
+             "  millrace predict flowers run --format json | jq -r 'select(.label != .top[0].class) | .source'\n"
+             "  millrace predict cartoons run --top 3 --embeddings cartoons.npz\n"
+             "\n"
+             "Exit status: 0 done; 1 the data or the checkpoint is bad; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "dataset/dataset.h"
 #include "files/npz.h"
@@ -41,30 +42,26 @@ static mr_status name_row(prediction *p, mr_sample_view *view, size_t row, mr_er
     uint64_t key = mr_feed_key(0, 0, s->item); /* as evaluation draws, whose seed is 0 */
     mr_meta_facts facts;
     size_t count = 0;
-    mr_status status = mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, s->sample, view, err);
+    MR_TRY(mr_dataset_read_meta(p->t->ds, p->t->evaluator.loader.split, s->sample, view, err));
     p->at[row][0] = p->names.len;
-    if (status == MR_OK)
-        status = mr_meta_scan(view->meta, view->meta_len, &facts, &p->names, err);
+    MR_TRY(mr_meta_scan(view->meta, view->meta_len, &facts, &p->names, err));
     p->at[row][1] = p->names.len;
-    if (status == MR_OK)
-        status = mr_captions_count(pairs->column, view->meta, view->meta_len, &count, err);
-    if (status == MR_OK && count)
-        status = mr_captions_get(pairs->column, view->meta, view->meta_len, (size_t)(key % count), &p->names, err);
+    MR_TRY(mr_captions_count(pairs->column, view->meta, view->meta_len, &count, err));
+    if (count)
+        MR_TRY(mr_captions_get(pairs->column, view->meta, view->meta_len, (size_t)(key % count), &p->names, err));
     p->at[row][2] = p->names.len;
-    return status;
+    return MR_OK;
 }
 
 static mr_status name_rows(prediction *p, mr_error *err)
 {
-    mr_sample_view view = {0};
-    mr_status status = MR_OK;
+    MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
     p->at = mr_alloc(p->gallery.count + 1, sizeof *p->at);
     if (!p->at)
         return mr_fail_memory(err, "predicting");
-    for (size_t i = 0; i < p->gallery.count && status == MR_OK; i++)
-        status = name_row(p, &view, i, err);
-    mr_sample_view_free(&view);
-    return status == MR_OK ? mr_buf_status(&p->names, err, "predicting") : status;
+    for (size_t i = 0; i < p->gallery.count; i++)
+        MR_TRY(name_row(p, &view, i, err));
+    return mr_buf_status(&p->names, err, "predicting");
 }
 
 static void add_name(prediction *p, size_t row, bool words)
@@ -105,31 +102,22 @@ static void add_line(prediction *p, size_t row, const mr_match *matches)
     mr_buf_add_text(&p->out, json ? "]}\n" : "\n");
 }
 
-static size_t at_a_time(size_t left)
-{
-    return left < ROWS ? left : ROWS;
-}
-
 static mr_status print_rows(prediction *p, mr_error *err)
 {
     unsigned from = p->q->words ? MR_OF_IMAGE : MR_OF_TEXT, to = p->q->words ? MR_OF_TEXT : MR_OF_IMAGE;
     size_t count = p->gallery.count;
-    mr_status status = MR_OK;
     print_head(p);
-    for (size_t first = 0; first < count && status == MR_OK; first += ROWS) {
-        size_t rows = at_a_time(count - first);
-        status = mr_matches_find(p->t->device, &p->gallery, from, to, first, rows, p->top, p->matches, err);
+    for (size_t first = 0; first < count; first += ROWS) {
+        size_t rows = count - first < ROWS ? count - first : ROWS;
+        MR_TRY(mr_matches_find(p->t->device, &p->gallery, from, to, first, rows, p->top, p->matches, err));
         mr_buf_clear(&p->out);
-        for (size_t i = 0; i < rows && status == MR_OK; i++)
+        for (size_t i = 0; i < rows; i++)
             add_line(p, first + i, p->matches + i * p->top);
-        if (status == MR_OK)
-            status = mr_buf_status(&p->out, err, "printing predictions");
-        if (status == MR_OK) {
-            fwrite(p->out.data, 1, p->out.len, stdout);
-            status = mr_term_flush(err);
-        }
+        MR_TRY(mr_buf_status(&p->out, err, "printing predictions"));
+        fwrite(p->out.data, 1, p->out.len, stdout);
+        MR_TRY(mr_term_flush(err));
     }
-    return status;
+    return MR_OK;
 }
 
 /* ---- embeddings ---------------------------------------------------------------------------------------------------
@@ -139,20 +127,19 @@ static mr_status add_arrays(mr_npz_writer *npz, const mr_embeddings *g, mr_error
 {
     static const char *const names[MR_EMBEDDINGS] = {"text", "image", "both"};
     mr_npz_array numbers = {.name = "sample", .type = MR_NPZ_I64, .dims = 1, .shape = {g->count}, .count = g->count};
-    int64_t *samples = mr_alloc(g->count + 1, sizeof *samples);
+    MR_AUTO(mr_scope_free) int64_t *samples = mr_alloc(g->count + 1, sizeof *samples);
     if (!samples)
         return mr_fail_memory(err, "writing embeddings");
     for (size_t i = 0; i < g->count; i++)
         samples[i] = (int64_t)g->samples[i].sample;
-    mr_status status = mr_npz_add(npz, &numbers, samples, err);
-    for (int k = 0; k < MR_EMBEDDINGS && status == MR_OK; k++) {
+    MR_TRY(mr_npz_add(npz, &numbers, samples, err));
+    for (int k = 0; k < MR_EMBEDDINGS; k++) {
         mr_npz_array array = {
             .type = MR_NPZ_F32, .dims = 2, .shape = {g->count, g->embed}, .count = g->count * g->embed};
         snprintf(array.name, sizeof array.name, "%s", names[k]);
-        status = mr_npz_add(npz, &array, g->embeddings[k], err);
+        MR_TRY(mr_npz_add(npz, &array, g->embeddings[k], err));
     }
-    free(samples);
-    return status;
+    return MR_OK;
 }
 
 static mr_status write_embeddings(const mr_embeddings *g, const mr_output *output, mr_error *err)
@@ -173,16 +160,24 @@ static mr_status write_embeddings(const mr_embeddings *g, const mr_output *outpu
 /* ---- all of it ----------------------------------------------------------------------------------------------------
  */
 
-static mr_status hand_out(prediction *p, mr_error *err)
+static mr_status print_and_write(prediction *p, mr_error *err)
 {
     p->top = p->q->top < p->gallery.count ? (size_t)p->q->top : p->gallery.count;
     p->matches = mr_alloc(ROWS * (p->top ? p->top : 1), sizeof *p->matches);
     if (!p->matches)
         return mr_fail_memory(err, "predicting");
-    mr_status status = p->output.path ? write_embeddings(&p->gallery, &p->output, err) : MR_OK;
-    if (status == MR_OK)
-        status = name_rows(p, err);
-    return status == MR_OK ? print_rows(p, err) : status;
+    if (p->output.path)
+        MR_TRY(write_embeddings(&p->gallery, &p->output, err));
+    MR_TRY(name_rows(p, err));
+    return print_rows(p, err);
+}
+
+static mr_status open_embeddings(prediction *p, mr_error *err)
+{
+    const char *path = p->q->embeddings;
+    MR_TRY(mr_path_keep_out(path, p->q->trained.dataset, err));
+    MR_TRY(mr_path_keep_out(path, p->t->path, err));
+    return mr_output_open(AT_FDCWD, path, &p->output, err);
 }
 
 mr_status mr_predict_pairs(const mr_predict_request *q, mr_session *t, mr_error *err)
@@ -191,23 +186,19 @@ mr_status mr_predict_pairs(const mr_predict_request *q, mr_session *t, mr_error 
     mr_evaluation ignored;
     mr_evaluator e = t->evaluator;
     e.gallery = &p.gallery;
-    bool first = mr_ranks_rank(e.ranks) == 0, keeps = first && q->embeddings;
-    /* Opened first: where no file can be is said before an hour's work. */
-    mr_status status = keeps ? mr_path_keep_out(q->embeddings, q->trained.dataset, err) : MR_OK;
-    if (status == MR_OK && keeps)
-        status = mr_path_keep_out(q->embeddings, t->path, err);
-    if (status == MR_OK && keeps)
-        status = mr_output_open(AT_FDCWD, q->embeddings, &p.output, err);
+    bool first = mr_ranks_rank(e.ranks) == 0;
+    /* Opened first: an unusable path is reported before an hour's work. */
+    mr_status status = first && q->embeddings ? open_embeddings(&p, err) : MR_OK;
     bool opened = status == MR_OK && p.output.path;
     status = mr_ranks_agree(e.ranks, status, err);
     if (status == MR_OK)
         status = mr_evaluate(&e, t->values, &ignored, err);
-    bool judged = status == MR_OK;
-    if (judged && first)
-        status = hand_out(&p, err);
+    bool evaluated = status == MR_OK;
+    if (evaluated && first)
+        status = print_and_write(&p, err);
     if (opened)
         status = mr_output_close(&p.output, status, err);
-    if (judged)
+    if (evaluated)
         status = mr_ranks_agree(e.ranks, status, err);
     mr_embeddings_release(&p.gallery);
     mr_buf_free(&p.names);

@@ -10,6 +10,7 @@
 #include "base/cli.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -19,7 +20,7 @@
 
 typedef unsigned long long ull;
 
-enum { OPT_COLUMN = 256, OPT_SPLIT, OPT_SIZE, OPT_FORCE, SIZE = 8000, MOST_SIZE = 1 << 24 };
+enum { MIN_SIZE = 261, /* the bytes and the special tokens */ MAX_SIZE = (1 << 24) - 1 };
 
 typedef struct request {
     const char *dataset, *column, *split, *output;
@@ -29,56 +30,21 @@ typedef struct request {
     uint64_t texts, bytes, tokens;
 } request;
 
-static const struct argp_option options[] = {
-    {"text-column", OPT_COLUMN, "NAME", 0,
-     "the member of a sample's meta that holds its text (default: "
-     "image_description, else captions)",
-     1},
-    {"split", OPT_SPLIT, "SPLIT", 0, "learn from this split (default train)", 1},
-    {"size", OPT_SIZE, "N", 0, "tokens in all, from 261 (default 8000); fewer where no more pairs come twice", 1},
-    {"output", 'o', "FILE", 0, "write it there (default tokenizer.json)", 1},
-    {"force", OPT_FORCE, NULL, 0, "replace an existing FILE", 1},
-    {"quiet", 'q', NULL, 0, "no progress, no summary", 2},
+static const mr_option options[] = {
+    {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, column), .value = "NAME",
+     .help = "the member of a sample's meta that holds its text (default: image_description, otherwise captions)"},
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(request, split), .value = "SPLIT", .standard = "train",
+     .help = "learn from this split"},
+    {"size", 0, MR_ARG_COUNT, MR_FIELD(request, size), .value = "N", .low = MIN_SIZE, .high = MAX_SIZE,
+     .standard = "8000", .help = "tokens in all, from 261; fewer where no more pairs occur twice"},
+    {"output", 'o', MR_ARG_PATH, MR_FIELD(request, output), .value = "FILE", .standard = "tokenizer.json",
+     .help = "write it there"},
+    {"force", 0, MR_ARG_FLAG, MR_FIELD(request, force), .help = "replace an existing FILE"},
+    {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "no progress, no summary"},
     {0},
 };
 
-static const char help[] =
-    "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a tokenizer.json that training "
-    "and the Python package tokenizers read.  Equal captions and sizes give equal files."
-    "\vExamples:\n"
-    "  millrace tokenizer cartoons --text-column image_description\n"
-    "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n\n"
-    "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    request *q = state->input;
-    switch (key) {
-    case OPT_COLUMN:
-        q->column = arg;
-        break;
-    case OPT_SPLIT:
-        q->split = arg;
-        break;
-    case OPT_SIZE:
-        if (!mr_text_parse_u64(arg, &q->size) || q->size < 261 || q->size >= MOST_SIZE)
-            mr_cli_misuse(state, "--size %s: expected a number from 261, the bytes and the special tokens, to %d", arg,
-                          MOST_SIZE - 1);
-        break;
-    case 'o':
-        q->output = arg;
-        break;
-    case OPT_FORCE:
-        q->force = true;
-        break;
-    case 'q':
-        q->quiet = true;
-        break;
-    default:
-        return mr_cli_dataset(key, arg, state, &q->dataset);
-    }
-    return 0;
-}
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(request, dataset)}, {0}};
 
 /* ---- captions ---------------------------------------------------------------------------------------------------- */
 
@@ -88,14 +54,13 @@ static mr_status take_sample(const request *q, const mr_sample_view *v, mr_buf *
                              mr_error *err)
 {
     mr_captions captions;
-    mr_status status = mr_captions_find(q->column, v->meta, v->meta_len, &captions, err);
-    for (size_t i = 0; status == MR_OK && i < captions.count; i++) {
+    MR_TRY(mr_captions_find(q->column, v->meta, v->meta_len, &captions, err));
+    for (size_t i = 0; i < captions.count; i++) {
         mr_buf_clear(text);
-        status = mr_captions_read(&captions, i, text, err);
-        if (status == MR_OK)
-            status = take(ctx, mr_buf_text(text), text->len, err);
+        MR_TRY(mr_captions_read(&captions, i, text, err));
+        MR_TRY(take(ctx, mr_buf_text(text), text->len, err));
     }
-    return status;
+    return MR_OK;
 }
 
 /* Every caption of the split, in the order of the samples. */
@@ -103,8 +68,8 @@ static mr_status each_caption(const request *q, const char *what, take_text take
 {
     uint64_t samples = mr_dataset_samples(q->ds, q->split);
     mr_progress *progress = mr_progress_begin(what, samples, q->quiet);
-    mr_sample_view view = {0};
-    mr_buf text = {0};
+    MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_status status = MR_OK;
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         status = mr_dataset_read_meta(q->ds, q->split, n, &view, err);
@@ -116,8 +81,6 @@ static mr_status each_caption(const request *q, const char *what, take_text take
         mr_progress_add(progress, 1, view.meta_len);
     }
     mr_progress_end(progress);
-    mr_buf_free(&text);
-    mr_sample_view_free(&view);
     return status;
 }
 
@@ -160,41 +123,45 @@ static mr_status count_text(void *ctx, const char *text, size_t len, mr_error *e
 
 /* ---- from the dataset to the file -------------------------------------------------------------------------------- */
 
-/* The column that is meant, by the first sample; or, when there was no text, a sentence about where there is. */
-static mr_status look_at_first(request *q, bool had_none, mr_error *err)
+/* The columns of the first sample that hold text, in `names`, and the one to take. */
+static mr_status look_at_first(const request *q, mr_buf *names, const char **guess, mr_error *err)
 {
-    mr_sample_view view = {0};
-    mr_buf known = {0};
-    mr_status status = MR_OK;
-    const char *guess = NULL;
+    MR_AUTO(mr_sample_view_free) mr_sample_view view = {0};
+    *guess = NULL;
     if (mr_dataset_samples(q->ds, q->split))
-        status = mr_dataset_read_meta(q->ds, q->split, 0, &view, err);
-    if (status == MR_OK && view.meta)
-        guess = mr_captions_guess(view.meta, view.meta_len, &known);
-    const char *names = mr_buf_text(&known);
-    if (status == MR_OK && had_none)
-        status = mr_fail(err, MR_BAD_DATA, "%s: no sample of %s has text in column \"%s\"%s%s", q->dataset, q->split,
-                         q->column, *names ? "; the first has it in " : "", names);
-    else if (status == MR_OK && !guess)
-        status = mr_fail(err, *names ? MR_MISUSE : MR_BAD_DATA, "%s: %s%s", q->dataset,
-                         *names ? "name a --text-column; the first sample has text in "
-                                : "its first sample has no text to learn from",
-                         names);
-    else if (status == MR_OK)
-        q->column = guess;
-    mr_buf_free(&known);
-    mr_sample_view_free(&view);
-    return status;
+        MR_TRY(mr_dataset_read_meta(q->ds, q->split, 0, &view, err));
+    if (view.meta)
+        *guess = mr_captions_guess(view.meta, view.meta_len, names);
+    return MR_OK;
+}
+
+static mr_status choose_column(request *q, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
+    MR_TRY(look_at_first(q, &names, &q->column, err));
+    if (q->column)
+        return MR_OK;
+    if (!names.len)
+        return mr_fail(err, MR_BAD_DATA, "%s: its first sample has no text to learn from", q->dataset);
+    return mr_fail(err, MR_MISUSE, "%s: name a --text-column; the first sample has text in %s", q->dataset,
+                   mr_buf_text(&names));
+}
+
+static mr_status fail_without_text(const request *q, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
+    const char *guess;
+    MR_TRY(look_at_first(q, &names, &guess, err));
+    return mr_fail(err, MR_BAD_DATA, "%s: no sample of %s has text in column \"%s\"%s%s", q->dataset, q->split,
+                   q->column, names.len ? "; the first has it in " : "", mr_buf_text(&names));
 }
 
 static mr_status check_output(const request *q, mr_error *err)
 {
     struct stat st;
-    mr_status status = mr_path_keep_out(q->output, q->dataset, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_path_keep_out(q->output, q->dataset, err));
     if (stat(q->output, &st) != 0)
-        return MR_OK; /* what else may be wrong with it, writing says */
+        return MR_OK; /* whatever else is wrong with it, writing reports */
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
     if (q->force || !S_ISREG(st.st_mode)) /* a pipe loses nothing */
@@ -209,7 +176,7 @@ static mr_status learn(request *q, mr_tokenizer **out, mr_error *err)
         return mr_fail_memory(err, "learning a tokenizer");
     mr_status status = each_caption(q, "reading", learn_text, &l, err);
     if (status == MR_OK && q->bytes == 0)
-        status = look_at_first(q, true, err);
+        status = fail_without_text(q, err);
     if (status == MR_OK)
         status = mr_tokenizer_maker_finish(l.maker, (uint32_t)q->size, out, err);
     mr_tokenizer_maker_free(l.maker);
@@ -228,14 +195,10 @@ static mr_status count_tokens(request *q, const mr_tokenizer *t, mr_error *err)
 
 static mr_status publish(const request *q, const mr_tokenizer *t, mr_error *err)
 {
-    mr_buf json = {0};
-    mr_status status = mr_tokenizer_write(t, &json, err);
-    if (status == MR_OK)
-        status = check_output(q, err); /* another run may have been faster */
-    if (status == MR_OK)
-        status = mr_file_publish(AT_FDCWD, q->output, json.data, json.len, err);
-    mr_buf_free(&json);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf json = {0};
+    MR_TRY(mr_tokenizer_write(t, &json, err));
+    MR_TRY(check_output(q, err)); /* another run may have been faster */
+    return mr_file_publish(AT_FDCWD, q->output, json.data, json.len, err);
 }
 
 static void print(const request *q, const mr_tokenizer *t)
@@ -244,38 +207,55 @@ static void print(const request *q, const mr_tokenizer *t)
     uint32_t size = mr_tokenizer_size(t);
     if (q->quiet)
         return;
-    const char *why = size < q->size ? ", where no more pairs come twice" : "";
+    const char *why = size < q->size ? ", where no more pairs occur twice" : "";
     printf("%s: %s%s tokens%s learned from %s text%s (%s) in \"%s\" of %s%s; %.1f tokens per text\n", q->output,
            mr_sgr(stdout, MR_BOLD), mr_text_count(size, numbers[0]), mr_sgr(stdout, MR_PLAIN),
            mr_text_count(q->texts, numbers[1]), q->texts == 1 ? "" : "s", mr_text_bytes(q->bytes, numbers[2]),
            q->column, q->split, why, (double)q->tokens / (double)q->texts);
 }
 
-int cmd_tokenizer(int argc, char **argv)
+static mr_status make(request *q, mr_tokenizer **t, mr_error *err)
 {
-    static const struct argp argp = {options, parse, "DATASET", help, NULL, NULL, NULL};
-    request q = {.split = "train", .output = "tokenizer.json", .size = SIZE};
+    MR_TRY(mr_dataset_open(q->dataset, &q->ds, err));
+    MR_TRY(mr_manifest_find_split(mr_dataset_manifest(q->ds), q->dataset, q->split, NULL, err));
+    MR_TRY(check_output(q, err));
+    if (!q->column)
+        MR_TRY(choose_column(q, err));
+    MR_TRY(learn(q, t, err));
+    MR_TRY(count_tokens(q, *t, err));
+    MR_TRY(publish(q, *t, err));
+    print(q, *t);
+    return MR_OK;
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.dataset = NULL};
     mr_tokenizer *t = NULL;
+    mr_cli cli;
     mr_error err = {0};
-    mr_cli_parse(&argp, argc, argv, &q);
-    mr_status status = mr_dataset_open(q.dataset, &q.ds, &err);
-    if (status == MR_OK)
-        status = mr_manifest_find_split(mr_dataset_manifest(q.ds), q.dataset, q.split, NULL, &err);
-    if (status == MR_OK)
-        status = check_output(&q, &err);
-    if (status == MR_OK && !q.column)
-        status = look_at_first(&q, false, &err);
-    if (status == MR_OK)
-        status = learn(&q, &t, &err);
-    if (status == MR_OK)
-        status = count_tokens(&q, t, &err);
-    if (status == MR_OK)
-        status = publish(&q, t, &err);
-    if (status == MR_OK)
-        print(&q, t);
-    if (status != MR_OK)
-        mr_term_error(&err);
+    if (!mr_cli_parse(&cli, &cmd_tokenizer, argc, argv, &q))
+        return cli.code;
+    mr_status status = make(&q, &t, &err);
     mr_tokenizer_free(t);
     mr_dataset_free(q.ds);
-    return mr_exit_code(status);
+    return mr_cli_end(NULL, status, &err);
 }
+
+const mr_command cmd_tokenizer = {
+    .name = "tokenizer",
+    .title = "learn a tokenizer from a dataset's captions",
+    .usage = "DATASET",
+    .example = "millrace tokenizer cartoons",
+    .summary = "Learns a byte-level BPE tokenizer from all captions of a split, and writes it as a "
+               "tokenizer.json that training and the Python package tokenizers read.  Equal captions and "
+               "sizes give equal files.",
+    .notes = "Examples:\n"
+             "  millrace tokenizer cartoons --text-column image_description\n"
+             "  millrace tokenizer coco --text-column captions --size 16000 --output coco.json\n"
+             "\n"
+             "Exit status: 0 done; 1 the data is bad, or has no text; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};

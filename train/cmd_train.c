@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -17,95 +18,9 @@
 
 typedef unsigned long long ull;
 
-enum { FIRST_KEY = 1024, GROUPS = 5, MAX_OPTIONS = 80 };
+static const mr_option arguments[] = {{.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(mr_settings, dataset)}, {0}};
 
-static const char *const groups[GROUPS] = {
-    "The model:", "What is seen:", "How it learns:", "Who does the work:", "What is said and kept:",
-};
-
-static const char help[] =
-    "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its pictures and their "
-    "words.  "
-    "The same options, number of ranks, placement of them on hosts and kind of processor give the same bits; for a "
-    "Vision "
-    "Transformer any division of batch x grad-accum x ranks gives the same course to rounding (BridgeTower's negatives "
-    "are "
-    "those of a batch)."
-    "\vExamples:\n"
-    "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
-    "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 --layers 2 --heads 4 \\\n"
-    "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
-    "  millrace train flowers --output run --resume\n"
-    "  srun --mpi=pmix -n 8 millrace train flowers --output run --resume --checkpoint-every 10m\n"
-    "  millrace train flowers --model ViT-L_16 --plan\n"
-    "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 --output run\n"
-    "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
-    "  tensorboard --logdir run/tensorboard\n\n"
-    "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or SIGINT, SIGTERM, SIGHUP, "
-    "SIGUSR1 or SIGUSR2 to any rank ended the run (after a checkpoint, when --output is given; without it they end the "
-    "program).";
-
-/* ---- options: the table of settings as argp sees it ---------------------------------------------------------------
- */
-
-typedef struct command_line {
-    struct argp_option options[MAX_OPTIONS];
-    char *docs[MAX_OPTIONS];
-    size_t count;
-    mr_settings settings;
-} command_line;
-
-/* --quiet is -q with every command. */
-static int key_of(size_t row)
-{
-    return strcmp(mr_setting_rows[row].word, "quiet") == 0 ? 'q' : FIRST_KEY + (int)row;
-}
-
-static void add_row(command_line *c, const mr_setting *row, int key)
-{
-    char *doc = NULL;
-    bool shown = *row->standard && strcmp(row->standard, "0") != 0 && row->kind != MR_SET_FLAG;
-    if (asprintf(&doc, shown ? "%s (default %s)" : "%s", row->help, row->standard) < 0)
-        doc = NULL;
-    c->docs[c->count] = doc;
-    c->options[c->count++] = (struct argp_option){
-        .name = row->word,
-        .key = key,
-        .arg = row->argument,
-        .doc = doc ? doc : row->help,
-        .group = row->group,
-    };
-}
-
-static void make_options(command_line *c)
-{
-    _Static_assert(MAX_OPTIONS > 64, "the table and its headings fit");
-    for (int group = 1; group <= GROUPS; group++) {
-        c->options[c->count++] = (struct argp_option){.doc = groups[group - 1], .group = group};
-        for (size_t i = 0; i < mr_setting_count && c->count + GROUPS < MAX_OPTIONS; i++)
-            if (mr_setting_rows[i].group == group)
-                add_row(c, &mr_setting_rows[i], key_of(i));
-    }
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    command_line *c = state->input;
-    mr_error err;
-    for (size_t i = 0; i < mr_setting_count; i++) {
-        if (key != key_of(i))
-            continue;
-        if (arg && !*arg) /* as an unset variable makes it: to a run "" is no output at all */
-            mr_cli_misuse(state, "--%s: the value is empty; leave the option out for its default",
-                          mr_setting_rows[i].word);
-        mr_cli_must(state, mr_settings_take(&c->settings, &mr_setting_rows[i], arg, &err), &err);
-        return 0;
-    }
-    return mr_cli_dataset(key, arg, state, &c->settings.dataset);
-}
-
-/* ---- what is going to happen --------------------------------------------------------------------------------------
- */
+/* ---- what is going to happen ------------------------------------------------------------------------------------- */
 
 static void shape_text(const mr_model_config *m, char *text, size_t size)
 {
@@ -146,7 +61,7 @@ static mr_status print_plan(const mr_trainer *t, mr_error *err)
     mr_table_row(table, "optimizer", mr_text_bytes(slots * buffer, bytes[1]));
     mr_table_row(table, "activations", mr_text_bytes(costs.activation_bytes, bytes[2]));
     mr_table_row(table, "loader", mr_text_bytes(loader, bytes[3]));
-    mr_table_row(table, "memory of a rank",
+    mr_table_row(table, "memory per rank",
                  mr_text_bytes((2 + slots) * buffer + costs.activation_bytes + loader, bytes[4]));
     return mr_table_print(table, stdout, err);
 }
@@ -162,39 +77,32 @@ static void print_start(mr_trainer *t)
            t->device->card->describe(t->device));
     fputs(mr_buf_text(&t->said), stdout);
     if (!t->eval_split)
-        printf("No val or test split: the run is not judged; --eval-split names one\n");
+        printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     printf("\n");
     mr_term_push(stdout);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------------------
- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
-    mr_status status = mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err);
-    if (status == MR_OK)
-        status = mr_pairs_agree(&t->pairs, ranks, err);
-    if (status == MR_OK)
-        status = mr_trainer_agree(t, err);
-    if (status == MR_OK && settings->plan)
+    MR_TRY(mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err));
+    MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
+    MR_TRY(mr_pairs_agree(&t->pairs, ranks, err));
+    MR_TRY(mr_trainer_agree(t, err));
+    if (settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
-    if (status == MR_OK)
-        status = mr_trainer_open(t, err);
-    if (status == MR_OK && speaks && !settings->quiet)
+    MR_TRY(mr_trainer_open(t, err));
+    if (speaks && !settings->quiet)
         print_start(t);
-    if (status == MR_OK)
-        status = mr_trainer_run(t, stopped, err);
-    return status;
+    return mr_trainer_run(t, stopped, err);
 }
 
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
-    mr_status status = cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err);
-    return status == MR_OK && t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : status;
+    MR_TRY(cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
+    return t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : MR_OK;
 }
 
 static void print_end(const mr_trainer *t, int stopped)
@@ -212,33 +120,58 @@ static void print_end(const mr_trainer *t, int stopped)
                s->output, (ull)t->done, s->output);
 }
 
-int cmd_train(int argc, char **argv)
+static int start(int argc, char **argv)
 {
-    command_line c = {.count = 0};
+    MR_AUTO(mr_settings_release) mr_settings settings = {0};
     mr_trainer t = {0};
     mr_ranks *ranks = NULL;
+    mr_cli cli;
     mr_error err = {0};
     int stopped = 0;
-    make_options(&c);
-    struct argp argp = {c.options, parse, "DATASET", help, NULL, NULL, NULL};
-    mr_status status = mr_settings_begin(&c.settings, &err);
-    if (status == MR_OK) {
-        mr_cli_parse(&argp, argc, argv, &c);
-        status = mr_cli_ranks(&ranks, &err);
-    }
+    if (!mr_cli_parse(&cli, &cmd_train, argc, argv, &settings))
+        return cli.code;
+    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
     if (status == MR_OK)
-        status = run(&t, &c.settings, ranks, &stopped, &err);
+        status = run(&t, &settings, ranks, &stopped, &err);
     bool speaks = t.exchange ? mr_exchange_speaks(t.exchange) : !ranks || mr_ranks_rank(ranks) == 0;
-    if (status == MR_OK && speaks && !c.settings.plan)
+    if (status == MR_OK && speaks && !settings.plan)
         status = warn_of_damage(&t, &err);
-    if (status == MR_OK && speaks && !c.settings.quiet && !c.settings.plan)
+    if (status == MR_OK && speaks && !settings.quiet && !settings.plan)
         print_end(&t, stopped);
     if (status != MR_OK && speaks)
         mr_term_error(&err);
     mr_trainer_close(&t);
-    mr_settings_release(&c.settings);
-    for (size_t i = 0; i < c.count; i++)
-        free(c.docs[i]);
     mr_ranks_end(ranks);
     return stopped && status == MR_OK ? 3 : mr_exit_code(status);
 }
+
+const mr_command cmd_train = {
+    .name = "train",
+    .title = "fine-tune a model from a dataset, alone or among ranks",
+    .usage = "DATASET",
+    .example = "millrace train flowers --pretrained ViT-B_16.npz --output run",
+    .summary = "Fine-tunes a Vision Transformer on a dataset's pictures and labels, or BridgeTower on its "
+               "pictures and their words.  The same options, number of ranks, placement of them on hosts "
+               "and kind of processor give the same bits; for a Vision Transformer any division of batch x "
+               "grad-accum x ranks gives the same course to rounding (BridgeTower's negatives are those of "
+               "a batch).",
+    .notes = "Examples:\n"
+             "  millrace train flowers --pretrained ViT-B_16.npz --image-size 160 --batch 16 --steps 500 --output run\n"
+             "  mpirun -n 2 millrace train shapes --model vit --image-size 32 --patch 8 --hidden 64 "
+             "--layers 2 --heads 4 \\\n"
+             "      --mlp 256 --dropout 0 --optimizer adamw --epochs 20 --output run\n"
+             "  millrace train flowers --output run --resume\n"
+             "  srun --mpi=pmix -n 8 millrace train flowers --output run --resume --checkpoint-every 10m\n"
+             "  millrace train flowers --model ViT-L_16 --plan\n"
+             "  millrace train newyorker --model bridgetower --config bt/config.json --pretrained bt --batch 8 "
+             "--output run\n"
+             "  millrace train newyorker --model bridgetower-large --tokenizer bt --plan\n"
+             "  tensorboard --logdir run/tensorboard\n"
+             "\n"
+             "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed, or SIGINT, "
+             "SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 to any rank ended the run (after a checkpoint, when "
+             "--output is given; without it they end the program).",
+    .options = mr_setting_rows,
+    .arguments = arguments,
+    .run = start,
+};

@@ -169,7 +169,7 @@ static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **o
             if (!full && status != MR_OK)
                 return status;
             if (full && f->count == 0)
-                return mr_fail(err, MR_SYSTEM, "%s.mdb: too many open files; raise `ulimit -n` or open fewer loaders",
+                return mr_fail(err, MR_SYSTEM, "%s.mdb: Too many open files; raise `ulimit -n` or open fewer loaders",
                                shard->name);
             if (!full)
                 break;

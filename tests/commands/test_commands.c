@@ -52,8 +52,7 @@ static void test_options(void **state)
 {
     const char *dir = *state;
     SAYS(dir, 2, "", "millrace show: unknown option -1\n" TRY("show"), "show", "ds", "train", "-1");
-    SAYS(dir, 2, "", "millrace show: '-1' is no sample number; they count from 0\n" TRY("show"), "show", "ds", "train",
-         "--", "-1");
+    SAYS(dir, 2, "", "millrace show: N -1: expected a number from 0\n" TRY("show"), "show", "ds", "train", "--", "-1");
     SAYS(dir, 2, "", "millrace verify: unknown option -qx\n" TRY("verify"), "verify", "-qx", "ds");
     SAYS(dir, 2, "", "millrace verify: unknown option --junti; did you mean --junit?\n" TRY("verify"), "verify", "ds",
          "--junti=x");
@@ -69,8 +68,8 @@ static void test_options(void **state)
     SAYS(dir, 2, "", "millrace verify: --jobs --json: expected a number from 1 to 1024\n" TRY("verify"), "verify", "ds",
          "--jobs", "--json");
     SAYS(dir, 0, "", "", "verify", "ds", "-qj2", "--no-sha");
-    SAYS(dir, 2, "", "millrace verify: one dataset at a time; '--help' is one too many\n" TRY("verify"), "verify", "ds",
-         "--", "--help");
+    SAYS(dir, 2, "", "millrace verify: '--help' is one argument too many\n" TRY("verify"), "verify", "ds", "--",
+         "--help");
 }
 
 static bool is_wrapped(const char *text)
@@ -105,8 +104,8 @@ static void test_help(void **state)
                         "--batch 8 --output run\n");
     support_result_free(&r);
     SAYS(dir, 0,
-         "Usage: millrace seek [-q?] [-j N] [--drop] [--every=N] [--force] [--json]\n"
-         "            [--threads=N] [--jobs=N] [--quiet] [--help] [--usage] DST\n",
+         "Usage: millrace seek [-q?] [--every=N] [--force] [--drop] [--threads=N]\n"
+         "            [--jobs=N] [--json] [--quiet] [--help] [--usage] DST\n",
          "", "seek", "--usage");
 }
 
@@ -153,9 +152,7 @@ static void test_bench(void **state)
 
 static void test_layouts_to_draw(void **state)
 {
-    SAYS(*state, 2, "",
-         "millrace sample: --layout hub: there is no such layout to draw. There are imagenette, "
-         "roboflow, coco and newyorker\n" TRY("sample"),
+    SAYS(*state, 2, "", "millrace sample: --layout hub: use imagenette, roboflow, coco or newyorker\n" TRY("sample"),
          "sample", "new", "--layout", "hub");
 }
 
@@ -177,12 +174,20 @@ static void test_places_that_are_not_there(void **state)
 static void test_places_without_a_name(void **state)
 {
     const char *dir = *state;
-    static const char none[] = "millrace: \"\": is no name for a file\n";
     static const char nothing[] = "millrace: \"\": is no name for what is exported\n";
-    SAYS(dir, 2, "", "millrace ingest: --report: expected the name of a file\n" TRY("ingest"), "ingest", "drawn",
-         "other", "--report", "");
-    SAYS(dir, 2, "", none, "show", "ds", "train", "0", "--image", "");
-    SAYS(dir, 2, "", none, "verify", "ds", "--junit", "");
+    static const char *const places[][5] = {
+        {"ingest", "drawn", "other", "--report", ""},
+        {"show", "ds", "train", "--image", ""},
+        {"verify", "ds", "--junit", "", NULL},
+    };
+    for (size_t i = 0; i < MR_COUNT(places); i++) {
+        const char *const *p = places[i];
+        char *words = support_path("millrace %s: %s: the value is empty; leave the option out for its default\n"
+                                   "Try 'millrace %s --help'.\n",
+                                   p[0], p[*p[3] ? 3 : 2], p[0]);
+        SAYS(dir, 2, "", words, p[0], p[1], p[2], p[3], p[4]);
+        free(words);
+    }
     SAYS(dir, 2, "", "millrace: drawn: is a directory; name a file\n", "verify", "ds", "--junit", "drawn");
     SAYS(dir, 2, "", nothing, "export", "ds", "");
     SAYS(dir, 2, "", nothing, "export", "ds", "", "--to", "tar", "--force");
@@ -259,10 +264,9 @@ static void test_reports_in_what_is_made(void **state)
         {"new.partial", "new"},
     };
     for (size_t i = 0; i < MR_COUNT(tries); i++) {
-        char *said =
-            support_path("millrace: --report %s: is, or lies in, the dataset (%s), which has a report of its own; "
-                         "name another file\n",
-                         tries[i][0], tries[i][1]);
+        char *said = support_path("millrace: --report %s: is in the dataset (%s), which has a report of its own; "
+                                  "name another file\n",
+                                  tries[i][0], tries[i][1]);
         SAYS(dir, 2, "", said, "ingest", "drawn", tries[i][1], "--force", "--report", tries[i][0]);
         free(said);
     }
@@ -363,7 +367,7 @@ static void test_another_dataset(void **state)
     assert_holds(r.out, "\"ok\": false,\n \"whole\": true,\n");
     support_result_free(&r);
     r = RUN(dir, "verify", "ds", "--expect", WRONG, "--quick");
-    assert_holds(r.out, "\nds: whole as far as was looked, but not the dataset expected\n");
+    assert_holds(r.out, "\nds: whole as far as checked, but not the dataset expected\n");
     support_result_free(&r);
 
     remove_file(dir, "ds/val-00000.idx");

@@ -81,7 +81,7 @@ static void test_learns(void **state)
     support_assert_same_file(file, wanted);
     assert_says(
         support_millrace("tokenizer", data, "--force", "--split=val", "--text-column=title", "-o", file, (char *)NULL),
-        0, "learned from 1 text (10 B) in \"title\" of val, where no more pairs come twice; ", "");
+        0, "learned from 1 text (10 B) in \"title\" of val, where no more pairs occur twice; ", "");
     free(data);
     free(file);
     free(wanted);

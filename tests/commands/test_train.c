@@ -164,7 +164,7 @@ static void wrong_use_is_said_at_once(void **state)
     } cases[] = {
         {"--heads", "3", "heads"},
         {"--patch", "48", "patch"},
-        {"--optimizer", "adam", "use one of sgd|adamw; did you mean adamw?"},
+        {"--optimizer", "adam", "use sgd or adamw; did you mean adamw?"},
         {"--model", "ViT-B_61", "ViT-B_16"},
         {"--model", "foo", "'vit' ('ViT-B_16' ...), 'bridgetower' ('bridgetower-large' ...)"},
         {"--patch", "0", "--model vit: has no shape of its own; give --patch too, or name one that has: ViT-B_16"},

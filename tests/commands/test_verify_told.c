@@ -55,7 +55,7 @@ static void test_quick(void **state)
 {
     const scene *s = *state;
     draw_dataset(s->ds);
-    expect(0, WORDS(": whole as far as was looked\n"), "--quick", s->ds);
+    expect(0, WORDS(": whole as far as checked\n"), "--quick", s->ds);
     expect(0, WORDS(": whole\n"), "--deep", s->ds);
 }
 
@@ -115,12 +115,12 @@ static void test_files_beside(void **state)
                  "!damaged"),
            "--deep", s->ds);
     put(s, "val-100000.idx");
-    expect(1, WORDS("ds: whole as far as was looked, but 2 files too many\n"), "--quick", s->ds);
+    expect(1, WORDS("ds: whole as far as checked, but 2 files too many\n"), "--quick", s->ds);
     const char *other = "--expect=0000000000000000000000000000000000000000000000000000000000000000";
     expect(1, WORDS("ds: whole, but not the dataset expected, and 2 files too many\n", "next: move "), other, s->ds);
     char *mdb = support_path("%s/val-00000.mdb", s->ds);
     assert_int_equal(truncate(mdb, 4096), 0);
-    expect(1, WORDS("ds: damaged, 1 of 3 shards", "next: bring the damaged", "next: move "), "--deep", s->ds);
+    expect(1, WORDS("ds: damaged, 1 of 3 shards", "next: restore the damaged", "next: move "), "--deep", s->ds);
     free(mdb);
 }
 

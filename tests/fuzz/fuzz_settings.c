@@ -6,18 +6,21 @@
 #include "fuzz/fuzz.h"
 #include "run/settings.h"
 
-static void check_range(const mr_settings *s, const mr_setting *row)
+static void check_range(const mr_settings *s, const mr_option *row)
 {
     const void *value = (const char *)s + row->offset;
-    if (row->kind == MR_SET_COUNT)
+    if (row->kind == MR_ARG_COUNT)
         FUZZ_MUST(*(const uint64_t *)value <= INT64_MAX);
-    if (row->kind == MR_SET_REAL)
+    if (row->kind == MR_ARG_REAL)
         FUZZ_MUST(isfinite(*(const double *)value) && *(const double *)value >= 0);
-    if (row->kind == MR_SET_WORD)
-        FUZZ_MUST(strstr(row->argument, *(const char *const *)value));
+    for (size_t i = 0; row->words; i++) {
+        FUZZ_MUST(row->words[i]);
+        if (strcmp(row->words[i], *(const char *const *)value) == 0)
+            break;
+    }
 }
 
-static void take(mr_settings *s, const mr_setting *row, const char *text)
+static void take(mr_settings *s, const mr_option *row, const char *text)
 {
     mr_error err;
     mr_status status = mr_settings_take(s, row, text, &err);

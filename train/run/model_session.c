@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cli.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
@@ -13,73 +12,10 @@
 #include "run/trainer.h"
 
 enum {
-    DEFAULT_BATCH = 32,
-    MAX_BATCH = 1 << 20,
     TRIES = 16, /* to read on all ranks what a run removes meanwhile */
     GONE = 1,
     THERE = 2, /* what ranks see of a checkpoint */
 };
-
-static uint64_t number(const char *option, const char *arg, uint64_t low, struct argp_state *state)
-{
-    uint64_t n;
-    if (!mr_text_parse_u64(arg, &n) || n < low || n > MAX_BATCH)
-        mr_cli_misuse(state, "--%s %s: expected a number from %llu to %d", option, arg, (unsigned long long)low,
-                      MAX_BATCH);
-    return n;
-}
-
-static void end(mr_session_request *q, struct argp_state *state)
-{
-    if (q->args < 2)
-        mr_cli_misuse(state, "which dataset, and which checkpoint? Name the dataset's directory, then the run's");
-    if (!q->batch)
-        q->batch = DEFAULT_BATCH;
-    if (!q->device)
-        q->device = "cpu";
-}
-
-bool mr_session_option(int key, char *arg, struct argp_state *state, mr_session_request *q)
-{
-    switch (key) {
-    case MR_OPT_EVAL_SPLIT:
-        q->split = arg;
-        break;
-    case MR_OPT_EVAL_BATCH:
-        q->batch = number("batch", arg, 1, state);
-        break;
-    case MR_OPT_EVAL_THREADS:
-        q->threads = number("threads", arg, 0, state);
-        break;
-    case MR_OPT_EVAL_DEVICE:
-        q->device = arg;
-        break;
-    case MR_OPT_EVAL_BEST:
-        q->best = true;
-        break;
-    case MR_OPT_EVAL_TEXT:
-        q->text_column = arg;
-        break;
-    case MR_OPT_EVAL_MAX_BAD:
-        q->max_bad = number("max-bad", arg, 0, state);
-        break;
-    case MR_OPT_EVAL_MAX_PIXELS:
-        if (!mr_text_parse_u64(arg, &q->max_pixels) || q->max_pixels == 0)
-            mr_cli_misuse(state, "--max-pixels %s: expected a number from 1", arg);
-        break;
-    case ARGP_KEY_ARG:
-        if (q->args == 2)
-            mr_cli_misuse(state, "a dataset and a checkpoint; '%s' is one too many", arg);
-        *(q->args++ == 0 ? &q->dataset : &q->checkpoint) = arg;
-        break;
-    case ARGP_KEY_END:
-        end(q, state);
-        break;
-    default:
-        return false;
-    }
-    return true;
-}
 
 /* ---- classes ------------------------------------------------------------------------------------------------------
  */

@@ -8,11 +8,10 @@
 #include "format/manifest.h"
 #include "run/pairs.h"
 
-typedef struct mr_session_request { /* zeroed before parsing */
+typedef struct mr_session_request { /* train/cmd_session.h fills it */
     const char *dataset, *checkpoint, *split, *device, *text_column;
     uint64_t batch, threads, max_bad, max_pixels;
     bool best, no_labels;
-    unsigned args;
 } mr_session_request;
 
 typedef struct mr_session {
@@ -42,46 +41,5 @@ const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 *
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err);
 /* How pictures were shown.  MR_BAD_DATA: the facts say it in no way that the model could have seen. */
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err);
-
-/* ---- the part of the command lines that both share ----------------------------------------------------------------
- */
-
-enum {
-    MR_OPT_EVAL_SPLIT = 3072,
-    MR_OPT_EVAL_BATCH,
-    MR_OPT_EVAL_THREADS,
-    MR_OPT_EVAL_DEVICE,
-    MR_OPT_EVAL_BEST,
-    MR_OPT_EVAL_MAX_BAD,
-    MR_OPT_EVAL_MAX_PIXELS,
-    MR_OPT_EVAL_TEXT
-};
-
-#define MR_SESSION_OPTIONS                                                                                              \
-    {"split", MR_OPT_EVAL_SPLIT, "NAME", 0, "split to judge (default: val, else test)", 1},                             \
-        {"best", MR_OPT_EVAL_BEST, NULL, 0, "of the checkpoints in RUN the one with the best accuracy, not the newest", \
-         1},                                                                                                            \
-        {"text-column",                                                                                                 \
-         MR_OPT_EVAL_TEXT,                                                                                              \
-         "NAME",                                                                                                        \
-         0,                                                                                                             \
-         "of pictures and words: where the words are (default: as trained)",                                            \
-         1},                                                                                                            \
-        {"batch", MR_OPT_EVAL_BATCH, "N", 0, "samples a rank and step (default 32)", 1},                                \
-        {"threads",                                                                                                     \
-         MR_OPT_EVAL_THREADS,                                                                                           \
-         "N",                                                                                                           \
-         0,                                                                                                             \
-         "threads a rank (default: the processors at hand, shared by the ranks)",                                       \
-         1},                                                                                                            \
-        {"device", MR_OPT_EVAL_DEVICE, "NAME", 0, "where the arithmetic is done (default cpu)", 1},                     \
-        {"max-bad", MR_OPT_EVAL_MAX_BAD, "N", 0, "damaged samples a rank may pass over (default 0)", 1},                \
-    {                                                                                                                   \
-        "max-pixels", MR_OPT_EVAL_MAX_PIXELS, "N", 0, "a larger picture is a damaged sample (default 178956970)", 1     \
-    }
-
-struct argp_state;
-/* True if `key` was one of the rows above, one of the two arguments or the end. */
-bool mr_session_option(int key, char *arg, struct argp_state *state, mr_session_request *q);
 
 #endif

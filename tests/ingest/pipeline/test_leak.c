@@ -383,7 +383,7 @@ static void test_words(void **state)
     put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     SAYS(dir, 2, "",
-         "millrace ingest: --fail-on-leak=all: use --fail-on-leak for equal bytes, or --fail-on-leak=alike\n"
+         "millrace ingest: --fail-on-leak all: use none, equal or alike\n"
          "Try 'millrace ingest --help'.\n",
          "ingest", "export", "--dry-run", "--fail-on-leak=all");
     SAYS(dir, 2, "", NULL, "ingest", "export", "--dry-run", "--fail-on-leak=");

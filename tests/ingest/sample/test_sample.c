@@ -84,10 +84,10 @@ static void refused(const char *what, const char *const *args)
 static void wrong_use_is_refused(void **state)
 {
     (void)state;
-    REFUSED("folder", "--layout", "coco");
+    REFUSED("DIR is missing", "--layout", "coco");
     REFUSED("--layout is missing", "x");
     REFUSED("did you mean coco", "x", "--layout", "cocoo");
-    REFUSED("There are imagenette", "x", "--layout", "zzzzzzzzzzzzzzzz");
+    REFUSED("use imagenette, roboflow, coco or newyorker", "x", "--layout", "zzzzzzzzzzzzzzzz");
     REFUSED("--images", "x", "--layout", "coco", "--images", "9");
     REFUSED("--images", "x", "--layout", "coco", "--images", "100001");
     REFUSED("--images", "x", "--layout", "coco", "--images", "many");
@@ -99,8 +99,8 @@ static void wrong_use_is_refused(void **state)
     REFUSED("--size", "x", "--layout", "coco", "--size", ":");
     REFUSED("only one form", "x", "--layout", "coco", "--variant", "folder");
     REFUSED("roboflow has folder multi-class", "x", "--layout", "roboflow", "--variant", "yolo");
-    REFUSED("roboflow has", "x", "--layout", "roboflow", "--variant", "");
-    REFUSED("one folder is enough", "x", "y", "--layout", "coco");
+    REFUSED("--variant: the value is empty", "x", "--layout", "roboflow", "--variant", "");
+    REFUSED("is one argument too many", "x", "y", "--layout", "coco");
     REFUSED("--layout", "x", "--layuot", "coco");
 }
 
@@ -123,7 +123,7 @@ static void a_folder_with_anything_in_it_is_left_alone(void **state)
     assert_int_equal(symlink("nowhere", lost), 0);
     r = support_millrace("sample", lost, "--layout", "coco", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "lost: is a link to what is not there"));
+    assert_non_null(strstr(r.err, "lost: is a dangling link"));
     support_result_free(&r);
     char *slashes = support_path("%s//", lost);
     r = support_millrace("sample", slashes, "--layout", "coco", (char *)NULL);

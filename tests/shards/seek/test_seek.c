@@ -182,7 +182,7 @@ static void test_verify_finds_damage(void **state)
         assert_non_null(strstr(v.out, "only its seek index is hit"));
         assert_non_null(strstr(v.out, "1 of 3 shards, 0 samples hit"));
         assert_non_null(strstr(v.out, "next: millrace seek "));
-        assert_null(strstr(v.out, "bring the damaged"));
+        assert_null(strstr(v.out, "restore the damaged"));
         support_result_free(&v);
         expect_words(1, "\"seek_only\": true", "verify", "--json", dir);
         expect_words(0, "1 seek index made, 2 kept", "seek", NULL, dir);

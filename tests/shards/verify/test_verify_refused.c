@@ -312,7 +312,7 @@ static void test_permissions(void **state)
     assert_non_null(strstr(r.err, "train-00000.mdb: cannot open: Permission denied"));
     assert_non_null(strstr(r.out, "train-00000: cannot be read whole, all "));
     assert_non_null(strstr(r.out, "1 of 3 shards"));
-    assert_null(strstr(r.out, "bring the damaged"));
+    assert_null(strstr(r.out, "restore the damaged"));
     support_result_free(&r);
     free(mdb);
 }

@@ -1,0 +1,25 @@
+/* cmd_session.c - the options that eval and predict share. */
+#include "train/cmd_session.h"
+
+#include "codec/image.h"
+enum { MAX_BATCH = 1 << 20 };
+
+const mr_option cmd_session_options[] = {
+    {"split", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, split), .value = "NAME",
+     .help = "split to evaluate on (default: val, or test without one)"},
+    {"best", 0, MR_ARG_FLAG, MR_FIELD(mr_session_request, best),
+     .help = "of the checkpoints in RUN the one with the best accuracy, not the newest"},
+    {"text-column", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, text_column), .value = "NAME",
+     .help = "of pictures and words: where the words are (default: as trained)"},
+    {"batch", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, batch), .value = "N", .low = 1, .high = MAX_BATCH,
+     .standard = "32", .help = "samples per rank and step"},
+    {"threads", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, threads), .value = "N", .high = MAX_BATCH, .own = true,
+     .help = "threads per rank (default: the available processors, shared by the ranks)"},
+    {"device", 0, MR_ARG_TEXT, MR_FIELD(mr_session_request, device), .value = "NAME", .standard = "cpu", .own = true,
+     .help = "where the arithmetic is done"},
+    {"max-bad", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_bad), .value = "N", .high = MAX_BATCH,
+     .help = "damaged samples that a rank may skip (default 0)"},
+    {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(mr_session_request, max_pixels), .value = "N", .low = 1,
+     .help = "a larger picture is a damaged sample (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")"},
+    {0},
+};

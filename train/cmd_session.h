@@ -1,0 +1,18 @@
+/* cmd_session.h - the options and arguments that eval and predict share: which model on which samples. */
+#ifndef MR_CMD_SESSION_H
+#define MR_CMD_SESSION_H
+
+#include "base/cli.h"
+#include "run/model_session.h"
+
+extern const mr_option cmd_session_options[]; /* of mr_session_request */
+
+/* DATASET RUN, for a request that has the mr_session_request as `field`. */
+#define CMD_SESSION_ARGUMENTS(type, field)                                                                             \
+    {.value = "DATASET", .kind = MR_ARG_PATH, MR_FIELD(type, field.dataset)},                                          \
+        {.value = "RUN", .kind = MR_ARG_PATH, MR_FIELD(type, field.checkpoint)},                                       \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
+
+#endif
