@@ -68,8 +68,8 @@ static int make_temp(int dirfd, const char *name)
 
 /* ---- where a user's path leads ----------------------------------------------------------------------------------- */
 
-/* The number of "/dev/fd/3", "/proc/self/fd/3" and the like, -1 of all else.  Such a link's text is no path: it may say
- * "pipe:[77]", and a file's name, opened anew, would lose the place up to which others have written. */
+/* The number of "/dev/fd/3", "/proc/self/fd/3" and the like, -1 of all else.  Such a link's text is not a path: it may
+ * say "pipe:[77]", and a file's name, opened again, would lose the place up to which others have written. */
 static mr_status own_descriptor(const char *path, int *number, mr_error *err)
 {
     char *dir = NULL, *name = NULL, *end;
@@ -90,7 +90,8 @@ static mr_status own_descriptor(const char *path, int *number, mr_error *err)
     return status;
 }
 
-/* *direct: a descriptor of what is there and is no regular file; -1: a file is to be put at *path, links behind it. */
+/* *direct: a descriptor of what is there and is not a regular file; -1: a file is to be put at *path, with links
+ * resolved. */
 static mr_status find_end(char **path, int *direct, mr_error *err)
 {
     struct stat st;
@@ -170,7 +171,7 @@ mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *er
     if (!o->path)
         status = mr_fail_memory(err, path);
     else if (of_user && !*path)
-        status = mr_fail(err, MR_MISUSE, "\"\": is no name for a file");
+        status = mr_fail(err, MR_MISUSE, "\"\": is not a valid file name");
     if (status == MR_OK && of_user)
         status = find_end(&o->path, &o->fd, err);
     if (status == MR_OK && o->fd < 0) {

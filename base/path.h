@@ -7,7 +7,7 @@
 
 enum { MR_PATH_LINKS = 40 }; /* that one path may lead over: as many as the system follows */
 
-/* How long it is without the slashes behind it; "/" keeps its own. */
+/* Its length without trailing slashes; "/" keeps its own. */
 size_t mr_path_len(const char *path);
 /* DIR of "DIR/NAME" ("." if there is none) and NAME, trailing slashes ignored; caller frees both. */
 mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err);

@@ -41,7 +41,7 @@ static bool name_parts(const mr_child *c, mr_coco_part *part)
     return false;
 }
 
-/* The first byte that is no blank: '[' says result file. */
+/* The first byte that is not a blank: '[' means a result file. */
 static char first_mark(const mr_source *s, uint32_t entry)
 {
     char head[256];

@@ -76,7 +76,7 @@ static bool has_parts(const mr_coco_build *b, const char *folder)
     return false;
 }
 
-/* Images of train2017 may lie in train/, where that is no other split's. */
+/* Images of train2017 may be in train/, unless that is another split's. */
 static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
 {
     char shorter[sizeof g->folder], path[300];

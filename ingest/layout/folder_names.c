@@ -169,7 +169,7 @@ static const char *glued_split(const char *word)
 const char *mr_split_word(const char *name, size_t len)
 {
     words w;
-    char rest[WORDS_MAX * WORD_MAX] = ""; /* what is no addition, in one: "hold" and "out" */
+    char rest[WORDS_MAX * WORD_MAX] = ""; /* what is not an addition, joined: "hold" and "out" */
     split_name(name, len, &w);
     if (w.overflow)
         return NULL;

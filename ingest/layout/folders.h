@@ -18,7 +18,7 @@ typedef struct mr_split_dir {
     uint32_t split;      /* in plan->splits, after mr_split_dirs_open() */
 } mr_split_dir;
 
-enum { MR_SPLIT_DIRS_MAX = 64 }; /* further folders are no splits, and their images are reported as left out */
+enum { MR_SPLIT_DIRS_MAX = 64 }; /* further folders are not splits, and their images are reported as left out */
 
 typedef struct mr_split_dirs {
     mr_split_dir items[MR_SPLIT_DIRS_MAX]; /* in order of their entries */
@@ -36,7 +36,7 @@ bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name);
 mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
                              mr_error *err);
 
-/* An image by its name, with no hidden part in its path behind the first `skip` bytes (under the root). */
+/* An image by its name, with no hidden part in its path after the first `skip` bytes (under the root). */
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip);
 /* Is the child a folder, not hidden, with an image in it?  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
@@ -54,7 +54,8 @@ mr_split_dir mr_split_dir_whole(const mr_tree *t, const mr_layout_options *o);
  * class folder is there, or its name says that it is none (images, masks), or classes seem to lie one level deeper. */
 mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dirs *dirs,
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err);
-/* Of the class folders: that their names are no containers', and that none is a folder of classes (class_names.c). */
+/* Of the class folders: that their names are not those of containers, and that none is a folder of classes
+ * (class_names.c). */
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
                                   mr_error *err);
 

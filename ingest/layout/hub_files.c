@@ -57,7 +57,7 @@ static bool names_split(const char *text, size_t len)
     return false;
 }
 
-/* "train-0001", "train.0", "train": the number is no part of the split's name. */
+/* "train-0001", "train.0", "train": the number is not part of the split's name. */
 static bool take_plain(mr_hub_file *f, const char *stem, size_t len)
 {
     size_t n = len;
@@ -79,7 +79,7 @@ static mr_hub_part last_part(const char *dir, size_t len)
     return (mr_hub_part){dir + at, len - at};
 }
 
-/* The hub's folder "data", first or last, is no part of a config's name; "default" is the name of the one without. */
+/* The hub's folder "data", first or last, is not part of a config's name; "default" is the name of the one without. */
 static mr_hub_part config_of(const char *dir, size_t len)
 {
     mr_hub_part last = last_part(dir, len);

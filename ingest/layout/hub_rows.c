@@ -20,7 +20,7 @@ typedef struct build {
     const mr_hub_file *file; /* at hand */
     mr_hub_schema first;     /* of the first file: the others have to agree with it */
     mr_labels labels;        /* texts */
-    bool no_numbers;         /* numbers that are no labels: negative, or too large */
+    bool no_numbers;         /* numbers that are not labels: negative, or too large */
     int64_t most;            /* the largest label */
     mr_jsonl_field field;    /* the label's column */
     mr_jsonl row;
@@ -54,7 +54,7 @@ static mr_status take_number(build *b, uint64_t row, int32_t *label)
     if (f->kind == MR_JSONL_NULL)
         return MR_OK;
     if (f->kind != MR_JSONL_INTEGER)
-        return bad_label(b, row, "is no whole number");
+        return bad_label(b, row, "is not a whole number");
     errno = 0;
     int64_t n = strtoll(mr_buf_text(&f->text), NULL, 10);
     if (!errno && n == -1)
@@ -63,7 +63,7 @@ static mr_status take_number(build *b, uint64_t row, int32_t *label)
         if (named)
             return bad_label(b, row, "has a number without a class name");
         if (b->options->label_column)
-            return bad_label(b, row, "is no label: labels are 0 to 9999, and -1 for none");
+            return bad_label(b, row, "is not a label: labels are 0 to 9999, and -1 for none");
         b->no_numbers = true;
         return MR_OK;
     }
@@ -91,7 +91,7 @@ static void note_label(build *b, const char *what)
     mr_note_add(b->plan->notes, MR_NOTE_INFO, b->first.column, strlen(b->first.column), 0, "%s", what);
 }
 
-/* A column "label" of texts that nobody asked for may well be captions, where they are no single letters. */
+/* A column "label" of texts that was not asked for may well hold captions, unless they are single letters. */
 static mr_status plan_texts(build *b)
 {
     mr_status status = mr_labels_plan(&b->labels, b->plan, mr_buf_text(&b->first.columns), b->err);
@@ -116,7 +116,7 @@ static mr_status plan_labels(build *b)
     if (b->no_numbers) {
         for (i = 0; i < b->plan->sample_count; i++)
             b->plan->samples[i].label = -1;
-        note_label(b, "a column of numbers that are no labels (0 to 9999): samples have none");
+        note_label(b, "a column of numbers that are not labels (0 to 9999): samples have none");
         return MR_OK;
     }
     for (int64_t n = 0; n <= b->most && status == MR_OK; n++) {
@@ -128,7 +128,7 @@ static mr_status plan_labels(build *b)
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-/* Does the name of entry `e` behind the file's own begin with this row's number and `end`? */
+/* Does the name of entry `e` after the file's own begin with this row's number and `end`? */
 static bool is_row(const build *b, uint32_t e, uint64_t row, const char *end)
 {
     char text[40];
@@ -179,7 +179,7 @@ static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
     b->row = (mr_jsonl){.source = b->tree->source, .entry = entry};
     status = mr_jsonl_pick(&b->row, &line, &b->field, b->first.kind != MR_HUB_NO_LABEL, NULL, b->err);
     if (status == MR_OK && (!text->len || text->data[0] != '{' || text->data[text->len - 1] != '}'))
-        status = mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is no JSON object", file_name(b), row);
+        status = mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is not a JSON object", file_name(b), row);
     return status;
 }
 
@@ -234,7 +234,7 @@ static void reject_row(build *b, uint64_t row)
         note_row(b, MR_NOTE_REJECT, row, "the row's image is left out: ", note->detail);
 }
 
-/* The entries of one row, from *at on, which moves behind them. */
+/* The entries of one row, from *at on, which moves past them. */
 static mr_status add_row(build *b, uint64_t row, uint64_t rows, uint32_t split, uint32_t *at, mr_buf *text)
 {
     uint32_t image = MR_NO_ENTRY, json = *at;

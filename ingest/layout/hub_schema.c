@@ -28,7 +28,7 @@ static mr_status parse_names(json_t *names, mr_hub_schema *s, const char *name, 
     json_array_foreach(names, i, item)
     {
         if (!json_is_string(item))
-            return mr_fail(err, MR_BAD_DATA, "%s: class name %zu is no string", name, i);
+            return mr_fail(err, MR_BAD_DATA, "%s: class name %zu is not a string", name, i);
         for (j = 0; j < i && i < 1000; j++)
             if ((other = json_array_get(names, j)) && json_equal(other, item))
                 return mr_fail(err, MR_BAD_DATA, "%s: classes %zu and %zu have the same name, %s", name, j, i,

@@ -46,7 +46,7 @@ typedef struct mr_plan {
     size_t place_count;
     uint64_t maps_used; /* bit i: --split-map number i found its split */
     uint8_t *used;      /* mr_use of each entry */
-    bool by_folder;     /* a sample's class is its folder: an image that is no sample is missing, not unlisted */
+    bool by_folder;     /* a sample's class is its folder: an image that is not a sample is missing, not unlisted */
     bool flat;          /* by_folder, and without split folders */
     mr_notes *notes;
     void *state; /* the layout's own, see free_state */
@@ -130,10 +130,10 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
                             mr_error *err);
 /* The map that mr_plan_split_get() applies; NULL: none. */
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len);
-/* Names the variant by the path text in `name`, which is empty behind it. */
+/* Names the variant by the path text in `name`, which is empty afterwards. */
 mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err); /* marks the entry used */
-/* Adds a class (name bytes are escaped to path text) behind the others. */
+/* Adds a class (name bytes are escaped to path text) after the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
 /* Index of the class of that name (path text of the bytes), -1: none.  Of the classes that there were at the last
  * mr_plan_classes_sort(), or, where they keep their order, at the last mr_plan_classes_place(). */

@@ -57,7 +57,7 @@ static mr_status contest_number(build *b, const mr_jsonl *j, const mr_jsonl_row 
     if (f->kind == MR_JSONL_INTEGER && !errno)
         return MR_OK;
     return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu64 ": %s", file_name(j), r->line,
-                   f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is no whole number");
+                   f->kind == MR_JSONL_ABSENT ? "no \"contest_number\"" : "\"contest_number\" is not a whole number");
 }
 
 static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uint32_t split)
@@ -116,7 +116,7 @@ static mr_status plan_file(build *b, uint32_t entry, const char *stem)
     return MR_OK;
 }
 
-/* One note for all: a config's rows use a part of the contest images, that is no fault. */
+/* One note for all: a config's rows use a part of the contest images, which is normal. */
 static void note_unused(const build *b, const char *config)
 {
     mr_child child = {0};

@@ -278,7 +278,7 @@ static const char *name_at(const mr_plan *plan, size_t n)
     return plan->places ? plan->places[n].name : plan->classes[n].name;
 }
 
-/* By halves, whoever wrote the names: a table of hashes could be made slow by them. */
+/* By bisection: names chosen on purpose could make a hash table slow. */
 static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
 {
     size_t low = 0, high = plan->places ? plan->place_count : plan->class_count;

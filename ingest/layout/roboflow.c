@@ -178,7 +178,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
         return mr_fail(err, MR_BAD_DATA, "%s", bid.refusal);
     }
     if (m.kind == MR_RF_NONE && !m.dirs.count)
-        return mr_fail(err, MR_BAD_DATA, "no folder train, valid or test is there: this is no Roboflow export");
+        return mr_fail(err, MR_BAD_DATA, "no folder train, valid or test is there: this is not a Roboflow export");
     mr_rf_state *state = mr_alloc(1, sizeof *state);
     if (!state)
         return mr_fail_memory(err, "reading a Roboflow export");

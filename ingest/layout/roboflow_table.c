@@ -107,7 +107,7 @@ static mr_status note_other_headers(const struct mr_rf_table *table, size_t coun
                 present[sh->label_of[c]] = 1;
         for (size_t c = 0; present && c < plan->class_count; c++)
             if (!present[c])
-                mr_note_add(plan->notes, MR_NOTE_CLASS, sh->name, strlen(sh->name), 0, "class %s is no column of %s",
+                mr_note_add(plan->notes, MR_NOTE_CLASS, sh->name, strlen(sh->name), 0, "class %s is not a column of %s",
                             plan->classes[c].name, sh->name);
         free(present);
     }

@@ -1,6 +1,6 @@
 /* build_parts.h - between the files of build: one shard on its way from the plan into the staging folder.
  *
- *   begin -> row, row, ... (image, meta, index row)  ->  written anew (build.c)                  ->  index: where LMDB
+ *   begin -> row, row, ... (image, meta, index row)  ->  rewritten (build.c)                  ->  index: where LMDB
  *                                                        or compared with what is there (build_resume.c)   put them
  *
  * Invariant: rows and counts come from mr_build_row() alone, whichever way the shard goes. */

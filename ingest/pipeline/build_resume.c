@@ -1,7 +1,7 @@
 /* build_resume.c - a shard that an earlier run left finished: is it the one that this run would write?
  * Invariant: what is taken over follows from the source just read.  Each record is compared byte for byte, the index
  * and the counts are made again; LMDB's own pages, which a writer alone could judge, must have the digest of NAME.done.
- * Whatever differs or cannot be read is no failure: the shard is written anew. */
+ * What differs or cannot be read is not a failure: the shard is rewritten. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

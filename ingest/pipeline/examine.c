@@ -46,7 +46,8 @@ static mr_status judge(const mr_ingest *in, const mr_buf *bytes, mr_examined *x,
     return MR_OK;
 }
 
-/* A large file that is no image is refused by its first bytes: an archive of 10 KB can hold a gigabyte of nothing. */
+/* A large file that is not an image is refused by its first bytes: an archive of 10 KB can hold a gigabyte of nothing.
+ */
 static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examined *x, mr_error *err)
 {
     mr_status status = mr_buf_reserve(bytes, HEAD) ? mr_source_pread(p->in->source, entry, bytes->data, HEAD, 0, err)

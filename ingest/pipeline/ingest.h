@@ -106,7 +106,7 @@ mr_status mr_check_left_out(mr_ingest *in, mr_error *err);     /* completeness.c
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split ends empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collective */
-mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: that they are no bomb */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: that they stay within limits */
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
 
 char *mr_stage_name(const char *target); /* DST.partial, to be freed; NULL: no memory */
@@ -119,7 +119,7 @@ void mr_stage_spool_unlink(mr_stage *s);
 /* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
-/* Removes files of ours that are no .mdb, .idx or .done of the shards named.  MR_MISUSE: there are others. */
+/* Removes files of ours that are not an .mdb, .idx or .done of the shards named.  MR_MISUSE: there are others. */
 mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, mr_error *err);
 /* The rename, after another look at the target.  On failure all is as it was unless *published. */
 mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err);

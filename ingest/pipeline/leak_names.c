@@ -93,7 +93,7 @@ static bool find_pair(const mr_ingest *in, const mr_namesake *files, size_t coun
     return false;
 }
 
-/* Why two files of one name are no leak. */
+/* Why two files of one name are not a leak. */
 static const char *difference(const mr_ingest *in, const mr_namesake *a, const mr_namesake *b)
 {
     bool compared = a->look < MR_LOOKS && b->look < MR_LOOKS;

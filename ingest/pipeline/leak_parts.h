@@ -14,7 +14,7 @@ typedef struct mr_namesake {
     uint8_t look;
 } mr_namesake;
 
-typedef struct mr_namesakes { /* the groups, and their files one group behind the other */
+typedef struct mr_namesakes { /* the groups, and their files, one group after the other */
     mr_namesake *files;
     size_t file_count, file_room;
     struct mr_name_group {
@@ -24,7 +24,7 @@ typedef struct mr_namesakes { /* the groups, and their files one group behind th
     size_t group_count, group_room;
 } mr_namesakes;
 
-/* A name that more files share is no name ("image.jpg"). */
+/* A name that more files share is not a name ("image.jpg"). */
 enum { MR_GROUP_MAX = 256 };
 
 typedef struct mr_leak_member {

@@ -118,7 +118,7 @@ mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err)
         status = mr_ranks_agree(in->ranks, open_mine(&o, err), err);
     if (status == MR_OK)
         status = mr_ranks_agree(in->ranks, alone ? join_alone(&o, err) : join_ranks(&o, err), err);
-    /* Whoever had to open them has; rank 0 removes the folder, if it comes to that, when nothing is left in it. */
+    /* All that had to open them have; rank 0 removes the folder, if it comes to that, when nothing is left in it. */
     for (unsigned i = 0; stage && !alone && i < (in->options->jobs ? in->options->jobs : 1); i++)
         mr_stage_rows_unlink(stage, mr_ranks_rank(in->ranks) * THREADS_MAX + i);
     if (stage && !alone && mr_ranks_barrier(in->ranks, status == MR_OK ? err : NULL) != MR_OK)

@@ -15,7 +15,7 @@ static mr_status remove_marks(const mr_ingest *in, int dir, mr_error *err)
     return status;
 }
 
-/* As far as it goes: a shard without is written anew. */
+/* As far as it goes: a shard without one is rewritten. */
 static void restore_marks(const mr_ingest *in, int dir)
 {
     for (size_t i = 0; i < in->cut_count; i++)

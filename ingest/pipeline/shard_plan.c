@@ -1,5 +1,6 @@
-/* shard_plan.c - which samples go into which shard, in which order; that their metas are no bomb, and that there are no
- * more shards than readers take. Invariant: a pure function of the plan, the verdicts, the shard size and the seed. */
+/* shard_plan.c - which samples go into which shard, in which order; that their metas stay within limits, and that there
+ * are no more shards than readers take. Invariant: a pure function of the plan, the verdicts, the shard size and the
+ * seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

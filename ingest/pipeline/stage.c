@@ -29,7 +29,7 @@ static const mr_folder_shards any; /* what an unfinished dataset is going to hav
 static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
 {
     return mr_fail(err, MR_MISUSE,
-                   "%s: holds '%s', which is no part of an unfinished dataset; move it away or choose "
+                   "%s: holds '%s', which is not part of an unfinished dataset; move it away or choose "
                    "another DST",
                    s->path, name);
 }
@@ -39,7 +39,7 @@ static mr_status check_stage(const mr_stage *s, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    /* Between opening it and locking it another ingest may have published it: then it is no stage any more. */
+    /* Between opening it and locking it another ingest may have published it: then it is not a stage any more. */
     if (!mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
     mr_status status = mr_folder_look(s->dir, s->path, &any, &kind, foreign, err);
@@ -87,7 +87,7 @@ static mr_status make(mr_stage *s, mr_error *err)
     return MR_OK;
 }
 
-/* The folders that were made for DST alone go again when there will be no DST. */
+/* The folders that were made for DST alone are removed if DST is not published. */
 static void remove_parents(const mr_stage *s)
 {
     size_t least = s->made ? strlen(s->made) : 0;

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "pipeline/stage_parts.h"
 
-/* How long the name of a shard is with which this file's name begins; 0: it is no file of a shard. */
+/* How long the name of a shard is with which this file's name begins; 0: it is not a file of a shard. */
 static size_t shard_of(const char *name)
 {
     static const char *const ends[] = {".mdb",      ".mdb-lock", ".idx",      ".idx.tmp", ".seek",

@@ -53,7 +53,7 @@ mr_status mr_folder_lock(int dir, const char *path, mr_error *err);
 /* ---- stage_target.c --------------------------------------------------------------------------------------------- */
 
 typedef struct mr_target { /* DST */
-    char *path;            /* no slashes behind it */
+    char *path;            /* no trailing slashes */
     bool force;
     int old; /* the dataset that goes when the new one is whole, locked; -1: none is there */
 } mr_target;

@@ -17,7 +17,7 @@ enum { TRIES = 100 }; /* to remove a folder that others write to */
 
 /* ---- before ----------------------------------------------------------------------------------------------------- */
 
-#define NO_DATASET "%s: is there and is no millrace dataset; choose another DST or remove it"
+#define NO_DATASET "%s: exists and is not a millrace dataset; choose another DST or remove it"
 
 static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
 {
@@ -38,7 +38,7 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
                        t->path);
     if (*replaces && foreign[0])
         return mr_fail(err, MR_MISUSE,
-                       "%s: --force would delete '%s', which is no part of a dataset; move it away or "
+                       "%s: --force would delete '%s', which is not part of a dataset; move it away or "
                        "choose another DST",
                        t->path, foreign);
     if (*replaces && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
@@ -135,7 +135,7 @@ static mr_status remove_one(int dir, const char *path, const mr_folder_shards *s
         return status;
     if (foreign[0])
         return mr_fail(err, MR_MISUSE,
-                       "%s: is the dataset that was replaced, and is kept for '%s', which is no "
+                       "%s: is the dataset that was replaced, and is kept for '%s', which is not "
                        "part of it",
                        path, foreign);
     if (!mr_file_is_at(dir, AT_FDCWD, path, false))
@@ -181,7 +181,7 @@ static mr_status clear_aside(const char *aside, mr_error *err)
                          "command again when that has ended",
                          aside);
     else if (status == MR_OK && kind == MR_FOLDER_OTHER)
-        status = mr_fail(err, MR_MISUSE, "%s: is in the way, and is no dataset; move it away", aside);
+        status = mr_fail(err, MR_MISUSE, "%s: is in the way and is not a dataset; move it away", aside);
     if (status == MR_OK)
         status = mr_folder_lock(dir, aside, err);
     if (status == MR_OK)

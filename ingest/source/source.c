@@ -203,6 +203,7 @@ mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_so
         return mr_fail_memory(err, "listing the source");
     mr_status status = list_all(&l, srcs, count, err);
     mr_notes_sort(notes, noted); /* they came in the order of the file system */
+    mr_buf_free(&l.prefixed);
     free(l.items);
     free(l.links);
     if (status == MR_OK)

@@ -201,7 +201,7 @@ static mr_status read_record(int fd, const mr_shard *shard, uint64_t n, const ch
     return status;
 }
 
-/* The image (`image_len` is the row's, or 0: not a byte of it) and, behind it, the meta into the view's storage. */
+/* The image (`image_len` is the row's, or 0: not a byte of it) and, after it, the meta into the view's storage. */
 static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
                               size_t image_len, mr_sample_view *view, mr_error *err)
 {

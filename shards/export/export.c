@@ -173,7 +173,7 @@ static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err)
 {
     if (!*out)
-        return mr_fail(err, MR_MISUSE, "\"\": is no name for what is exported");
+        return mr_fail(err, MR_MISUSE, "\"\": is not a valid name for an export");
     /* Replacing a folder removes it. */
     if (mr_path_inside(dataset, out))
         return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);
@@ -213,7 +213,7 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
     if (!*target || stat(*target, &st) != 0)
         return mr_fail_errno(err, errno, "%s", out);
     if (!S_ISDIR(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is there and is no folder", out);
+        return mr_fail(err, MR_MISUSE, "%s: exists and is not a folder", out);
     mr_status status = look_into(*target, replace, err);
     if (status == MR_OK && *replace && !force)
         return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it",

@@ -143,8 +143,8 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a folder; name the tar file to write", out);
     if (!S_ISREG(st.st_mode))
-        return mr_fail(err, MR_MISUSE, "%s: is no regular file; name the file to write, or '-' and send the tar there",
-                       out);
+        return mr_fail(err, MR_MISUSE,
+                       "%s: is not a regular file; name the file to write, or '-' and send the tar there", out);
     return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
 }
 

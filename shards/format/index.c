@@ -69,7 +69,7 @@ mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t 
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes)
         return mr_fail(err, MR_BAD_DATA,
                        "%s: is the index of another shard (first sample, rows or size of the .mdb "
-                       "differ from the manifest); `millrace reindex` makes it anew",
+                       "differ from the manifest); `millrace reindex` rebuilds it",
                        name);
     return MR_OK;
 }
@@ -134,7 +134,7 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
 {
     bool is_mdb = strcmp(suffix, "mdb") == 0;
     uint64_t size, bytes = is_mdb ? shard->mdb.bytes : shard->idx.bytes;
-    const char *way_out = is_mdb ? "verify` shows what is whole" : "reindex` makes it anew";
+    const char *way_out = is_mdb ? "verify` shows what is whole" : "reindex` rebuilds it";
     char name[96];
     int opened = -1;
     snprintf(name, sizeof name, "%s.%s", shard->name, suffix);

@@ -41,7 +41,7 @@ static mr_status read_record(build *b, const mr_walk_record *r, mr_error *err)
 static mr_status find_holder(const build *b, uint64_t row, uint64_t image_of, uint32_t *holder, mr_error *err)
 {
     if (image_of < b->first || image_of - b->first >= row || (b->rows[image_of - b->first].flags & MR_FLAG_SAME_BYTES))
-        return fault(b, row, err, "its \"image_of\" is no earlier sample of the shard that stores its own image");
+        return fault(b, row, err, "its \"image_of\" is not an earlier sample of the shard that stores its own image");
     *holder = (uint32_t)(image_of - b->first);
     return MR_OK;
 }

@@ -143,8 +143,9 @@ static mr_status parse_shard(const json_t *obj, const char *where, const char *e
     if (out->samples == 0 || out->samples > UINT32_MAX || out->images == 0)
         return mr_fail(err, MR_BAD_DATA, "%s: a shard has 1 to 4294967295 samples and at least one image", where);
     if (out->mdb.bytes == 0 || out->mdb.bytes % MR_LMDB_PAGE || out->image_bytes > out->mdb.bytes)
-        return mr_fail(err, MR_BAD_DATA, "%s: an .mdb of %llu bytes is no whole number of pages that hold its images",
-                       where, (unsigned long long)out->mdb.bytes);
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: an .mdb of %llu bytes is not a whole number of pages that hold its images", where,
+                       (unsigned long long)out->mdb.bytes);
     if (out->samples > out->mdb.bytes / LEAST_NODE)
         return mr_fail(err, MR_BAD_DATA, "%s: an .mdb of %llu bytes has no room for %llu samples", where,
                        (unsigned long long)out->mdb.bytes, (unsigned long long)out->samples);
@@ -160,7 +161,7 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
     uint64_t counts[3], sums[3] = {0};
     json_t *shards;
     if (!mr_split_name_ok(key))
-        return mr_fail(err, MR_BAD_DATA, "%.80s: \"%.80s\" is no name for a split", name, key);
+        return mr_fail(err, MR_BAD_DATA, "%.80s: \"%.80s\" is not a valid split name", name, key);
     snprintf(where, sizeof where, "%.80s: %s", name, key);
     if (!json_is_object(obj))
         return mr_fail(err, MR_BAD_DATA, "%s: is not an object", where);

@@ -8,7 +8,7 @@
  *    }
  *
  * Invariant: a seal stands at a fixed distance from the end, so finding it needs no JSON.  It finds accidents; who
- * edits with intent can seal anew, and only the dataset's digest (verify --expect) shows that. */
+ * edits with intent can seal it again, and only the dataset's digest (verify --expect) shows that. */
 #include <string.h>
 
 #include "format/format.h"

@@ -83,7 +83,7 @@ mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
 {
     for (size_t i = 0; i < m->split_count; i++)
         if (!mr_split_name_ok(m->splits[i].name) || mr_manifest_split(m, m->splits[i].name) != &m->splits[i])
-            return mr_fail(err, MR_MISUSE, MR_MANIFEST ": \"%s\" is no name for a split, or is given twice",
+            return mr_fail(err, MR_MISUSE, MR_MANIFEST ": \"%s\" is not a valid split name, or is given twice",
                            m->splits[i].name);
     mr_status status = check_counts(m, err);
     if (status == MR_OK)

@@ -67,7 +67,7 @@ static mr_status bad(const walk *w, uint64_t page, const char *what)
 static mr_status visit(walk *w, uint64_t page)
 {
     if (page < 2 || page >= w->pages)
-        return bad(w, page, "a reference leads to it, but it is no data page of this file");
+        return bad(w, page, "a reference leads to it, but it is not a data page of this file");
     uint8_t bit = (uint8_t)(1 << page % 8);
     if (w->seen[page / 8] & bit)
         return bad(w, page, "a second reference leads to it");
@@ -75,7 +75,7 @@ static mr_status visit(walk *w, uint64_t page)
     return MR_OK;
 }
 
-/* A branch or leaf page: the array of places lies before `upper`, the nodes behind it. */
+/* A branch or leaf page: the array of places lies before `upper`, the nodes after it. */
 static mr_status read_page(walk *w, uint64_t page, unsigned flags, uint8_t *p, unsigned *nodes)
 {
     mr_status status = visit(w, page);
@@ -213,7 +213,7 @@ static mr_status read_metas(walk *w, uint64_t size, tree *main_db)
 {
     uint8_t p[2][MR_LMDB_PAGE];
     if (size % MR_LMDB_PAGE || size < 2 * MR_LMDB_PAGE)
-        return mr_fail(w->err, MR_BAD_DATA, "%s: %llu bytes are no whole number of pages of %d", w->name,
+        return mr_fail(w->err, MR_BAD_DATA, "%s: %llu bytes are not a whole number of pages of %d", w->name,
                        (unsigned long long)size, MR_LMDB_PAGE);
     mr_status status = mr_file_pread(w->fd, p, sizeof p, 0, w->name, w->err);
     if (status != MR_OK)
@@ -247,7 +247,7 @@ static mr_status find_database(walk *w, const tree *main_db, const char *databas
         if (status != MR_OK || n.key_len != strlen(database) || memcmp(p + n.key, database, n.key_len) != 0)
             continue;
         if (n.flags != F_SUBDATA || n.data_len != DB_SIZE)
-            return bad(w, main_db->root, "the entry of a database is no database");
+            return bad(w, main_db->root, "the entry of a database is not a database");
         if (mr_get16le(p + n.data + 4))
             return bad(w, main_db->root, "a database has flags (duplicate or reversed keys) that shards never have");
         read_db(p + n.data, &w->db);

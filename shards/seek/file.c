@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-#define ANEW "`millrace seek` makes it anew"
+#define REBUILD "`millrace seek` rebuilds it"
 
 void mr_seek_header_pack(const mr_seek_header *h, uint8_t out[MR_SEEK_HEADER])
 {
@@ -34,7 +34,7 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
                                mr_seek_header *out, mr_error *err)
 {
     if (size < MR_SEEK_HEADER || memcmp(in, MR_SEEK_MAGIC, 8) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: is not a seek index (no %s at its start); " ANEW, shard->name,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: is not a seek index (no %s at its start); " REBUILD, shard->name,
                        MR_SEEK_MAGIC);
     uint32_t version = mr_get32le(in + 8);
     mr_seek_header h = {.every = mr_get32le(in + 12),
@@ -44,18 +44,18 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
                         .table_hash = mr_get64le(in + 56)};
     memcpy(h.mdb_xxh3_128, in + 40, 16);
     if (version != MR_SEEK_VERSION)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: version %u; this program reads version %d; " ANEW, shard->name,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: version %u; this program reads version %d; " REBUILD, shard->name,
                        version, MR_SEEK_VERSION);
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes ||
         memcmp(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s.seek: is the seek index of another shard, or of what this one was before; " ANEW,
+                       "%s.seek: is the seek index of another shard, or of what this one was before; " REBUILD,
                        shard->name);
     if (h.every > MR_SEEK_EVERY_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " ANEW, shard->name,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " REBUILD, shard->name,
                        h.every, MR_SEEK_EVERY_MAX);
     if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_most(shard))
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: %llu bytes cannot be the seek index of %llu samples; " ANEW,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: %llu bytes cannot be the seek index of %llu samples; " REBUILD,
                        shard->name, (ull)size, (ull)h.rows);
     *out = h;
     return MR_OK;
@@ -98,19 +98,19 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
     uint64_t at = MR_SEEK_HEADER + table_bytes(h->rows);
     mr_seek_span span;
     if (mr_hash64(table, table_bytes(h->rows)) != h->table_hash)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: its table differs from its hash; " ANEW, shard->name);
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: its table differs from its hash; " REBUILD, shard->name);
     if (mr_get64le(table) != at || mr_get64le(table + h->rows * MR_SEEK_OFFSET) != size - MR_SEEK_TAIL)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: its table does not span the file; " ANEW, shard->name);
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: its table does not span the file; " REBUILD, shard->name);
     for (uint64_t i = 0; i < h->rows; i++) {
         const uint8_t *pair = table + i * MR_SEEK_OFFSET;
         uint64_t from = mr_get64le(pair), to = mr_get64le(pair + MR_SEEK_OFFSET);
         if (from == to)
             continue;
         if (!mr_seek_span_at(pair, size, h->rows, rows ? rows[i].image_len : UINT64_MAX, &span))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " ANEW,
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " REBUILD,
                            shard->name, (ull)(shard->first + i));
         if (rows && !may_have(rows, i))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " ANEW,
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " REBUILD,
                            shard->name, (ull)(shard->first + i));
     }
     return MR_OK;
@@ -121,7 +121,7 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
 {
     uint8_t found[MR_SEEK_TAIL];
     if (size < MR_SEEK_HEADER)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: ends inside its header; " ANEW, shard->name);
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: ends inside its header; " REBUILD, shard->name);
     mr_status status = mr_seek_check_header(bytes, size, shard, out, err);
     if (status == MR_OK)
         status = mr_seek_check_table(bytes + MR_SEEK_HEADER, out, size, shard, rows, err);
@@ -129,12 +129,12 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
         return status;
     mr_hash128(bytes, size - MR_SEEK_TAIL, found);
     if (memcmp(found, bytes + size - MR_SEEK_TAIL, MR_SEEK_TAIL) != 0)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: its bytes differ from the hash at its end; " ANEW, shard->name);
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: its bytes differ from the hash at its end; " REBUILD, shard->name);
     for (uint64_t i = 0; rows && i < out->rows; i++) {
         mr_seek_span span;
         if (mr_seek_span_at(bytes + MR_SEEK_HEADER + i * MR_SEEK_OFFSET, size, out->rows, rows[i].image_len, &span) &&
             !mr_seek_believed(bytes + span.offset, bytes + span.offset + MR_SEEK_CHECK, span.len, rows[i].image_hash))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are those of another image; " ANEW,
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are those of another image; " REBUILD,
                            shard->name, (ull)(shard->first + i));
     }
     return MR_OK;

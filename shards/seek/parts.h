@@ -2,7 +2,7 @@
  *
  *   begin (the first thread that comes)  ->  chunk, chunk, ... (any thread, any order)  ->  end (the last one): publish
  *
- * Invariant: entries of chunk k go into chunks[k] only, so the file is the same whoever made which. */
+ * Invariant: entries of chunk k go into chunks[k] only, so the file is the same whichever thread made which. */
 #ifndef MR_SEEK_PARTS_H
 #define MR_SEEK_PARTS_H
 
@@ -28,13 +28,13 @@ typedef struct mr_seek_job {
     bool begun, idle;    /* idle: nothing to make */
     int mdb;
     mr_row *rows;
-    mr_buf *chunks; /* checks and entries, one behind the other */
+    mr_buf *chunks; /* checks and entries, one after the other */
     uint32_t *lens; /* a row: bytes of it in its chunk; 0: none */
 } mr_seek_job;
 
 mr_status mr_seek_job_init(mr_seek_job *job, mr_error *err); /* the members up to `out` are set */
 void mr_seek_job_free(mr_seek_job *job);
-/* A damaged shard is no failure of the call: the job's result has it. */
+/* A damaged shard is not a failure of the call: the job's result has it. */
 void mr_seek_job_chunk(mr_seek_job *job, mr_seek_worker *h, size_t chunk);
 
 #endif

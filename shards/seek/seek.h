@@ -46,7 +46,7 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
 /* Where a row's entries lie, from two neighbours of the table; false: it has none, or nothing that could be some.  They
  * are never longer than the image that they belong to. */
 typedef struct mr_seek_span {
-    uint64_t offset; /* of the check; the entries are behind it */
+    uint64_t offset; /* of the check; the entries follow it */
     size_t len;      /* of the entries */
 } mr_seek_span;
 bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint64_t rows, uint64_t image_len,

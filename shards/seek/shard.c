@@ -61,7 +61,7 @@ static mr_status read_index(mr_seek_job *job, mr_error *err)
     if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
         status = mr_fail(err, MR_BAD_DATA,
                          "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
-                         "it anew",
+                         "it",
                          shard->name);
     if (status == MR_OK)
         status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);

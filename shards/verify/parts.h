@@ -49,7 +49,7 @@ typedef struct mr_verify_job {
     bool index_good;  /* rows are those the manifest's digest vouches for */
     mr_shard counted; /* the shard with images and bytes as its rows have them */
     uint8_t *hit;     /* a byte a row */
-    mr_buf seek;      /* the whole seek index, if it is to be compared with one made anew */
+    mr_buf seek;      /* the whole seek index, if it is to be compared with one rebuilt */
     mr_seek_header seek_header;
 } mr_verify_job;
 
@@ -83,7 +83,7 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
 
 /* What can be said of NAME.seek, if there is one, without reading the .mdb. */
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err);
-/* Of row i, whose image is in scratch->record: the entries in job->seek beside those made anew. */
+/* Of row i, whose image is in scratch->record: the entries in job->seek beside those rebuilt. */
 mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 
 /* Page walk, meta and image headers (and pixels) against the index. */

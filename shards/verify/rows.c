@@ -1,5 +1,5 @@
 /* rows.c - what the manifest says of a shard's rows, where both are as they were written.
- * Invariant: a contradiction is no damage to any sample: the shard's bytes are what the digests say. */
+ * Invariant: a contradiction is not damage to any sample: the shard's bytes are what the digests say. */
 #include "verify/parts.h"
 
 #include <string.h>

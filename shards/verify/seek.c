@@ -36,7 +36,7 @@ static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64
     return mr_verify_refusal(job, MR_PROBLEM_SEEK, errnum, &why, err);
 }
 
-/* Header and table in job->seek, without what lies behind them. */
+/* Header and table in job->seek, without what follows them. */
 static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
@@ -116,8 +116,8 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)
     if (len != span.len || (len && memcmp(s->entries.data, job->seek.data + span.offset + MR_SEEK_CHECK, len) != 0))
         problem(job, job->shard->first + i,
                 len ? "its entries in the seek index are not those that its scan has; "
-                      "`millrace seek --force` makes them anew"
+                      "`millrace seek --force` rebuilds them"
                     : "has entries in the seek index, but its scan cannot be "
-                      "entered; `millrace seek --force` makes the seek index anew");
+                      "entered; `millrace seek --force` rebuilds the seek index");
     return MR_OK;
 }

@@ -88,7 +88,7 @@ typedef struct mr_verify_shard {
     uint64_t samples;
     uint64_t bytes;  /* of both files, as the manifest says */
     uint64_t hit;    /* samples that are damaged or cannot be reached */
-    bool index_only; /* the only damage is the index: `millrace reindex` mends it */
+    bool index_only; /* the only damage is the index: `millrace reindex` rebuilds it */
     double seconds;
     mr_problems problems;
     mr_verify_odd odd[MR_ODDITY_COUNT];

@@ -1,6 +1,6 @@
 /* test_output.c - what a file is written to: a new file, one that is there, a link, a pipe, a device; by several at
- * once.  Invariant tested: a regular file is seen whole or not at all, whoever else writes it; nothing else that stands
- * under a name that the user gave is replaced. */
+ * once.  Invariant tested: a regular file is seen whole or not at all, even if others write it; nothing else that
+ * stands under a name that the user gave is replaced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -129,7 +129,7 @@ static void test_what_a_killed_writer_left(void **state)
     assert_int_equal(mr_output_close(&o, mr_fail(&err, MR_BAD_DATA, "of the writer's own"), &err), MR_BAD_DATA);
     holds(path, "newer");
     assert_false(support_exists(temp));
-    /* A stranger's link is no temp file of ours: what it leads to stays as it is. */
+    /* A stranger's link is not a temporary file of ours: what it leads to stays as it is. */
     IN(other, "other");
     support_write_text(other, "other");
     assert_int_equal(symlink("other", temp), 0);
@@ -198,7 +198,8 @@ static void test_links_are_followed(void **state)
     holds(file, "new");
 }
 
-/* ---- things that are no files ------------------------------------------------------------------------------------ */
+/* ---- things that are not files ------------------------------------------------------------------------------------
+ */
 
 static void test_fifos_and_folders(void **state)
 {
@@ -223,7 +224,7 @@ static void test_fifos_and_folders(void **state)
     assert_int_equal(type_of(link), S_IFLNK);
 }
 
-/* Not opened anew: what was appended before stays, and what comes next goes behind it. */
+/* Not opened again: what was appended before stays, and what comes next goes after it. */
 static void test_descriptors(void **state)
 {
     IN(file, "file");

@@ -1,6 +1,6 @@
 /* test_string_map.c - tables by a hash: texts and pairs of ids that a stranger chose to stand in one place of them.
- * Invariant tested: a text is found by its number and looked for in a few places, whoever chose the others.  What is
- * counted are looks and neighbours, not time. */
+ * Invariant tested: a text is found by its number and looked for in a few places, however the others were chosen.  What
+ * is counted are looks and neighbours, not time. */
 #include <stdlib.h>
 #include <string.h>
 

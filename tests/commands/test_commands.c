@@ -174,7 +174,7 @@ static void test_places_that_are_not_there(void **state)
 static void test_places_without_a_name(void **state)
 {
     const char *dir = *state;
-    static const char nothing[] = "millrace: \"\": is no name for what is exported\n";
+    static const char nothing[] = "millrace: \"\": is not a valid name for an export\n";
     static const char *const places[][5] = {
         {"ingest", "drawn", "other", "--report", ""},
         {"show", "ds", "train", "--image", ""},
@@ -319,7 +319,7 @@ static void test_places_inside_the_dataset(void **state)
 static void test_lost_files(void **state)
 {
     const char *dir = *state;
-    static const char lost[] = "millrace: ds: train-00000.idx: is missing; `millrace reindex` makes it anew\n";
+    static const char lost[] = "millrace: ds: train-00000.idx: is missing; `millrace reindex` rebuilds it\n";
     remove_file(dir, "ds/train-00000.idx");
     SAYS(dir, 1, "", lost, "inspect", "ds");
     SAYS(dir, 1, "", lost, "inspect", "--json", "ds");
@@ -330,7 +330,7 @@ static void test_lost_files(void **state)
     SAYS(dir, 0, NULL, "", "inspect", "ds");
 
     char *index = support_path("%s/ds/val-00000.idx", dir), *said;
-    said = support_path("millrace: ds: val-00000.idx: 0 bytes instead of %llu; `millrace reindex` makes it anew\n",
+    said = support_path("millrace: ds: val-00000.idx: 0 bytes instead of %llu; `millrace reindex` rebuilds it\n",
                         (unsigned long long)support_size(index));
     support_write(index, "", 0);
     SAYS(dir, 1, "", said, "inspect", "ds");

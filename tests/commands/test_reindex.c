@@ -111,7 +111,7 @@ static void test_damaged_shard(void **out)
     assert_non_null(strstr(r.out, "\"failed\": 1"));
     support_result_free(&r);
     assert_false(support_exists(s->idx[0])); /* never from bytes that are not proven */
-    expect_original(s, 2);                   /* and the other one is mended all the same */
+    expect_original(s, 2);                   /* and the other one is repaired all the same */
     flip(s->mdb[0], 5000);
     support_expect(0, "reindex", s->dir, (char *)NULL);
     expect_original(s, 0);

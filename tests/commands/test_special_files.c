@@ -289,7 +289,7 @@ static void test_things_in_the_way(void **state)
     support_expect_refusal(run(ARGS("export", ds, partial)), "");
     char *link = support_path("%s/link.tar", root);
     assert_int_equal(symlink("nothing.tar", link), 0);
-    static const char no_file[] = "is no regular file; name the file to write";
+    static const char no_file[] = "is not a regular file; name the file to write";
     support_expect_refusal(run(ARGS("export", ds, partial, "--to", "tar", "--force")), no_file);
     support_expect_refusal(run(ARGS("export", ds, link, "--to", "tar", "--force")), no_file);
     struct stat st;

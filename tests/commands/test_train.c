@@ -26,7 +26,7 @@ static void a_run_leaves_what_the_help_says(void **state)
     support_result r = train_run(dir, 0, "--epochs", "2", "--batch", "8", "--eval-every", "11", "--log", "a.jsonl",
                                  "--output", "a", "--logging-steps", "5", (char *)NULL);
     support_assert_status(&r, 0);
-    /* 84 samples by 8: 11 updates an epoch, the last one of 4 samples. */
+    /* 84 samples by 8: 11 updates per epoch, the last one of 4 samples. */
     assert_non_null(strstr(r.out, "84 samples, 8 per update, 11 updates per epoch, 22 in all"));
     assert_non_null(strstr(r.out, "Training (20 / 22 Steps) (loss="));
     assert_non_null(strstr(r.out, "Validation Results / Global Steps: 22"));

@@ -82,7 +82,7 @@ static void other_weights_are_told(void **state)
     support_shell(dir, "mv b/ours b/run");
 }
 
-/* OUTPUT is what rank 0 writes: where the others do not see it they would begin anew, or with what is there. */
+/* OUTPUT is what rank 0 writes: where the others do not see it they would start again, or with what is there. */
 static void runs_that_go_on_are_the_same(void **state)
 {
     const char *dir = *state;

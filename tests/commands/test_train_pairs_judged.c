@@ -69,7 +69,7 @@ static void any_number_of_ranks_judges_alike(void **state)
     json_decref(lines);
 }
 
-/* A picture without words is no pair; what becomes of the others is the same for all ranks. */
+/* A picture without words is not a pair; what becomes of the others is the same for all ranks. */
 static void samples_without_words_are_not_judged(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");
@@ -89,7 +89,7 @@ static void samples_without_words_are_not_judged(void **state)
     json_decref(one);
 }
 
-/* How captions and equal pictures come to the learner is no part of the verdict, which chooses the best checkpoint. */
+/* How captions and equal pictures come to the learner is not part of the verdict, which chooses the best checkpoint. */
 static void learning_otherwise_is_judged_alike(void **state)
 {
     const char *const ways[][2] = {{".", "--unique-images"}, {"coco", "--expand-captions"}};

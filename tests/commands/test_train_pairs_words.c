@@ -74,7 +74,7 @@ static void expanded_runs_go_on(void **state)
     support_result_free(&r);
     support_assert_same_file(whole, parts);
     json_t *results = json_load_file(results_path, 0, NULL);
-    /* 7 updates an epoch, the last one of 2 pairs. */
+    /* 7 updates per epoch, the last one of 2 pairs. */
     assert_int_equal(json_integer_value(json_object_get(results, "train_samples")), 50 + 50 + 6 * 8);
     json_decref(results);
 }
@@ -117,7 +117,7 @@ static void wrong_options_are_said_at_once(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_words(train_pairs_run(*state, 0, "--steps", "1", cases[i].option, cases[i].value, (char *)NULL),
                      cases[i].status, cases[i].words);
-    /* Options of pictures and words, to a classifier; of a checkpoint, too, they are no surprise. */
+    /* Options of pictures and words, to a classifier; of a checkpoint, too, they are expected. */
     static const char *const foreign[][2] = {
         {"--max-text", "16"},
         {"--freeze", "images"},
@@ -240,7 +240,8 @@ static void ids_of_a_strangers_checkpoint_are_checked(void **state)
 /* ---- samples ------------------------------------------------------------------------------------------------------
  */
 
-/* They are no pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not sees. */
+/* They are not pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not sees.
+ */
 static void samples_without_words_are_left_out(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");

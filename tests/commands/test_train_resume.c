@@ -114,7 +114,7 @@ static void a_misspelt_name_begins_no_run(void **state)
     assert_false(support_exists(none));
     r = train_run(dir, 0, "--resume", "--output", "new", "--steps", "2", (char *)NULL);
     support_assert_status(&r, 0);
-    expect(r.out, "No checkpoint in new: the run begins anew\n");
+    expect(r.out, "No checkpoint in new: the run starts from the beginning\n");
     support_result_free(&r);
 }
 
@@ -177,7 +177,7 @@ static void an_output_that_can_be_none(void **state)
     support_shell(dir, "echo mine >plain; ln -s nowhere lost");
     support_result r = train_run(dir, 0, "--steps", "1", "--output", "plain", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_string_equal(r.err, "millrace: plain: is there and is no folder; name another --output\n");
+    assert_string_equal(r.err, "millrace: plain: exists and is not a folder; name another --output\n");
     support_result_free(&r);
     r = train_run(dir, 0, "--steps", "1", "--output", "lost", (char *)NULL);
     support_assert_status(&r, 2);
@@ -203,8 +203,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
     } cases[] = {
         {"whole/step-00000008/weights.npz", "lies in a checkpoint"},
         {"whole/step-00000008/log.jsonl", "lies in a checkpoint"},
-        {"twin", "is there, and is no log of a run"},
-        {"json", "is there, and is no log of a run"},
+        {"twin", "exists and is not the log of a run"},
+        {"json", "exists and is not the log of a run"},
         {"whole/train_results.json", "the run's own train_results.json is there"},
         {"beside/../whole/tensorboard", "the run's own tensorboard is there"},
         {"whole/tensorboard/log", "the run's own tensorboard is there"},

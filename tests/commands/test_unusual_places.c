@@ -152,7 +152,7 @@ static void expect_same_dataset(const char *const *front, const char *name)
 static void test_clocks(void **state)
 {
     (void)state;
-    /* 1970; 2105, near the end of 32 bits, and 2106 behind it; before 1970 */
+    /* 1970; 2105, near the end of 32 bits, and 2106 after it; before 1970 */
     static const char *const times[] = {"0", "1", "4291747200", "4294967297", "-1"};
     char *images = support_path("find '%s' -type f -exec touch -d @-5 {} +", source);
     assert_int_equal(system(images), 0); /* files older than time */

@@ -162,7 +162,7 @@ static void sums_are_right(void **state)
     support_on_devices(sums);
 }
 
-/* A run notices gradients that are no numbers by this. */
+/* A run notices gradients that are not numbers by this. */
 static void wrong_squares(support_trial *t)
 {
     const double bad[] = {NAN, INFINITY, -INFINITY, 3e38};
@@ -249,7 +249,7 @@ static void updates_are_right(void **state)
     support_on_devices(updates);
 }
 
-/* Tiny and zero gradients, as of parameters that hardly matter, must never make a weight that is no number. */
+/* Tiny and zero gradients, as of parameters that hardly matter, must never make a weight that is not a number. */
 static void tiny_updates(support_trial *t)
 {
     static const double sizes[] = {0, 1e-45, 1e-40, 1e-38, 1e-30, 1e-22, 1e-19, 1e-12};

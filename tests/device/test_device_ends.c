@@ -140,7 +140,7 @@ static void cross_entropy(support_trial *t)
 {
     loss_case c = {.rows = support_size_of(t, 30), .classes = t->round == 0 ? 1001 : support_size_of(t, 20)};
     size_t n = c.rows * c.classes;
-    double top = t->round == 1 ? 90 : 3; /* e^90 is no float32 */
+    double top = t->round == 1 ? 90 : 3; /* e^90 exceeds float32 */
     c.logits = support_draw(t, n, -3, top);
     c.weights = support_draw(t, c.rows, 0, 2);
     c.losses = support_doubles(t, c.rows);

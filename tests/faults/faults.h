@@ -28,7 +28,7 @@ typedef enum fault_class {
         FAULT_COUNT
 } fault_class;
 
-/* The log: records, each with its bytes behind it.  A file is its inode, for the program may rename it.
+/* The log: records, each with its bytes after it.  A file is its inode, for the program may rename it.
  * create: `name` in folder `dir`.  rename: names and folders old and new, "old\0new\0".  exchange: the same, swapped.
  * sync: of file 0: of everything.  write: `at`, the bytes.  size: `at` is the new one.  ack: the driver's own word,
  * "exit 0 was seen". */
@@ -45,7 +45,7 @@ typedef enum log_kind {
 } log_kind;
 
 typedef struct log_record {
-    uint32_t kind, len;      /* of the bytes behind it */
+    uint32_t kind, len;      /* of the bytes after it */
     uint64_t file;           /* inode; of rename and remove: 0 */
     uint64_t dir, other_dir; /* inodes of folders */
     uint64_t at;

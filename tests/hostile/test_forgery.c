@@ -84,7 +84,7 @@ static void put_forgery(const char *mdb, uint64_t record, const forgery *f)
     put(mdb, record - 16 + TAIL + 11 * STRIPE + 24, f->q);
 }
 
-/* A JPEG with something behind its end marker, as cameras write it: any bytes will do there. */
+/* A JPEG with something after its end marker, as cameras write it: any bytes will do there. */
 static picture long_jpeg(void)
 {
     picture jpeg = make_jpeg((jpeg_kind){.width = 40, .height = 40, .components = 3});

@@ -35,7 +35,7 @@ static int tear_down(void **state)
 
 #define RUN(...) support_millrace_under((const char *const[]){__VA_ARGS__, NULL}, &(support_limits){.directory = dir})
 
-/* The picture with `hole` bytes that are not there behind it, or before it. */
+/* The picture with `hole` bytes that are not there after it, or before it. */
 static void add_sparse(struct archive *a, const char *path, uint64_t hole, bool before)
 {
     struct archive_entry *e = archive_entry_new();

@@ -242,8 +242,8 @@ static uint64_t peak(const char *const *args)
     return bytes;
 }
 
-/* A sound picture of few bytes is no bomb: it costs its pixels.  8 bytes each to be decoded, where a loader makes RGB
- * of it 3 more, where it turns that 3 again, and the file itself. */
+/* A sound picture of few bytes is not a bomb: it costs its pixels.  8 bytes each to be decoded, where a loader makes
+ * RGB of it 3 more, where it turns that 3 again, and the file itself. */
 static void test_cost_of_pixels(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void put_block(mr_random *rnd, bit_writer *w, const uint8_t *dc, const ui
     }
 }
 
-/* Bits of the segment that were not taken; what was taken behind its end counts as a failure. */
+/* Bits of the segment that were not taken; what was taken after its end counts as a failure. */
 static int64_t left_of(const mr_jpeg_stream *s, bool taken)
 {
     int64_t bits = (int64_t)(s->end - s->next) * 8 + s->bits;

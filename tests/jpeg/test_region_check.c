@@ -49,7 +49,7 @@ static void sound_pictures_are_found_so(void **state)
     pair_close(&d);
 }
 
-/* What stands behind the scan: libjpeg-turbo reads on to the end marker. */
+/* What stands after the scan: libjpeg-turbo reads on to the end marker. */
 static void the_end_is_looked_at(void **state)
 {
     static const struct {

@@ -314,7 +314,7 @@ static void one_wrong_entry_is_found(void **state)
         mr_jpeg_entries_pack(&g, entries, &bad);
         uint32_t mcu = mr_jpeg_grid_mcu(&g, n), side = 8;
         mr_region all = {0, 0, f.width, f.height};
-        /* A pixel of the MCU behind the entry, and one of the MCU before it; no neighbour's. */
+        /* A pixel of the MCU after the entry, and one of the MCU before it; no neighbour's. */
         mr_region at = {mcu % g.wide * side * k.h + 2, mcu / g.wide * side * k.v + 2, 1, 1};
         mr_region before = {(mcu - 1) % g.wide * side * k.h + 2, (mcu - 1) / g.wide * side * k.v + 2, 1, 1};
         uint8_t *rgb;

@@ -43,8 +43,8 @@ void mr_checkpoint_release(mr_checkpoint *c);
 
 /* Keeps other runs out of OUTPUT as long as *claim is open: closedir(), or the process's end however it comes.  NULL:
  * OUTPUT is not there.  A file system without locks lets everybody in.  MR_MISUSE: another run is at work in it; with
- * `anew`, for a run that is to be its first, also: it holds checkpoints. */
-mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_error *err);
+ * `fresh`, for a run that is to be its first, also: it holds checkpoints. */
+mr_status mr_checkpoint_claim(const char *output, bool fresh, DIR **claim, mr_error *err);
 /* Whether OUTPUT still is the folder of the claim (NULL: nothing was claimed).  MR_SYSTEM: another is, or none; what is
  * there belongs to others.  All that follows looks at it first, and then works in the folder that was claimed. */
 mr_status mr_checkpoint_held(DIR *claim, const char *output, mr_error *err);

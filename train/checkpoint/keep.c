@@ -140,18 +140,18 @@ static mr_status check_unused(int fd, const char *output, mr_error *err)
     return status;
 }
 
-mr_status mr_checkpoint_claim(const char *output, bool anew, DIR **claim, mr_error *err)
+mr_status mr_checkpoint_claim(const char *output, bool fresh, DIR **claim, mr_error *err)
 {
     DIR *dir = opendir(output);
     *claim = NULL;
-    if (!dir) /* what is no directory is told where it would be made */
+    if (!dir) /* a path that is not a directory is reported where it would be made */
         return errno == ENOENT || errno == ENOTDIR ? MR_OK
                                                    : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = MR_OK;
     if (!mr_file_lock(dirfd(dir), false))
         status = mr_fail(err, MR_MISUSE, "%s: another run is at work in it; wait for its end, or name another --output",
                          output);
-    else if (anew)
+    else if (fresh)
         status = check_unused(dirfd(dir), output, err);
     if (status == MR_OK)
         *claim = dir;

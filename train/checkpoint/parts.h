@@ -29,7 +29,7 @@ mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const cha
                           mr_error *err);
 mr_status mr_arrays_read(mr_checkpoint *c, size_t file, int fd, uint64_t bytes, const char *name, mr_error *err);
 
-/* "model" of state.json: NULL if memory is out or a text is no UTF-8; MR_BAD_DATA names `name` and the key.  What was
+/* "model" of state.json: NULL if memory is out or a text is not UTF-8; MR_BAD_DATA names `name` and the key.  What was
  * not yet written by an older millrace is 0. */
 json_t *mr_state_model(const mr_model_config *m);
 mr_status mr_state_model_parse(const json_t *doc, const char *name, mr_model_config *m, mr_error *err);
@@ -64,7 +64,7 @@ bool mr_step_parse(const char *name, uint64_t *update);                         
 mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *err);
 /* Removes what processes that are no more left; brings back what one of them had moved aside. */
 mr_status mr_steps_sweep(int dirfd, const char *output, mr_error *err);
-/* Removes a directory of OUTPUT that is no use any more: first from sight, then from disk. */
+/* Removes a directory of OUTPUT that is not needed any more: first from sight, then from disk. */
 void mr_step_remove(int dirfd, const mr_step *step);
 
 #endif

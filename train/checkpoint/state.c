@@ -1,4 +1,4 @@
-/* state.c - state.json: everything of a checkpoint that is no array, and the digests of the arrays' files.
+/* state.c - state.json: everything of a checkpoint that is not an array, and the digests of the arrays' files.
  * Invariant: what is written is read back as the same state; numbers that JSON's integers cannot hold (a seed may have
  * all 64 bits) are written as text. */
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
         m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
         return mr_fail(err, MR_MISUSE, "checkpoint: no model, or an unknown optimizer, type or frozen part");
     if (!isfinite(m->dropout) || !isfinite(m->attention_dropout) || !isfinite(m->norm_eps) || !isfinite(m->logit_scale))
-        return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is no number");
+        return mr_fail(err, MR_MISUSE, "checkpoint: a rate of the model is not a number");
     if (c->slots != mr_checkpoint_slots(c->optimizer))
         return mr_fail(err, MR_MISUSE, "checkpoint: %s keeps %u buffers, not %u", optimizers[c->optimizer],
                        mr_checkpoint_slots(c->optimizer), c->slots);
@@ -74,7 +74,7 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
     if (c->tokenizer.len > MR_TOKENIZER_MAX)
         return mr_fail(err, MR_MISUSE, "checkpoint: the tokenizer is more than %d MiB", MR_TOKENIZER_MAX >> 20);
     if (c->facts && !json_is_object(c->facts))
-        return mr_fail(err, MR_MISUSE, "checkpoint: the facts are no JSON object");
+        return mr_fail(err, MR_MISUSE, "checkpoint: the facts are not a JSON object");
     return MR_OK;
 }
 
@@ -122,7 +122,7 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
     else if (mr_utf8_valid(c->model.name, strlen(c->model.name)))
         status = mr_fail_memory(err, "writing the checkpoint's state");
     else
-        status = mr_fail(err, MR_MISUSE, "checkpoint: the model's name is no UTF-8");
+        status = mr_fail(err, MR_MISUSE, "checkpoint: the model's name is not UTF-8");
     json_decref(doc);
     if (status == MR_OK)
         status = mr_manifest_seal(out, start, err);
@@ -187,7 +187,7 @@ static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *
     if (status == MR_OK)
         status = mr_json_get_string(doc, "seed", name, &seed, err);
     if (status == MR_OK && !mr_text_parse_u64(seed, &out->seed))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"seed\" is no number", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: \"seed\" is not a number", name);
     if (status == MR_OK)
         status = get_accuracy(doc, "accuracy", name, &out->accuracy, err);
     if (status == MR_OK)

@@ -106,7 +106,7 @@ static void add_float(mr_buf *out, unsigned field, float value)
 
 enum { HEAD = 12 }; /* length and its CRC */
 
-/* e->record holds room for the head, and the event behind it. */
+/* e->record holds room for the head, and the event after it. */
 static mr_status write_record(mr_events *e, mr_error *err)
 {
     mr_buf *r = &e->record;

@@ -44,7 +44,7 @@ typedef struct mr_journal_evaluation {
 
 typedef struct mr_journal mr_journal;
 
-/* MR_MISUSE: a file is there, and could be no log. */
+/* MR_MISUSE: a file is there, and cannot be a log. */
 mr_status mr_log_check(const char *path, mr_error *err);
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err);

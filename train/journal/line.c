@@ -1,7 +1,7 @@
 /* line.c - one line each, for people and for programs.
- * Invariant: JSON numbers read back as the very doubles that were told; what is no number becomes null, as JSON has no
- * word for it.
- * Source of the words for people: HabanaAI's ViT trainer, so that what reads its output reads ours. */
+ * Invariant: JSON numbers read back as the exact doubles that were written; what is not a number becomes null, as JSON
+ * has no word for it. Source of the words for people: HabanaAI's ViT trainer, so that what reads its output reads ours.
+ */
 #include "journal/parts.h"
 
 #include <fcntl.h>

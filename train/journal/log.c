@@ -4,7 +4,7 @@
  *
  *      {"step": 1 ...}  {"step": 2 ...}  {"step": 1 ...}  {"step": 2 ...}  {"step": 3 ...}  {"step": 4 .
  *      '-- an earlier run: stays ----'   '-- this run -------------------'  '-- cut if it goes on after update 2,
- *                                                                               and if nobody else's line is behind it
+ *                                                                               and if no other run's line follows it
  */
 #include "journal/parts.h"
 
@@ -24,7 +24,7 @@ enum { LOOKED_AT = 64 * 1024 }; /* bytes of a file that is there */
 
 typedef struct scan {
     const char *run;
-    uint64_t first;    /* of updates, in: those behind it are to go */
+    uint64_t first;    /* of updates, in: those after it are to go */
     bool judges_first; /* and its evaluation */
     uint64_t last;     /* update of the line before */
     bool others;       /* that line is none of ours */
@@ -172,7 +172,8 @@ mr_status mr_log_check(const char *path, mr_error *err)
     free(text);
     if (!text)
         return mr_fail_memory(err, path);
-    return log ? MR_OK : mr_fail(err, MR_MISUSE, "--log %s: is there, and is no log of a run; name another file", path);
+    return log ? MR_OK
+               : mr_fail(err, MR_MISUSE, "--log %s: exists and is not the log of a run; name another file", path);
 }
 
 /* ---- a run's name, and its log ------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ mr_status mr_log_run(const char *events, char run[MR_RUN_NAME], mr_error *err);
 /* Opens the log to append to it.  MR_MISUSE: a FIFO that nobody reads. */
 mr_status mr_log_open(const char *path, int *fd, mr_error *err);
 /* What it needs before its next line.  `resume`: lines of `run` that it ends with and that tell of updates beyond
- * `first` are cut off, and so is a line behind them that was not written whole; with `judges_first` the evaluation of
+ * `first` are cut off, and so is a line after them that was not written whole; with `judges_first` the evaluation of
  * `first` too.  What stands before a line of another run, or of nobody, stays: better twice than not at all. */
 mr_status mr_log_go_on(int fd, const char *path, const char *run, bool resume, uint64_t first, bool judges_first,
                        mr_error *err);

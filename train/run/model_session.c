@@ -63,7 +63,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
-/* The model's first class of this name, behind it the others; NULL: none. */
+/* The model's first class of this name, then the others; NULL: none. */
 static const known_class *find_class(const known_class *known, size_t count, const char *name)
 {
     size_t low = 0, high = count;

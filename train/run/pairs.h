@@ -29,9 +29,9 @@ mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p
  * MR_MISUSE: there is no such column, the message names those there are. */
 mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
                         mr_error *err);
-/* Finds what of a split can be learned from, and what can be judged: samples without words are no pairs, and left out.
- * Damaged ones are for the loader to find.  `expand`: a sample for each of its captions; `groups`: --unique-images.
- * MR_MISUSE: none has words. */
+/* Finds what of a split can be learned from, and what can be judged: samples without text are not pairs, and are left
+ * out. Damaged ones are for the loader to find.  `expand`: a sample for each of its captions; `groups`:
+ * --unique-images. MR_MISUSE: none has words. */
 mr_status mr_pairs_learn(mr_pairs *p, const mr_dataset *ds, const char *split, bool expand, bool groups, mr_error *err);
 mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err);
 /* Collective, after both: a rank that finds a meta damaged which is whole to the others has other lists, and other

@@ -129,7 +129,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     mr_feed_text text = t->pairs.text;
-    text.expanded = text.groups = false; /* how it learns is no part of how it is judged, here or by eval */
+    text.expanded = text.groups = false; /* how it learns is not part of how it is evaluated, here or by eval */
     mr_evaluator e = {
         .ds = t->ds,
         .ranks = t->ranks,

@@ -61,11 +61,11 @@ mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ran
 /* Its parts (trainer_resume.c): the claim, on rank 0, as mr_checkpoint_claim(); the checkpoint to go on from, if there
  * is one, and its options; whether what is asked for is the run that it is of; the samples that a loss is held against:
  * what is learned depends on it. */
-mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err);
+mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err);
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
 uint64_t mr_trainer_negatives(const mr_trainer *t);
-/* MR_MISUSE: --log is what the run reads or makes otherwise, or is there and is no log. */
+/* MR_MISUSE: --log is what the run reads or makes otherwise, or exists and is not a log. */
 mr_status mr_log_place(const mr_settings *s, mr_error *err);
 /* Its part for the model: config, tokenizer, params. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);

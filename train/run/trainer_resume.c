@@ -75,7 +75,7 @@ static mr_status begin_anew(mr_trainer *t, mr_error *err)
                        "%s: holds no checkpoint to go on from; look for another name, or begin a run "
                        "there by --model or --pretrained",
                        s->output);
-    mr_buf_printf(&t->said, "No checkpoint in %s: the run begins anew\n", s->output);
+    mr_buf_printf(&t->said, "No checkpoint in %s: the run starts from the beginning\n", s->output);
     return MR_OK;
 }
 
@@ -104,7 +104,7 @@ static mr_status check_output(const char *path, mr_error *err)
     if (stat(path, &st) == 0)
         return S_ISDIR(st.st_mode) ? MR_OK
                                    : mr_fail(err, MR_MISUSE,
-                                             "%s: is there and is no folder; name another "
+                                             "%s: exists and is not a folder; name another "
                                              "--output",
                                              path);
     if (errno == ENOTDIR)
@@ -116,13 +116,13 @@ static mr_status check_output(const char *path, mr_error *err)
 }
 
 /* Rank 0 is the one that writes there.  A plan writes nothing. */
-mr_status mr_trainer_claim(mr_trainer *t, bool anew, mr_error *err)
+mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err)
 {
     const mr_settings *s = t->settings;
     if (!*s->output || s->plan || mr_ranks_rank(t->ranks) != 0)
         return MR_OK;
     mr_status status = check_output(s->output, err);
-    return status == MR_OK ? mr_checkpoint_claim(s->output, anew, &t->claim, err) : status;
+    return status == MR_OK ? mr_checkpoint_claim(s->output, fresh, &t->claim, err) : status;
 }
 
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)

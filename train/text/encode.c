@@ -30,7 +30,7 @@ typedef struct candidate {
 struct mr_tokenizer_scratch {
     slot *slots;
     uint64_t hash; /* of the tokenizer that the slots are of */
-    mr_buf mended;
+    mr_buf valid;
     symbol *symbols;
     candidate *heap;
     size_t symbol_room, heap_room;
@@ -62,7 +62,7 @@ void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s)
     free(s->slots);
     free(s->symbols);
     free(s->heap);
-    mr_buf_free(&s->mended);
+    mr_buf_free(&s->valid);
     free(s);
 }
 
@@ -228,7 +228,7 @@ static const mr_added *longest(const mr_tokenizer *t, const mr_added_set *set, c
     size_t low = 0, high = set->count;
     for (size_t depth = 0; low < high; depth++) {
         if (set->items[low]->len == depth)
-            best = set->items[low++]; /* the others go on behind it */
+            best = set->items[low++]; /* the others follow it */
         if (depth == len)
             break;
         unsigned byte = (uint8_t)text[depth];
@@ -259,13 +259,13 @@ static bool is_space(const encoder *e, const char *at, size_t *len)
     return (mr_classes_at(&e->t->classes, at, len) & MR_CLASS) == MR_SPACE;
 }
 
-/* A token's place in a text that goes on behind the last one at `from`. */
+/* A token's place in a text that continues after the last one at `from`. */
 typedef struct match {
     size_t start, stop, from;
     size_t blanks; /* where the white space ends that a token before took along; 0: none did */
 } match;
 
-/* Takes the white space before and behind it along, if it is such a token; not what an earlier one has already.  Tokens
+/* Takes the white space before and after it along, if it is such a token; not what an earlier one has already.  Tokens
  * of blanks lie in what one before them took: they go to the same end, and no run of blanks is read for each. */
 static void widen(const encoder *e, const mr_added *a, const char *text, size_t len, match *m)
 {
@@ -320,12 +320,12 @@ mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, co
         s->hash = t->hash;
     }
     if (!mr_utf8_valid(text, len)) {
-        mr_buf_clear(&s->mended);
-        mr_utf8_mend(text, len, &s->mended);
-        if (s->mended.failed)
+        mr_buf_clear(&s->valid);
+        mr_utf8_repair(text, len, &s->valid);
+        if (s->valid.failed)
             return mr_fail_memory(err, "tokenizing a text");
-        text = mr_buf_text(&s->mended);
-        len = s->mended.len;
+        text = mr_buf_text(&s->valid);
+        len = s->valid.len;
     }
     encoder e = {.t = t, .s = s, .ids = ids, .most = most - 1};
     emit(&e, t->begin);

@@ -7,7 +7,7 @@
 
 enum {
     MR_LEARN_MAX = 1 << 30, /* bytes of different words */
-    MR_LEARN_TOKEN = 256,   /* bytes of a token: what is longer is no word, and tells nothing */
+    MR_LEARN_TOKEN = 256,   /* bytes of a token: what is longer is not a word, and says nothing */
     MR_LEARN_FRONT = 4,     /* <s>, <pad>, </s>, <unk> */
     MR_LEARN_FEWEST = MR_LEARN_FRONT + 256 + 1,
 };
@@ -19,7 +19,7 @@ typedef struct mr_word {
 
 struct mr_tokenizer_maker {
     mr_classes classes;
-    mr_buf text, mended;
+    mr_buf text, valid;
     mr_word *words;
     uint32_t *table; /* number of a word + 1 by its hash; 0: empty */
     size_t word_count, word_room, table_size;

@@ -22,7 +22,7 @@ void mr_tokenizer_maker_free(mr_tokenizer_maker *m)
     if (!m)
         return;
     mr_buf_free(&m->text);
-    mr_buf_free(&m->mended);
+    mr_buf_free(&m->valid);
     free(m->words);
     free(m->table);
     free(m);
@@ -81,12 +81,12 @@ mr_status mr_tokenizer_maker_add(mr_tokenizer_maker *m, const char *text, size_t
     if (len > MR_LEARN_MAX)
         return mr_fail(err, MR_BAD_DATA, "a text of %zu bytes; the limit is %d", len, MR_LEARN_MAX);
     if (!mr_utf8_valid(text, len)) {
-        mr_buf_clear(&m->mended);
-        mr_utf8_mend(text, len, &m->mended);
-        if (m->mended.failed)
+        mr_buf_clear(&m->valid);
+        mr_utf8_repair(text, len, &m->valid);
+        if (m->valid.failed)
             return mr_fail_memory(err, "counting words");
-        text = mr_buf_text(&m->mended);
-        len = m->mended.len;
+        text = mr_buf_text(&m->valid);
+        len = m->valid.len;
     }
     for (size_t at = 0, end; at < len && status == MR_OK; at = end) {
         end = mr_piece_end(&m->classes, text, len, at);

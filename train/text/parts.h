@@ -34,8 +34,8 @@ uint8_t mr_classes_at(const mr_classes *c, const char *at, size_t *len);
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at);
 
-/* Appends a text with what is no UTF-8 replaced by U+FFFD, one for each maximal part. */
-void mr_utf8_mend(const char *text, size_t len, mr_buf *out);
+/* Appends a text with what is not UTF-8 replaced by U+FFFD, one for each maximal part. */
+void mr_utf8_repair(const char *text, size_t len, mr_buf *out);
 
 /* GPT-2's letter for a byte, in UTF-8 with a NUL behind; its length. */
 size_t mr_byte_text(uint8_t byte, char out[MR_BYTE_TEXT]);
@@ -81,7 +81,7 @@ struct mr_tokenizer {
     mr_string_map by_text, added_by_text;
     uint64_t seed;     /* of the table's hashes, as a finder's */
     int64_t added_end; /* one more than the largest id of an added token; 0: there is none */
-    int32_t unk;       /* for bytes that are no token, -1: they are left out */
+    int32_t unk;       /* for bytes that are not a token, -1: they are left out */
     bool fuse_unk;     /* several of them become one */
 
     mr_classes classes; /* from here on: by mr_tokenizer_seal() */

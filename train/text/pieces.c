@@ -86,7 +86,7 @@ static size_t sequence(const uint8_t *p, size_t left, bool *sound)
     return n;
 }
 
-void mr_utf8_mend(const char *text, size_t len, mr_buf *out)
+void mr_utf8_repair(const char *text, size_t len, mr_buf *out)
 {
     const uint8_t *p = (const uint8_t *)text;
     size_t from = 0;

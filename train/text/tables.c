@@ -1,7 +1,7 @@
 /* tables.c - a tokenizer's tables, filled token by token and merge by merge, then sealed.
  * Invariant: a text is one token and an id is one token; what breaks that, or names what is not there, is refused.
  * Ids of added tokens are those that tokenizers 0.21 gives (added_vocabulary.rs): the vocabulary's where it has the
- * text, else numbers behind it. */
+ * text, otherwise numbers after it. */
 #include "text/parts.h"
 
 #include <stdlib.h>
@@ -105,7 +105,7 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
     if (failed)
         return mr_fail_memory(err, name);
     if (both == SIZE_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: merge %zu joins '%.*s' and '%.*s', and %s is no token", name,
+        return mr_fail(err, MR_BAD_DATA, "%s: merge %zu joins '%.*s' and '%.*s', and %s is not a token", name,
                        t->merge_count + 1, shown(left_len), left, shown(right_len), right,
                        a == SIZE_MAX   ? "the first"
                        : b == SIZE_MAX ? "the second"
@@ -257,7 +257,7 @@ static mr_status check_ids(mr_tokenizer *t, const char *name, mr_error *err)
 static mr_status special(const mr_tokenizer *t, const char *text, int32_t *id, const char *name, mr_error *err)
 {
     *id = mr_token_id(t, text);
-    return *id >= 0 ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: there is no token %s", name, text);
+    return *id >= 0 ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: there is not a token %s", name, text);
 }
 
 /* Of the tables as they lie in memory: the machine's order and this process's seed will do, it never leaves the

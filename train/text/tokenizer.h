@@ -29,8 +29,8 @@ mr_tokenizer_scratch *mr_tokenizer_scratch_new(void); /* NULL: no memory */
 void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s);
 
 /* <s> text </s>, not padded, cut to `most` ids (2 or more), the last of which is then </s>: *count of them to
- * ids[most]. Bytes that are no UTF-8 become U+FFFD, one for each maximal part, as Python's errors="replace". MR_SYSTEM:
- * no memory. */
+ * ids[most]. Bytes that are not UTF-8 become U+FFFD, one for each maximal part, as Python's errors="replace".
+ * MR_SYSTEM: no memory. */
 mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, const char *text, size_t len, size_t most,
                               int32_t *ids, size_t *count, mr_error *err);
 

@@ -3,7 +3,8 @@
  *
  * Source: Unicode 16.0, DerivedGeneralCategory.txt (letters L*, numbers N*), PropList.txt (White_Space,
  * Other_Alphabetic, Join_Control).  Words are made of Alphabetic, M*, Nd, Pc and Join_Control, as UTS #18 has them.
- * tests/tokenizer_oracle.py holds each code point against the `tokenizers` package, and prints this table anew. */
+ * tests/train/text/tokenizer_oracle.py holds each code point against the `tokenizers` package, and prints this table.
+ */
 #include "text/parts.h"
 
 /* Runs of equal code points: 8 * the first of a run + its class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3, and

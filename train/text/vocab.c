@@ -20,7 +20,7 @@ static mr_status read_vocab(mr_tokenizer *t, const void *bytes, size_t len, cons
     if (status == MR_OK)
         status = mr_json_parse(bytes, len, name, &doc, err);
     if (status == MR_OK && !json_is_object(doc))
-        status = mr_fail(err, MR_BAD_DATA, "%s: is no object of tokens and ids", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: is not an object of tokens and ids", name);
     if (status == MR_OK) {
         json_object_foreach(doc, text, id)
         {
@@ -36,7 +36,7 @@ static mr_status read_vocab(mr_tokenizer *t, const void *bytes, size_t len, cons
     return status;
 }
 
-/* The file's last line may end or not; a blank line is no merge. */
+/* The file's last line may end or not; a blank line is not a merge. */
 static mr_status read_merges(mr_tokenizer *t, const char *text, size_t len, const char *name, mr_error *err)
 {
     mr_status status = MR_OK;
@@ -65,7 +65,7 @@ static mr_status add_specials(mr_tokenizer *t, const char *name, mr_error *err)
         bool mask = strcmp(texts[i], "<mask>") == 0, may_lack = mask || strcmp(texts[i], "<unk>") == 0;
         const mr_added flags = {.id = -1, .lstrip = mask, .normalized = !mask, .special = true};
         if (!may_lack && mr_token_id(t, texts[i]) < 0)
-            return mr_fail(err, MR_BAD_DATA, "%s: there is no token %s", name, texts[i]);
+            return mr_fail(err, MR_BAD_DATA, "%s: there is not a token %s", name, texts[i]);
         status = mr_added_add(t, texts[i], strlen(texts[i]), &flags, name, err);
     }
     return status;

@@ -1,4 +1,4 @@
-/* test_attention.c - attention of every device against the same in double, its way back against differences;
+/* test_attention.c - attention of every device against the same in double, its backward pass against differences;
  * and the rules of dropout: rate, independence, one mask for both ways, wherever in a batch a sample stands. */
 #include <math.h>
 #include <stdlib.h>

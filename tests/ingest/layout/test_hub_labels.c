@@ -22,9 +22,9 @@ static void test_labels(void **state)
         {TEXTS, {"\"b\"", "\"A\"", "null"}, 0, "2 classes: A, b"},
         {TEXTS, {"\"a text\"", "\"another\"", "\"b\""}, 0, "layout hub"},
         {NUMBERS, {"0", "2", "-1"}, 0, "3 classes: 0, 1, 2"},
-        {NUMBERS, {"0", "12345", "1"}, 0, "numbers that are no labels"},
-        {NUMBERS, {"0", "1.5", "1"}, 1, "row 1: \"label\" is no whole number"},
-        {NUMBERS, {"0", "99999999999999999999", "1"}, 0, "numbers that are no labels"},
+        {NUMBERS, {"0", "12345", "1"}, 0, "numbers that are not labels"},
+        {NUMBERS, {"0", "1.5", "1"}, 1, "row 1: \"label\" is not a whole number"},
+        {NUMBERS, {"0", "99999999999999999999", "1"}, 0, "numbers that are not labels"},
         {SCHEMA("null"), {"0", "1", "2"}, 0, "layout hub"},
         {SCHEMA("{\"column\":\"label\",\"kind\":\"names\",\"names\":[\"x\",\"y\"]}"),
          {"1", "null", "-1"},
@@ -119,7 +119,7 @@ static void test_captions(void **state)
     assert_non_null(strstr(r.out, "one \\\"text\\\" \\u0000"));
     support_result_free(&r);
     hub_start_again();
-    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 4); /* a list of lists is no text */
+    support_hub_file(hub_source, "train.parquet", TEXTS, rows, 4); /* a list of lists is not a text */
     hub_ingest(1, "train.parquet/000000003.json: column t", "--text-column", "t");
 }
 

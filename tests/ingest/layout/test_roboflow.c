@@ -90,9 +90,9 @@ static void headers_are_matched_by_name(void **state)
                   "test test/3.jpg c - - -\n"
                   "train train/1.jpg a - - -\n"
                   "val valid/2.jpg b - - -\n"
-                  "note class_notes test/_classes.csv: class a is no column of test/_classes.csv\n"
-                  "note class_notes train/_classes.csv: class c is no column of train/_classes.csv\n"
-                  "note class_notes valid/_classes.csv: class c is no column of valid/_classes.csv\n");
+                  "note class_notes test/_classes.csv: class a is not a column of test/_classes.csv\n"
+                  "note class_notes train/_classes.csv: class c is not a column of train/_classes.csv\n"
+                  "note class_notes valid/_classes.csv: class c is not a column of valid/_classes.csv\n");
 }
 
 static void a_split_without_a_table_is_unlisted(void **state)

@@ -76,7 +76,7 @@ static void splits_must_agree_on_category_names(void **state)
 
 /* ---- clip ----------------------------------------------------------------------------------------------------- */
 
-/* "a b" stands before "a" in the order of paths, and behind it in the order of names, which the captions follow. */
+/* "a b" stands before "a" in the order of paths, and after it in the order of names, which the captions follow. */
 static void clip_export(void **state)
 {
     (void)state;

@@ -279,7 +279,7 @@ static void test_several_labels(void **state)
            0, 1);
 }
 
-/* Boxes move with the pixels, so they are no label. */
+/* Boxes move with the pixels, so they are not labels. */
 static void test_coco_exports(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* test_publish.c - the moment when a new dataset takes DST's place, and what others do there meanwhile.
- * Invariant tested: DST is the old dataset or the new one; nothing is removed that is no dataset, or that another
+ * Invariant tested: DST is the old dataset or the new one; nothing is removed that is not a dataset, or that another
  * ingest works in; when it does not come to the rename, no work is lost; what is said of DST is true. */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static int remove_all(void **state)
     return 0;
 }
 
-/* The one that has replaced DST removes what DST.partial has become: that is no place to work in. */
+/* The one that has replaced DST removes what DST.partial has become: that is not a place to work in. */
 static void test_another_ingest_while_the_old_one_goes(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_what_others_put_there_meanwhile(void **state)
 {
     (void)state;
     expect("2\n"
-           "millrace: dst: --force would delete 'run', which is no part of a dataset; move it away or choose another "
+           "millrace: dst: --force would delete 'run', which is not part of a dataset; move it away or choose another "
            "DST\nprecious\n",
            "mkfifo pipe; $M ingest - dst --force -q --shard-size 64KiB <pipe 2>err & exec 3>pipe\n"
            "until [ -d dst.partial ]; do sleep 0.01; done\n"
@@ -124,7 +124,7 @@ static void test_what_others_do_to_the_stage(void **state)
         const char *does, *words;
     } cases[] = {
         {"mkdir dst.partial/notes;",
-         "2\nmillrace: dst.partial: holds 'notes', which is no part of an unfinished dataset; move it away or choose "
+         "2\nmillrace: dst.partial: holds 'notes', which is not part of an unfinished dataset; move it away or choose "
          "another DST\nprecious\nnotes\n"},
         {"mv dst.partial moved; mkdir -p dst.partial/notes;",
          "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset grew in it, which ends here; run "
@@ -148,7 +148,7 @@ static void test_what_others_put_there_last(void **state)
     static const char *const ways[] = {"stop", "stop-apart"}, *const places[] = {"dst.partial", "dst.partial.old"};
     for (size_t i = 0; i < 2; i++) {
         char *words = support_path("2\nmillrace: %s: is the dataset that was replaced, and is kept for 'run', which is "
-                                   "no part of it\nprecious\n",
+                                   "not part of it\nprecious\n",
                                    places[i]);
         char *lines = support_path("rm -rf dst*; cp -r older dst; (with %s $(ingest $M) --force -q) 2>err & pid=$!\n"
                                    "stopped $pid; mkdir %s/run; echo precious >%s/run/checkpoint; kill -CONT $pid\n"
@@ -168,21 +168,22 @@ static void test_what_others_put_there_last(void **state)
 static void test_folders_named_as_shards(void **state)
 {
     (void)state;
-    expect("2 millrace: dst: --force would delete 'holiday-20251224.seek', which is no part of a dataset; move it away "
-           "or choose another DST\n"
-           "2 millrace: dst.partial: holds 'data-00001.mdb', which is no part of an unfinished dataset; move it away "
-           "or choose another DST\n"
-           "mine\nmine\n",
-           "mkdir -p dst/holiday-20251224.seek dst.partial/data-00001.mdb; holiday=dst/holiday-20251224.seek\n"
-           "echo mine | tee $holiday/photo >dst.partial/data-00001.mdb/rows; said $(ingest $M) --force\n"
-           "mv dst other; said $(ingest $M); cat other/*/photo dst.partial/*/rows; rm -r other");
+    expect(
+        "2 millrace: dst: --force would delete 'holiday-20251224.seek', which is not part of a dataset; move it away "
+        "or choose another DST\n"
+        "2 millrace: dst.partial: holds 'data-00001.mdb', which is not part of an unfinished dataset; move it away "
+        "or choose another DST\n"
+        "mine\nmine\n",
+        "mkdir -p dst/holiday-20251224.seek dst.partial/data-00001.mdb; holiday=dst/holiday-20251224.seek\n"
+        "echo mine | tee $holiday/photo >dst.partial/data-00001.mdb/rows; said $(ingest $M) --force\n"
+        "mv dst other; said $(ingest $M); cat other/*/photo dst.partial/*/rows; rm -r other");
 }
 
 /* Nor is a file that has a shard's name, if the manifest knows no such shard; of a damaged one that cannot be asked. */
 static void test_files_named_as_shards(void **state)
 {
     (void)state;
-    expect("2 millrace: dst: --force would delete 'mine-20261122.mdb', which is no part of a dataset; move it away or "
+    expect("2 millrace: dst: --force would delete 'mine-20261122.mdb', which is not part of a dataset; move it away or "
            "choose another DST\nmine\n"
            "0\n",
            "echo mine >dst/mine-20261122.mdb; said $(ingest $M) --force; cat dst/*2.mdb; rm dst/*2.mdb\n"
@@ -190,7 +191,7 @@ static void test_files_named_as_shards(void **state)
     expect_only(clean);
     /* what NFS leaves of a removed file that is still open goes by itself */
     expect("0\ndst/.nfs0000000000abcdef12\n0\ndst.partial/.nfs0000000000abcdef12\n"
-           "2 millrace: e: is there and is no millrace dataset; choose another DST or remove it\n",
+           "2 millrace: e: exists and is not a millrace dataset; choose another DST or remove it\n",
            "f=.nfs0000000000abcdef12; mkdir dst.partial e; touch dst.partial/$f e/$f; said $(ingest $M) --force\n"
            "ls dst/$f; said $(ingest $M) --force; ls dst.partial/$f; rm -r dst.partial\n"
            "said $(ingest $M | sed s:dst:e:); rm -r e");
@@ -208,7 +209,7 @@ static void test_without_exchange(void **state)
     assert_true(support_tree_hash(dst) == older);
     assert_false(is_there("dst.partial.old"));
     /* left by a crash between the renames of another one; not all of it is its own */
-    expect("2 millrace: dst.partial.old: is the dataset that was replaced, and is kept for 'x', which is no part of "
+    expect("2 millrace: dst.partial.old: is the dataset that was replaced, and is kept for 'x', which is not part of "
            "it\n",
            "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
     assert_true(support_tree_hash(dst) == older);
@@ -224,8 +225,8 @@ static void test_what_lies_aside_stays(void **state)
     char *old = support_path("%s.partial.old", dst);
     assert_true(support_tree_hash(old) == older);
     support_tmpdir_remove(old);
-    expect("2 millrace: dst.partial.old: is in the way, and is no dataset; move it away\n"
-           "2 millrace: dst.partial.old: is in the way, and is no dataset; move it away\n0 taken over\n",
+    expect("2 millrace: dst.partial.old: is in the way and is not a dataset; move it away\n"
+           "2 millrace: dst.partial.old: is in the way and is not a dataset; move it away\n0 taken over\n",
            "mkdir dst.partial.old; touch dst.partial.old/report.json; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
            "rm dst.partial.old; said with apart $(ingest $M) --force");

@@ -1,6 +1,6 @@
 /* test_stage_take_over.c - what an interrupted ingest left behind, by accident or by somebody who wishes us ill.
  * Invariant tested: whatever lies in DST.partial, the dataset is the one that a clean ingest makes; a shard that tells
- * another story than the source is written anew, and only that one. */
+ * another story than the source is rewritten, and only that one. */
 #define XXH_INLINE_ALL
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "support/image.h"
 #include "support/seek.h"
 
-/* LONG: a picture with so many bytes behind its end that XXH3 takes it in stripes; two words are set at will. */
+/* LONG: a picture with so many bytes after its end that XXH3 takes it in stripes; two words are set at will. */
 enum { LONG = 8192, STRIPE = 64, ROOM = 16 };
 
 #define ANY UINT64_MAX

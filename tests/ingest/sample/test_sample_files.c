@@ -14,7 +14,7 @@ typedef struct lines {
     size_t count;
 } lines;
 
-/* Cuts at `end`; what stands behind the last one counts if it is not empty. */
+/* Cuts at `end`; what stands after the last one counts if it is not empty. */
 static lines split(char *text, const char *end)
 {
     lines l = {text, calloc(strlen(text) + 1, sizeof(char *)), 0};
@@ -128,7 +128,7 @@ static void imagenette_csv_names_every_picture(void **state)
 
 /* ---- roboflow ------------------------------------------------------------------------------------------------- */
 
-/* Length of the part of a path's name before ".rf."; the hash behind it is 32 hex digits. */
+/* Length of the part of a path's name before ".rf."; the hash after it is 32 hex digits. */
 static size_t stem(const char *path, const char **name)
 {
     *name = strrchr(path, '/') + 1;

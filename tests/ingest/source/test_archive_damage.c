@@ -48,7 +48,7 @@ static char *make_archive(const char *kind)
     support_entry entries[FILES];
     uint8_t *bytes[IMAGES];
     char *path = support_path("%s/x.%s", dir, kind);
-    for (int i = 0; i < IMAGES; i++) { /* the words stand behind the picture's end */
+    for (int i = 0; i < IMAGES; i++) { /* the words stand after the picture's end */
         bytes[i] = calloc(image.len + 8, 1);
         memcpy(bytes[i], image.bytes, image.len);
         sprintf((char *)bytes[i] + image.len, "image-%d", i);

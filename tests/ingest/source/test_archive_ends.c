@@ -220,7 +220,7 @@ static void test_endless_padding(void **state)
     free(path);
 }
 
-/* What is damaged behind the mark may be the check of what stands before it. */
+/* What is damaged after the mark may be the check of what stands before it. */
 static void test_damage_behind(void **state)
 {
     (void)state;

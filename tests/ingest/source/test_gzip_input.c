@@ -194,7 +194,7 @@ static void test_other_methods(void **state)
     mr_buf_free(&bytes);
 }
 
-/* Whoever pulls knows why that failed. */
+/* The reader knows why that failed. */
 static void test_a_pull_that_fails(void **state)
 {
     (void)state;

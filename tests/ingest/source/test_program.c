@@ -132,7 +132,7 @@ static void test_streams(void **state)
         {{HEAD, ROW("1"), ROW("2")}, "row 0 of 2 is not in what its reader wrote"},
         {{HEAD, ROW("0"), {"000000001.json", "[]", 2, NULL, NULL, 0}}, "not a JSON object"},
         {{HEAD, ROW("0"), {"000000001.json", "{} {}", 5, NULL, NULL, 0}}, "not JSON"},
-        {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL, 0}}, "row 1 is no JSON object"},
+        {{HEAD, ROW("0"), {"000000001.json", " {}", 3, NULL, NULL, 0}}, "row 1 is not a JSON object"},
         {{HEAD, ROW("0"), {"000000001.json", "", 0, NULL, NULL, 0}}, "not JSON"},
         {{HEAD, ROW("0"), {"000000001.json", "{\"a\":\"\xFF\"}", 9, NULL, NULL, 0}}, "000000001.json"},
         {{{"schema.json", "[]", 2, NULL, NULL, 0}, ROW("0")}, "schema.json"},

@@ -205,7 +205,7 @@ static void test_links_in_archives(void **state)
     }
 }
 
-/* A model or a film of 2 GiB beside the images is no reject; an image over the limit is. */
+/* A model or a film of 2 GiB beside the images is not a reject; an image over the limit is. */
 static void test_large_files_are_left_out(void **state)
 {
     fixture *f = *state;
@@ -314,7 +314,7 @@ static void test_broken_archives_are_refused(void **state)
     assert_int_equal(open_sources(f, srcs, 1), MR_BAD_DATA);
     if (!strstr(f->err.text, "cut.tar.gz: cannot be read to its end"))
         fail_msg("%s", f->err.text);
-    support_write_text(archive, "this is no archive at all, only words");
+    support_write_text(archive, "this is not an archive at all, only words");
     assert_int_equal(open_sources(f, srcs, 1), MR_BAD_DATA);
     srcs[0] = support_path("%s/missing", f->dir);
     assert_int_equal(open_sources(f, srcs, 1), MR_MISUSE);

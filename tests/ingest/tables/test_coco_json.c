@@ -117,7 +117,7 @@ static void test_only_images(void **state)
     support_coco_done(&o);
 }
 
-/* A name with a NUL is the layout's to refuse: nothing behind the NUL is lost. */
+/* A name with a NUL is the layout's to refuse: nothing after the NUL is lost. */
 static void test_nul_in_name(void **state)
 {
     (void)state;

@@ -185,7 +185,7 @@ static void test_nothing_to_give(void **state)
     o = usual_options(MR_DELIVER_ENCODED, MR_TAIL_PARTIAL);
     o.epochs = 1;
     o.start = (mr_cursor){.epoch = 7, .position = 5};
-    expect_end(ds, o); /* behind the last step of the only epoch */
+    expect_end(ds, o); /* after the last step of the only epoch */
     o.start = (mr_cursor){.epoch = UINT64_MAX, .position = 0};
     o.epochs = UINT64_MAX;
     expect_end(ds, o);

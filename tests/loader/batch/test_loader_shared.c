@@ -31,7 +31,7 @@ static void test_allocator_and_bound(void **state)
             seen_list s = run_loader(ds, &o, 0);
             assert_int_equal(s.batches, 30);
             assert_int_equal(a.bytes, 0);
-            /* Reused, not made anew: no more blocks than there may be batches. */
+            /* Reused, not rebuilt: no more blocks than there may be batches. */
             assert_true(a.calls > 0 && a.calls <= prefetch + 2);
             assert_true(a.peak <= (prefetch + 2) * 8 * 24 * 24 * 3 * sizeof(float));
             seen_free(&s);

@@ -1,5 +1,5 @@
 /* test_replay.c - `millrace replay` and `millrace bench` as people run them.
- * Invariant tested: a batch's digest is that of its bytes in global order, whoever loads them. */
+ * Invariant tested: a batch's digest is that of its bytes in global order, whichever rank loads them. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -79,7 +79,7 @@ static void check_epoch(const epoch *e, const mr_schedule *s, uint64_t number)
         check_step(e, s, number, step, seen, &weight);
     for (unsigned rank = 0; rank < s->world; rank++)
         if (mr_schedule_count(s, s->steps, rank) != 0)
-            wrong(e, s->world, s->steps, "a step behind the last");
+            wrong(e, s->world, s->steps, "a step after the last");
     uint64_t once = e->tail == MR_TAIL_DROP ? e->samples / e->batch * e->batch : e->samples, all = 0;
     for (uint64_t i = 0; i < e->samples; i++) {
         if (seen[i] > 1)

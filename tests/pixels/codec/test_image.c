@@ -211,7 +211,7 @@ static void exif_blocks_of_any_shape(void **state)
         assert_int_equal(orientation_of(make_exif(big, 3, 0, 6)), 1);
         assert_int_equal(orientation_of(make_exif(big, 2, 1, 6)), 1);
         picture whole = make_exif(big, 3, 1, 6);
-        for (size_t len = 0; len <= whole.len; len++) /* whole entries count, the link behind them does not */
+        for (size_t len = 0; len <= whole.len; len++) /* whole entries count, the link after them does not */
             assert_int_equal(orientation_of(picture_copy(whole.bytes, len)), len >= 6 + 10 + 24 ? 6 : 1);
         for (size_t i = 0; i < MR_COUNT(offsets); i++) {
             picture p = picture_copy(whole.bytes, whole.len);

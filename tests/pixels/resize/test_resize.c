@@ -6,7 +6,7 @@
 #include "support/npz.h"
 #include "support/resize.h"
 
-static uint8_t *noise(mr_random *r, size_t pixels) /* no byte longer: a sanitizer sees reads behind it */
+static uint8_t *noise(mr_random *r, size_t pixels) /* no byte longer: a sanitizer sees reads after it */
 {
     uint8_t *p = malloc(pixels * 3);
     assert_non_null(p);

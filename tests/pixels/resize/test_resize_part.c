@@ -13,7 +13,7 @@ typedef enum way { U8, F32, BF16, F32_UNROUNDED, BF16_UNROUNDED, WAYS } way;
 
 static const size_t value_bytes[WAYS] = {1, 4, 2, 4, 2};
 
-static void *take(size_t n) /* no byte longer: a sanitizer sees reads behind it */
+static void *take(size_t n) /* no byte longer: a sanitizer sees reads after it */
 {
     void *p = malloc(n);
     assert_non_null(p);

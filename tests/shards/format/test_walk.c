@@ -316,11 +316,11 @@ static void test_lies(void **state)
     TRY("not the start of an LMDB file", head[16] ^= 1);
     TRY("not the start of an LMDB file", head[20]++);
     TRY("pages of 8192 bytes", mr_put32le(head + 40, 8192));
-    TRY("no data page of this file", mr_put64le(head + 136, 4));
+    TRY("not a data page of this file", mr_put64le(head + 136, 4));
     TRY("table of databases", head[88 + 6] = 2);
-    TRY("no data page of this file", mr_put64le(head + 88 + 40, 1));
+    TRY("not a data page of this file", mr_put64le(head + 88 + 40, 1));
     TRY("no database \"image\"", db[-1]++);
-    TRY("is no database", db[-9] = 0);
+    TRY("is not a database", db[-9] = 0);
     TRY("has flags", db[4] = 4);
     TRY("says 3 records", mr_put64le(db + 32, 3));
     TRY("another number of pages", mr_put64le(db + 16, mr_get64le(db + 16) + 1));
@@ -343,7 +343,7 @@ static void test_lies(void **state)
 #undef FIRST
 #undef TRY
     support_write(path, file, size + 1);
-    expect_bad(path, "image", "no whole number of pages");
+    expect_bad(path, "image", "not a whole number of pages");
     free(copy);
     free(file);
     free(path);

@@ -1,4 +1,4 @@
-/* test_seek.c - seek indexes made, kept, found wrong, mended and dropped.
+/* test_seek.c - seek indexes made, kept, found wrong, repaired and dropped.
  * Invariant tested: no byte of the dataset changes; the files are the same for any threads, ranks and way of making
  * them; what is wrong with one is told by verify, and hits no sample. */
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static void test_same_for_all(void **state)
         support_expect(0, "seek", "-q", "--force", "--every=3", "--threads", threads[i], dir, (char *)NULL);
         assert_true(support_tree_hash(dir) == want);
     }
-    support_expect(0, "seek", "-q", dir, (char *)NULL); /* another spacing: made anew */
+    support_expect(0, "seek", "-q", dir, (char *)NULL); /* another spacing: rebuilt */
     assert_true(support_tree_hash(dir) != want);
     support_expect(0, "seek", "-q", "--every", "0", dir, (char *)NULL);
     expect_words(0, "an entry a row of MCUs", "inspect", NULL, dir);
@@ -263,7 +263,7 @@ static void test_ingest(void **state)
     uint64_t want = support_dataset_hash(one);
     assert_true(support_dataset_hash(two) == want);
     support_expect(0, "verify", "--decode", two, (char *)NULL);
-    /* What a run that was killed left is swept or made anew; what stood there is replaced, seek indexes and all. */
+    /* What a run that was killed left is swept or rebuilt; what stood there is replaced, seek indexes and all. */
     support_write_text(half, "half");
     support_write_text(stale, MR_SEEK_MAGIC "stale");
     support_expect(0, "ingest", source, two, "-q", "--shard-size=100KiB", "--seek-index=8", "--force", (char *)NULL);

@@ -205,7 +205,7 @@ static void test_spans(void **out)
     (void)s;
 }
 
-/* The commands on the same files: none of them ends but by itself, verify tells, seek mends. */
+/* The commands on the same files: none of them ends but by itself, verify tells, seek rebuilds. */
 static void test_commands(void **out)
 {
     state *s = *out;

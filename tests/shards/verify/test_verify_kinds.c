@@ -319,7 +319,7 @@ static void test_page_walk(void **out)
     uint8_t *bytes = support_read(path, &len), *at = bytes;
     while ((at = memmem(at, len - (size_t)(at - bytes), key, sizeof key))) {
         uint8_t *next = at + 8;
-        if ((size_t)(at - bytes) % MR_LMDB_PAGE > 16 && next[1] != 0) { /* behind the header of a page */
+        if ((size_t)(at - bytes) % MR_LMDB_PAGE > 16 && next[1] != 0) { /* after the header of a page */
             at[7] = 9;
             changed++;
         }

@@ -218,7 +218,7 @@ static void test_keep(void **state)
     put_step(out, 700, 0, 0.7, 500);
     put_step(out, 550, 1, 0.7, 500); /* gone back: what lies ahead is not of this run, and stays */
     expect_names(out, "step-00000500 step-00000550 step-00000600 step-00000700 ");
-    /* Killed behind its last checkpoint, before what is older went: the run that finds nothing to do removes it. */
+    /* Killed after its last checkpoint, before what is older went: the run that finds nothing to do removes it. */
     const mr_checkpoint last = {.update = 700, .best_accuracy = 0.7, .best_update = 500};
     assert_int_equal(mr_checkpoint_sweep(&last, out, 0, NULL), MR_OK);
     expect_names(out, "step-00000500 step-00000550 step-00000600 step-00000700 ");

@@ -1,4 +1,4 @@
-/* test_checkpoint_hostile.c - checkpoints that were damaged, or edited and sealed anew.
+/* test_checkpoint_hostile.c - checkpoints that were damaged, or edited and resealed.
  * Invariant: each is refused by MR_BAD_DATA, and the sentence names the file, and the key where there is one. */
 #include "support/checkpoint.h"
 
@@ -105,7 +105,7 @@ static void test_without_optimizer(void **state)
     free(path);
 }
 
-/* The text of a state with `from` replaced by `to`, sealed anew. */
+/* The text of a state with `from` replaced by `to`, resealed. */
 static mr_buf edited(const char *text, size_t len, const char *from, const char *to)
 {
     mr_buf out = {0};
@@ -137,7 +137,7 @@ static void try_edits(const char *out, const edit *edits, size_t count)
         refused(out, edits[i].file, edits[i].why);
         mr_buf_free(&bad);
     }
-    mr_buf same = edited(text, len, "\"update\"", "\"update\""); /* the edit alone is no fault */
+    mr_buf same = edited(text, len, "\"update\"", "\"update\""); /* the edit alone is not a fault */
     support_write(path, same.data, same.len);
     mr_checkpoint c = read_checkpoint(out);
     mr_checkpoint_release(&c);
@@ -336,7 +336,7 @@ static void test_other_tensors(void **state)
     free(tensors);
 }
 
-/* A checkpoint's name without what belongs in it is damage, not "none here": a run must not begin anew over it. */
+/* A checkpoint's name without what belongs in it is damage, not "none here": a run must not start again over it. */
 static void test_empty_step(void **state)
 {
     char *dir = support_path("%s/step-00000010", (char *)*state), *path = support_path("%s/x", dir);

@@ -66,11 +66,11 @@ static void a_run_that_goes_on_is_read(void **state)
 /* ---- a second run --------------------------------------------------------------------------------------------------
  */
 
-static void expect_claimed(const char *out, bool anew, const char *words)
+static void expect_claimed(const char *out, bool fresh, const char *words)
 {
     DIR *claim;
     mr_error err;
-    assert_int_equal(mr_checkpoint_claim(out, anew, &claim, &err), MR_MISUSE);
+    assert_int_equal(mr_checkpoint_claim(out, fresh, &claim, &err), MR_MISUSE);
     assert_null(claim);
     if (!strstr(err.text, words))
         fail_msg("'%s' has no '%s'", err.text, words);

@@ -30,7 +30,7 @@ static void put64(uint8_t *to, uint64_t v)
         to[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* A zip64 file of one stored member "big.npy" of 5 GiB, which is a hole, and behind it the members of `small`: the
+/* A zip64 file of one stored member "big.npy" of 5 GiB, which is a hole, and after it the members of `small`: the
  * directory of `small` is moved, and its local headers with it. */
 static void make_large(const char *path, const char *small)
 {

@@ -54,7 +54,7 @@ static mr_digest write_tensors(const char *path, const mr_tensor_source *tensors
     return digest;
 }
 
-/* A file with this header and these bytes behind it. */
+/* A file with this header and these bytes after it. */
 static void write_raw(const char *path, const char *header, const void *bytes, size_t len)
 {
     size_t words = strlen(header);

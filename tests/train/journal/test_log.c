@@ -103,7 +103,7 @@ static void test_shared_log(void **state)
     resume_over(L(1) L(2) "# a note\n", true, 1, "1 2 ? 2 3");
 }
 
-/* What a power loss may leave: zeros instead of what was written last, or behind its beginning. */
+/* What a power loss may leave: zeros instead of what was written last, or after its beginning. */
 static void test_resume_zeros(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void test_runs_have_names(void **state)
     mr_journal_free(j);
     mine.resume = theirs.resume = true;
     mine.first = theirs.first = 2;
-    j = support_journal_open(&mine); /* the others' lines are behind its own */
+    j = support_journal_open(&mine); /* the others' lines are after its own */
     support_journal_updates(j, 3, 3);
     mr_journal_free(j);
     names[0] = steps_in(p.log);

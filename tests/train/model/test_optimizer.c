@@ -268,7 +268,7 @@ static void test_not_finite(void **state)
     }
 }
 
-/* The largest finite gradients have a norm: it is no reason to stop. */
+/* The largest finite gradients have a norm: no reason to stop. */
 static void test_huge_is_finite(void **state)
 {
     (void)state;

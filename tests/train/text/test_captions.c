@@ -9,7 +9,7 @@
 #include "support/support.h"
 #include "text/captions.h"
 
-/* A copy without a byte behind it, so that a look beyond the end is seen. */
+/* A copy without a byte after it, so that a look beyond the end is seen. */
 static char *copy_of(const char *text, size_t len)
 {
     char *copy = malloc(len ? len : 1);

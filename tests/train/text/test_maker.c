@@ -89,7 +89,7 @@ typedef struct slow_word {
     size_t count;
 } slow_word;
 
-/* Counts every pair anew for each merge: `words` are all words of all texts, one by one. */
+/* Counts every pair again for each merge: `words` are all words of all texts, one by one. */
 static char *slow_merges(slow_word *words, size_t count, size_t most)
 {
     mr_buf out = {0};

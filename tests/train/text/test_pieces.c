@@ -1,4 +1,4 @@
-/* test_pieces.c - texts fall into the pieces of the pattern; classes of characters; what is no UTF-8.
+/* test_pieces.c - texts fall into the pieces of the pattern; classes of characters; what is not UTF-8.
  * Invariant: what is expected was worked out by hand from the pattern, or is the standard's own example. */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void test_pieces(void **state)
                   "caf\xC3\xA9| na\xC3\xAFve| \xE6\x9D\xB1\xE4\xBA\xAC| 2\xC2\xBD");
     assert_pieces("e\xCC\x81"
                   "a",
-                  "e|\xCC\x81|a"); /* a mark is no letter */
+                  "e|\xCC\x81|a"); /* a mark is not a letter */
     assert_pieces("a\xC2\xA0"
                   "b",
                   "a|\xC2\xA0|b"); /* white space, but no blank */
@@ -83,7 +83,7 @@ static void test_classes(void **state)
 static void test_mending(void **state)
 {
     static const struct {
-        const char *text, *mended; /* '?' stands for U+FFFD */
+        const char *text, *repaired; /* '?' stands for U+FFFD */
     } cases[] = {
         {"a\xFF", "a?"},
         {"\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", "????????A"},
@@ -99,9 +99,9 @@ static void test_mending(void **state)
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         mr_buf wanted = {0}, got = {0};
-        for (const char *p = cases[i].mended; *p; p++)
+        for (const char *p = cases[i].repaired; *p; p++)
             mr_buf_add(&wanted, *p == '?' ? "\xEF\xBF\xBD" : p, *p == '?' ? 3 : 1);
-        mr_utf8_mend(cases[i].text, strlen(cases[i].text), &got);
+        mr_utf8_repair(cases[i].text, strlen(cases[i].text), &got);
         assert_string_equal(mr_buf_text(&got), mr_buf_text(&wanted));
         mr_buf_free(&got);
         mr_buf_free(&wanted);

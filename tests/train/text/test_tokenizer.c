@@ -1,4 +1,4 @@
-/* test_tokenizer.c - texts to ids: merges, added tokens, ends, bytes that are no UTF-8, threads.
+/* test_tokenizer.c - texts to ids: merges, added tokens, ends, bytes that are not UTF-8, threads.
  * Invariant: what is expected was worked out by hand, or by a slow and simple form of the same. */
 #include <pthread.h>
 #include <stdlib.h>

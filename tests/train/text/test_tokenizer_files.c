@@ -158,9 +158,9 @@ static void test_files(void **state)
     }
     put(dir, "merges.txt", "a b\n");
     put(dir, "vocab.json", "[]");
-    assert_open(dir, MR_BAD_DATA, "vocab.json: is no object");
+    assert_open(dir, MR_BAD_DATA, "vocab.json: is not an object");
     put(dir, "vocab.json", "{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5}");
-    assert_open(dir, MR_BAD_DATA, "vocab.json: there is no token <pad>");
+    assert_open(dir, MR_BAD_DATA, "vocab.json: there is not a token <pad>");
     put(dir, "vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":true}");
     assert_open(dir, MR_BAD_DATA, "token 'a' has no integer");
     put(dir, "tokenizer.json", "{}");
@@ -173,7 +173,7 @@ static void test_files(void **state)
     free(fifo);
 }
 
-/* <unk> and <mask> that a vocabulary lacks come behind it, as RobertaTokenizerFast adds them. */
+/* <unk> and <mask> that a vocabulary lacks come after it, as RobertaTokenizerFast adds them. */
 static void test_lacking(void **state)
 {
     (void)state;

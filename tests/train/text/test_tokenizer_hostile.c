@@ -1,4 +1,4 @@
-/* test_tokenizer_hostile.c - tokenizer files that are no tokenizers of ours: each is refused by name, in bounded time.
+/* test_tokenizer_hostile.c - tokenizer files that are not tokenizers of ours: each is refused by name, in bounded time.
  * Invariant: every case fails with the words that name what is wrong, and the sound file it was made from does not. */
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void test_refusals(void **state)
         {"model", "\"model\":{\"cache\":3,", "\"cache\""},
         {"vocab", "", "\"vocab\" is missing"},
         {"vocab", "\"vocab\":[],", "\"vocab\""},
-        {"vocab", "\"vocab\":{},", "merge 1 joins 'a' and 'b', and the first is no token"},
+        {"vocab", "\"vocab\":{},", "merge 1 joins 'a' and 'b', and the first is not a token"},
         {"vocab", "\"vocab\":{\"a\":0,\"a\":1},", "duplicate"},
         {"vocab", "\"vocab\":{\"a\":\"0\"},", "token 'a' has no integer for an id"},
         {"vocab", "\"vocab\":{\"a\":-1},", "token 'a' has the id -1"},
@@ -113,13 +113,13 @@ static void test_refusals(void **state)
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":3,\"ab\":5,\"<unk>\":6},",
          "the id 3, 'a' and 'b'"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":1},",
-         "there is no token <pad>"},
+         "there is not a token <pad>"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":2},",
-         "there is no token </s>"},
+         "there is not a token </s>"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"<unk>\":6},",
-         "what comes of it is no token"},
+         "what comes of it is not a token"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"ab\":5,\"<unk>\":6},",
-         "the second is no token"},
+         "the second is not a token"},
         {"vocab", "\"vocab\":{\"\xFF\":0},", "0xff"},
         {"merges", "\"merges\":{}}}", "\"merges\""},
         {"merges", "\"x\":0}}", "\"x\""},
@@ -129,7 +129,7 @@ static void test_refusals(void **state)
         {"merges", "\"merges\":[[\"a\",\"b\",\"a\"]]}}", "merge 1 is neither"},
         {"merges", "\"merges\":[[\"a\",0]]}}", "merge 1 is neither"},
         {"merges", "\"merges\":[0]}}", "merge 1 is neither"},
-        {"merges", "\"merges\":[\"ab ab\"]}}", "what comes of it is no token"},
+        {"merges", "\"merges\":[\"ab ab\"]}}", "what comes of it is not a token"},
         {"merges", "\"merges\":[\"a b\"]}", "a.json: line"},
         {"merges", "\"merges\":[\"a b\"]}} x", "end of file expected"},
         {"added", "\"added_tokens\":{},", "\"added_tokens\""},
@@ -268,7 +268,7 @@ static void test_long_added(void **state)
     }
 }
 
-/* A token of a blank that takes blanks along, before it, behind it or both, in a text of nothing else; with another one
+/* A token of a blank that takes blanks along, before it, after it or both, in a text of nothing else; with another one
  * between that takes none, and goes back to where it stands itself.  Read for each token, a run would take minutes. */
 static void test_blanks(void **state)
 {

@@ -209,7 +209,7 @@ static void batches_may_be_short(void **state)
     support_pairs_input in = support_pairs_of(&batch, 0, BATCH);
     (void)state;
     forward_back(whole, &in);
-    forward_back(part, &in); /* leaves its numbers behind the rows of what follows */
+    forward_back(part, &in); /* leaves its numbers after the rows of what follows */
     in.count = 2;
     forward_back(part, &in);
     forward_back(exact, &in);

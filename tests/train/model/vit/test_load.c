@@ -249,7 +249,7 @@ static void load_positions(folder *f, const uint64_t shape[3])
     assert_int_equal(load(f), MR_BAD_DATA);
 }
 
-/* Positions whose number is no square and one. */
+/* Positions whose number is not a square and one. */
 static void refuses_odd_positions(void **state)
 {
     const uint64_t shapes[][3] = {{1, 9, 8}, {1, 1, 8}, {1, 17, 9}, {10, 1, 8}};
