@@ -224,7 +224,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
 
 static double *figure(const mr_bench_result *r, size_t offset)
 {
-    return (double *)((char *)r + offset);
+    return (double *)(void *)((char *)r + offset);
 }
 
 /* Rates add up, counts too; all else is the mean. */

@@ -158,11 +158,11 @@ static void agree_with_hosts(mr_exchange *x, int gone)
             .status = MR_SYSTEM, .gone = mr_window_left(&x->w, gone) ? MR_WINDOW_LEFT : MR_WINDOW_KILLED};
     if (!merge(x, x->merged, x->w.world * sizeof *x->merged))
         return;
-    unsigned failed = first_failure(x, x->merged);
+    unsigned broken = first_failure(x, x->merged);
     for (unsigned i = 0; i < x->w.locals; i++)
-        if (x->world_rank[i] == failed)
+        if (x->world_rank[i] == broken)
             x->text = texts(x)[i];
-    if (failed < x->w.world && !merge(x, &x->text, sizeof x->text))
+    if (broken < x->w.world && !merge(x, &x->text, sizeof x->text))
         return;
     memcpy(entries(x), x->merged, x->w.world * sizeof *x->merged);
     texts(x)[x->w.locals] = x->text;
@@ -174,20 +174,20 @@ static void agree_with_hosts(mr_exchange *x, int gone)
 static mr_status evaluate(mr_exchange *x, unsigned count, double *sums, mr_error *err)
 {
     const mr_window_entry *all = entries(x);
-    unsigned failed = first_failure(x, all), speaker = 0;
+    unsigned broken = first_failure(x, all), speaker = 0;
     int32_t worst = MR_OK;
     while (speaker < x->w.world && all[speaker].gone)
         speaker++;
-    if (failed < x->w.world && all[failed].gone)
-        return rank_gone(x, failed, all[failed].gone == MR_WINDOW_LEFT, speaker == mr_ranks_rank(x->ranks), err);
-    if (failed < x->w.world) {
+    if (broken < x->w.world && all[broken].gone)
+        return rank_gone(x, broken, all[broken].gone == MR_WINDOW_LEFT, speaker == mr_ranks_rank(x->ranks), err);
+    if (broken < x->w.world) {
         const mr_window_text *error = &texts(x)[x->w.locals];
         for (unsigned i = 0; !x->hosts && i < x->w.locals; i++)
-            if (x->world_rank[i] == failed)
+            if (x->world_rank[i] == broken)
                 error = &texts(x)[i];
         if (x->w.world == 1)
-            return (mr_status)all[failed].status; /* err is as it was given */
-        return mr_fail(err, (mr_status)all[failed].status, "rank %u: %s", failed, error->text);
+            return (mr_status)all[broken].status; /* err is as it was given */
+        return mr_fail(err, (mr_status)all[broken].status, "rank %u: %s", broken, error->text);
     }
     for (unsigned k = 0; k < count; k++)
         sums[k] = 0;
