@@ -187,7 +187,7 @@ static mr_status parse(line *l, int argc, char **argv, mr_error *err)
     MR_TRY(list_options(l, c->options, l->request, err));
     MR_TRY(list_options(l, mr_help_options, l->request, err));
     MR_TRY(mr_options_defaults(c->options, l->request, err));
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && argv[i]; i++) {
         char *next = argv[i + 1];
         if (plain || argv[i][0] != '-' || !argv[i][1]) {
             MR_TRY(take_argument(l, argv[i], err));

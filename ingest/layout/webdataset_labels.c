@@ -87,7 +87,7 @@ static mr_status classes_of_numbers(const mr_webdataset_labels *l, mr_plan *plan
         return mr_fail_memory(err, "listing the classes");
     const char *text = (const char *)l->texts.data;
     for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
-        plan->samples[i].label = *text ? atoi(text) : -1;
+        plan->samples[i].label = *text ? (int)strtol(text, NULL, 10) : -1;
     bool named = find_names(l, plan, names, sorted);
     for (size_t n = 0; n < count; n++) {
         char number[24];
