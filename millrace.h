@@ -226,7 +226,18 @@ void mr_batch_release(mr_loader *l, const mr_batch *batch); /* NULL is fine; any
  * takes new memory in its place.  The data stay where they are; *out replaces `batch`, which is no longer valid.  Any
  * thread. MR_SYSTEM: out of memory, MR_MISUSE: a child of fork(); the batch is still lent then. */
 mr_status mr_batch_detach(mr_loader *l, const mr_batch *batch, mr_batch **out, mr_error *err);
-void mr_batch_free(mr_batch *batch);          /* of mr_batch_detach(); NULL is fine; any thread */
+void mr_batch_free(mr_batch *batch); /* of mr_batch_detach(); NULL is fine; any thread */
+
+typedef struct mr_bad_sample {
+    size_t struct_size;    /* set by the caller: sizeof(mr_bad_sample) */
+    uint64_t slot, sample; /* where in the batch; the damaged sample, not its replacement */
+    int padding;           /* 1: the slot only fills up the batch: the sample counts in another slot */
+    mr_error error;        /* what is wrong with it */
+} mr_bad_sample;
+/* Bad sample `i` of a batch, below batch->replaced, in the order of slots: fills the members that fit into
+ * out->struct_size.  MR_MISUSE: there is no such one. */
+mr_status mr_batch_bad(const mr_batch *batch, uint64_t i, mr_bad_sample *out, mr_error *err);
+
 uint64_t mr_loader_steps(const mr_loader *l); /* per epoch, the same on every rank */
 /* Where to continue after the batches that mr_loader_next() has returned. */
 mr_cursor mr_loader_cursor(const mr_loader *l);

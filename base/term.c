@@ -192,11 +192,12 @@ struct mr_progress {
     const char *what;
     uint64_t total, done, bytes;
     double started, drawn;
+    int fd; /* for JSON; 0: none */
 };
 
-mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet)
+mr_progress *mr_progress_begin(const char *what, uint64_t total, int to)
 {
-    if (quiet || !is_terminal(stderr))
+    if (to == MR_PROGRESS_QUIET || (to == MR_PROGRESS_LINE && !is_terminal(stderr)))
         return NULL;
     mr_progress *p = mr_alloc(1, sizeof *p);
     if (!p)
@@ -204,12 +205,27 @@ mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet)
     pthread_mutex_init(&p->lock, NULL);
     p->what = what;
     p->total = total;
+    p->fd = to;
     p->started = mr_seconds();
     return p;
 }
 
+static void report(const mr_progress *p)
+{
+    char line[256];
+    int len =
+        snprintf(line, sizeof line, "{\"step\": \"%s\", \"done\": %llu, \"total\": %llu, \"bytes\": %llu}\n", p->what,
+                 (unsigned long long)p->done, (unsigned long long)p->total, (unsigned long long)p->bytes);
+    ssize_t written = write(p->fd, line, (size_t)len); /* shorter than PIPE_BUF: whole or not at all */
+    (void)written;
+}
+
 static void draw(const mr_progress *p, double now)
 {
+    if (p->fd) {
+        report(p);
+        return;
+    }
     char done[32], total[32], rate[32], left[32], line[256];
     double spent = now - p->started;
     mr_text_bytes(spent > 0 ? (uint64_t)((double)p->bytes / spent) : 0, rate);
@@ -245,7 +261,8 @@ void mr_progress_end(mr_progress *p)
     if (!p)
         return;
     draw(p, mr_seconds()); /* the final state, for logs that keep every line */
-    mr_term_redraw(stderr, "");
+    if (!p->fd)
+        mr_term_redraw(stderr, "");
     pthread_mutex_destroy(&p->lock);
     free(p);
 }

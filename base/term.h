@@ -31,10 +31,14 @@ void mr_table_row(mr_table *t, ...); /* exactly `columns` const char *, copied *
 /* Frees it as well.  MR_SYSTEM: out of memory, and nothing is printed. */
 mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err);
 
-/* A progress line on stderr with rate and time left, redrawn at most ten times a second, by any thread; silent unless
- * stderr is a terminal, or if `quiet`.  total 0: unknown. */
+/* Progress of a step, by any thread, at most ten times a second.  `to`: MR_PROGRESS_LINE, a line on stderr with rate
+ * and time left, if that is a terminal; MR_PROGRESS_QUIET; or a descriptor from 3 up, which gets JSON objects, one per
+ * line:
+ *      {"step": "checking", "done": 120, "total": 84000, "bytes": 1234567}
+ * (the last one of a step has its final numbers; a reader that goes away ends it quietly).  total 0: unknown. */
+enum { MR_PROGRESS_LINE, MR_PROGRESS_QUIET };
 typedef struct mr_progress mr_progress;
-mr_progress *mr_progress_begin(const char *what, uint64_t total, bool quiet); /* NULL is a valid, silent progress */
+mr_progress *mr_progress_begin(const char *what, uint64_t total, int to); /* NULL is a valid, silent progress */
 void mr_progress_add(mr_progress *p, uint64_t items, uint64_t bytes);
 void mr_progress_end(mr_progress *p); /* clears the line, frees */
 

@@ -26,6 +26,7 @@ typedef struct request {
     mr_split_map maps[32];
     bool json;
     const char *report;
+    uint64_t progress_fd;
 } request;
 
 #define LAYOUT_NAME(name) #name,
@@ -105,6 +106,8 @@ static const mr_option options[] = {
      .help = "write the report here as well, also when ingest fails"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
      .help = "print one JSON object instead of the summary"},
+    {"progress-fd", 0, MR_ARG_COUNT, MR_FIELD(request, progress_fd), .value = "N", .low = 3, .high = 1 << 20,
+     .own = true, .help = "write progress to this open descriptor, a JSON object per line: step, done, total, bytes"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, o.quiet), .own = true, .help = "no progress and no summary"},
     {0},
 };
@@ -128,7 +131,10 @@ static mr_status check(void *ctx, mr_error *err)
     q->o.for_layout.maps = q->maps;
     q->o.for_source.leave_out = q->left_out.items;
     q->o.for_source.leave_out_count = q->left_out.count;
-    q->o.for_source.quiet = q->o.quiet;
+    if (q->progress_fd && fcntl((int)q->progress_fd, F_GETFD) < 0)
+        return mr_fail(err, MR_MISUSE, "--progress-fd: descriptor %llu is not open",
+                       (unsigned long long)q->progress_fd);
+    q->o.for_source.progress = q->progress_fd ? (int)q->progress_fd : q->o.quiet ? MR_PROGRESS_QUIET : MR_PROGRESS_LINE;
     return MR_OK;
 }
 

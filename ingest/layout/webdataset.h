@@ -1,5 +1,5 @@
 /* webdataset.h - what the files of the layout webdataset share: webdataset.c (bid, meta), webdataset_samples.c (plan),
- * webdataset_labels.c (classes).
+ * webdataset_labels.c (classes), webdataset_facts.c (names).
  * Invariant: nothing of the state changes after plan(), so meta() may run on many threads.
  *
  *      train-000000.tar/0001.jpg  0001.cls  0001.json  0001.txt      a numbered tar is a folder of the tree
@@ -42,6 +42,20 @@ mr_status mr_webdataset_json(const mr_tree *t, uint32_t entry, mr_buf *out, mr_e
 
 mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 
+/* ---- names ---------------------------------------------------------------------------------------------------- */
+
+#define MR_WEBDATASET_FACTS "__millrace__/dataset.json"
+
+typedef struct mr_webdataset_facts { /* zeroed: there is no such file */
+    mr_buf splits, classes;          /* "name\0" each */
+    size_t split_count, class_count;
+} mr_webdataset_facts;
+
+/* Reads the file if there is one.  MR_BAD_DATA: not an object with lists of names. */
+mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdataset_facts *facts, mr_error *err);
+bool mr_webdataset_facts_split(const mr_webdataset_facts *facts, const char *name, size_t len);
+void mr_webdataset_facts_free(mr_webdataset_facts *facts);
+
 /* ---- labels --------------------------------------------------------------------------------------------------- */
 
 typedef struct mr_webdataset_labels { /* zero but for `column.asked`, and `highest`: -1 */
@@ -56,8 +70,9 @@ enum { MR_WEBDATASET_LABEL_MAX = 99999 }; /* the largest number that is a label 
 
 /* Keeps the label of the next sample: `text` of .cls (len 0: none), and what its JSON says. */
 mr_status mr_webdataset_label(mr_webdataset_labels *l, const char *text, size_t len, const char *file, mr_error *err);
-/* Makes the classes and gives each sample its own. */
-mr_status mr_webdataset_classes(mr_webdataset_labels *l, mr_plan *plan, mr_error *err);
+/* Makes the classes and gives each sample its own; of the classes that `facts` lists, a label is number or name. */
+mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan,
+                                mr_error *err);
 void mr_webdataset_labels_free(mr_webdataset_labels *l);
 
 #endif

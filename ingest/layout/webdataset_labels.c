@@ -98,10 +98,42 @@ static mr_status classes_of_numbers(const mr_webdataset_labels *l, mr_plan *plan
     return MR_OK;
 }
 
-mr_status mr_webdataset_classes(mr_webdataset_labels *l, mr_plan *plan, mr_error *err)
+static mr_status listed_label(const mr_webdataset_facts *facts, const char *text, int32_t *label, mr_error *err)
+{
+    uint64_t number;
+    const char *name = (const char *)facts->classes.data;
+    if (*text >= '0' && *text <= '9' && mr_text_parse_u64(text, &number)) {
+        *label = number < facts->class_count ? (int32_t)number : -1;
+    } else {
+        *label = -1;
+        for (size_t i = 0; i < facts->class_count && *label < 0; i++, name += strlen(name) + 1)
+            *label = strcmp(name, text) == 0 ? (int32_t)i : -1;
+    }
+    if (*label < 0)
+        return mr_fail(err, MR_BAD_DATA, "label %s: not among the %zu classes of " MR_WEBDATASET_FACTS, text,
+                       facts->class_count);
+    return MR_OK;
+}
+
+static mr_status listed_classes(const mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan,
+                                mr_error *err)
+{
+    const char *name = (const char *)facts->classes.data, *text = (const char *)l->texts.data;
+    for (size_t i = 0; i < facts->class_count; i++, name += strlen(name) + 1)
+        MR_TRY(mr_plan_class(plan, name, strlen(name), false, 0, err));
+    MR_TRY(mr_plan_classes_place(plan, err));
+    for (size_t i = 0; i < plan->sample_count; i++, text += strlen(text) + 1)
+        if (*text)
+            MR_TRY(listed_label(facts, text, &plan->samples[i].label, err));
+    return MR_OK;
+}
+
+mr_status mr_webdataset_classes(mr_webdataset_labels *l, const mr_webdataset_facts *facts, mr_plan *plan, mr_error *err)
 {
     if (l->column.asked)
         return mr_labels_plan(&l->column, plan, "the members of the .json files", err);
+    if (facts->class_count)
+        return listed_classes(l, facts, plan, err);
     return l->words ? classes_of_words(l, plan, err) : classes_of_numbers(l, plan, err);
 }
 

@@ -26,6 +26,7 @@ typedef struct build {
     mr_plan *plan;
     mr_webdataset_state *state;
     mr_webdataset_labels labels;
+    mr_webdataset_facts facts;
     mr_jsonl_field field; /* --label-column */
     bool split_known;     /* some folder names a split, so all must */
     uint32_t split;       /* of the folder at hand */
@@ -46,6 +47,8 @@ static const char *path_of(const build *b, uint32_t entry)
  * "train". */
 static bool split_part(const build *b, const char **name, size_t *len)
 {
+    if (mr_webdataset_facts_split(&b->facts, *name, *len))
+        return true;
     size_t shard = mr_webdataset_shard(*name, *len);
     size_t whole = shard ? shard : *len;
     if (mr_split_map_find(b->options, *name, whole) || mr_split_word(*name, whole)) {
@@ -326,7 +329,10 @@ static mr_status look_for_splits(build *b, const char *dir, size_t dir_len)
 
 static mr_status plan_folder(build *b, const char *dir, size_t dir_len)
 {
+    static const char facts[] = MR_WEBDATASET_FACTS;
     mr_status status = MR_OK;
+    if (dir_len == strcspn(facts, "/") && memcmp(dir, facts, dir_len) == 0)
+        return MR_OK;
     if (!has_image(b, dir, dir_len)) /* samples without an image are named */
         return b->place == 0 ? add_files(b, dir, dir_len) : MR_OK;
     if (!open_split(b, dir, dir_len, &status))
@@ -350,12 +356,15 @@ mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_pl
     plan->variant = "files";
     if (!st || (o->text_column && !(st->text_column = strdup(o->text_column))))
         return mr_fail_memory(err, "listing samples");
-    mr_status status = each_folder(&b, "", 0, look_for_splits);
+    mr_status status = mr_webdataset_facts_read(t, plan, &b.facts, err);
+    if (status == MR_OK)
+        status = each_folder(&b, "", 0, look_for_splits);
     for (; status == MR_OK && b.place <= PLACES; b.place++)
         status = each_folder(&b, "", 0, plan_folder);
     if (status == MR_OK)
-        status = mr_webdataset_classes(&b.labels, plan, err);
+        status = mr_webdataset_classes(&b.labels, &b.facts, plan, err);
     mr_buf_free(&b.field.text);
     mr_webdataset_labels_free(&b.labels);
+    mr_webdataset_facts_free(&b.facts);
     return status;
 }

@@ -233,8 +233,7 @@ mr_status mr_examine(mr_ingest *in, mr_error *err)
     if (status == MR_OK && !p.buffers)
         status = mr_fail_memory(err, "examining images");
     if (status == MR_OK) {
-        p.progress = mr_progress_begin("checking", in->file_count / mr_ranks_world(in->ranks),
-                                       in->options->quiet || mr_ranks_rank(in->ranks) != 0);
+        p.progress = mr_progress_begin("checking", in->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
         status = mr_pool_run(in->file_count, jobs, examine_file, &p, err);
         mr_progress_end(p.progress);
     }

@@ -16,6 +16,11 @@ static bool leader(const mr_ingest *in)
     return mr_ranks_rank(in->ranks) == 0;
 }
 
+int mr_ingest_progress(const mr_ingest *in)
+{
+    return leader(in) ? in->options->for_source.progress : MR_PROGRESS_QUIET;
+}
+
 /* Rank 0 lists and unpacks; the others open the same files by its listing. */
 static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
@@ -207,8 +212,7 @@ static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
     pass p = {.in = in, .stage = stage, .resumed = mr_alloc(in->cut_count, 1)};
     if (!p.resumed)
         return mr_ranks_agree(in->ranks, mr_fail_memory(err, "building shards"), err);
-    in->progress =
-        mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks), in->options->quiet || !leader(in));
+    in->progress = mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
     mr_status status = mr_pool_run(in->cut_count, in->options->jobs, build_one, &p, err);
     mr_progress_end(in->progress);
     in->progress = NULL;

@@ -96,6 +96,7 @@ typedef struct mr_ingest {
  * it with mr_ingest_release() in any case.  Every rank calls it. */
 mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err);
 void mr_ingest_release(mr_ingest *in);
+int mr_ingest_progress(const mr_ingest *in); /* where this rank's progress goes: mr_progress_begin()'s `to` */
 
 /* ---- the steps (each in a file of its own) ---------------------------------------------------------------------- */
 

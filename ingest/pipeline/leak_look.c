@@ -140,8 +140,8 @@ mr_status mr_leak_look(mr_ingest *in, mr_namesakes *names, mr_error *err)
     if (!p.lookers)
         status = mr_fail_memory(err, "looking for leaks");
     if (status == MR_OK) {
-        p.progress = mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks),
-                                       in->options->quiet || mr_ranks_rank(in->ranks) != 0);
+        p.progress =
+            mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
         status = mr_pool_run(names->group_count, jobs, look_at_group, &p, err);
         mr_progress_end(p.progress);
     }

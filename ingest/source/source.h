@@ -30,7 +30,7 @@ typedef struct mr_source_options {
     uint64_t max_ratio;     /* see mr_source_most() */
     char *const *leave_out; /* files, folders and patterns (fnmatch) to ignore */
     size_t leave_out_count;
-    bool quiet;
+    int progress; /* mr_progress_begin()'s `to` */
 } mr_source_options;
 
 /* A tar whose name ends in so many digits (train-000012.tar) is a shard of many: its entries are put into a folder of

@@ -253,9 +253,20 @@ mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_err
     return MR_OK;
 }
 
-const mr_bad_slot *mr_batch_bad(const mr_batch *batch)
+const mr_bad_slot *mr_batch_bad_slots(const mr_batch *batch)
 {
     return ((const mr_loading *)batch)->bad;
+}
+
+mr_status mr_batch_bad(const mr_batch *batch, uint64_t i, mr_bad_sample *out, mr_error *err)
+{
+    if (i >= batch->replaced)
+        return mr_fail(err, MR_MISUSE, "no bad sample %llu in the batch; it has %llu", (unsigned long long)i,
+                       (unsigned long long)batch->replaced);
+    const mr_bad_slot *slot = &mr_batch_bad_slots(batch)[i];
+    mr_bad_sample full = {out->struct_size, slot->slot, slot->sample, slot->padding, slot->error};
+    memcpy(out, &full, out->struct_size < sizeof full ? out->struct_size : sizeof full);
+    return MR_OK;
 }
 
 /* ---- given away ----------------------------------------------------------------------------------------------- */

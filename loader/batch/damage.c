@@ -40,7 +40,7 @@ static mr_status add(mr_damage *d, uint64_t sample, mr_error *err)
 
 mr_status mr_damage_note(mr_damage *d, const mr_batch *batch, mr_error *err)
 {
-    const mr_bad_slot *bad = mr_batch_bad(batch);
+    const mr_bad_slot *bad = mr_batch_bad_slots(batch);
     for (uint64_t i = 0; i < batch->replaced; i++)
         MR_TRY(add(d, bad[i].sample, err));
     return MR_OK;

@@ -34,6 +34,6 @@ typedef struct mr_bad_slot {
     bool padding;          /* the slot only fills up the batch: the sample counts in another slot */
     mr_error error;
 } mr_bad_slot;
-const mr_bad_slot *mr_batch_bad(const mr_batch *batch);
+const mr_bad_slot *mr_batch_bad_slots(const mr_batch *batch);
 
 #endif

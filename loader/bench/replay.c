@@ -57,7 +57,7 @@ static mr_status begin(run *r, const mr_dataset *ds, mr_error *err)
 static mr_status add_batch(run *r, const mr_batch *b, mr_error *err)
 {
     const mr_replay *p = r->replay;
-    const mr_bad_slot *bad = mr_batch_bad(b);
+    const mr_bad_slot *bad = mr_batch_bad_slots(b);
     const mr_bad_slot *bad_end = bad + b->replaced;
     bool encoded = p->options.deliver == MR_DELIVER_ENCODED;
     MR_TRY(mr_damage_note(r->damage, b, err));

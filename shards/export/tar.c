@@ -1,5 +1,6 @@
 /* tar.c - a WebDataset tar: what belongs to a sample stands together and shares its name up to the dot.
  *
+ *    __millrace__/dataset.json   the names of splits and classes; WebDataset's readers skip the folder
  *    train/00000000.jpg   the encoded bytes      train/00000001.png ...
  *    train/00000000.json  the meta, as stored
  *    train/00000000.cls   the label, if there is exactly one
@@ -17,8 +18,11 @@
 #include <archive_entry.h>
 
 #include "base/file.h"
+#include "base/scope.h"
+#include "base/text.h"
 #include "codec/image.h"
 #include "export/export.h"
+#include "format/manifest.h"
 
 typedef struct tar {
     struct archive *archive;
@@ -61,11 +65,8 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     return mr_fail(err, MR_SYSTEM, "%s: cannot write: %s", t->name, why ? why : strerror(errnum));
 }
 
-static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
-                     mr_error *err)
+static mr_status add_file(tar *t, const char *path, const void *bytes, size_t len, mr_error *err)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/%08llu.%s", s->split, (unsigned long long)s->sample, suffix);
     archive_entry_clear(t->entry);
     archive_entry_set_pathname(t->entry, path);
     archive_entry_set_filetype(t->entry, AE_IFREG);
@@ -81,6 +82,51 @@ static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, cons
     t->result->files++;
     t->result->bytes += len;
     return what_was_written(t, err);
+}
+
+static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
+                     mr_error *err)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%08llu.%s", s->split, (unsigned long long)s->sample, suffix);
+    return add_file(t, path, bytes, len, err);
+}
+
+static void add_names(mr_buf *out, const char *key, size_t i, const char *name)
+{
+    if (i == 0)
+        mr_buf_printf(out, "\"%s\": [", key);
+    else
+        mr_buf_add_text(out, ", ");
+    mr_json_add_string(out, name, strlen(name));
+}
+
+static void free_manifest(mr_manifest **m)
+{
+    mr_manifest_free(*m);
+}
+
+/* A tar of one split names all classes: their numbers are the dataset's. */
+static mr_status add_facts(tar *t, const char *dataset, const mr_export_options *o, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_AUTO(free_manifest) mr_manifest *m = NULL;
+    size_t splits = 0;
+    MR_TRY(mr_manifest_open(dataset, &m, NULL, err));
+    if (o->split)
+        MR_TRY(mr_manifest_find_split(m, dataset, o->split, NULL, err));
+    mr_buf_add_text(&text, "{");
+    for (size_t i = 0; i < m->split_count; i++)
+        if (!o->split || strcmp(o->split, m->splits[i].name) == 0)
+            add_names(&text, "splits", splits++, m->splits[i].name);
+    for (size_t i = 0; i < m->class_count; i++) {
+        if (i == 0)
+            mr_buf_add_text(&text, "], ");
+        add_names(&text, "classes", i, m->classes[i].name);
+    }
+    mr_buf_add_text(&text, "]}\n");
+    MR_TRY(mr_buf_status(&text, err, "exporting"));
+    return add_file(t, "__millrace__/dataset.json", text.data, text.len, err);
 }
 
 static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
@@ -120,6 +166,8 @@ static mr_status write_tar(const char *dataset, int fd, const char *name, const 
 {
     tar t = {.name = name, .result = result, .fd = fd};
     mr_status status = open_tar(&t, err);
+    if (status == MR_OK)
+        status = add_facts(&t, dataset, o, err);
     if (status == MR_OK)
         status = mr_export_each(dataset, o, add_sample, &t, result, err);
     if (status == MR_OK && archive_write_close(t.archive) != ARCHIVE_OK)

@@ -112,7 +112,7 @@ mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, c
     for (size_t i = 0; i < v.count; i++)
         samples += v.jobs[i].shard->samples;
     if (status == MR_OK) {
-        v.progress = mr_progress_begin("seek index", samples, o->quiet || v.rank != 0);
+        v.progress = mr_progress_begin("seek index", samples, o->quiet || v.rank ? MR_PROGRESS_QUIET : o->progress);
         status = mr_pool_run(v.first[v.count], v.threads, one_chunk, &v, err);
         mr_progress_end(v.progress);
     }

@@ -89,7 +89,8 @@ typedef struct mr_seek_options {
     unsigned every;
     unsigned jobs;   /* threads; 0: all processors */
     bool force;      /* good ones are made again, too */
-    bool quiet;      /* no progress line */
+    bool quiet;      /* no progress */
+    int progress;    /* mr_progress_begin()'s `to` */
     mr_ranks *ranks; /* shard i is made by rank i % world; NULL: alone */
 } mr_seek_options;
 

@@ -1,0 +1,199 @@
+/* export.c - a batch's memory to other libraries, without a copy: the buffer protocol and DLPack.
+ * Invariant: every view holds a reference to its Batch, and counts as an export until it is gone.
+ * Sources: PEP 3118; the Python array API standard, "Data interchange mechanisms"; DLPack 1.0. */
+#include <stdlib.h>
+
+#include "dlpack.h"
+#include "module.h"
+
+int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code)
+{
+    int64_t count = (int64_t)self->batch->count, size = self->size;
+    *item = 1;
+    *code = DL_UINT;
+    if (self->deliver == MR_DELIVER_ENCODED) {
+        shape[0] = (int64_t)self->batch->data_bytes;
+        return 1;
+    }
+    shape[0] = count;
+    shape[1] = shape[2] = shape[3] = size;
+    if (self->deliver == MR_DELIVER_U8_NHWC) {
+        shape[3] = 3;
+        return 4;
+    }
+    shape[1] = 3;
+    *item = self->deliver == MR_DELIVER_F32_NCHW ? 4 : 2;
+    *code = self->deliver == MR_DELIVER_F32_NCHW ? DL_FLOAT : DL_BFLOAT;
+    return 4;
+}
+
+static bool is_held(Batch *self)
+{
+    if (!self->batch)
+        PyErr_SetString(PyExc_BufferError, "the batch was released");
+    return self->batch;
+}
+
+int batch_getbuffer(PyObject *object, Py_buffer *view, int flags)
+{
+    static char *const formats[] = {"", "B", "H", "", "f"}; /* by the bytes of an item; bfloat16 has no letter */
+    Batch *self = (Batch *)object;
+    int64_t shape[4];
+    int item;
+    uint8_t code;
+    view->obj = NULL;
+    if (!is_held(self))
+        return -1;
+    int dimensions = batch_shape(self, shape, &item, &code);
+    Py_ssize_t stride = item;
+    for (int i = dimensions - 1; i >= 0; i--) {
+        self->shape[i] = (Py_ssize_t)shape[i];
+        self->strides[i] = stride;
+        stride *= self->shape[i];
+    }
+    Py_INCREF(object);
+    *view = (Py_buffer){.buf = (void *)(uintptr_t)self->batch->data,
+                        .obj = object,
+                        .len = stride,
+                        .itemsize = item,
+                        .ndim = dimensions,
+                        .format = flags & PyBUF_FORMAT ? formats[item] : NULL,
+                        .shape = flags & PyBUF_ND ? self->shape : NULL,
+                        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->strides : NULL};
+    self->exports++;
+    return 0;
+}
+
+void batch_releasebuffer(PyObject *object, Py_buffer *view)
+{
+    (void)view;
+    ((Batch *)object)->exports--;
+}
+
+/* ---- DLPack --------------------------------------------------------------------------------------------------- */
+
+typedef struct exported { /* either form, what it points to, and its owner */
+    union {
+        dl_managed plain;
+        dl_managed_versioned versioned;
+    } form;
+    int64_t shape[4], strides[4];
+    Batch *owner;
+} exported;
+
+/* Called by any thread, with or without the GIL. */
+static void delete_export(exported *e)
+{
+    if (Py_IsInitialized()) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        e->owner->exports--;
+        Py_DECREF((PyObject *)e->owner);
+        PyGILState_Release(state);
+    }
+    free(e);
+}
+
+static void delete_plain(dl_managed *self)
+{
+    delete_export(self->context);
+}
+
+static void delete_versioned(dl_managed_versioned *self)
+{
+    delete_export(self->context);
+}
+
+/* A consumer renames the capsule and calls the deleter itself. */
+static void delete_capsule(PyObject *capsule)
+{
+    exported *e = NULL;
+    if (PyCapsule_IsValid(capsule, "dltensor"))
+        e = ((dl_managed *)PyCapsule_GetPointer(capsule, "dltensor"))->context;
+    else if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
+        e = ((dl_managed_versioned *)PyCapsule_GetPointer(capsule, "dltensor_versioned"))->context;
+    if (e)
+        delete_export(e);
+}
+
+static void fill_tensor(exported *e, dl_tensor *tensor)
+{
+    int item;
+    uint8_t code;
+    int dimensions = batch_shape(e->owner, e->shape, &item, &code);
+    int64_t stride = 1;
+    for (int i = dimensions - 1; i >= 0; i--) {
+        e->strides[i] = stride;
+        stride *= e->shape[i];
+    }
+    tensor->data = (void *)(uintptr_t)e->owner->batch->data;
+    tensor->device.type = DL_CPU;
+    tensor->dimensions = dimensions;
+    tensor->type.code = code;
+    tensor->type.bits = (uint8_t)(item * 8);
+    tensor->type.lanes = 1;
+    tensor->shape = e->shape;
+    tensor->strides = e->strides;
+}
+
+static PyObject *make_capsule(exported *e, bool versioned)
+{
+    if (!versioned) {
+        e->form.plain.context = e;
+        e->form.plain.deleter = delete_plain;
+        fill_tensor(e, &e->form.plain.tensor);
+        return PyCapsule_New(&e->form.plain, "dltensor", delete_capsule);
+    }
+    e->form.versioned.version.major = 1;
+    e->form.versioned.context = e;
+    e->form.versioned.deleter = delete_versioned;
+    fill_tensor(e, &e->form.versioned.tensor);
+    return PyCapsule_New(&e->form.versioned, "dltensor_versioned", delete_capsule);
+}
+
+/* Is this the CPU, or not given? */
+static bool is_cpu(PyObject *device)
+{
+    int type, id;
+    if (!device || device == Py_None)
+        return true;
+    if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
+        PyErr_Clear();
+        return false;
+    }
+    return type == DL_CPU;
+}
+
+PyObject *batch_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    PyObject *stream = NULL, *version = NULL, *device = NULL, *copy = NULL;
+    unsigned major = 0, minor = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", names, &stream, &version, &device, &copy))
+        return NULL;
+    if (version && version != Py_None &&
+        (!PyTuple_Check(version) || !PyArg_ParseTuple(version, "II", &major, &minor))) {
+        PyErr_SetString(PyExc_TypeError, "max_version is a pair of numbers");
+        return NULL;
+    }
+    if (!is_cpu(device) || (stream && stream != Py_None) || copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError, "a batch is in the CPU's memory and is not copied");
+        return NULL;
+    }
+    exported *e = is_held((Batch *)object) ? calloc(1, sizeof *e) : NULL;
+    if (!e)
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    Py_INCREF(object);
+    e->owner = (Batch *)object;
+    e->owner->exports++;
+    PyObject *capsule = make_capsule(e, major >= 1);
+    if (!capsule)
+        delete_export(e);
+    return capsule;
+}
+
+PyObject *batch_dlpack_device(PyObject *object, PyObject *unused)
+{
+    (void)object;
+    (void)unused;
+    return Py_BuildValue("(ii)", DL_CPU, 0);
+}

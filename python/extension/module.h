@@ -1,0 +1,78 @@
+/* module.h - the types of the extension _millrace: libmillrace for Python by the limited API of 3.11.
+ * Invariant: no thread of a loader touches Python, and every call that may wait is made without the GIL.
+ *
+ *   module    the module, its state, failures as exceptions
+ *   dataset   Dataset: facts, labels, single samples
+ *   options   mr_loader_options from a dict
+ *   loader    Loader: batches, interruptible
+ *   batch     Batch: memory and columns
+ *   export    Batch by the buffer protocol and by DLPack
+ *
+ * What users see is written in Python, in millrace/; these types are not documented for them. */
+#ifndef MR_PYTHON_MODULE_H
+#define MR_PYTHON_MODULE_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <structmember.h>
+
+#include <stdbool.h>
+
+#include "millrace.h"
+
+typedef struct module_state {
+    PyObject *error; /* millrace._errors.make(status, text) -> exception */
+    PyTypeObject *dataset, *loader, *batch;
+} module_state;
+
+typedef struct Dataset {
+    PyObject_HEAD mr_dataset *dataset;
+} Dataset;
+
+typedef struct Batch Batch;
+
+enum { LENT_MAX = 2 }; /* batches that Python holds and the loader cannot reuse; more are detached */
+
+typedef struct Loader {
+    PyObject_HEAD Dataset *dataset;
+    mr_loader *loader; /* NULL: closed */
+    PyObject *split, *items;
+    Py_buffer item_view;
+    mr_loader_options options;
+    Batch *lent[LENT_MAX]; /* borrowed: a batch removes itself */
+    unsigned users;        /* threads in mr_loader_next_for() */
+    bool closing;          /* the last of them frees the loader */
+} Loader;
+
+struct Batch {
+    PyObject_HEAD Loader *loader; /* of a lent batch */
+    const mr_batch *batch;        /* NULL: released */
+    mr_batch *own;                /* the same, detached; NULL: lent */
+    Py_ssize_t exports;           /* buffers that Python has open on it */
+    mr_delivery deliver;
+    unsigned size;
+    Py_ssize_t shape[4], strides[4]; /* of the buffers */
+};
+
+extern PyType_Spec dataset_spec, loader_spec, batch_spec;
+
+/* Sets the exception for a failure; returns NULL. */
+PyObject *fail(PyTypeObject *type, const mr_error *err);
+
+/* `options` into *out (which lends from it and from `self`); -1: exception set. */
+int read_options(Loader *self, PyObject *options, mr_loader_options *out);
+
+/* A batch just returned by mr_loader_next_for(); detached if too many are lent.  NULL: exception set. */
+PyObject *batch_new(PyTypeObject *type, Loader *loader, const mr_batch *batch);
+/* Makes a lent batch independent of its loader; -1: exception set. */
+int batch_detach(Batch *self);
+
+/* A batch's items: returns the number of dimensions, fills in the shape, the bytes of an item and its DLPack type. */
+int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code);
+int batch_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void batch_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *batch_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *batch_dlpack_device(PyObject *self, PyObject *unused);
+
+#endif

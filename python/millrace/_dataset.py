@@ -1,0 +1,218 @@
+"""Datasets and their splits: what is in them, and single samples.
+
+Invariant: a Dataset is its path and an open C handle; it is pickled as the path and opened again where it arrives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, overload
+
+from . import _millrace
+from ._errors import BadDataError, MisuseError
+from ._loader import OUTPUTS, Loader
+from ._views import Square, View
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = ["Dataset", "Sample", "Split"]
+
+Path = str | os.PathLike[str]
+
+
+class Sample(TypedDict):
+    """One sample of a split."""
+
+    image: bytes  #: the encoded file, exactly as the source had it
+    label: int  #: class number; -1: none
+    width: int  #: pixels, as stored
+    height: int
+    meta: dict[str, Any]  #: the source's name, captions, annotations (FORMAT.md, "meta")
+
+
+class Dataset(Mapping[str, "Split"]):
+    """A prepared dataset: a mapping from the names of its splits to the splits.
+
+    Args:
+        path: the folder that `millrace ingest` made.
+        expect: the digest that it must have, for instance from a lock file.
+
+    Opening reads the manifest and the indexes' headers, no image. The files' contents are not checked before they are
+    read; `millrace.verify()` does that.
+
+    Raises:
+        MisuseError: there is no dataset, or its digest is not the expected one.
+        BadDataError: its manifest or an index is damaged.
+
+    >>> import millrace
+    >>> dataset = millrace.Dataset("flowers")
+    >>> list(dataset), len(dataset["train"]), dataset.classes[:2]
+    (['train', 'val'], 84, ['n01440764', 'n02102040'])
+    """
+
+    def __init__(self, path: Path, *, expect: str | None = None) -> None:
+        self.path: str = os.fspath(path)
+        self._open()
+        if expect is not None and self.digest != expect:
+            raise MisuseError(f"{self.path}: its digest is {self.digest}, not {expect}")
+
+    def _open(self) -> None:
+        self._handle = _millrace.Dataset(self.path)
+        self.digest, self.layout, splits, self.classes = self._handle.facts()
+        self._counts: dict[str, int] = dict(splits)
+        self._manifest: dict[str, Any] | None = None
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The whole manifest.json."""
+        if self._manifest is None:
+            with open(os.path.join(self.path, "manifest.json"), "rb") as file:
+                self._manifest = json.load(file)
+        return self._manifest
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "digest": self.digest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self._open()
+        if self.digest != state["digest"]:
+            raise BadDataError(f"{self.path}: another dataset than the one that was pickled")
+
+    def __getitem__(self, name: str) -> Split:
+        if name not in self._counts:
+            raise KeyError(f"{self.path}: no split {name!r}; it has {', '.join(self._counts)}")
+        return Split(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {count}" for name, count in self._counts.items())
+        return f"millrace.Dataset({self.path!r}, {counts}, {len(self.classes)} classes)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dataset) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def loader(self, split: str, batch_size: int, **options: Any) -> Loader:
+        """A Loader of this split; see Loader for the options."""
+        return Loader(self[split], batch_size, **options)
+
+
+class Split(Sequence[Sample]):
+    """The samples of a split in the dataset's order: a map-style dataset for torch and others.
+
+    Each read opens the files it needs, so that a Split works in threads, after fork and in spawned processes. A sample
+    is checked against its hash before it is returned.
+
+    >>> import millrace
+    >>> split = millrace.Dataset("flowers")["train"]
+    >>> sample = split[0]
+    >>> sample["image"][:2], sample["label"], sample["meta"]["source"]
+    (b'\\xff\\xd8', 0, 'train/n01440764/n01440764_1.JPEG')
+    >>> split.labels[:3]
+    array([0, 0, 0])
+    """
+
+    def __init__(self, dataset: Dataset, name: str, transform: Callable[[Sample], Any] | None = None) -> None:
+        self.dataset = dataset
+        self.name = name
+        self.transform = transform
+        self._length = dataset._counts[name]
+        self._decoder: _Decoder | None = None
+
+    def with_transform(self, transform: Callable[[Sample], Any] | None) -> Split:
+        """The same split whose items are transform(sample)."""
+        return Split(self.dataset, self.name, transform)
+
+    @property
+    def labels(self) -> numpy.ndarray[Any, numpy.dtype[numpy.int64]]:
+        """The label of every sample, shape (len(self),), int64, -1 for none; read from the indexes, no image touched."""
+        import numpy
+
+        return numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
+
+    def meta(self, i: int) -> dict[str, Any]:
+        """The meta of sample i, without reading its image."""
+        read = self.dataset._handle.read(self.name, self._position(i), False)
+        meta: dict[str, Any] = json.loads(read[1])
+        return meta
+
+    def array(self, i: int, view: View = Square()) -> numpy.ndarray[Any, numpy.dtype[numpy.uint8]]:
+        """Sample i decoded and resized in C: uint8, shape (view.size, view.size, 3), RGB.
+
+        A Crop draws what it would draw in epoch 0 of a loader with seed 0.
+
+        Raises:
+            BadSampleError: it is damaged or cannot be decoded.
+        """
+        if self._decoder is None or self._decoder.view != view or self._decoder.process != os.getpid():
+            self._decoder = _Decoder(self, view)
+        return self._decoder.decode(self._position(i))
+
+    def _position(self, i: int) -> int:
+        at = i.__index__()
+        if not -self._length <= at < self._length:
+            raise IndexError(f"{self.name}: no sample {at}; the split has {self._length}")
+        return at % self._length
+
+    def _read(self, at: int) -> Any:
+        image, meta, label, width, height, _, _ = self.dataset._handle.read(self.name, at, True)
+        sample: Sample = {
+            "image": image,
+            "label": label,
+            "width": width,
+            "height": height,
+            "meta": json.loads(meta),
+        }
+        return sample if self.transform is None else self.transform(sample)
+
+    @overload
+    def __getitem__(self, i: int) -> Any: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Any]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self._read(at) for at in range(*i.indices(self._length))]
+        return self._read(self._position(i))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Several samples; torch's DataLoader fetches its batches so."""
+        return [self[int(i)] for i in indices]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"millrace.Split({self.dataset.path!r}, {self.name!r}, {self._length} samples)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_decoder": None}
+
+
+class _Decoder:
+    """Decodes single samples of a split with one view: a loader without threads that is moved from sample to sample."""
+
+    def __init__(self, split: Split, view: View) -> None:
+        self.view = view
+        self.process = os.getpid()
+        self._lock = threading.Lock()
+        options = {**view._options(), "global_batch": 1, "shuffle": 1, "deliver": OUTPUTS["uint8"], "prefetch": 1}
+        self._loader = _millrace.Loader(split.dataset._handle, split.name, {**options, "epochs": 1})
+
+    def decode(self, at: int) -> Any:
+        import numpy
+
+        with self._lock:
+            self._loader.seek(0, at)
+            return numpy.asarray(next(self._loader))[0]

@@ -1,0 +1,355 @@
+"""Loaders: batches of a split for one rank, prepared by threads in C.
+
+Invariant: where a loader is, is (epoch, position) after the last batch that the caller got; rank and thread count are
+not part of it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _millrace
+from ._arrays import choose_array, convert_columns
+from ._errors import MisuseError
+from ._views import Crop, Square, View
+from ._world import find_world
+
+if TYPE_CHECKING:
+    import numpy
+
+    from ._dataset import Split
+
+__all__ = ["OUTPUTS", "Batch", "Loader"]
+
+OUTPUTS = {"encoded": 0, "uint8": 1, "float32": 2, "bfloat16": 3}
+_TAILS = {"drop": 0, "pad": 1, "partial": 2}
+_ON_BAD = {"fail": 0, "replace": 1, "mask": 2}
+_SHUFFLES: dict[Any, int] = {True: 0, False: 1, "window": 2}
+FIELDS = (
+    "image label weight sample item meta width height codec orientation left top crop_width crop_height flip"
+).split()
+_FOREVER = 2**64 - 1
+
+Batch = _millrace.Batch
+
+# The threads of loaders that are alive when the interpreter ends are stopped while it still stands.
+_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+def _choose(option: str, table: Mapping[Any, int], value: Any) -> int:
+    try:
+        return table[value]
+    except (KeyError, TypeError):
+        known = ", ".join(repr(name) for name in table)
+        raise MisuseError(f"{option}: {value!r} is none of {known}") from None
+
+
+class Loader:
+    """Batches of a split for this rank; one `for` is one epoch, and the next `for` the next epoch.
+
+    Args:
+        dataset: the split, as `millrace.Dataset(path)["train"]`.
+        batch_size: samples per step of this rank.
+        shuffle: True: a new random order each epoch; "window": neighbours in blocks, shuffled within window_bytes, for
+            slow disks; False: the dataset's order.
+        seed: of the order and of random crops.
+        drop_last: leave out the samples that do not fill a step; short for tail="drop".
+        tail: the last step: "drop" it, "pad" it with samples of weight 0, or make it "partial". Default: by drop_last,
+            otherwise "pad" with several ranks and "partial" with one. The number of steps is the same on every rank.
+        rank, world: default: from torch.distributed, JAX, or the environment of mpirun, torchrun or srun; else 0 of 1.
+        threads: default: one per processor of this process, shared among the ranks of this host where the launcher
+            tells; 0: the work is done in next().
+        prefetch: batches prepared ahead.
+        output: "float32" or "bfloat16", normalised, shape (batch, 3, size, size); "uint8", shape (batch, size, size, 3);
+            "encoded": a list of uint8 arrays with the files' bytes.
+        view: Crop, Square or Center; default: Crop(224) with shuffle, otherwise Square(224).
+        mean, std: of pixel / 255, per colour; default: 0.5.
+        transform: called with each whole batch, in the caller's thread; its result is the batch.
+        fields: what a batch has: "image", "label", "weight", "sample", "item", "meta", "width", "height", ...
+        as_dict: batches are dicts by field instead of tuples.
+        array: "torch", "numpy", "jax", or "raw" (a Batch: buffer protocol and DLPack). Default: torch if it is imported,
+            else JAX if it is, else numpy if it is installed.
+        device: a CUDA device of torch: batches are copied there from pinned memory, beside the computation.
+        on_bad: a damaged sample: "fail", "replace" it by the next good one, or "mask" it (zeros, weight 0).
+        max_bad: bad samples tolerated; 0: no limit.
+        items: sample numbers to load instead of the whole split, each any number of times.
+
+    Raises:
+        MisuseError: an option that cannot be; the message names it.
+        BadSampleError: while iterating, with on_bad="fail".
+
+    Arrays share the batch's memory (no copy), may be written to, and may be kept for ever.
+
+    >>> import millrace
+    >>> train = millrace.Dataset("flowers")["train"]
+    >>> loader = millrace.Loader(train, 32, shuffle=True, view=millrace.Crop(64), array="numpy")
+    >>> for image, label in loader:
+    ...     print(image.shape, image.dtype, len(label))
+    (32, 3, 64, 64) float32 32
+    (32, 3, 64, 64) float32 32
+    (20, 3, 64, 64) float32 20
+    """
+
+    def __init__(
+        self,
+        dataset: Split,
+        batch_size: int,
+        *,
+        shuffle: bool | Literal["window"] = False,
+        window_bytes: int = 0,
+        seed: int = 0,
+        drop_last: bool = False,
+        tail: Literal["drop", "pad", "partial"] | None = None,
+        rank: int | None = None,
+        world: int | None = None,
+        threads: int | None = None,
+        prefetch: int = 2,
+        output: Literal["float32", "bfloat16", "uint8", "encoded"] = "float32",
+        view: View | None = None,
+        mean: Sequence[float] = (0.5, 0.5, 0.5),
+        std: Sequence[float] = (0.5, 0.5, 0.5),
+        transform: Callable[[Any], Any] | None = None,
+        fields: Sequence[str] = ("image", "label"),
+        as_dict: bool = False,
+        array: Literal["torch", "numpy", "jax", "raw"] | None = None,
+        device: Any = None,
+        on_bad: Literal["fail", "replace", "mask"] = "fail",
+        max_bad: int = 0,
+        items: numpy.ndarray[Any, Any] | Sequence[int] | None = None,
+    ) -> None:
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.rank, self.world = find_world(rank, world)
+        self.fields = _check_fields(fields)
+        self.array = choose_array(array)
+        self.output = output
+        self._as_dict = as_dict
+        self._transform = transform
+        if tail is None:
+            tail = "drop" if drop_last else "pad" if self.world > 1 else "partial"
+        view = view or (Crop() if shuffle else Square())
+        self._order = {
+            "global_batch": batch_size * self.world,
+            "seed": seed,
+            "shuffle": _choose("shuffle", _SHUFFLES, shuffle),
+            "window_bytes": window_bytes,
+            "tail": _choose("tail", _TAILS, tail),
+        }
+        self._options: dict[str, Any] = {
+            **self._order,
+            **view._options(),
+            "rank": self.rank,
+            "world": self.world,
+            "threads": _default_threads() if threads is None else threads,
+            "prefetch": prefetch,
+            "deliver": _choose("output", OUTPUTS, output),
+            "mean": tuple(mean),
+            "std": tuple(std),
+            "on_bad": _choose("on_bad", _ON_BAD, on_bad),
+            "max_bad": max_bad,
+            "with_meta": "meta" in self.fields,
+            "epochs": _FOREVER,
+        }
+        self._items = _pack_items(items)
+        self._feed = _choose_feed(device, self)
+        self._at = (0, 0)
+        self._resumed = False
+        self._closed = False
+        self._pass = 0
+        self._handle: _millrace.Loader | None = None
+        self._process = os.getpid()
+        self._steps = self._open().steps()
+
+    # ---- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def sampler(self) -> Loader:
+        """The loader itself: frameworks look for set_epoch() there."""
+        return self
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next batch."""
+        return self._at[0]
+
+    def __len__(self) -> int:
+        """Steps per epoch, the same on every rank."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        return f"millrace.Loader({self.dataset!r}, {self.batch_size}, rank {self.rank} of {self.world})"
+
+    # ---- going through it ------------------------------------------------------------------------------------------
+
+    def _open(self) -> _millrace.Loader:
+        """The C loader, at any place; opened again in a child of fork, which has no threads of it."""
+        if self._closed:
+            raise MisuseError("the loader is closed")
+        if self._handle is None or self._process != os.getpid():
+            options = self._options if self._items is None else {**self._options, "items": self._items}
+            self._handle = _millrace.Loader(self.dataset.dataset._handle, self.dataset.name, options)
+            self._process = os.getpid()
+            _open_loaders.add(self)
+        return self._handle
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rest of an epoch after load_state_dict(); otherwise a whole epoch, the next one if one was begun."""
+        handle = self._open()
+        if self._at[1] and not self._resumed:
+            self._at = (self._at[0] + 1, 0)
+        self._resumed = False
+        if handle.cursor() != self._at:
+            handle.seek(*self._at)
+        self._pass += 1
+        return self._feed(_Epoch(self, handle))
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` goes through this epoch, from its start; frameworks call it before each epoch.
+
+        It does nothing where load_state_dict() left the loader within that epoch.
+        """
+        if not (self._resumed and self._at[0] == epoch):
+            self._at = (epoch, 0)
+            self._resumed = False
+
+    def _arrays(self, batch: _millrace.Batch) -> Any:
+        if self.array == "raw" and not self._as_dict and self.fields == ("image", "label"):
+            value: Any = batch
+        else:
+            values = convert_columns(batch, self.fields, self.output, self.array)
+            value = dict(zip(self.fields, values)) if self._as_dict else tuple(values)
+        return value if self._transform is None else self._transform(value)
+
+    # ---- its state -------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader is: plain numbers and texts, valid on any rank and for any world of the same global batch."""
+        return {
+            "version": 1,
+            "digest": self.dataset.dataset.digest,
+            "split": self.dataset.name,
+            **self._order,
+            "epoch": self._at[0],
+            "position": self._at[1],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next `for` goes on where state_dict() was taken: the same samples in the same order and batches.
+
+        Raises:
+            MisuseError: the state is of another dataset, split, seed, order or global batch.
+        """
+        if state.get("version") != 1:
+            raise MisuseError(f"the state has version {state.get('version')!r}; this millrace reads version 1")
+        own = self.state_dict()
+        for name in ("digest", "split", *self._order):
+            if state.get(name) != own[name]:
+                raise MisuseError(f"the state is of another run: its {name} is {state.get(name)!r}, not {own[name]!r}")
+        self._at = (int(state["epoch"]), int(state["position"]))
+        self._resumed = True
+        self._open().seek(*self._at)
+
+    def stats(self) -> dict[str, float]:
+        """batches, samples, replaced; seconds waited in next(), reading and decoding (of all threads together)."""
+        return self._open().stats()
+
+    def close(self) -> None:
+        """Stops the threads. Batches and arrays that are held stay valid."""
+        self._closed = True
+        if self._handle is not None and self._process == os.getpid():
+            self._handle.close()
+        self._handle = None
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None if self._feed is _as_is else self._feed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._feed = self._feed or _as_is
+        self._process = os.getpid()
+
+
+class _Epoch(Iterator[Any]):
+    """One pass over a loader; a later pass ends it."""
+
+    def __init__(self, loader: Loader, handle: _millrace.Loader) -> None:
+        self._loader = loader
+        self._handle = handle
+        self._pass = loader._pass
+        self._left = loader._steps - loader._at[1] // loader._order["global_batch"]
+
+    def __next__(self) -> Any:
+        return self._loader._arrays(self.fetch())
+
+    def fetch(self) -> _millrace.Batch:
+        """The next batch as the extension gives it."""
+        loader = self._loader
+        if loader._pass != self._pass:
+            raise MisuseError("a later pass over this loader has begun; use a loader for each")
+        if self._left <= 0:
+            raise StopIteration
+        batch = next(self._handle)
+        self._left -= 1
+        loader._at = (batch.epoch + 1, 0) if self._left == 0 else self._handle.cursor()
+        return batch
+
+    def __length_hint__(self) -> int:
+        return max(self._left, 0)
+
+
+def _as_is(epoch: _Epoch) -> Iterator[Any]:
+    return epoch
+
+
+def _choose_feed(device: Any, loader: Loader) -> Callable[[_Epoch], Iterator[Any]]:
+    if device is None:
+        return _as_is
+    from ._device import DeviceFeed
+
+    return DeviceFeed(device, loader)
+
+
+def _check_fields(fields: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in fields if name not in FIELDS]
+    if unknown or isinstance(fields, str) or not fields:
+        raise MisuseError(f"fields: {fields!r}; a list of {', '.join(FIELDS)}")
+    return tuple(fields)
+
+
+def _pack_items(items: Any) -> bytes | None:
+    """The sample numbers as native uint64."""
+    if items is None:
+        return None
+    import array
+
+    try:
+        return array.array("Q", (int(i) for i in items)).tobytes()
+    except (OverflowError, TypeError, ValueError):
+        raise MisuseError("items: sample numbers are whole numbers from 0") from None
+
+
+def _default_threads() -> int:
+    """The processors of this process, divided among the ranks of this host."""
+    processors = len(os.sched_getaffinity(0))
+    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "MPI_LOCALNRANKS"):
+        if os.environ.get(name, "").isdigit():
+            return max(1, processors // max(1, int(os.environ[name])))
+    return processors
+

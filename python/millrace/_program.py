@@ -1,0 +1,221 @@
+"""The program millrace as a child process: ingest, verify, export and every other command.
+
+Invariant: what the program does to signals, MPI and crashes stays in the child; it prints nothing here, and sees no
+variable of a launcher that started this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, Literal, TypedDict
+
+from ._dataset import Dataset, Path
+from ._errors import SystemFailure, from_exit_code
+
+__all__ = ["VerifyReport", "cli", "export", "ingest", "verify"]
+
+Progress = Callable[[str, int, int], None]
+
+_LAUNCHER_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "PRTE_", "MPI_LOCAL", "HYDRA_")
+
+
+class VerifyReport(TypedDict):
+    """What `verify` found (docs/verify.md, "JSON")."""
+
+    ok: bool  #: everything that was checked is as it was ingested
+    whole: bool
+    digest: str
+    problems: list[dict[str, Any]]  #: each with its shard, kind and message
+    damaged: list[dict[str, Any]]  #: the shards with problems, and how many of their samples are hit
+
+
+def find_program() -> str:
+    """The path of the program: MILLRACE_BIN, the one inside the package, or the one in PATH."""
+    inside = os.path.join(os.path.dirname(__file__), "bin", "millrace")
+    for path in (os.environ.get("MILLRACE_BIN"), inside if os.path.exists(inside) else None, shutil.which("millrace")):
+        if path:
+            return path
+    raise SystemFailure("millrace: the program was not found: install the package with it, or set MILLRACE_BIN")
+
+
+def child_environment() -> dict[str, str]:
+    """This process's environment without the variables by which a launcher would be seen again in the child."""
+    hidden = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    return {n: v for n, v in os.environ.items() if not n.startswith(_LAUNCHER_PREFIXES) and n not in hidden}
+
+
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """Keyword options as the program's: jobs=4 -> --jobs=4, force=True -> --force, split_map={"test": "val"} -> ...
+
+    A list gives the option once per item; None and False leave it out.
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(option)
+        elif isinstance(value, Mapping):
+            words.append(f"{option}={','.join(f'{key}={item}' for key, item in value.items())}")
+        elif isinstance(value, (list, tuple)):
+            words += [f"{option}={os.fspath(item) if isinstance(item, os.PathLike) else item}" for item in value]
+        else:
+            words.append(f"{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+    return words
+
+
+def _sentence_first(printed: str) -> str:
+    """What the program printed to stderr, with its closing sentence before the details."""
+    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("Try 'millrace")]
+    sentences = [line for line in lines if re.match(r"millrace( [a-z]+)?: ", line)]
+    details = [line for line in lines if line not in sentences]
+    return "\n".join([re.sub(r"^millrace( [a-z]+)?: ", "", line) for line in sentences] + details)
+
+
+class Run:
+    """One run of the program. Its output is collected by threads, so that no pipe fills up."""
+
+    def __init__(self, words: Sequence[str], *, progress: Progress | None = None, stdin: int | None = None) -> None:
+        inherited: tuple[int, ...] = ()
+        words = [find_program(), *words]
+        if progress is not None:
+            read_end, write_end = os.pipe()
+            words.append(f"--progress-fd={write_end}")
+            inherited = (write_end,)
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=inherited,
+                env=child_environment(),
+            )
+        except OSError as error:
+            if progress is not None:
+                os.close(read_end)
+            raise SystemFailure(f"{words[0]}: cannot be started: {os.strerror(error.errno or 0)}") from None
+        finally:
+            for fd in inherited:
+                os.close(fd)
+        self._output: dict[str, bytes] = {}
+        self._progress = progress
+        self._lines: IO[bytes] | None = os.fdopen(read_end, "rb") if progress is not None else None
+        self._readers = [
+            threading.Thread(target=self._collect, args=(name, stream), daemon=True)
+            for name, stream in (("stdout", self.process.stdout), ("stderr", self.process.stderr))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _collect(self, name: str, stream: IO[bytes]) -> None:
+        self._output[name] = stream.read()
+        stream.close()
+
+    def _follow(self) -> None:
+        """Calls `progress` in the caller's thread until the child has closed its end."""
+        assert self._lines is not None and self._progress is not None
+        with self._lines:
+            for line in self._lines:
+                step = json.loads(line)
+                self._progress(step["step"], step["done"], step["total"])
+
+    def finish(self) -> tuple[int, str, str]:
+        """(exit code, stdout, the message). Whatever interrupts the wait ends the child, which cleans up after itself."""
+        try:
+            if self._lines is not None:
+                self._follow()
+            code = self.process.wait()
+        except BaseException:
+            self.stop()
+            raise
+        for reader in self._readers:
+            reader.join()
+        message = _sentence_first(self._output["stderr"].decode(errors="replace"))
+        if code < 0:
+            message = message or f"the program was ended by signal {-code}"
+        return code, self._output["stdout"].decode(errors="replace"), message
+
+    def stop(self) -> None:
+        """Ends the child as Ctrl-C does, and waits for it."""
+        self.process.terminate()
+        self.process.wait()
+        for reader in self._readers:
+            reader.join()
+
+
+def _run(words: Sequence[str], progress: Progress | None = None) -> str:
+    code, output, message = Run(words, progress=progress).finish()
+    if code:
+        raise from_exit_code(code, message)
+    return output
+
+
+def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options: Any) -> Dataset:
+    """Turns image datasets into shards, as `millrace ingest SRC... DST`, and opens the result.
+
+    Args:
+        sources: folders and archives; several are laid over one another as one tree.
+        to: the dataset's folder; it must not exist yet (or pass force=True) and appears whole, at the end.
+        progress: called with (step, done, total) a few times per second.
+        options: the program's, by keyword: layout="coco", jobs=4, split_map={"test": "val"}, max_rejects="2%",
+            leave_out=["a", "b"], fail_on_leak=True ...; `millrace ingest --help` lists them.
+
+    Raises:
+        BadDataError: the source is damaged, or too many images are.
+        MisuseError: an option cannot be, or `to` exists.
+
+    >>> import millrace
+    >>> millrace.ingest("flowers-source", to="flowers-copy", jobs=2)
+    millrace.Dataset('flowers-copy', train: 84, val: 36, 10 classes)
+    """
+    words = ["ingest", *map(os.fspath, sources), os.fspath(to), "--quiet", *option_words(options)]
+    _run(words, progress)
+    return Dataset(to)
+
+
+def verify(
+    path: Path,
+    *,
+    level: Literal["quick", "full", "deep", "decode"] = "full",
+    expect: str | None = None,
+    jobs: int | None = None,
+) -> VerifyReport:
+    """Checks that a dataset is intact, as `millrace verify`. Damage is a result, not an exception.
+
+    Raises:
+        MisuseError: there is no dataset.
+        SystemFailure: it cannot be read.
+
+    >>> import millrace
+    >>> millrace.verify("flowers")["ok"]
+    True
+    """
+    chosen = {} if level == "full" else {level: True}
+    words = ["verify", os.fspath(path), "--json", *option_words({**chosen, "expect": expect, "jobs": jobs})]
+    code, output, message = Run(words).finish()
+    if not output.startswith("{"):
+        raise from_exit_code(code, message)
+    report: VerifyReport = json.loads(output)
+    return report
+
+
+def export(path: Path, destination: Path, **options: Any) -> None:
+    """Writes a dataset's samples as files, as `millrace export DATASET DST`: a folder, or a tar if it ends in .tar.
+
+    >>> import millrace
+    >>> millrace.export("flowers", "flowers.tar")
+    """
+    _run(["export", os.fspath(path), os.fspath(destination), *option_words(options)])
+
+
+def cli(*arguments: str) -> int:
+    """Runs the program with these arguments in this terminal; returns its exit code."""
+    return subprocess.call([find_program(), *arguments])

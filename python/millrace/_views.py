@@ -1,0 +1,76 @@
+"""What a sample's picture becomes: a square of pixels, cut and resized in C.
+
+Invariant: a view is a value: it can be compared, hashed and pickled, and draws nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Center", "Crop", "Square", "View"]
+
+
+@dataclass(frozen=True)
+class View:
+    """The base of the three views. All are antialiased.
+
+    Attributes:
+        size: width and height of the result in pixels.
+        bicubic: bicubic instead of bilinear.
+        apply_orientation: turn the picture as its EXIF orientation says.
+        unrounded: resize in float32, as torchvision resizes tensors: not rounded to 8 bits (float output only).
+    """
+
+    size: int = 224
+    bicubic: bool = False
+    apply_orientation: bool = False
+    unrounded: bool = False
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "size": self.size,
+            "bicubic": self.bicubic,
+            "apply_orientation": self.apply_orientation,
+            "unrounded": self.unrounded,
+        }
+
+
+@dataclass(frozen=True)
+class Crop(View):
+    """A random part of the picture, as torchvision's RandomResizedCrop, mirrored with probability `flip`.
+
+    Attributes:
+        scale: the part's share of the picture's area, from and to.
+        flip: the probability of mirroring.
+
+    The aspect ratio is drawn from 3/4 to 4/3. What is drawn depends on the seed, the epoch and the sample alone.
+
+    >>> Crop(64, flip=0.0)
+    Crop(size=64, bicubic=False, apply_orientation=False, unrounded=False, scale=(0.08, 1.0), flip=0.0)
+    """
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    flip: float = 0.5
+
+    def _options(self) -> dict[str, Any]:
+        low, high = self.scale
+        return {**super()._options(), "kind": 0, "scale_min": low, "scale_max": high, "flip": self.flip}
+
+
+@dataclass(frozen=True)
+class Square(View):
+    """The whole picture, its aspect ratio not kept."""
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "kind": 1}
+
+
+@dataclass(frozen=True)
+class Center(View):
+    """The middle: the short side is resized to `resize` (default: size * 256 / 224), then size x size is cut."""
+
+    resize: int | None = None
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "kind": 2, "resize": self.resize or 0}

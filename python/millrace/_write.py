@@ -1,0 +1,195 @@
+"""Datasets from samples that a program makes: written as a WebDataset tar into `millrace ingest -`.
+
+Invariant: memory does not grow with the number of samples, and the dataset appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NotRequired, TypedDict
+
+from ._dataset import Dataset, Path
+from ._errors import MisuseError, from_exit_code
+from ._program import Run, option_words
+
+__all__ = ["WriteSample", "Writer", "write"]
+
+_BLOCK = 512
+
+
+class WriteSample(TypedDict):
+    """What Writer.add() takes, as a dict for write()."""
+
+    split: str
+    image: bytes
+    label: NotRequired[int | str]
+    meta: NotRequired[Mapping[str, Any]]
+    source: NotRequired[str]
+
+
+def _extension(image: bytes) -> str:
+    if image[:3] == b"\xff\xd8\xff":
+        return "jpg"
+    if image[:8] == b"\x89PNG\r\n\x1a\n":
+        return "png"
+    if image[:4] == b"RIFF" and image[8:12] == b"WEBP":
+        return "webp"
+    raise MisuseError("image: neither JPEG, PNG nor WebP; encode it first (the bytes are stored as they are)")
+
+
+class Writer:
+    """Writes a dataset sample by sample; `with` publishes it at the end, or leaves nothing after an exception.
+
+    Args:
+        to: the dataset's folder; it must not exist yet (or pass force=True).
+        classes: the class names in the order of their numbers; labels may then be numbers or names. Default: label names
+            in alphabetical order.
+        options: of `millrace ingest`, by keyword. An image that ingest rejects is an error unless max_rejects is given.
+
+    Attributes:
+        dataset: the finished Dataset, after the `with`.
+
+    >>> import millrace
+    >>> flowers = millrace.Dataset("flowers")
+    >>> with millrace.Writer("one-flower") as writer:
+    ...     writer.add("train", flowers["train"][0]["image"], label="rose", meta={"caption": "A rose."})
+    >>> writer.dataset["train"].meta(0)["columns"]["caption"]
+    'A rose.'
+    """
+
+    dataset: Dataset
+
+    def __init__(self, to: Path, *, classes: Sequence[str] | None = None, **options: Any) -> None:
+        self._to = os.fspath(to)
+        self._count = 0
+        self._splits: dict[str, None] = {}
+        self._classes: dict[str, int] | None = None
+        options.setdefault("max_rejects", 0)
+        words = ["ingest", "-", self._to, "--quiet", "--layout=webdataset", *option_words(options)]
+        self._partial = self._to.rstrip("/") + ".partial"
+        self._leftover = os.path.exists(self._partial)
+        self._run: Run | None = Run(words, stdin=subprocess.PIPE)
+        if classes is not None:
+            self._classes = {name: number for number, name in enumerate(classes)}
+            if len(self._classes) != len(classes) or any(not name.isprintable() or not name for name in classes):
+                self.abort()
+                raise MisuseError("classes: names are different from each other, printable, and not empty")
+
+    def add(
+        self,
+        split: str,
+        image: bytes,
+        label: int | str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        source: str | None = None,
+    ) -> None:
+        """Adds one sample.
+
+        Args:
+            split: the split's name ("valid" and "validation" are stored as "val"); samples keep their order within it.
+            image: an encoded JPEG, PNG or WebP; stored as it is.
+            label: class number or name; None: no label.
+            meta: anything JSON can hold; it is the sample's meta["columns"].
+            source: where the sample is from, kept as meta["columns"]["source"].
+        """
+        if not split.isprintable() or not split or "/" in split or "\\" in split or split.startswith("."):
+            raise MisuseError(f"split: {split!r} is not a name")
+        self._splits[split] = None
+        key = f"{split}/{self._count:09d}"
+        columns = {**(meta or {}), **({} if source is None else {"source": source})}
+        self._send(f"{key}.{_extension(image)}", image)
+        if label is not None:
+            self._send(f"{key}.cls", str(self._number(label)).encode())
+        if columns:
+            self._send(f"{key}.json", json.dumps(columns, ensure_ascii=False).encode())
+        self._count += 1
+
+    def _number(self, label: int | str) -> int | str:
+        if self._classes is None:
+            return label
+        number = self._classes.get(label, -1) if isinstance(label, str) else int(label)
+        if not 0 <= number < len(self._classes):
+            raise MisuseError(f"label: {label!r} is not one of the {len(self._classes)} classes")
+        return number
+
+    def _send(self, name: str, data: bytes) -> None:
+        member = tarfile.TarInfo(name)
+        member.size = len(data)
+        self._pipe(member.tobuf(tarfile.PAX_FORMAT) + data + bytes(-len(data) % _BLOCK))
+
+    def _pipe(self, data: bytes) -> None:
+        if self._run is None:
+            raise MisuseError("the writer is closed")
+        stdin = self._run.process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(data)
+        except BrokenPipeError:
+            self._finish()  # the program has ended: its message says why
+            raise
+
+    def _finish(self) -> None:
+        run, self._run = self._run, None
+        if run is None:
+            raise MisuseError("the writer is closed")
+        assert run.process.stdin is not None
+        try:
+            run.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        code, _, message = run.finish()
+        if code:
+            if not self._leftover:
+                shutil.rmtree(self._partial, ignore_errors=True)
+            raise from_exit_code(code, message)
+
+    def close(self) -> Dataset:
+        """Finishes and publishes the dataset."""
+        facts = {"splits": list(self._splits), "classes": [name.replace("\\", "\\\\") for name in self._classes or ()]}
+        self._send("__millrace__/dataset.json", json.dumps(facts).encode())
+        self._pipe(bytes(2 * _BLOCK))  # the end of a tar
+        self._finish()
+        self.dataset = Dataset(self._to)
+        return self.dataset
+
+    def abort(self) -> None:
+        """Ends the program; nothing is published."""
+        run, self._run = self._run, None
+        if run is None:
+            return
+        run.stop()
+        if not self._leftover:  # what this program would keep to go on with, from a source that cannot come again
+            shutil.rmtree(self._partial, ignore_errors=True)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if getattr(self, "_run", None) is not None:
+            self.abort()
+
+
+def write(samples: Iterable[WriteSample], to: Path, *, classes: Sequence[str] | None = None, **options: Any) -> Dataset:
+    """Writes a dataset of dicts, for instance from a generator; see Writer.
+
+    >>> import millrace
+    >>> flowers = millrace.Dataset("flowers")
+    >>> millrace.write(({"split": "train", "image": s["image"], "label": s["label"]} for s in flowers["val"]), "val-only")
+    millrace.Dataset('val-only', train: 36, 10 classes)
+    """
+    with Writer(to, classes=classes, **options) as writer:
+        for sample in samples:
+            writer.add(**sample)
+    return writer.dataset

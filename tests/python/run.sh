@@ -1,0 +1,17 @@
+#!/bin/bash
+# run.sh FILE - runs a test file of the Python package by pytest, in the virtual environment of scripts/python-venv or with
+# the Python that MILLRACE_PYTHON names.  Exit code 77, with a reason, where there is none.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+python=${MILLRACE_PYTHON:-$root/build/python-venv/bin/python}
+if ! "$python" -c 'import numpy, pytest' 2>/dev/null; then
+    echo "skipped: $python with pytest and numpy is missing; scripts/python-venv makes it"
+    exit 77
+fi
+export PYTHONPATH=$MILLRACE_PACKAGE PYTHONDONTWRITEBYTECODE=1
+words=(-m pytest -q -p no:cacheprovider -rs "$1")
+if [ -n "${MILLRACE_PRELOAD:-}" ]; then
+    # Leaks are counted by test_loader_held.py: the interpreter itself frees little at its end.
+    exec env LD_PRELOAD="$MILLRACE_PRELOAD" ASAN_OPTIONS=detect_leaks=0 "$python" "${words[@]}"
+fi
+exec "$python" "${words[@]}"

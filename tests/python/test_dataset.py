@@ -1,0 +1,127 @@
+"""Dataset and Split: what is in a dataset, and single samples."""
+
+import json
+import pathlib
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import millrace
+
+
+def test_a_dataset_is_a_mapping_of_splits(dataset: millrace.Dataset) -> None:
+    assert list(dataset) == ["train", "val"] and len(dataset) == 2 and "val" in dataset and "test" not in dataset
+    assert dataset.layout == "imagenette" and len(dataset.classes) == 10 and len(dataset.digest) == 64
+    assert dataset.manifest["layout"] == "imagenette"
+    assert repr(dataset) == f"millrace.Dataset({dataset.path!r}, train: 84, val: 36, 10 classes)"
+    with pytest.raises(KeyError, match="no split 'test'; it has train, val"):
+        dataset["test"]
+
+
+def test_expect_insists_on_the_digest(dataset: millrace.Dataset) -> None:
+    assert millrace.Dataset(dataset.path, expect=dataset.digest) == dataset
+    with pytest.raises(millrace.MisuseError, match="its digest is"):
+        millrace.Dataset(dataset.path, expect="0" * 64)
+
+
+def test_a_missing_dataset_is_a_value_error(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError) as caught:
+        millrace.Dataset(tmp_path / "none")
+    assert isinstance(caught.value, millrace.MisuseError) and caught.value.status == -4
+    assert caught.value.where.endswith("none")
+
+
+def test_samples_are_the_files_of_the_source(made: pathlib.Path, dataset: millrace.Dataset) -> None:
+    root = next((made / "source").rglob("train")).parent
+    for split in dataset.values():
+        for sample in split:
+            assert sample["image"] == (root / sample["meta"]["source"]).read_bytes()
+            assert dataset.classes[sample["label"]] == sample["meta"]["class"]
+
+
+def test_indexes(dataset: millrace.Dataset) -> None:
+    split = dataset["train"]
+    assert split[-1] == split[83] and split[np.int64(5)] == split[5]
+    assert split[2:8:3] == [split[2], split[5]] and split[90:] == []
+    assert split.__getitems__([3, -1]) == [split[3], split[83]]
+    for wrong in (84, -85):
+        with pytest.raises(IndexError, match="the split has 84"):
+            split[wrong]
+    with pytest.raises((TypeError, AttributeError)):
+        split["3"]  # type: ignore[call-overload]
+
+
+def test_labels_and_metas_read_no_image(damaged: millrace.Dataset) -> None:
+    split = damaged["train"]
+    metas = [split.meta(i) for i in range(len(split))]
+    assert split.labels.dtype == np.int64 and split.labels.tolist() == [meta["label"] for meta in metas]
+
+
+def test_array_decodes_as_the_loader_does(dataset: millrace.Dataset) -> None:
+    split = dataset["val"]
+    for view in (millrace.Square(48), millrace.Center(40, resize=44), millrace.Crop(32)):
+        loader = millrace.Loader(split, 36, view=view, output="uint8", array="numpy", threads=0)
+        ((images, _),) = loader
+        for i in (35, 0, 7):
+            assert (split.array(i, view) == images[i]).all()
+    assert split.array(-1).shape == (224, 224, 3)
+    kept = [split.array(i, millrace.Square(16)) for i in range(36)]
+    assert all((kept[i] == split.array(i, millrace.Square(16))).all() for i in range(36))
+
+
+def test_transform(dataset: millrace.Dataset) -> None:
+    split = dataset["train"].with_transform(lambda sample: sample["label"])
+    assert split[:3] == dataset["train"].labels[:3].tolist()
+
+
+def test_pickles_are_the_path(dataset: millrace.Dataset) -> None:
+    split = dataset["train"]
+    split.array(0)
+    assert len(pickle.dumps(split)) < 1000
+    again = pickle.loads(pickle.dumps(split))
+    assert again[3] == split[3] and again.dataset == dataset and (again.array(1) == split.array(1)).all()
+
+
+def test_a_pickle_of_another_dataset_is_refused(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    kept = pickle.dumps(millrace.ingest(made / "source", to=tmp_path / "d"))
+    millrace.ingest(made / "source", to=tmp_path / "d", shuffle=1, force=True)
+    with pytest.raises(millrace.BadDataError, match="another dataset"):
+        pickle.loads(kept)
+
+
+def test_threads_share_a_split(dataset: millrace.Dataset) -> None:
+    split = dataset["train"]
+    wrong: list[int] = []
+
+    def read(first: int) -> None:
+        wrong.extend(i for i in range(first, 84, 4) if split[i]["meta"] != split.meta(i) or split.array(i).size == 0)
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_damage_is_named(damaged: millrace.Dataset) -> None:
+    split = damaged["train"]
+    found = []
+    for i in range(len(split)):
+        try:
+            split[i]
+        except millrace.BadSampleError as error:
+            found.append((i, error))
+    ((at, error),) = found
+    assert at == 40 and (error.shard, error.sample) == ("train-00000", 40) and error.status == -1
+    with pytest.raises(millrace.BadSampleError) as caught:
+        split.array(40)
+    assert caught.value.sample == 40 and caught.value.source == split.meta(40)["source"]
+
+
+def test_a_dataset_whose_manifest_is_cut_is_bad_data(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps(dataset.manifest)[:-20])
+    with pytest.raises(millrace.BadDataError):
+        millrace.Dataset(tmp_path)

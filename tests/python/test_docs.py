@@ -1,0 +1,35 @@
+"""The examples of the docstrings, and what the package says of itself."""
+
+import doctest
+import importlib
+import os
+import pathlib
+import pkgutil
+import shutil
+
+import pytest
+
+import millrace
+
+
+def test_docstring_examples(made: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(made / "flowers", tmp_path / "flowers")
+    shutil.copytree(made / "source", tmp_path / "flowers-source")
+    monkeypatch.chdir(tmp_path)
+    examples = 0
+    for found in pkgutil.iter_modules(millrace.__path__):
+        if found.name.startswith("__"):
+            continue
+        module = importlib.import_module("millrace." + found.name)
+        result = doctest.testmod(module, extraglobs=vars(millrace), raise_on_error=False)
+        assert result.failed == 0, found.name
+        examples += result.attempted
+    assert examples > 15
+
+
+def test_every_public_thing_is_described() -> None:
+    for name in millrace.__all__:
+        thing = getattr(millrace, name)
+        if callable(thing) and name != "Batch":
+            assert thing.__doc__ and len(thing.__doc__) > 20, name
+    assert os.path.exists(os.path.join(os.path.dirname(millrace.__file__), "py.typed"))

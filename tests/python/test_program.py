@@ -1,0 +1,100 @@
+"""ingest, verify, export, cli: the program as a child."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import millrace
+from millrace import _program
+
+
+def test_ingest_with_progress(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    made_again = millrace.ingest(
+        made / "source", to=tmp_path / "d", jobs=1, shard_size="64KiB", split_map={"val": "test"},
+        leave_out=["*/train/n01440764"], seek_index=8, progress=lambda *step: seen.append(step),
+    )  # fmt: skip
+    assert list(made_again) == ["train", "test"] and len(made_again.classes) <= 10
+    steps = [step for step, _, _ in seen]
+    assert list(dict.fromkeys(steps)) == ["checking", "writing", "seek index"]
+    for step in dict.fromkeys(steps):
+        done = [d for s, d, _ in seen if s == step]
+        assert done == sorted(done) and done[-1] == [t for s, _, t in seen if s == step][-1]
+
+
+def test_an_exception_in_the_callback_ends_ingest(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    def stop(step: str, done: int, total: int) -> None:
+        raise RuntimeError(step)
+
+    with pytest.raises(RuntimeError, match="checking"):
+        millrace.ingest(made / "source", to=tmp_path / "d", progress=stop)
+    assert not (tmp_path / "d").exists()
+
+
+def test_errors_of_the_program(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(millrace.MisuseError, match="unknown option --bogus"):
+        millrace.ingest(made / "source", to=tmp_path / "d", bogus=1)
+    with pytest.raises(millrace.MisuseError, match="holds a dataset already"):
+        millrace.ingest(made / "source", to=made / "flowers")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(millrace.BadDataError) as caught:
+        millrace.ingest(tmp_path / "empty", to=tmp_path / "d")
+    assert str(caught.value).splitlines()[0].startswith(str(tmp_path / "empty"))
+
+
+def test_verify(dataset: millrace.Dataset, damaged: millrace.Dataset) -> None:
+    for level in ("quick", "full", "deep", "decode"):
+        report = millrace.verify(dataset.path, level=level)  # type: ignore[arg-type]
+        assert report["ok"] and report["whole"] and report["digest"] == dataset.digest
+    report = millrace.verify(damaged.path)
+    assert not report["ok"] and report["damaged"][0]["shard"] == "train-00000" and 40 in [problem.get("sample") for problem in report["problems"]]
+    assert not millrace.verify(dataset.path, expect="0" * 64)["ok"]
+    with pytest.raises(millrace.MisuseError):
+        millrace.verify("/nowhere")
+
+
+def test_export_and_back(dataset: millrace.Dataset, made: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    millrace.export(dataset.path, tmp_path / "tree")
+    for sample in dataset["val"]:
+        assert (tmp_path / "tree" / sample["meta"]["source"]).read_bytes() == sample["image"]
+    millrace.export(dataset.path, tmp_path / "all.tar", split="val")
+    again = millrace.ingest(tmp_path / "all.tar", to=tmp_path / "again")
+    assert [s["image"] for s in again["val"]] == [s["image"] for s in dataset["val"]]
+
+
+def test_children_see_no_launcher(monkeypatch: pytest.MonkeyPatch, dataset: millrace.Dataset) -> None:
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"):
+        monkeypatch.setenv(name, "2")
+    assert not [n for n in _program.child_environment() if n.startswith(("OMPI_", "PMIX_", "SLURM_")) or n == "WORLD_SIZE"]
+    assert millrace.verify(dataset.path, level="quick")["ok"]
+
+
+def test_option_words() -> None:
+    words = _program.option_words(
+        {"jobs": 4, "force": True, "quiet": False, "report": None, "split_map": {"a": "b", "c": ""},
+         "leave_out": ["x", pathlib.Path("y")], "max_rejects": "1%"}
+    )  # fmt: skip
+    assert words == ["--jobs=4", "--force", "--split-map=a=b,c=", "--leave-out=x", "--leave-out=y", "--max-rejects=1%"]
+
+
+def test_the_module_is_the_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "millrace", "--version"], capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0 and done.stdout.startswith("millrace " + millrace.__version__)
+    done = subprocess.run([sys.executable, "-m", "millrace", "verify", "/nowhere"], capture_output=True, env=os.environ)
+    assert done.returncode == 2
+
+
+def test_a_missing_program_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.delenv("MILLRACE_BIN")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    if os.path.exists(os.path.join(os.path.dirname(_program.__file__), "bin", "millrace")):
+        pytest.skip("this package has the program in it")
+    with pytest.raises(millrace.SystemFailure, match="the program was not found"):
+        millrace.verify(tmp_path)
+    monkeypatch.setenv("MILLRACE_BIN", str(tmp_path / "gone"))
+    with pytest.raises(millrace.SystemFailure, match="cannot be started"):
+        millrace.verify(tmp_path)

@@ -1,0 +1,105 @@
+"""Writer and write(): datasets from what a program makes."""
+
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import millrace
+
+
+def test_what_is_written_comes_back(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    source = dataset["train"]
+    with millrace.Writer(tmp_path / "d") as writer:
+        for i, sample in enumerate(source):
+            meta = {"number": i, "text": "Grüße", "list": [1, {"a": None}]}
+            name = dataset.classes[sample["label"]]
+            writer.add("val" if i % 5 == 0 else "train", sample["image"], label=name, meta=meta, source=f"from/{i}")
+    written = writer.dataset
+    assert written.layout == "webdataset" and sorted(written) == ["train", "val"] and written.classes == dataset.classes
+    found = {s["meta"]["columns"]["number"]: s for split in written.values() for s in split}
+    for i, sample in enumerate(source):
+        assert found[i]["image"] == sample["image"] and found[i]["label"] == sample["label"]
+        assert found[i]["meta"]["columns"] == {
+            "number": i, "text": "Grüße", "list": [1, {"a": None}], "source": f"from/{i}"
+        }  # fmt: skip
+    assert millrace.verify(written.path, level="decode")["ok"]
+
+
+def test_numbers_names_and_no_labels(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    image = dataset["train"][0]["image"]
+    numbers = millrace.write([{"split": "a", "image": image, "label": n} for n in (3, 0, 2)], tmp_path / "n")
+    assert numbers["a"].labels.tolist() == [3, 0, 2] and len(numbers.classes) == 4
+    none = millrace.write([{"split": "a", "image": image}], tmp_path / "none")
+    assert none["a"].labels.tolist() == [-1] and none.classes == []
+
+
+def test_classes_in_a_given_order(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    image = dataset["train"][0]["image"]
+    names = ["zebra", "ant", "not used é", "9"]
+    samples: Any = [{"split": "a", "image": image, "label": label} for label in ("ant", "zebra", 1, "9")]
+    written = millrace.write(samples, tmp_path / "d", classes=names)
+    assert written.classes == names and written["a"].labels.tolist() == [1, 0, 1, 3]
+    for unknown in (4, -1, "cat"):
+        with pytest.raises(millrace.MisuseError, match="not one of the 4 classes"):
+            millrace.write([{"split": "a", "image": image, "label": unknown}], tmp_path / "e", classes=names)
+    for wrong in (["a", "a"], ["a\nb"], [""]):
+        with pytest.raises(millrace.MisuseError, match="classes"):
+            millrace.Writer(tmp_path / "e", classes=wrong)
+    assert os.listdir(tmp_path) == ["d"]
+
+
+def test_an_exception_leaves_nothing(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    def samples() -> Iterator[Any]:
+        yield {"split": "train", "image": dataset["train"][0]["image"]}
+        raise LookupError("the source broke")
+
+    with pytest.raises(LookupError):
+        millrace.write(samples(), tmp_path / "d")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "sample, error",
+    [
+        ({"split": "train", "image": b"GIF89a"}, millrace.MisuseError),
+        ({"split": "train", "image": b"\xff\xd8\xff\xe0 cut short"}, millrace.BadDataError),
+        ({"split": "../up", "image": b"\xff\xd8\xff"}, millrace.MisuseError),
+        ({"split": "", "image": b"\xff\xd8\xff"}, millrace.MisuseError),
+    ],
+)
+def test_wrong_samples(tmp_path: pathlib.Path, sample: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        millrace.write([sample], tmp_path / "d")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_programs_message_arrives_however_much_was_sent(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    image = dataset["train"][0]["image"]
+    (tmp_path / "d").write_text("in the way")
+    with pytest.raises(millrace.MisuseError, match="d"):
+        with millrace.Writer(tmp_path / "d") as writer:
+            while True:
+                writer.add("train", image)
+    with pytest.raises(millrace.MisuseError, match="closed"):
+        writer.add("train", image)
+
+
+def test_memory_does_not_grow(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
+    import resource
+
+    image = dataset["train"][0]["image"]
+    with millrace.Writer(tmp_path / "d") as writer:
+        for _ in range(200):
+            writer.add("train", image)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(20_000):
+            writer.add("train", image, label=0)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        writer.abort()
+        with pytest.raises(millrace.MisuseError):
+            writer.add("train", image)
+        writer.close = lambda: dataset  # type: ignore[method-assign] # there is nothing to publish
+    assert grown < 5000  # kB, of 250 MB sent
