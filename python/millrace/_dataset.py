@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypedDict, overload
 
 from . import _millrace
 from ._errors import BadDataError, MisuseError
@@ -142,13 +142,13 @@ class Split(Sequence[Sample]):
 
         return numpy.frombuffer(self.dataset._handle.labels(self.name), dtype=numpy.int64)
 
-    def meta(self, i: int) -> dict[str, Any]:
+    def meta(self, i: SupportsIndex) -> dict[str, Any]:
         """The meta of sample i, without reading its image."""
         read = self.dataset._handle.read(self.name, self._position(i), False)
         meta: dict[str, Any] = json.loads(read[1])
         return meta
 
-    def array(self, i: int, view: View = Square()) -> numpy.ndarray[Any, numpy.dtype[numpy.uint8]]:
+    def array(self, i: SupportsIndex, view: View = Square()) -> numpy.ndarray[Any, numpy.dtype[numpy.uint8]]:
         """Sample i decoded and resized in C: uint8, shape (view.size, view.size, 3), RGB.
 
         A Crop draws what it would draw in epoch 0 of a loader with seed 0.
@@ -158,9 +158,10 @@ class Split(Sequence[Sample]):
         """
         if self._decoder is None or self._decoder.view != view or self._decoder.process != os.getpid():
             self._decoder = _Decoder(self, view)
-        return self._decoder.decode(self._position(i))
+        pixels: numpy.ndarray[Any, numpy.dtype[numpy.uint8]] = self._decoder.decode(self._position(i))
+        return pixels
 
-    def _position(self, i: int) -> int:
+    def _position(self, i: SupportsIndex) -> int:
         at = i.__index__()
         if not -self._length <= at < self._length:
             raise IndexError(f"{self.name}: no sample {at}; the split has {self._length}")
@@ -178,17 +179,17 @@ class Split(Sequence[Sample]):
         return sample if self.transform is None else self.transform(sample)
 
     @overload
-    def __getitem__(self, i: int) -> Any: ...
+    def __getitem__(self, i: SupportsIndex) -> Any: ...
     @overload
     def __getitem__(self, i: slice) -> list[Any]: ...
-    def __getitem__(self, i: int | slice) -> Any:
+    def __getitem__(self, i: SupportsIndex | slice) -> Any:
         if isinstance(i, slice):
             return [self._read(at) for at in range(*i.indices(self._length))]
         return self._read(self._position(i))
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+    def __getitems__(self, indices: Sequence[SupportsIndex]) -> list[Any]:
         """Several samples; torch's DataLoader fetches its batches so."""
-        return [self[int(i)] for i in indices]
+        return [self[i] for i in indices]
 
     def __len__(self) -> int:
         return self._length

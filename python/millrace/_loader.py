@@ -162,6 +162,7 @@ class Loader:
             "epochs": _FOREVER,
         }
         self._items = _pack_items(items)
+        self._device = device
         self._feed = _choose_feed(device, self)
         self._at = (0, 0)
         self._resumed = False
@@ -278,11 +279,11 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None if self._feed is _as_is else self._feed}
+        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": _as_is}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._feed = self._feed or _as_is
+        self._feed = _choose_feed(self._device, self)
         self._process = os.getpid()
 
 

@@ -1,6 +1,5 @@
 """The extension in C; what users call is in the package."""
 
-from collections.abc import Buffer
 from typing import Any, final
 
 from ._errors import BadSampleError
@@ -26,7 +25,7 @@ class Loader:
     def close(self) -> None: ...
 
 @final
-class Batch(Buffer):
+class Batch:
     @property
     def epoch(self) -> int: ...
     @property
@@ -46,7 +45,7 @@ class Batch(Buffer):
     def column(self, name: str, /) -> memoryview: ...
     def metas(self) -> list[bytes]: ...
     def release(self) -> None: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...  # by C before Python 3.12
     def __dlpack__(
         self,
         *,

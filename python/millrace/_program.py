@@ -176,7 +176,7 @@ def ingest(*sources: Path, to: Path, progress: Progress | None = None, **options
     >>> millrace.ingest("flowers-source", to="flowers-copy", jobs=2)
     millrace.Dataset('flowers-copy', train: 84, val: 36, 10 classes)
     """
-    words = ["ingest", *map(os.fspath, sources), os.fspath(to), "--quiet", *option_words(options)]
+    words = ["ingest", *(os.fspath(source) for source in sources), os.fspath(to), "--quiet", *option_words(options)]
     _run(words, progress)
     return Dataset(to)
 
@@ -198,8 +198,8 @@ def verify(
     >>> millrace.verify("flowers")["ok"]
     True
     """
-    chosen = {} if level == "full" else {level: True}
-    words = ["verify", os.fspath(path), "--json", *option_words({**chosen, "expect": expect, "jobs": jobs})]
+    chosen = [] if level == "full" else [f"--{level}"]
+    words = ["verify", os.fspath(path), "--json", *chosen, *option_words({"expect": expect, "jobs": jobs})]
     code, output, message = Run(words).finish()
     if not output.startswith("{"):
         raise from_exit_code(code, message)

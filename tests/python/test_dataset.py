@@ -108,14 +108,14 @@ def test_threads_share_a_split(dataset: millrace.Dataset) -> None:
 
 def test_damage_is_named(damaged: millrace.Dataset) -> None:
     split = damaged["train"]
-    found = []
+    found: list[tuple[int, millrace.BadSampleError]] = []
     for i in range(len(split)):
         try:
             split[i]
         except millrace.BadSampleError as error:
             found.append((i, error))
-    ((at, error),) = found
-    assert at == 40 and (error.shard, error.sample) == ("train-00000", 40) and error.status == -1
+    ((at, bad),) = found
+    assert at == 40 and (bad.shard, bad.sample) == ("train-00000", 40) and bad.status == -1
     with pytest.raises(millrace.BadSampleError) as caught:
         split.array(40)
     assert caught.value.sample == 40 and caught.value.source == split.meta(40)["source"]

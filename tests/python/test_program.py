@@ -84,8 +84,8 @@ def test_option_words() -> None:
 def test_the_module_is_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "millrace", "--version"], capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0 and done.stdout.startswith("millrace " + millrace.__version__)
-    done = subprocess.run([sys.executable, "-m", "millrace", "verify", "/nowhere"], capture_output=True, env=os.environ)
-    assert done.returncode == 2
+    wrong = subprocess.run([sys.executable, "-m", "millrace", "verify", "/nowhere"], capture_output=True, env=os.environ)
+    assert wrong.returncode == 2
 
 
 def test_a_missing_program_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
