@@ -255,7 +255,9 @@ int archive_input_open(struct archive *a, archive_input *in)
     archive_read_support_format_cpio(a);
     archive_read_support_format_rar(a);
     archive_read_support_format_rar5(a);
+#ifndef MILLRACE_NO_XAR
     archive_read_support_format_xar(a);
+#endif
     archive_read_support_format_cab(a);
     archive_read_support_format_lha(a);
     int filter = outer_filter(in->block, in->ready);
