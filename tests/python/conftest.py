@@ -10,6 +10,9 @@ import pytest
 import millrace
 
 
+UNDER_ASAN = "asan" in os.environ.get("LD_PRELOAD", "")  # where freed memory is kept
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with `source`, 120 drawn images of 10 classes, and `flowers`, the dataset made of it."""

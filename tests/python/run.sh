@@ -12,7 +12,7 @@ export PYTHONPATH=$MILLRACE_PACKAGE PYTHONDONTWRITEBYTECODE=1
 words=(-m pytest -q -p no:cacheprovider -rs "$1")
 if [ -n "${MILLRACE_PRELOAD:-}" ]; then
     # Leaks are counted by test_loader_held.py: the interpreter itself frees little at its end.
-    exec env LD_PRELOAD="$MILLRACE_PRELOAD" ASAN_OPTIONS=detect_leaks=0 "$python" "${words[@]}"
+    export LD_PRELOAD=$MILLRACE_PRELOAD ASAN_OPTIONS=detect_leaks=0
 fi
 status=0
 "$python" "${words[@]}" || status=$?

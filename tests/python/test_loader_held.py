@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import millrace
+from conftest import UNDER_ASAN
 
 SMALL: dict[str, Any] = {"view": millrace.Square(32), "threads": 1}
 
@@ -106,7 +107,8 @@ def test_ten_thousand_batches_leak_nothing(dataset: millrace.Dataset) -> None:
     run(10_000)
     gc.collect()
     assert sys.getallocatedblocks() - objects < 500
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kB; a leak of the images alone is 7,680
+    # kB; a leak of the images alone would be 7,680.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 7000 or UNDER_ASAN
 
 
 def test_the_interpreter_ends_with_live_loaders(dataset: millrace.Dataset) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import millrace
+from conftest import UNDER_ASAN
 
 
 def test_what_is_written_comes_back(dataset: millrace.Dataset, tmp_path: pathlib.Path) -> None:
@@ -102,4 +103,4 @@ def test_memory_does_not_grow(dataset: millrace.Dataset, tmp_path: pathlib.Path)
         with pytest.raises(millrace.MisuseError):
             writer.add("train", image)
         writer.close = lambda: dataset  # type: ignore[method-assign] # there is nothing to publish
-    assert grown < 5000  # kB, of 250 MB sent
+    assert grown < 5000 or UNDER_ASAN  # kB, of 250 MB sent
