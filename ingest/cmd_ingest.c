@@ -134,7 +134,8 @@ static mr_status check(void *ctx, mr_error *err)
     if (q->progress_fd && fcntl((int)q->progress_fd, F_GETFD) < 0)
         return mr_fail(err, MR_MISUSE, "--progress-fd: descriptor %llu is not open",
                        (unsigned long long)q->progress_fd);
-    q->o.for_source.progress = q->progress_fd ? (int)q->progress_fd : q->o.quiet ? MR_PROGRESS_QUIET : MR_PROGRESS_LINE;
+    q->o.for_source.progress = (int)q->progress_fd;
+    q->o.for_source.quiet = q->o.quiet && !q->progress_fd;
     return MR_OK;
 }
 

@@ -4,6 +4,7 @@
  *      {"splits": ["train", "val"], "classes": ["zebra", "ant"]}        both may be missing
  *
  * Invariant: without the file nothing is assumed; with it, what it contradicts is an error. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/scope.h"
@@ -34,6 +35,26 @@ static mr_status take_names(const json_t *document, const char *key, const char 
     return mr_buf_status(out, err, "reading names");
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static mr_status check_different(const mr_buf *names, size_t count, const char *path, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) const char **sorted = mr_alloc(count + 1, sizeof *sorted);
+    const char *name = (const char *)names->data;
+    if (!sorted)
+        return mr_fail_memory(err, "reading names");
+    for (size_t i = 0; i < count; i++, name += strlen(name) + 1)
+        sorted[i] = name;
+    qsort(sorted, count, sizeof *sorted, by_name);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            return mr_fail(err, MR_BAD_DATA, "%s: two classes are called %.200s", path, sorted[i]);
+    return MR_OK;
+}
+
 mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdataset_facts *facts, mr_error *err)
 {
     static const char file[] = MR_WEBDATASET_FACTS;
@@ -47,6 +68,7 @@ mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdatase
     MR_TRY(mr_json_parse(text.data, text.len, path, &document, err));
     MR_TRY(take_names(document, "splits", path, &facts->splits, &facts->split_count, err));
     MR_TRY(take_names(document, "classes", path, &facts->classes, &facts->class_count, err));
+    MR_TRY(check_different(&facts->classes, facts->class_count, path, err));
     plan->used[entry] = MR_USE_TAKEN;
     return MR_OK;
 }

@@ -8,8 +8,11 @@
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    const mr_seek_options options = {
-        .every = o->seek_every, .jobs = o->jobs, .progress = o->for_source.progress, .ranks = in->ranks};
+    const mr_seek_options options = {.every = o->seek_every,
+                                     .jobs = o->jobs,
+                                     .quiet = o->for_source.quiet,
+                                     .progress = o->for_source.progress,
+                                     .ranks = in->ranks};
     const mr_shard **shards = mr_alloc(in->cut_count, sizeof *shards);
     in->seeks = mr_alloc(in->cut_count, sizeof *in->seeks);
     mr_status status = shards && in->seeks ? MR_OK : mr_fail_memory(err, "making seek indexes");

@@ -18,7 +18,8 @@ static bool leader(const mr_ingest *in)
 
 int mr_ingest_progress(const mr_ingest *in)
 {
-    return leader(in) ? in->options->for_source.progress : MR_PROGRESS_QUIET;
+    const mr_source_options *o = &in->options->for_source;
+    return o->quiet || !leader(in) ? MR_PROGRESS_QUIET : o->progress;
 }
 
 /* Rank 0 lists and unpacks; the others open the same files by its listing. */

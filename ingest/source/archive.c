@@ -262,7 +262,7 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->allowance = beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - beyond : 0;
     in->weight = l->made_from;
     in->padding = l->made_from ? MAX_PROGRAM_PADDING : 0;
-    u.progress = mr_progress_begin("unpacking", 0, l->options.progress);
+    u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);
     mr_status status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
     l->source->beyond += archive_input_beyond(in);

@@ -136,7 +136,7 @@ static mr_status begin_worker(expansion *e, unsigned number, mr_error *err)
     if (w->list.source)
         return MR_OK;
     w->list = (list){.notes = &w->notes, .options = *e->x->options, .spool = -1, .spool_holder = MR_NO_ENTRY};
-    w->list.options.progress = MR_PROGRESS_QUIET;
+    w->list.options.quiet = true;
     w->list.source = mr_alloc(1, sizeof *w->list.source);
     if (!w->list.source)
         return mr_fail_memory(err, "listing the source");
@@ -281,8 +281,8 @@ mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *not
         e.argv[argc] = "/dev/stdin";
         for (unsigned i = 0; i < jobs; i++)
             e.workers[i].spool = -1;
-        e.progress =
-            mr_progress_begin("opening", x->count / x->world, x->rank ? MR_PROGRESS_QUIET : x->options->progress);
+        e.progress = mr_progress_begin("opening", x->count / x->world,
+                                       x->options->quiet || x->rank ? MR_PROGRESS_QUIET : x->options->progress);
         status = mr_pool_run(x->count, jobs, expand_one, &e, err);
         mr_progress_end(e.progress);
     }

@@ -30,6 +30,7 @@ typedef struct mr_source_options {
     uint64_t max_ratio;     /* see mr_source_most() */
     char *const *leave_out; /* files, folders and patterns (fnmatch) to ignore */
     size_t leave_out_count;
+    bool quiet;   /* no progress */
     int progress; /* mr_progress_begin()'s `to` */
 } mr_source_options;
 

@@ -1,6 +1,6 @@
-/* static_archive.c - stands in for two functions that a static libarchive asks for (MILLRACE_STATIC_ARCHIVE, in wheels).
- * Invariant: neither is called by what millrace does with archives; they keep libxml2 and ICU (14 MB) and the need of glibc
- * 2.36 out of the wheel. */
+/* static_archive.c - stands in for two functions that a static libarchive asks for (MILLRACE_STATIC_ARCHIVE, in
+ * wheels). Invariant: neither is called by what millrace does with archives; they keep libxml2 and ICU (14 MB) and the
+ * need of glibc 2.36 out of the wheel. */
 #include <archive.h>
 #include <stdlib.h>
 #include <unistd.h>

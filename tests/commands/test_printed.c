@@ -2,6 +2,7 @@
  * Invariant tested: whatever classes, paths and words a dataset has, standard output and error of every command hold no
  * control character but line ends and tabs; a result that could not be printed is a failure. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -244,6 +245,28 @@ static void test_closed_pipe(void **state)
     close(9);
 }
 
+/* One JSON object per line, the last of a step with its final numbers; a reader that goes away stops nothing. */
+static void test_progress_as_json(void **state)
+{
+    (void)state;
+    int ends[2];
+    char text[1024] = "";
+    assert_int_equal(pipe(ends), 0);
+    mr_progress *p = mr_progress_begin("checking", 1500, ends[1]);
+    mr_progress_add(p, 128, 1000);
+    mr_progress_add(p, 1372, 0);
+    mr_progress_end(p);
+    ssize_t len = read(ends[0], text, sizeof text - 1);
+    assert_true(len > 0);
+    assert_string_equal(text, "{\"step\": \"checking\", \"done\": 128, \"total\": 1500, \"bytes\": 1000}\n"
+                              "{\"step\": \"checking\", \"done\": 1500, \"total\": 1500, \"bytes\": 1000}\n");
+    close(ends[0]);
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* as millrace.c does */
+    mr_progress_end(mr_progress_begin("writing", 1, ends[1]));
+    signal(SIGPIPE, old);
+    close(ends[1]);
+}
+
 /* A terminal in the place of standard error, where the last line drawn tells all, and no rate of nothing. */
 static void test_progress(void **state)
 {
@@ -286,9 +309,10 @@ static void test_report_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_classes_and_paths), TEST(test_words),       TEST(test_manifest),
-        TEST(test_full_output),       TEST(test_closed_pipe), TEST(test_report_that_fails),
-        TEST(test_progress),
+        TEST(test_classes_and_paths), TEST(test_words),
+        TEST(test_manifest),          TEST(test_full_output),
+        TEST(test_closed_pipe),       TEST(test_report_that_fails),
+        TEST(test_progress),          TEST(test_progress_as_json),
     };
     return cmocka_run_group_tests_name("printed", tests, NULL, NULL);
 }

@@ -169,6 +169,47 @@ static void a_forged_meta_is_only_json(void **state)
                   "train train-000000.tar/2.jpg c - - ,\"captions\":[]\n");
 }
 
+/* ---- __millrace__/dataset.json --------------------------------------------------------------------------------- */
+
+static void a_listing_names_splits_and_classes(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("odd/1.jpg", "odd/2.jpg", "odd/3.jpg", "train/1.jpg"));
+    plan_file("odd/1.cls", "1");
+    plan_file("odd/2.cls", "zebra");
+    plan_file("train/1.cls", "2");
+    plan_file("__millrace__/dataset.json",
+              "{\"splits\": [\"odd\", \"train\"], \"classes\": [\"zebra\", \"ant\", \"9\"]}\n");
+    plan_says(NULL, NULL,
+              "classes zebra ant 9\n"
+              "train train/1.jpg 9 - - -\n"
+              "odd odd/1.jpg ant - - -\n"
+              "odd odd/2.jpg zebra - - -\n"
+              "odd odd/3.jpg - - - -\n");
+    plan_file("odd/3.cls", "3");
+    plan_says(NULL, NULL, "plan -2: label 3: not among the 3 classes of __millrace__/dataset.json");
+    plan_file("odd/3.cls", "cat");
+    plan_says(NULL, NULL, "plan -2: label cat: not among the 3 classes of __millrace__/dataset.json");
+}
+
+static void a_malformed_listing_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"[]",
+                                        "{\"splits\": 3}",
+                                        "{\"classes\": [\"a\", 3]}",
+                                        "{\"classes\": [\"\"]}",
+                                        "{\"classes\": [\"\\\\q\"]}",
+                                        "{\"classes\": [\"a\", \"a\"]}",
+                                        "{\"classes\": [}"};
+    support_touch(plan_dir, NAMES("train/1.jpg"));
+    plan_file("train/1.cls", "0");
+    for (size_t i = 0; i < MR_COUNT(wrong); i++) {
+        plan_file("__millrace__/dataset.json", wrong[i]);
+        plan_says(NULL, NULL, "plan -2: ");
+    }
+}
+
 /* ---- what millrace exported ------------------------------------------------------------------------------------ */
 
 static char *facts(const char *dataset, const char *split)
@@ -188,28 +229,27 @@ static char *facts(const char *dataset, const char *split)
 static void an_export_comes_back(void **state)
 {
     static const struct {
-        const char *options, *split;
-        bool classes;
+        const char *sample, *ingest, *split;
     } cases[] = {
-        {"--layout imagenette", "train", true},
-        {"--layout roboflow --variant multi-class", "val", true},
-        {"--layout coco", "val", false}, /* its classes are those of boxes */
-        {"--layout newyorker", "test", true},
+        {"--layout imagenette", "", "train"},
+        {"--layout imagenette", "--split-map val=odd", "odd"},
+        {"--layout roboflow --variant multi-class", "", "val"},
+        {"--layout coco", "", "val"},
+        {"--layout newyorker", "", "test"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         char *command =
-            support_path("rm -rf s d r x.tar; \"$0\" sample s %s --images 20 -q && \"$0\" ingest s d -q && \"$0\" "
+            support_path("rm -rf s d r x.tar; \"$0\" sample s %s --images 20 -q && \"$0\" ingest s d %s -q && \"$0\" "
                          "export d x.tar -q && \"$0\" ingest x.tar r -q && \"$0\" verify r --deep -q",
-                         cases[i].options);
+                         cases[i].sample, cases[i].ingest);
         support_limits limits = {.directory = plan_dir};
         support_result r = support_run((const char *[]){"sh", "-c", command, support_millrace_path(), NULL}, &limits);
         if (r.status)
             fail_msg("%s", r.err);
         support_result_free(&r);
         char *before = facts("d", cases[i].split), *after = facts("r", cases[i].split);
-        if (cases[i].classes)
-            assert_string_equal(before, after);
+        assert_string_equal(before, after);
         assert_true(strlen(before) > 100);
         free(before);
         free(after);
@@ -229,6 +269,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(labels_come_from_the_json_too, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(bad_members_are_named, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(a_forged_meta_is_only_json, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(a_listing_names_splits_and_classes, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(a_malformed_listing_is_refused, plan_set_up, plan_tear_down),
         cmocka_unit_test_setup_teardown(an_export_comes_back, plan_set_up, plan_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,44 @@ static void test_undecodable(void **state)
     support_tmpdir_remove(dir);
 }
 
+/* What a batch says of its bad samples: each once, in order, with a sentence. */
+static void test_bad_samples_are_listed(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    make_pictures(dir, SAMPLES, PER_SHARD, NULL);
+    hurt_image(dir, 7, PER_SHARD);
+    hurt_image(dir, 20, PER_SHARD);
+    mr_dataset *ds = open_dataset_at(dir);
+    mr_loader_options o = options(MR_ON_BAD_MASK);
+    o.tail = MR_TAIL_PARTIAL;
+    o.epochs = 1;
+    mr_loader *l;
+    const mr_batch *b;
+    uint64_t found = 0, sum = 0;
+    assert_int_equal(mr_loader_open(ds, &o, &l, NULL), MR_OK);
+    while (mr_loader_next(l, &b, NULL) == MR_OK) {
+        mr_bad_sample bad = {.struct_size = sizeof bad};
+        mr_error err;
+        for (uint64_t i = 0; i < b->replaced; i++, found++) {
+            assert_int_equal(mr_batch_bad(b, i, &bad, &err), MR_OK);
+            assert_true(b->samples[bad.slot].sample == bad.sample && !bad.padding);
+            assert_int_equal(bad.error.status, MR_BAD_SAMPLE);
+            assert_non_null(strstr(bad.error.text, "differs from what was ingested"));
+            sum += bad.sample;
+            mr_bad_sample first_abi = {.struct_size = offsetof(mr_bad_sample, padding), .padding = -1};
+            assert_int_equal(mr_batch_bad(b, i, &first_abi, NULL), MR_OK);
+            assert_true(first_abi.sample == bad.sample && first_abi.padding == -1);
+        }
+        assert_int_equal(mr_batch_bad(b, b->replaced, &bad, &err), MR_MISUSE);
+        mr_batch_release(l, b);
+    }
+    assert_true(found == 2 && sum == 27);
+    mr_loader_free(l);
+    mr_dataset_free(ds);
+    support_tmpdir_remove(dir);
+}
+
 /* The place of the first bad sample in the plan, as a number of good batches in front of it. */
 static uint64_t first_bad(const int *bad, uint64_t *sample)
 {
@@ -193,6 +231,8 @@ static void test_limit(void **state)
         hurt_image(dir, (uint64_t)damaged[i], PER_SHARD);
     mr_dataset *ds = open_dataset_at(dir);
     mr_loader_options o = options(MR_ON_BAD_MASK);
+    o.tail = MR_TAIL_PARTIAL;
+    o.epochs = 1;
     o.epochs = 1;
     o.tail = MR_TAIL_PARTIAL;
     for (uint64_t limit = 1; limit <= 7; limit++) {
@@ -235,6 +275,8 @@ static void test_limit_and_padding(void **state)
     hurt_image(dir, 12, PER_SHARD);
     mr_dataset *ds = open_dataset_at(dir);
     mr_loader_options o = options(MR_ON_BAD_MASK);
+    o.tail = MR_TAIL_PARTIAL;
+    o.epochs = 1;
     o.shuffle = MR_SHUFFLE_NONE;
     o.tail = MR_TAIL_PAD;
     o.epochs = 1;
@@ -342,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damaged_records),
         cmocka_unit_test(test_undecodable),
+        cmocka_unit_test(test_bad_samples_are_listed),
         cmocka_unit_test(test_fail),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_limit_and_padding),

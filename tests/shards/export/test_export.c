@@ -215,6 +215,8 @@ static char *read_tar(const void *bytes, size_t len, const char *want, picture p
     return text;
 }
 
+#define FACTS "{\"splits\": [\"train\", \"val\"], \"classes\": [\"ant\", \"bee\", \"cat\"]}\n"
+
 static void test_tar(void **out)
 {
     const state *s = *out;
@@ -224,13 +226,14 @@ static void test_tar(void **out)
     size_t len;
     uint8_t *bytes = support_read(tar, &len);
     char *text = read_tar(bytes, len, "train/00000001.jpg", s->p[3]);
-    char *expected = support_path("train/00000000.png %zu\ntrain/00000000.json 38\ntrain/00000000.cls 1\n"
-                                  "train/00000001.jpg %zu\ntrain/00000001.json 52\ntrain/00000001.cls 1\n"
-                                  "train/00000002.png %zu\ntrain/00000002.json 55\ntrain/00000002.cls 1\n"
-                                  "val/00000000.png %zu\nval/00000000.json 28\n"
-                                  "val/00000001.png %zu\nval/00000001.json 35\n"
-                                  "val/00000002.png %zu\nval/00000002.json 43\nval/00000002.cls 1\n",
-                                  s->p[0].len, s->p[3].len, s->p[0].len, s->p[0].len, s->p[1].len, s->p[1].len);
+    char *expected = support_path(
+        "__millrace__/dataset.json %zu\ntrain/00000000.png %zu\ntrain/00000000.json 38\ntrain/00000000.cls 1\n"
+        "train/00000001.jpg %zu\ntrain/00000001.json 52\ntrain/00000001.cls 1\n"
+        "train/00000002.png %zu\ntrain/00000002.json 55\ntrain/00000002.cls 1\n"
+        "val/00000000.png %zu\nval/00000000.json 28\n"
+        "val/00000001.png %zu\nval/00000001.json 35\n"
+        "val/00000002.png %zu\nval/00000002.json 43\nval/00000002.cls 1\n",
+        strlen(FACTS), s->p[0].len, s->p[3].len, s->p[0].len, s->p[0].len, s->p[1].len, s->p[1].len);
     assert_string_equal(text, expected);
     support_result r = support_millrace("export", s->ds, "-", "--to", "tar", (char *)NULL);
     support_assert_status(&r, 0);
