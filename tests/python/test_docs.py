@@ -1,10 +1,13 @@
 """The examples of the docstrings, and what the package says of itself."""
 
+import contextlib
 import doctest
 import importlib
+import io
 import os
 import pathlib
 import pkgutil
+import re
 import shutil
 
 import pytest
@@ -33,3 +36,17 @@ def test_every_public_thing_is_described() -> None:
         if callable(thing) and name != "Batch":
             assert thing.__doc__ and len(thing.__doc__) > 20, name
     assert os.path.exists(os.path.join(os.path.dirname(millrace.__file__), "py.typed"))
+
+
+def test_the_manual(made: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of docs/python.md run in order; what a comment after print() shows is what it prints."""
+    shutil.copytree(made / "source", tmp_path / "source")
+    monkeypatch.chdir(tmp_path)
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    shown = [line.partition("  # ")[2].strip() for line in program.splitlines() if "print(" in line and "  # " in line]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "python.md", "exec"), {"__name__": "__main__"})
+    lines = printed.getvalue().splitlines()
+    assert len(shown) >= 4 and [line for line in shown if line not in lines] == []
