@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ._errors import MisuseError
 
-__all__ = ["choose_array", "convert_columns", "convert_image"]
+__all__ = ["Field", "choose_array", "make_fields"]
+
+Field = Callable[[Any], Any]
 
 ARRAYS = ("torch", "numpy", "jax", "raw")
 
@@ -34,75 +37,64 @@ def _spans(batch: Any) -> list[memoryview]:
     return [slab[at : at + length] for at, length in zip(batch.column("offset"), batch.column("length"))]
 
 
-def _split_slab(batch: Any, array: str) -> list[Any]:
-    spans = _spans(batch)
-    if array == "torch":
-        import torch
+def _metas(batch: Any) -> list[Any]:
+    return [json.loads(meta) for meta in batch.metas()]
 
-        return [torch.frombuffer(span, dtype=torch.uint8) for span in spans]
-    if array == "raw":
-        return spans
+
+def _for_torch(name: str, output: str) -> Field:
+    import torch
+
+    if name == "image" and output == "encoded":
+        return lambda batch: [torch.frombuffer(span, dtype=torch.uint8) for span in _spans(batch)]
+    if name == "image":
+        empty = getattr(torch, output)
+        from_dlpack = torch.from_dlpack  # of a capsule: without the questions that it asks of an object
+        return lambda batch: (
+            from_dlpack(batch.__dlpack__()) if batch.count else torch.empty(memoryview(batch).shape, dtype=empty)
+        )
+    kind, frombuffer = torch.float32 if name == "weight" else torch.int64, torch.frombuffer
+    return lambda batch: frombuffer(batch.column(name), dtype=kind) if batch.count else torch.empty(0, dtype=kind)
+
+
+def _for_numpy(name: str, output: str) -> Field:
     import numpy
 
-    return [numpy.frombuffer(span, dtype=numpy.uint8) for span in spans]
-
-
-def convert_image(batch: Any, output: str, array: str) -> Any:
-    """The images of a batch: one tensor, or for encoded output one uint8 array per image."""
-    if output == "encoded":
-        return _split_slab(batch, array)
-    if array == "raw":
-        return batch
-    if array == "torch":
-        import torch
-
-        if batch.count == 0:
-            return torch.empty(memoryview(batch).shape, dtype=getattr(torch, output))
-        return torch.from_dlpack(batch)
-    if array == "jax":
-        import jax.numpy
-
-        return jax.numpy.from_dlpack(batch)
-    import numpy
-
+    if name == "image" and output == "encoded":
+        return lambda batch: [numpy.frombuffer(span, dtype=numpy.uint8) for span in _spans(batch)]
+    if name != "image":
+        return lambda batch: numpy.asarray(batch.column(name))
     if output != "bfloat16":
-        return numpy.asarray(batch)
+        return numpy.asarray
     try:
         import ml_dtypes
     except ImportError:
         raise MisuseError("output bfloat16 with numpy needs the package ml_dtypes; use torch, JAX or raw") from None
-    return numpy.asarray(batch).view(ml_dtypes.bfloat16)
+    return lambda batch: numpy.asarray(batch).view(ml_dtypes.bfloat16)
 
 
-def _column(batch: Any, name: str, array: str) -> Any:
-    packed = batch.column(name)
-    kind = "float32" if name == "weight" else "int64"
-    if array == "torch":
-        import torch
-
-        if not len(packed):
-            return torch.empty(0, dtype=getattr(torch, kind))
-        return torch.frombuffer(packed, dtype=getattr(torch, kind))
-    if array == "raw":
-        return packed
+def _for_jax(name: str, output: str) -> Field:
+    import jax.numpy
     import numpy
 
-    column = numpy.frombuffer(packed, dtype=kind)
-    if array == "numpy":
-        return column
-    import jax.numpy
+    if name == "image" and output != "encoded":
+        return lambda batch: jax.numpy.from_dlpack(batch)
+    convert = _for_numpy(name, output)
+    if name == "image":
+        return convert
+    kind = numpy.float32 if name == "weight" else numpy.int32
+    return lambda batch: jax.numpy.asarray(convert(batch).astype(kind))
 
-    return jax.numpy.asarray(column if name == "weight" else column.astype("int32"))
+
+def _for_raw(name: str, output: str) -> Field:
+    if name == "image":
+        return _spans if output == "encoded" else lambda batch: batch
+    return lambda batch: batch.column(name)
 
 
-def convert_columns(batch: Any, fields: tuple[str, ...], output: str, array: str) -> list[Any]:
-    """One array per field; `image` and `meta` are special, the others are columns of numbers."""
-    values: list[Any] = []
-    for name in fields:
-        if name == "image":
-            values.append(convert_image(batch, output, array))
-        elif name == "meta":
-            values.append([json.loads(meta) for meta in batch.metas()])
-        else:
-            values.append(_column(batch, name, array))
-    return values
+_MAKERS = {"torch": _for_torch, "numpy": _for_numpy, "jax": _for_jax, "raw": _for_raw}
+
+
+def make_fields(fields: tuple[str, ...], output: str, array: str) -> list[Field]:
+    """A function per field that takes it out of a batch: the images (one tensor, or for encoded output one uint8 array per
+    image), the metas as dicts, or a column of numbers."""
+    return [_metas if name == "meta" else _MAKERS[array](name, output) for name in fields]

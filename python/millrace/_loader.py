@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _millrace
-from ._arrays import choose_array, convert_columns
+from ._arrays import choose_array, make_fields
 from ._errors import MisuseError
 from ._views import Crop, Square, View
 from ._world import find_world
@@ -133,7 +133,8 @@ class Loader:
         self.rank, self.world = find_world(rank, world)
         self.fields = _check_fields(fields)
         self.array = choose_array(array)
-        self.output = output
+        self.output = _check_output(output)
+        self._take = make_fields(self.fields, self.output, self.array)
         self._as_dict = as_dict
         self._transform = transform
         if tail is None:
@@ -153,7 +154,7 @@ class Loader:
             "world": self.world,
             "threads": _default_threads() if threads is None else threads,
             "prefetch": prefetch,
-            "deliver": _choose("output", OUTPUTS, output),
+            "deliver": OUTPUTS[self.output],
             "mean": tuple(mean),
             "std": tuple(std),
             "on_bad": _choose("on_bad", _ON_BAD, on_bad),
@@ -227,9 +228,10 @@ class Loader:
     def _arrays(self, batch: _millrace.Batch) -> Any:
         if self.array == "raw" and not self._as_dict and self.fields == ("image", "label"):
             value: Any = batch
+        elif self._as_dict:
+            value = {name: take(batch) for name, take in zip(self.fields, self._take)}
         else:
-            values = convert_columns(batch, self.fields, self.output, self.array)
-            value = dict(zip(self.fields, values)) if self._as_dict else tuple(values)
+            value = tuple([take(batch) for take in self._take])
         return value if self._transform is None else self._transform(value)
 
     # ---- its state -------------------------------------------------------------------------------------------------
@@ -279,10 +281,11 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": _as_is}
+        return {**self.__dict__, "_handle": None, "_pass": 0, "_feed": None, "_take": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._take = make_fields(self.fields, self.output, self.array)
         self._feed = _choose_feed(self._device, self)
         self._process = os.getpid()
 
@@ -332,6 +335,11 @@ def _check_fields(fields: Sequence[str]) -> tuple[str, ...]:
     if unknown or isinstance(fields, str) or not fields:
         raise MisuseError(f"fields: {fields!r}; a list of {', '.join(FIELDS)}")
     return tuple(fields)
+
+
+def _check_output(output: str) -> str:
+    _choose("output", OUTPUTS, output)
+    return output
 
 
 def _pack_items(items: Any) -> bytes | None:

@@ -21,8 +21,8 @@ typedef struct mr_export_result {
 mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                            mr_error *err);
 
-/* __millrace__/dataset.json (splits and classes), then SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one label, .cls a sample; the same bytes on every run.
- * out "-": standard output. */
+/* __millrace__/dataset.json (splits and classes), then SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one label,
+ * .cls a sample; the same bytes on every run. out "-": standard output. */
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err);
 

@@ -22,11 +22,13 @@ import tempfile
 from photos import MILLRACE, drawn, make_source, photographs
 
 PEERS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
+PACKAGE = os.path.join(os.path.dirname(os.path.abspath(MILLRACE)), "python")
 JOBS = {"decode-1": ("decode", 1), "decode-2": ("decode", 2), "read-1": ("read", 1), "read-2": ("read", 2)}
 STAGE = {"decode": "input", "read": "read"}
 
 # name: (environment, module, format that it reads or None for the files themselves, what to know of its figures)
 PEERS = {
+    "millrace for Python": ("torch", "peer_millrace", "millrace", "hashes every record, as the program does"),
     "tf.data": ("tf", "peer_tfdata", "tfrecord", "fast inverse DCT, resize without antialiasing; checks a CRC-32C"),
     "DALI": ("dali", "peer_dali", "tar", "reads through a map, checks nothing"),
     "FFCV": ("ffcv", "peer_ffcv", "ffcv", "fast inverse DCT; reads through a map, checks nothing, gives no lengths"),
@@ -84,7 +86,8 @@ class Bench:
         python = os.path.join(self.options.venvs, environment, "bin/python")
         if not os.path.exists(python):
             raise NotMeasured(reason(os.path.join(self.options.venvs, environment + ".why")))
-        env = dict(os.environ, TMPDIR=self.work, HOME=self.work, TF_CPP_MIN_LOG_LEVEL="3", PYTHONDONTWRITEBYTECODE="1")
+        env = dict(os.environ, TMPDIR=self.work, HOME=self.work, TF_CPP_MIN_LOG_LEVEL="3", PYTHONDONTWRITEBYTECODE="1",
+                   MILLRACE_BIN=MILLRACE, MILLRACE_PACKAGE=PACKAGE)
         command = self.offline + [python, os.path.join(PEERS_DIR, module + ".py"), what, self.source, folder]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             child = subprocess.Popen(command + [str(a) for a in arguments], stdout=out, stderr=err, env=env,

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""What the Python package costs its caller, with `millrace bench` in turns on the same files.
+
+    scripts/python-bench [--images 2000] [--rounds 3] [--json FILE]
+
+- the caller's CPU time per batch of 64: float32 tensors of 224 pixels, and encoded files
+- CPU time per image of the whole process, and its ratio to `millrace bench`: A B A B ...
+- milliseconds from `import millrace` to the first batch, in a process that has imported torch
+
+Medians over the rounds. scripts/peers compares with other loaders.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from photos import MILLRACE, drawn, make_source, photographs
+
+BATCH = 64
+FIRST = """
+import sys, time
+import torch
+begun = time.monotonic()
+import millrace
+loader = millrace.Dataset(sys.argv[1]).loader("train", 64, shuffle=True, threads=2)
+images, labels = next(iter(loader))
+assert images.shape == (64, 3, 224, 224)
+print((time.monotonic() - begun) * 1e3)
+"""
+
+
+def walk(dataset, output, array, seconds):
+    """(the caller's CPU seconds per batch, the process's CPU milliseconds per image), after a warm start."""
+    import millrace
+
+    loader = millrace.Dataset(dataset).loader("train", BATCH, shuffle=True, threads=1, output=output, array=array)
+    per_batch, begun, warm, batches = [], time.monotonic(), True, 0
+    while True:
+        it = iter(loader)
+        while True:
+            before = time.thread_time()
+            batch = next(it, None)
+            spent = time.thread_time() - before
+            if batch is None:
+                break
+            if warm:
+                if time.monotonic() - begun > 1:
+                    warm, batches, started, begun = False, 0, time.process_time(), time.monotonic()
+                continue
+            batches += 1
+            per_batch.append(spent)
+            if time.monotonic() - begun > seconds and batches > 8:
+                cpu = time.process_time() - started
+                loader.close()
+                return statistics.median(per_batch), cpu / (batches * BATCH) * 1e3
+
+
+def bench(dataset, seconds):
+    words = [MILLRACE, "bench", dataset, "--stage", "input", "--threads", "1", "--size", "224", "--seconds", str(seconds)]
+    out = subprocess.run(words + ["--json"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out)["cpu_ms_per_image"]
+
+
+def first_batch(dataset):
+    out = subprocess.run([sys.executable, "-c", FIRST, dataset], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return float(out)
+
+
+def measure(dataset, options):
+    try:
+        import torch
+        array = "torch"
+        torch.set_num_threads(1)
+    except ImportError:
+        array = "numpy"
+    seen = {"caller_us_float32": [], "caller_us_encoded": [], "cpu_ms_per_image": [], "bench_cpu_ms": [], "first_ms": []}
+    for _ in range(options.rounds):
+        seen["bench_cpu_ms"].append(bench(dataset, options.seconds))
+        caller, cpu = walk(dataset, "float32", array, options.seconds)
+        seen["caller_us_float32"].append(caller * 1e6)
+        seen["cpu_ms_per_image"].append(cpu)
+        seen["caller_us_encoded"].append(walk(dataset, "encoded", array, options.seconds)[0] * 1e6)
+        if array == "torch":
+            seen["first_ms"].append(first_batch(dataset))
+    result = {name: statistics.median(values) for name, values in seen.items() if values}
+    result["cpu_ratio"] = statistics.median(a / b for a, b in zip(seen["cpu_ms_per_image"], seen["bench_cpu_ms"]))
+    return {"array": array, **result}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        pictures = photographs(85_000, 140_000)
+        kind = "photographs" if pictures else "drawn pictures"
+        source, dataset = os.path.join(work, "source"), os.path.join(work, "dataset")
+        make_source(source, pictures or drawn(os.path.join(work, "drawn"), "--size", "480:620"), options.images)
+        subprocess.run([MILLRACE, "ingest", source, dataset, "--quiet"], check=True)
+        result = measure(dataset, options)
+    print("%d JPEGs (%s), batches of 64, %s, medians of %d rounds" %
+          (options.images, kind, result["array"], options.rounds))
+    print("caller's CPU per batch    float32 %.0f us, encoded %.0f us" %
+          (result["caller_us_float32"], result["caller_us_encoded"]))
+    print("process's CPU per image   %.4f ms, %.3f of millrace bench (%.4f ms)" %
+          (result["cpu_ms_per_image"], result["cpu_ratio"], result["bench_cpu_ms"]))
+    if "first_ms" in result:
+        print("first batch               %.0f ms after torch was imported" % result["first_ms"])
+    if options.json:
+        with open(options.json, "w") as out:
+            json.dump(result, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
