@@ -160,10 +160,8 @@ static PyObject *batch_column(PyObject *object, PyObject *argument)
     char *to = packed ? PyByteArray_AsString(packed) : NULL;
     for (uint64_t i = 0; packed && i < batch->count; i++) {
         const mr_sample_facts *f = &batch->samples[i];
-        if (c->type == F32)
-            memcpy(to + i * each, &f->weight, each);
-        else
-            memcpy(to + i * each, &(int64_t){c->integer(f)}, each);
+        int64_t number = c->integer ? c->integer(f) : 0;
+        memcpy(to + i * each, c->integer ? (const void *)&number : (const void *)&f->weight, each);
     }
     PyObject *view = packed ? PyMemoryView_FromObject(packed) : NULL;
     PyObject *out = view ? PyObject_CallMethod(view, "cast", "s", c->type == F32 ? "f" : "q") : NULL;
