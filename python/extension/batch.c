@@ -82,6 +82,16 @@ static const mr_batch *held(PyObject *object)
     return batch;
 }
 
+static PyObject *batch_repr(PyObject *object)
+{
+    const mr_batch *batch = ((Batch *)object)->batch;
+    if (!batch)
+        return PyUnicode_FromString("<millrace.Batch, released>");
+    return PyUnicode_FromFormat("<millrace.Batch, epoch %llu, step %llu, %llu samples>",
+                                (unsigned long long)batch->epoch, (unsigned long long)batch->step,
+                                (unsigned long long)batch->count);
+}
+
 static PyObject *batch_release(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -256,13 +266,14 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, batch_dealloc},
+                              {Py_tp_repr, batch_repr},
                               {Py_tp_methods, methods},
                               {Py_tp_getset, members},
                               {Py_bf_getbuffer, batch_getbuffer},
                               {Py_bf_releasebuffer, batch_releasebuffer},
                               {0, NULL}};
 
-PyType_Spec batch_spec = {.name = "_millrace.Batch",
+PyType_Spec batch_spec = {.name = "millrace.Batch",
                           .basicsize = sizeof(Batch),
                           .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                           .slots = slots};

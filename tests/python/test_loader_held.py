@@ -52,11 +52,13 @@ def test_batches_that_are_held_when_the_loader_closes(dataset: millrace.Dataset)
 def test_release(dataset: millrace.Dataset) -> None:
     batch = next(iter(dataset.loader("train", 8, array="raw", **SMALL)))
     view = np.asarray(batch)
+    assert repr(batch) == "<millrace.Batch, epoch 0, step 0, 8 samples>"
     with pytest.raises(BufferError, match="1 arrays share"):
         batch.release()
     del view
     batch.release()
     batch.release()
+    assert repr(batch) == "<millrace.Batch, released>"
     with pytest.raises(millrace.MisuseError, match="released"):
         batch.column("label")
     with pytest.raises(BufferError, match="released"):
