@@ -1,4 +1,5 @@
-/* layout.h - how a source tree is arranged: one card a layout, one file and one word in MR_LAYOUTS to add one.
+/* layout.h - how a source tree is arranged: one card a layout, one file, or one
+ * folder, and one word in MR_LAYOUTS to add one.
  * Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder and its
  * archive give the same samples in the same order. */
 #ifndef MR_LAYOUT_H

@@ -130,7 +130,7 @@ def main():
     p.add_argument("--dir")
     a = p.parse_args()
     env = dict(os.environ, MILLRACE_PYTHON=a.python)
-    script = pathlib.Path(__file__).resolve().parents[2] / "ingest/layout/parquet_rows.py"
+    script = pathlib.Path(__file__).resolve().parents[2] / "ingest/layout/hub/parquet_rows.py"
     with tempfile.TemporaryDirectory(dir=a.dir) as temp:
         work = pathlib.Path(temp)
         source, target = work / "source", work / "target"

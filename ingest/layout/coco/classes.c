@@ -1,0 +1,116 @@
+/* classes.c - the categories of a dataset's COCO annotation files as its classes.
+ * Invariant: classes stand in the order of their ids, so a class is found by its id by halves. */
+#include "coco/classes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct category {
+    int64_t id;
+    const char *name;
+    const mr_coco_file *file;
+    size_t order; /* of the file */
+} category;
+
+static int by_id(const void *a, const void *b)
+{
+    const category *x = a, *y = b;
+    return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->order > y->order) - (x->order < y->order);
+}
+
+static bool uses(const mr_coco_file *f, int64_t id)
+{
+    for (size_t i = 0; i < f->annotation_count; i++)
+        if (f->annotations[i].category_id == id)
+            return true;
+    return false;
+}
+
+const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f)
+{
+    size_t len;
+    return mr_tree_path(t, f->entry, &len);
+}
+
+static mr_status add_classes(const mr_tree *t, const category *list, size_t count, bool no_zero, mr_plan *plan,
+                             mr_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const category *c = &list[i], *before = i ? c - 1 : NULL;
+        if (before && before->id == c->id && strcmp(before->name, c->name)) {
+            mr_fail(err, MR_BAD_DATA,
+                    "category id %" PRId64 " is \"%.100s\" in %s and \"%.100s\" in %s: the annotation "
+                    "files do not belong together",
+                    c->id, before->name, mr_coco_name(t, before->file), c->name, mr_coco_name(t, c->file));
+            return mr_source_dispensable(t->source, c->file->entry, "ingests without it", MR_BAD_DATA, err);
+        }
+        if (before && before->id == c->id)
+            continue;
+        if (c->id == 0 && no_zero) {
+            const char *name = mr_coco_name(t, c->file);
+            mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
+                        "category 0 (%s) is used by no annotation: it takes no label", c->name);
+            continue;
+        }
+        mr_status status = mr_plan_class(plan, c->name, strlen(c->name), true, c->id, err);
+        if (status != MR_OK)
+            return status;
+    }
+    return MR_OK;
+}
+
+mr_status mr_coco_classes(const mr_tree *t, mr_coco_file *const *files, size_t count, bool project, mr_plan *plan,
+                          mr_error *err)
+{
+    size_t all = 0, n = 0;
+    bool zero_used = false, others = false;
+    for (size_t i = 0; i < count; i++)
+        all += files[i] ? files[i]->category_count : 0;
+    category *list = mr_alloc(all, sizeof *list);
+    if (!list)
+        return mr_fail_memory(err, "listing the categories");
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; files[i] && k < files[i]->category_count; k++) {
+            list[n++] = (category){files[i]->categories[k].id, files[i]->categories[k].name, files[i], i};
+            others = others || files[i]->categories[k].id != 0;
+        }
+        zero_used = zero_used || (project && files[i] && uses(files[i], 0));
+    }
+    if (n)
+        qsort(list, n, sizeof *list, by_id);
+    mr_status status = add_classes(t, list, n, project && others && !zero_used, plan, err);
+    free(list);
+    return status;
+}
+
+static bool is_class(const mr_plan *plan, int64_t id)
+{
+    size_t low = 0, high = plan->class_count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (plan->classes[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < plan->class_count && plan->classes[low].id == id;
+}
+
+void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan)
+{
+    uint64_t unknown = 0;
+    int64_t example = 0;
+    for (size_t i = 0; i < f->annotation_count; i++) {
+        int64_t id = f->annotations[i].category_id;
+        if (id != INT64_MIN && !is_class(plan, id) && !unknown++)
+            example = id;
+    }
+    const char *name = mr_coco_name(t, f);
+    if (unknown)
+        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "%" PRIu64 " annotations of a category that is not listed, such as %" PRId64, unknown, example);
+    if (f->orphans)
+        mr_note_add(plan->notes, MR_NOTE_INFO, name, strlen(name), 0,
+                    "%" PRIu64 " annotations of images that are not listed: left out", f->orphans);
+}

@@ -1,0 +1,21 @@
+/* classes.h - the categories of a dataset's COCO annotation files as its classes, whatever the layout.
+ * Invariant: a class keeps the id that the source gave it, and ids rise with the class numbers. */
+#ifndef MR_COCO_CLASSES_H
+#define MR_COCO_CLASSES_H
+
+#include "layout/layout.h"
+#include "tables/coco_json.h"
+
+/* The union over all files (NULL: none) by id: ids have gaps, class numbers have none.  `project`: the category with
+ * id 0 that no annotation uses names the project and is not a class.  MR_BAD_DATA: two names of one id. */
+mr_status mr_coco_classes(const mr_tree *t, mr_coco_file *const *files, size_t count, bool project, mr_plan *plan,
+                          mr_error *err);
+
+/* The path of an annotation file in its tree, for messages. */
+const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f);
+
+/* Notes the annotations of a file that nothing explains: of a category that is not a class (kept in the meta), of an
+ * image that the file does not list (left out). */
+void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan);
+
+#endif

@@ -1,0 +1,233 @@
+/* coco.c - COCO: annotations/KIND_SPLIT.json and a folder of images a split.
+ * Invariant: meta holds the source's own text; no number passes through a double. */
+#include "coco/coco.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+const char *const mr_coco_kinds[MR_COCO_KINDS] = {"instances", "captions", "person_keypoints", "image_info"};
+
+/* ---- annotation files ----------------------------------------------------------------------------------------- */
+
+void mr_coco_state_free(void *state)
+{
+    mr_coco_state *st = state;
+    if (!st)
+        return;
+    for (size_t i = 0; i < st->part_count; i++)
+        mr_coco_free(st->parts[i].file);
+    free(st->parts);
+    free(st->groups);
+    free(st->where);
+    free(st);
+}
+
+/* "instances_train2017.json": kind and split. */
+static bool name_parts(const mr_child *c, mr_coco_part *part)
+{
+    if (c->is_dir || !mr_name_ends(c->name, c->name_len, ".json"))
+        return false;
+    for (int kind = 0; kind < MR_COCO_KINDS; kind++) {
+        size_t len = strlen(mr_coco_kinds[kind]);
+        if (c->name_len <= len + 6 || memcmp(c->name, mr_coco_kinds[kind], len) != 0 || c->name[len] != '_')
+            continue;
+        *part = (mr_coco_part){
+            .entry = c->entry, .kind = kind, .split = c->name + len + 1, .split_len = c->name_len - len - 6};
+        return true;
+    }
+    return false;
+}
+
+/* The first byte that is not a blank: '[' means a result file. */
+static char first_mark(const mr_source *s, uint32_t entry)
+{
+    char head[256];
+    uint64_t size = mr_source_entry(s, entry)->size;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head;
+    if (mr_source_pread(s, entry, head, len, 0, NULL) != MR_OK)
+        return '\0';
+    for (size_t i = len > 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0; i < len; i++)
+        if (!strchr(" \t\r\n", head[i]))
+            return head[i];
+    return '\0';
+}
+
+static int by_split_and_kind(const void *a, const void *b)
+{
+    const mr_coco_part *x = a, *y = b;
+    size_t len = x->split_len < y->split_len ? x->split_len : y->split_len;
+    int order = memcmp(x->split, y->split, len);
+    if (!order)
+        order = (x->split_len > y->split_len) - (x->split_len < y->split_len);
+    if (!order)
+        order = x->kind - y->kind;
+    return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static mr_status list_dir(const mr_tree *t, const char *dir, mr_coco_state *st, mr_error *err)
+{
+    mr_child child = {0};
+    mr_coco_part part;
+    st->dir = dir;
+    while (mr_tree_next(t, dir, strlen(dir), &child)) {
+        if (!name_parts(&child, &part))
+            continue;
+        if (first_mark(t->source, part.entry) == '[') {
+            st->results++;
+            st->result = child.name;
+            continue;
+        }
+        if (!MR_GROW(st->parts, st->part_count, st->part_room))
+            return mr_fail_memory(err, "listing annotation files");
+        st->parts[st->part_count++] = part;
+    }
+    return MR_OK;
+}
+
+mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err)
+{
+    mr_status status = list_dir(t, "annotations", st, err);
+    if (status == MR_OK && !st->part_count)
+        status = list_dir(t, "", st, err);
+    if (st->part_count)
+        qsort(st->parts, st->part_count, sizeof *st->parts, by_split_and_kind);
+    return status;
+}
+
+/* ---- bid ------------------------------------------------------------------------------------------------------ */
+
+static bool has_image(const mr_tree *t, const char *dir)
+{
+    mr_child child = {0};
+    for (int i = 0; i < 4096 && mr_tree_next(t, dir, strlen(dir), &child); i++)
+        if (!child.is_dir && mr_name_is_image(child.name, child.name_len))
+            return true;
+    return false;
+}
+
+/* Where images lie that are in no split's folder: a folder's name, or NULL. */
+static const char *flat_images(const mr_tree *t)
+{
+    static const char *const flat[] = {"images", "", "annotations"};
+    for (size_t i = 0; i < MR_COUNT(flat); i++)
+        if (has_image(t, flat[i]))
+            return *flat[i] ? flat[i] : "the same folder";
+    return NULL;
+}
+
+const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300])
+{
+    if (len > 255)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        snprintf(out, 300, "%s%.*s", i ? "images/" : "", (int)len, split);
+        if (mr_tree_has_dir(t, out, strlen(out)))
+            return strcat(out, "/");
+    }
+    return NULL;
+}
+
+size_t mr_coco_without_year(const char *split, size_t len)
+{
+    size_t cut = len;
+    while (cut && split[cut - 1] >= '0' && split[cut - 1] <= '9')
+        cut--;
+    while (cut && cut < len && (split[cut - 1] == '_' || split[cut - 1] == '-'))
+        cut--;
+    return cut ? cut : len;
+}
+
+static void bid_parts(const mr_tree *t, const mr_coco_state *st, mr_bid *bid)
+{
+    char folder[300];
+    const char *images = NULL, *flat = flat_images(t);
+    const mr_coco_part *part = &st->parts[0];
+    for (size_t i = 0; i < st->part_count && !images; i++) {
+        part = &st->parts[i];
+        images = mr_coco_folder(t, part->split, part->split_len, folder);
+        if (!images)
+            images = mr_coco_folder(t, part->split, mr_coco_without_year(part->split, part->split_len), folder);
+        if (!images)
+            images = flat;
+    }
+    mr_buf name = {0};
+    mr_text_escape(&name, part->split, part->split_len);
+    bid->score = (images ? 90 : 60) - (*st->dir ? 0 : 5);
+    snprintf(bid->why, sizeof bid->why, "%s%s%s_%.60s.json, %zu annotation file%s in all%s%.120s", st->dir,
+             *st->dir ? "/" : "", mr_coco_kinds[part->kind], mr_buf_text(&name), st->part_count,
+             st->part_count == 1 ? "" : "s", images ? ", images in " : ", no images", images ? images : "");
+    if (!images)
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "COCO annotation files (%s_%.60s.json) without images: put the folder %.60s/ (or its zip) beside %s",
+                 mr_coco_kinds[part->kind], mr_buf_text(&name), mr_buf_text(&name), *st->dir ? "annotations/" : "them");
+    mr_buf_free(&name);
+}
+
+static mr_status coco_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    (void)o;
+    mr_coco_state *st = mr_alloc(1, sizeof *st);
+    mr_status status = st ? mr_coco_list(t, st, err) : mr_fail_memory(err, "looking for annotation files");
+    if (status != MR_OK) {
+        mr_coco_state_free(st);
+        return status;
+    }
+    if (st->part_count) {
+        bid_parts(t, st, bid);
+    } else if (st->results) {
+        bid->score = 40;
+        snprintf(bid->why, sizeof bid->why, "%zu COCO result files", st->results);
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "COCO result files (what a model found: bare lists, such as %.80s) hold no images and no truth; "
+                 "ingest the annotation files and the images they were made from",
+                 st->result);
+    }
+    mr_coco_state_free(st);
+    return MR_OK;
+}
+
+/* ---- meta ----------------------------------------------------------------------------------------------------- */
+
+static mr_status add_part(const mr_source *s, const mr_coco_part *part, uint32_t image, mr_buf *out, mr_error *err)
+{
+    mr_buf_printf(out, ",\"%s\":", mr_coco_kinds[part->kind]);
+    if (image != MR_COCO_NONE)
+        return mr_coco_annotations(s, part->file, image, out, err);
+    mr_buf_add_text(out, "[]");
+    return MR_OK;
+}
+
+static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const mr_coco_state *st = plan->state;
+    if (sample->aux == MR_COCO_UNLISTED)
+        return MR_OK;
+    const uint32_t *where = st->where + sample->aux;
+    const mr_coco_group *g = &st->groups[*where++];
+    const mr_coco_part *parts = &st->parts[g->first];
+    size_t first = 0;
+    while (first + 1 < g->count && where[first] == MR_COCO_NONE)
+        first++;
+
+    mr_buf_add_text(out, ",\"image\":");
+    mr_status status = mr_coco_image_text(t->source, parts[first].file, where[first], out, err);
+    for (size_t i = 0; i < g->count && status == MR_OK; i++)
+        if (parts[i].kind != MR_COCO_IMAGE_INFO)
+            status = add_part(t->source, &parts[i], where[i], out, err);
+    return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
+}
+
+const mr_layout mr_layout_coco = {
+    .name = "coco",
+    .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_ and images in SPLIT/",
+    .needs = "annotations/{instances,captions,person_keypoints,image_info}_SPLIT.json, and the images in SPLIT/, "
+             "images/SPLIT/, images/ or beside the json",
+    .options = MR_OPTION_UNLISTED,
+    .bid = coco_bid,
+    .plan = mr_coco_plan,
+    .meta = coco_meta,
+    .free_state = mr_coco_state_free,
+};

@@ -1,0 +1,75 @@
+/* coco.h - what coco.c (bid, meta) and its plan (plan.c, images.c) share.
+ *
+ *   parts    instances_train2017  captions_train2017 | instances_val2017 ...      annotation files by split, kind
+ *   groups   0: parts 0..1                           | 1: parts 2..           one a split of the source
+ *   where    0, 17, 12 | 0, 18, NONE | ...      a sample's aux is a place in it: its group, then its image's number in
+ *                                               each part of the group
+ * Invariant: nothing of this changes after plan(), so meta() may run on many threads. */
+#ifndef MR_LAYOUT_COCO_H
+#define MR_LAYOUT_COCO_H
+
+#include "format/format.h"
+#include "layout/layout.h"
+#include "tables/coco_json.h"
+
+enum { MR_COCO_KINDS = 4, MR_COCO_IMAGE_INFO = 3 };
+extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* the words before _SPLIT.json, in the order of meta */
+
+#define MR_COCO_NONE     UINT32_MAX
+#define MR_COCO_UNLISTED UINT64_MAX /* a sample's aux: in no annotation file */
+
+typedef struct mr_coco_part {
+    uint32_t entry;
+    int kind;
+    const char *split; /* "train2017", points into the entry's path */
+    size_t split_len;
+    mr_coco_file *file; /* NULL until parsed, and for what is left out */
+} mr_coco_part;
+
+typedef struct mr_coco_group {
+    size_t first, count; /* parts, one a kind at most */
+    char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that is there */
+    bool left_out;       /* by --split-map */
+    bool any;            /* an image that its files list is there */
+    uint64_t found[3];   /* images whose name says no folder: in its folder, in images/, loose */
+    bool flat[3];        /* has images directly in the root, in images/, in annotations/ */
+    uint32_t split;      /* in plan->splits; MR_NO_ENTRY until its first sample */
+} mr_coco_group;
+
+typedef struct mr_coco_state {
+    mr_coco_part *parts;
+    size_t part_count, part_room;
+    mr_coco_group *groups;
+    size_t group_count, group_room;
+    uint32_t *where;
+    size_t where_count, where_room;
+    size_t results;     /* result files seen (bare lists) */
+    const char *result; /* the path of one */
+    const char *dir;    /* "annotations" or "" */
+} mr_coco_state;
+
+typedef struct mr_coco_build { /* while plan() runs */
+    const mr_tree *tree;
+    const mr_layout_options *options;
+    mr_plan *plan;
+    mr_coco_state *st;
+    mr_buf name; /* of the image at hand: "./a/../b.jpg" is "b.jpg" */
+    mr_error *err;
+} mr_coco_build;
+
+/* Lists the annotation files in annotations/, or else in the root itself. */
+mr_status mr_coco_list(const mr_tree *t, mr_coco_state *st, mr_error *err);
+/* The folder of a split's images, "SPLIT/" or "images/SPLIT/", if there is one; else NULL. */
+const char *mr_coco_folder(const mr_tree *t, const char *split, size_t len, char out[300]);
+/* How much of "train2017", "train_2017" or "train-2017" is "train". */
+size_t mr_coco_without_year(const char *split, size_t len);
+void mr_coco_state_free(void *state);
+mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+/* The stored split of a group, added to the plan. */
+mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
+/* Parses the parts of a group and looks whether any of its images is there. */
+mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
+/* Adds the images of group n, when all groups are open: they tell its split's name. */
+mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
+
+#endif

@@ -1,0 +1,257 @@
+/* images.c - COCO: the images of one split, from all its annotation files.
+ * Invariant: every image that a file lists ends up as a sample or in a note. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coco/coco.h"
+
+/* Where the file of an image may lie, by how good its claim is:
+ *
+ *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
+ * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the json says, from the root
+ *      CLAIM_LOOSE     NAME  annotations/NAME                      beside everything else
+ *
+ * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
+ * best claim wins, however many files of the same name lie elsewhere; folders of other splits are never searched. */
+enum claim { CLAIM_OWN, CLAIM_NAMED, CLAIM_LOOSE, CLAIM_NONE };
+
+static bool begins(const char *path, size_t len, const char *before, const char *folder)
+{
+    size_t first = strlen(before), second = strlen(folder);
+    return len > first + second && !memcmp(path, before, first) && !memcmp(path + first, folder, second) &&
+           path[first + second] == '/';
+}
+
+static enum claim claim_of(const mr_coco_group *g, const char *path, size_t len, size_t prefix)
+{
+    if (begins(path, len, "", g->folder) || begins(path, len, "images/", g->folder))
+        return CLAIM_OWN;
+    if (begins(path, len, "", "images") || (!prefix && memchr(path, '/', len)))
+        return CLAIM_NAMED;
+    return CLAIM_LOOSE;
+}
+
+typedef struct place {
+    enum claim claim;
+    uint32_t entry, rival; /* MR_NO_ENTRY: not there, and no other file with an equal claim */
+    size_t dir, rival_dir; /* in which of the folders */
+} place;
+
+static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const char *name, size_t len, const place *p)
+{
+    const mr_source *s = b->tree->source;
+    const char *path = mr_source_entry(s, p->entry)->path, *rival = mr_source_entry(s, p->rival)->path;
+    size_t leave = mr_source_entry(s, p->rival)->path_len;
+    mr_buf option = {0};
+    if (p->rival_dir == 1) /* all of images/FOLDER/ is there twice, in all likelihood */
+        leave = b->tree->root_len + strlen("images/") + strlen(g->folder);
+    mr_source_leave_out(rival, leave, &option);
+    mr_fail(b->err, MR_BAD_DATA, "%.*s of split %s may be %.250s or %.250s: remove one, or leave it out with %s",
+            len > 150 ? 150 : (int)len, name, g->folder, path, rival, mr_buf_text(&option));
+    mr_buf_free(&option);
+    return MR_BAD_DATA;
+}
+
+static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *name, size_t len, place *p)
+{
+    static const char *const before[] = {"", "images/", "", "images/", "annotations/"};
+    char path[4096];
+    *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
+    for (size_t i = 0; i < MR_COUNT(before) && len <= sizeof path / 2; i++) {
+        bool own = i < 2;
+        size_t at = (size_t)snprintf(path, sizeof path, "%s%s%s", before[i], own ? g->folder : "", own ? "/" : "");
+        memcpy(path + at, name, len);
+        enum claim claim = claim_of(g, path, at + len, at);
+        uint32_t entry = claim > p->claim ? MR_NO_ENTRY : mr_tree_find(b->tree, path, at + len);
+        if (entry == MR_NO_ENTRY)
+            continue;
+        if (claim < p->claim)
+            *p = (place){claim, entry, MR_NO_ENTRY, i, 0};
+        else if (p->rival == MR_NO_ENTRY) {
+            p->rival = entry;
+            p->rival_dir = i;
+        }
+    }
+    return p->rival == MR_NO_ENTRY ? MR_OK : ambiguous(b, g, name, len, p);
+}
+
+/* The image's file, if it is there.  *inside is false where its name leads out of the folder, or nowhere. */
+static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, bool *inside, place *p)
+{
+    bool whole = !memchr(image->file_name, '\0', image->name_len);
+    *p = (place){CLAIM_NONE, MR_NO_ENTRY, MR_NO_ENTRY, 0, 0};
+    *inside = whole && mr_path_beside("", 0, image->file_name, &b->name);
+    b->plan->notes->failed = b->plan->notes->failed || b->name.failed;
+    return *inside ? resolve(b, g, (const char *)b->name.data, b->name.len, p) : MR_OK;
+}
+
+/* For those whose name says no folder: what else lies there is perhaps of the same split, and several are worth a word.
+ */
+static void count_place(const mr_coco_build *b, mr_coco_group *g, const place *p)
+{
+    if (memchr(b->name.data, '/', b->name.len))
+        return;
+    g->found[p->claim]++;
+    if (p->dir >= 2)
+        g->flat[p->dir - 2] = true;
+}
+
+static void note_places(const mr_coco_build *b, const mr_coco_group *g)
+{
+    static const char *const words[] = {"from the folder of its name", "from images/",
+                                        "loose at the root or beside the annotations"};
+    mr_buf text = {0};
+    size_t places = 0;
+    for (size_t i = 0; i < MR_COUNT(words); i++)
+        if (g->found[i])
+            mr_buf_printf(&text, "%s%" PRIu64 " %s", places++ ? ", " : "", g->found[i], words[i]);
+    if (places > 1)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, g->folder, strlen(g->folder), 0, "images from several places: %s",
+                    mr_buf_text(&text));
+    b->plan->notes->failed = b->plan->notes->failed || text.failed;
+    mr_buf_free(&text);
+}
+
+static uint64_t text_bytes(const mr_coco_file *f, uint32_t n)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < f->images[n].count; i++)
+        bytes += f->annotations[f->images[n].first + i].len;
+    return bytes;
+}
+
+/* One image of a group; where[0] is the group, where[1 + i] its number in part i. */
+static mr_status add_sample(mr_coco_build *b, mr_coco_group *g, uint32_t entry, const uint32_t *where,
+                            const mr_coco_image *image)
+{
+    mr_coco_state *st = b->st;
+    mr_sample sample = {
+        .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = st->where_count, .meta_bytes = image->len};
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_file *f = st->parts[g->first + i].file;
+        if (where[1 + i] == MR_COCO_NONE)
+            continue;
+        sample.meta_bytes += text_bytes(f, where[1 + i]);
+        if (f->images[where[1 + i]].count)
+            sample.flags = 0;
+    }
+    for (size_t i = 0; i <= g->count; i++) {
+        if (!MR_GROW(st->where, st->where_count, st->where_room))
+            return mr_fail_memory(b->err, "listing COCO images");
+        st->where[st->where_count++] = where[i];
+    }
+    mr_status status = mr_coco_group_split(b, g);
+    sample.split = g->split;
+    return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
+}
+
+typedef struct merge {
+    uint32_t where[1 + MR_COCO_KINDS];
+    uint32_t next[MR_COCO_KINDS];
+    uint64_t missing;
+} merge;
+
+static const char *part_name(const mr_coco_build *b, const mr_coco_part *part)
+{
+    return mr_source_entry(b->tree->source, part->entry)->path;
+}
+
+/* The next id over all parts of the group, where[] filled; NULL at the end (or *status). */
+static const mr_coco_image *next_image(mr_coco_build *b, const mr_coco_group *g, merge *m, mr_status *status)
+{
+    const mr_coco_part *parts = &b->st->parts[g->first], *holder = NULL;
+    const mr_coco_image *least = NULL;
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_file *f = parts[i].file;
+        if (m->next[i] < f->image_count && (!least || f->images[m->next[i]].id < least->id)) {
+            least = &f->images[m->next[i]];
+            holder = &parts[i];
+        }
+    }
+    for (size_t i = 0; i < g->count && least; i++) {
+        const mr_coco_file *f = parts[i].file;
+        const mr_coco_image *image = m->next[i] < f->image_count ? &f->images[m->next[i]] : NULL;
+        m->where[1 + i] = image && image->id == least->id ? m->next[i]++ : MR_COCO_NONE;
+        if (m->where[1 + i] == MR_COCO_NONE || !strcmp(image->file_name, least->file_name))
+            continue;
+        *status = mr_fail(b->err, MR_BAD_DATA,
+                          "image id %" PRId64 " is %.150s in %s and %.150s in %s: the annotation "
+                          "files do not belong together",
+                          least->id, least->file_name, part_name(b, holder), image->file_name, part_name(b, &parts[i]));
+        *status = mr_source_dispensable(b->tree->source, parts[i].entry, "ingests without it", *status, b->err);
+        return NULL;
+    }
+    return least;
+}
+
+static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const mr_coco_image *image)
+{
+    mr_notes *notes = b->plan->notes;
+    bool inside;
+    place p;
+    mr_status status = find_file(b, g, image, &inside, &p);
+    if (status != MR_OK)
+        return status;
+    if (!inside) {
+        mr_note_add(notes, MR_NOTE_BAD_NAME, image->file_name, image->name_len, 0,
+                    "file_name of image id %" PRId64 " names nothing inside the folder: left out", image->id);
+        return MR_OK;
+    }
+    if (p.entry != MR_NO_ENTRY) {
+        count_place(b, g, &p);
+        return add_sample(b, g, p.entry, m->where, image);
+    }
+    m->missing++;
+    if (g->any)
+        mr_note_add(notes, MR_NOTE_MISSING, image->file_name, image->name_len, 0,
+                    "image id %" PRId64 " of split %s: no such file", image->id, g->folder);
+    return MR_OK;
+}
+
+/* If none is there, one note says so instead of a hundred thousand. */
+static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
+{
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_file *f = b->st->parts[g->first + i].file;
+        for (size_t n = 0; n < f->image_count && !g->any && status == MR_OK; n++) {
+            bool inside;
+            place p;
+            status = find_file(b, g, &f->images[n], &inside, &p);
+            g->any = status == MR_OK && p.entry != MR_NO_ENTRY;
+        }
+    }
+    return status;
+}
+
+mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        mr_coco_part *part = &b->st->parts[g->first + i];
+        mr_status status = mr_coco_parse(b->tree->source, part->entry, &part->file, b->err);
+        if (status != MR_OK)
+            return b->st->part_count == 1
+                       ? status
+                       : mr_source_dispensable(b->tree->source, part->entry, "ingests without it", status, b->err);
+    }
+    return find_any(b, g);
+}
+
+mr_status mr_coco_plan_group(mr_coco_build *b, size_t n)
+{
+    mr_coco_group *g = &b->st->groups[n];
+    merge m = {.where = {(uint32_t)n}};
+    mr_status status = MR_OK;
+    const mr_coco_image *image;
+    while (status == MR_OK && (image = next_image(b, g, &m, &status)))
+        status = place_image(b, g, &m, image);
+    if (status == MR_OK)
+        note_places(b, g);
+    if (status == MR_OK && !g->any && m.missing)
+        mr_note_add(b->plan->notes, MR_NOTE_MISSING, g->folder, strlen(g->folder), 0,
+                    "none of the %" PRIu64 " images of this split is there (looked in %s/, images/%s/, images/ and "
+                    "beside the annotation files)",
+                    m.missing, g->folder, g->folder);
+    return status;
+}

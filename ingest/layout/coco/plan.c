@@ -1,0 +1,354 @@
+/* plan.c - COCO: splits, classes, the order of samples, and what no annotation file mentions.
+ * Invariant: every image file in the folders of the splits ends up as a sample or in a note. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coco/coco.h"
+#include "coco/classes.h"
+
+/* ---- groups and splits ---------------------------------------------------------------------------------------- */
+
+/* Would two splits of the source have the name without its digits?  One without a picture is none. */
+static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
+{
+    for (size_t i = 0; i < b->st->group_count; i++) {
+        const mr_coco_group *other = &b->st->groups[i];
+        const mr_coco_part *part = &b->st->parts[other->first];
+        if (other->first != g->first && (other->any || !g->any) &&
+            mr_coco_without_year(part->split, part->split_len) == cut &&
+            !memcmp(part->split, b->st->parts[g->first].split, cut) &&
+            !mr_split_map_find(b->options, part->split, part->split_len))
+            return true;
+    }
+    return false;
+}
+
+/* train2017 is stored as train, unless the split map names it in full, or there is train2014, too. */
+static mr_status get_split(const mr_coco_build *b, mr_plan *plan, const mr_coco_group *g, uint32_t *split)
+{
+    const mr_coco_part *part = &b->st->parts[g->first];
+    size_t len = part->split_len, cut = mr_coco_without_year(part->split, len);
+    if (!mr_split_map_find(b->options, part->split, len) &&
+        (mr_split_map_find(b->options, part->split, cut) || !is_shared(b, g, cut)))
+        len = cut;
+    return mr_plan_split_get(plan, b->options, part->split, len, split, b->err);
+}
+
+mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
+{
+    return g->split == MR_NO_ENTRY ? get_split(b, b->plan, g, &g->split) : MR_OK;
+}
+
+/* Asked of an empty plan first: a split whose images are all missing is not to appear in the dataset. */
+static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, bool *out)
+{
+    mr_plan probe = {0};
+    uint32_t split = 0;
+    mr_status status = get_split(b, &probe, g, &split);
+    *out = split == MR_NO_ENTRY;
+    b->plan->maps_used |= probe.maps_used;
+    free(probe.splits);
+    return status;
+}
+
+static bool same_split(const mr_coco_part *a, const char *split, size_t len)
+{
+    return a->split_len == len && !memcmp(a->split, split, len);
+}
+
+/* Parts are sorted by their split, bytewise. */
+static bool has_parts(const mr_coco_build *b, const char *folder)
+{
+    size_t low = 0, high = b->st->part_count, len = strlen(folder);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const mr_coco_part *p = &b->st->parts[mid];
+        int order = memcmp(p->split, folder, p->split_len < len ? p->split_len : len);
+        if (!order && p->split_len == len)
+            return true;
+        if (order < 0 || (!order && p->split_len < len))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return false;
+}
+
+/* Images of train2017 may be in train/, unless that is another split's. */
+static void use_short_folder(const mr_coco_build *b, mr_coco_group *g)
+{
+    char shorter[sizeof g->folder], path[300];
+    size_t len = strlen(g->folder), cut = mr_coco_without_year(g->folder, len);
+    if (cut == len || mr_coco_folder(b->tree, g->folder, len, path) || !mr_coco_folder(b->tree, g->folder, cut, path))
+        return;
+    memcpy(shorter, g->folder, cut);
+    shorter[cut] = '\0';
+    if (!has_parts(b, shorter))
+        memcpy(g->folder, shorter, cut + 1);
+}
+
+/* image_info_test-dev2017.json lists some of the images of test2017/ again, where there is no test-dev2017/. */
+static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
+{
+    mr_coco_state *st = b->st;
+    if (st->group_count == MR_SPLITS_MAX)
+        return mr_fail(b->err, MR_BAD_DATA, "annotation files of more than the %d splits that a dataset may have",
+                       MR_SPLITS_MAX);
+    const mr_coco_part *part = &st->parts[first];
+    mr_coco_group g = {.first = first, .count = count, .split = MR_NO_ENTRY};
+    if (part->split_len >= sizeof g.folder)
+        return mr_fail(b->err, MR_BAD_DATA, "a split's name of %zu bytes in annotation files", part->split_len);
+    memcpy(g.folder, part->split, part->split_len);
+    char *dev = strstr(g.folder, "-dev"), own[300];
+    if (dev && (dev[4 + strspn(dev + 4, "0123456789")] || mr_coco_folder(b->tree, part->split, part->split_len, own)))
+        dev = NULL;
+    if (dev)
+        memmove(dev, dev + 4, strlen(dev + 4) + 1);
+    for (size_t i = 0; i < count; i++)
+        b->plan->used[part[i].entry] = 1;
+    if (!dev)
+        use_short_folder(b, &g);
+    if (dev && has_parts(b, g.folder)) {
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0,
+                    "left out: it lists images of %s again", g.folder);
+        return MR_OK;
+    }
+    mr_status status = is_left_out(b, &g, &g.left_out);
+    if (status != MR_OK)
+        return status;
+    if (g.left_out)
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
+    if (!MR_GROW(st->groups, st->group_count, st->group_room))
+        return mr_fail_memory(b->err, "listing annotation files");
+    st->groups[st->group_count++] = g;
+    return MR_OK;
+}
+
+/* instances_train.json and instances_train.JSON: which of them counts is not for us to say. */
+static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
+{
+    const mr_coco_part *p = b->st->parts;
+    const mr_source *s = b->tree->source;
+    for (size_t i = first + 1; i < end; i++) {
+        if (p[i].kind != p[i - 1].kind)
+            continue;
+        mr_fail(b->err, MR_BAD_DATA, "%s and %s are both the %s of split %.*s",
+                mr_source_entry(s, p[i - 1].entry)->path, mr_source_entry(s, p[i].entry)->path,
+                mr_coco_kinds[p[i].kind], (int)p[i].split_len, p[i].split);
+        return mr_source_dispensable(s, p[i].entry, "takes the other", MR_BAD_DATA, b->err);
+    }
+    return MR_OK;
+}
+
+static mr_status make_groups(mr_coco_build *b)
+{
+    const mr_coco_part *p = b->st->parts;
+    mr_status status = MR_OK;
+    for (size_t i = 0, end; i < b->st->part_count && status == MR_OK; i = end) {
+        for (end = i + 1; end < b->st->part_count && same_split(&p[end], p[i].split, p[i].split_len); end++)
+            ;
+        status = check_kinds(b, i, end);
+        if (status == MR_OK)
+            status = add_group(b, i, end - i);
+    }
+    return status;
+}
+
+/* ---- classes -------------------------------------------------------------------------------------------------- */
+
+/* Of all that was parsed. */
+static mr_status plan_classes(const mr_coco_build *b)
+{
+    const mr_coco_state *st = b->st;
+    mr_coco_file **files = mr_alloc(st->part_count, sizeof *files);
+    if (!files)
+        return mr_fail_memory(b->err, "listing the categories");
+    for (size_t i = 0; i < st->part_count; i++)
+        files[i] = st->parts[i].file;
+    mr_status status = mr_coco_classes(b->tree, files, st->part_count, false, b->plan, b->err);
+    for (size_t i = 0; i < st->part_count && status == MR_OK; i++)
+        if (files[i])
+            mr_coco_note_unknown(b->tree, files[i], b->plan);
+    free(files);
+    return status;
+}
+
+/* ---- images in no annotation file ----------------------------------------------------------------------------- */
+
+static const char *const flat_dirs[] = {"", "images/", "annotations/"};
+
+typedef struct owners {
+    mr_coco_group **by_folder; /* sorted */
+    size_t count;
+    mr_coco_group *flat[MR_COUNT(flat_dirs)]; /* the only one with images there; NULL: none, or not to be told */
+} owners;
+
+static int by_folder(const void *a, const void *b)
+{
+    return strcmp((*(mr_coco_group *const *)a)->folder, (*(mr_coco_group *const *)b)->folder);
+}
+
+static mr_status find_owners(const mr_coco_build *b, owners *o)
+{
+    mr_coco_state *st = b->st;
+    bool any_left_out = false; /* its images may lie anywhere */
+    o->by_folder = mr_alloc(st->group_count, sizeof *o->by_folder);
+    if (!o->by_folder)
+        return mr_fail_memory(b->err, "listing COCO images");
+    for (; o->count < st->group_count; o->count++) {
+        o->by_folder[o->count] = &st->groups[o->count];
+        any_left_out = any_left_out || st->groups[o->count].left_out;
+    }
+    qsort(o->by_folder, o->count, sizeof *o->by_folder, by_folder);
+    for (size_t k = 0; k < MR_COUNT(flat_dirs) && !any_left_out; k++)
+        for (size_t i = 0, users = 0; i < st->group_count; i++)
+            if (st->groups[i].flat[k])
+                o->flat[k] = users++ ? NULL : &st->groups[i];
+    return MR_OK;
+}
+
+/* The group in whose folder the path begins. */
+static mr_coco_group *in_folder(const owners *o, const char *path, size_t len)
+{
+    const char *slash = memchr(path, '/', len);
+    mr_coco_group key, *wanted = &key;
+    size_t n = slash ? (size_t)(slash - path) : sizeof key.folder;
+    if (n >= sizeof key.folder)
+        return NULL;
+    memcpy(key.folder, path, n);
+    key.folder[n] = '\0';
+    mr_coco_group **found = bsearch(&wanted, o->by_folder, o->count, sizeof *o->by_folder, by_folder);
+    if (!found || (found > o->by_folder && !by_folder(found - 1, found)) ||
+        (found + 1 < o->by_folder + o->count && !by_folder(found, found + 1)))
+        return NULL; /* train2014 and train2017 may both have train/ */
+    return *found;
+}
+
+/* The group in whose folder the file lies; or beside whose images, if that tells one from all others. */
+static mr_coco_group *owner_of(const owners *o, const char *path, size_t len)
+{
+    bool images = len > 7 && !memcmp(path, "images/", 7);
+    mr_coco_group *own = in_folder(o, path, len), *under = images ? in_folder(o, path + 7, len - 7) : NULL;
+    if (own || under)
+        return own && (!under || own < under) ? own : under;
+    const char *slash = memrchr(path, '/', len);
+    size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
+    for (size_t k = 0; k < MR_COUNT(flat_dirs); k++)
+        if (dir == strlen(flat_dirs[k]) && !memcmp(path, flat_dirs[k], dir))
+            return o->flat[k];
+    return NULL;
+}
+
+static mr_status add_unlisted(const mr_coco_build *b, mr_coco_group *g, uint32_t entry)
+{
+    mr_status status = mr_coco_group_split(b, g);
+    mr_sample sample = {
+        .split = g->split, .entry = entry, .label = -1, .flags = MR_FLAG_UNANNOTATED, .aux = MR_COCO_UNLISTED};
+    return status == MR_OK ? mr_plan_add(b->plan, &sample, b->err) : status;
+}
+
+static mr_status plan_unlisted(const mr_coco_build *b)
+{
+    owners o = {0};
+    mr_status status = find_owners(b, &o);
+    for (uint32_t n = b->tree->begin; n < b->tree->end && status == MR_OK; n++) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, n, &len);
+        if (b->plan->used[n] || !mr_name_is_image(path, len))
+            continue;
+        b->plan->used[n] = 1;
+        mr_coco_group *g = owner_of(&o, path, len);
+        if (g && g->left_out)
+            continue;
+        bool keep = g && b->options->keep_unlisted;
+        mr_note_add(b->plan->notes, MR_NOTE_UNLISTED, path, len, mr_source_entry(b->tree->source, n)->size, "%s",
+                    keep ? "taken without annotation (--keep-unlisted)"
+                    : g  ? "in no annotation file of its split: left out (--keep-unlisted takes it)"
+                         : "in no annotation file, and of no split: left out");
+        if (keep)
+            status = add_unlisted(b, g, n);
+    }
+    free(o.by_folder);
+    return status;
+}
+
+/* ---- the order ------------------------------------------------------------------------------------------------ */
+
+/* Entries are sorted bytewise by path, so their numbers are that order. */
+static int by_split_and_path(const void *a, const void *b)
+{
+    const mr_sample *x = a, *y = b;
+    if (x->split != y->split)
+        return x->split < y->split ? -1 : 1;
+    if (x->entry != y->entry)
+        return x->entry < y->entry ? -1 : 1;
+    return (x->aux > y->aux) - (x->aux < y->aux);
+}
+
+static void sort_samples(const mr_coco_build *b)
+{
+    mr_plan *plan = b->plan;
+    size_t kept = 0;
+    if (plan->sample_count)
+        qsort(plan->samples, plan->sample_count, sizeof *plan->samples, by_split_and_path);
+    for (size_t i = 0; i < plan->sample_count; i++) {
+        const mr_sample *s = &plan->samples[i];
+        if (kept && s->split == plan->samples[kept - 1].split && s->entry == plan->samples[kept - 1].entry) {
+            size_t len;
+            const char *path = mr_tree_path(b->tree, s->entry, &len);
+            mr_note_add(plan->notes, MR_NOTE_COLLISION, path, len, 0,
+                        "listed twice in the annotation files of its split: the first stays");
+            continue;
+        }
+        plan->samples[kept++] = *s;
+    }
+    plan->sample_count = kept;
+}
+
+static mr_status name_variant(const mr_coco_build *b)
+{
+    mr_buf name = {0};
+    for (int kind = 0; kind < MR_COCO_KINDS; kind++)
+        for (size_t i = 0; i < b->st->part_count; i++)
+            if (b->st->parts[i].file && b->st->parts[i].kind == kind) {
+                mr_buf_printf(&name, "%s%s", name.len ? "+" : "", mr_coco_kinds[kind]);
+                break;
+            }
+    return mr_plan_variant_set(b->plan, &name, b->err);
+}
+
+static mr_status plan_samples(mr_coco_build *b)
+{
+    mr_coco_state *st = b->st;
+    mr_status status = make_groups(b);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (!st->groups[i].left_out)
+            status = mr_coco_open_group(b, &st->groups[i]);
+    for (size_t i = 0; i < st->group_count && status == MR_OK; i++)
+        if (!st->groups[i].left_out)
+            status = mr_coco_plan_group(b, i);
+    if (status == MR_OK)
+        status = plan_classes(b);
+    return status == MR_OK ? plan_unlisted(b) : status;
+}
+
+mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_coco_state *st = mr_alloc(1, sizeof *st);
+    mr_coco_build b = {.tree = t, .options = o, .plan = plan, .st = st, .err = err};
+    if (!st)
+        return mr_fail_memory(err, "listing annotation files");
+    plan->state = st;
+    mr_status status = mr_coco_list(t, st, err);
+    if (status == MR_OK && !st->part_count)
+        return mr_fail(err, MR_BAD_DATA, "no COCO annotation files: needs %s", mr_layout_coco.needs);
+    if (status == MR_OK)
+        status = plan_samples(&b);
+    mr_buf_free(&b.name);
+    if (status != MR_OK)
+        return status;
+    sort_samples(&b);
+    return name_variant(&b);
+}

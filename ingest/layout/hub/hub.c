@@ -1,0 +1,171 @@
+/* hub.c - datasets as the hub hands them out today: folders of Parquet files with the images inside.
+ * Invariant: a row's text goes into meta verbatim, as the program that read the file wrote it.
+ *
+ *      data/train-00000-of-00002.parquet       a program opens each file; in the tree it becomes a folder:
+ *      data/train-00001-of-00002.parquet           .../schema.json                     columns, rows, class names
+ *      data/validation-00000-of-00001.parquet      .../000000000.json                  row 0
+ *      [CONFIG/ in place of data/]                 .../000000000/497.jpeg              its image */
+#include "hub/hub.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "layout/captions.h"
+#include "tables/jsonl.h"
+
+/* ---- bid ------------------------------------------------------------------------------------------------------ */
+
+/* A root is where the configs are: a file deeper than one folder (that is not "data") belongs to a root below. */
+static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    (void)o;
+    mr_hub_files files = {0};
+    size_t named = 0, near = 0;
+    mr_status status = mr_hub_list(t, &files, err);
+    for (size_t i = 0; status == MR_OK && i < files.count; i++) {
+        const mr_hub_file *f = &files.items[i];
+        bool here = f->config.len == 0 || !memchr(f->config.text, '/', f->config.len);
+        near += here;
+        named += here && f->split.len;
+    }
+    if (near) {
+        mr_buf name = {0};
+        mr_text_escape(&name, files.items[0].path.text, files.items[0].path.len);
+        bid->score = named ? 70 : 45;
+        snprintf(bid->why, sizeof bid->why, "%zu Parquet file%s, first %.200s", files.count,
+                 files.count == 1 ? "" : "s", mr_buf_text(&name));
+        mr_buf_free(&name);
+    }
+    free(files.items);
+    return status;
+}
+
+/* ---- open ----------------------------------------------------------------------------------------------------- */
+
+/* What git leaves where the large file was not fetched is a small text that names it. */
+static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *err)
+{
+    static const char pointer[] = "version https://git-lfs";
+    char head[sizeof pointer - 1];
+    uint64_t size = mr_source_entry(t->source, f->entry)->size;
+    if (size == 0)
+        return mr_fail(err, MR_BAD_DATA, "%.*s: is empty, so the download was not finished; download it again",
+                       (int)f->path.len, f->path.text);
+    if (size < sizeof head)
+        return MR_OK; /* for the program to say */
+    mr_status status = mr_source_pread(t->source, f->entry, head, sizeof head, 0, err);
+    if (status == MR_OK && memcmp(head, pointer, sizeof head) == 0)
+        return mr_fail(err, MR_BAD_DATA,
+                       "%.*s: is git's pointer to the file, not the file; fetch it with: git lfs pull",
+                       (int)f->path.len, f->path.text);
+    return status;
+}
+
+/* Train, validation, test, others: a reader of the summary expects it. */
+static int place_of(const mr_hub_file *f)
+{
+    static const char *const first[] = {"train", "val", "valid", "validation", "test"};
+    size_t i = 0;
+    while (i < MR_COUNT(first) &&
+           (strlen(first[i]) != f->split.len || memcmp(first[i], f->split.text, f->split.len) != 0))
+        i++;
+    return (int)i;
+}
+
+static int by_split_and_path(const void *a, const void *b)
+{
+    const mr_hub_file *x = a, *y = b;
+    size_t len = x->path.len < y->path.len ? x->path.len : y->path.len;
+    int order = place_of(x) - place_of(y);
+    if (order == 0)
+        order = memcmp(x->path.text, y->path.text, len);
+    return order ? order : (x->path.len > y->path.len) - (x->path.len < y->path.len);
+}
+
+/* Leaves the files of a split out that --split-map leaves out, unread. */
+static mr_status drop_splits(const mr_layout_options *o, mr_plan *plan, mr_hub_files *files, mr_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        mr_hub_file *f = &files->items[i];
+        uint32_t split;
+        if (!f->split.len)
+            f->split = (mr_hub_part){"train", 5};
+        mr_status status = mr_plan_split_get(plan, o, f->split.text, f->split.len, &split, err);
+        if (status != MR_OK)
+            return status;
+        if (split != MR_NO_ENTRY)
+            files->items[kept++] = *f;
+        else
+            mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0, "split left out by --split-map");
+    }
+    files->count = kept;
+    plan->split_count = 0; /* plan() makes those that have rows */
+    if (kept)
+        qsort(files->items, kept, sizeof *files->items, by_split_and_path);
+    return MR_OK;
+}
+
+static mr_status hub_open(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_layout_files *out,
+                          mr_error *err)
+{
+    mr_hub_state *st = plan->state = mr_alloc(1, sizeof *st);
+    if (!st)
+        return mr_fail_memory(err, "listing Parquet files");
+    if (o->text_column && !(st->text_column = strdup(o->text_column)))
+        return mr_fail_memory(err, "listing Parquet files");
+    mr_hub_files *files = &st->files;
+    mr_status status = mr_hub_list(t, files, err);
+    if (status == MR_OK)
+        status = mr_hub_choose(files, o->config, plan, err);
+    if (status == MR_OK)
+        status = drop_splits(o, plan, files, err);
+    if (status == MR_OK)
+        status = mr_hub_complete(files, err);
+    for (size_t i = 0; i < files->count && status == MR_OK; i++) {
+        if (!MR_GROW(out->entries, out->count, out->room))
+            return mr_fail_memory(err, "listing Parquet files");
+        out->entries[out->count++] = files->items[i].entry;
+        status = check_head(t, &files->items[i], err);
+    }
+    return status == MR_OK ? mr_hub_reader(o, out, err) : status;
+}
+
+/* ---- meta ----------------------------------------------------------------------------------------------------- */
+
+static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const mr_hub_state *st = plan->state;
+    uint32_t entry = (uint32_t)sample->aux;
+    mr_buf_add_text(out, ",\"columns\":");
+    size_t columns_at = out->len;
+    mr_status status = mr_jsonl_copy(t->source, entry, 0, mr_source_entry(t->source, entry)->size, out, err);
+    if (status == MR_OK && st->text_column)
+        status = mr_captions_add(t, entry, st->text_column, columns_at, out, err);
+    return status;
+}
+
+static void free_state(void *p)
+{
+    mr_hub_state *st = p;
+    if (!st)
+        return;
+    free(st->files.items);
+    free(st->text_column);
+    free(st);
+}
+
+const mr_layout mr_layout_hub = {
+    .name = "hub",
+    .title = "Parquet files of the hub: [CONFIG/]SPLIT-00000-of-00001.parquet, data/train-*.parquet, or one file",
+    .needs = "[CONFIG/ or data/]SPLIT-00000-of-00001.parquet, SPLIT.parquet, or one .parquet file, with a column of "
+             "images (struct<bytes, path>)",
+    .options = MR_OPTION_LABEL | MR_OPTION_CONFIG | MR_OPTION_IMAGE | MR_OPTION_TEXT,
+    .bid = hub_bid,
+    .open = hub_open,
+    .plan = mr_hub_plan,
+    .meta = hub_meta,
+    .free_state = free_state,
+};

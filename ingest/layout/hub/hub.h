@@ -1,0 +1,79 @@
+/* hub.h - what the files of the layout hub share: hub.c (bid, open, meta), files.c (names),
+ * reader.c (the program that reads them), rows.c (plan).
+ * Invariant: nothing of the state changes after plan(), so meta() may run on many threads. */
+#ifndef MR_LAYOUT_HUB_H
+#define MR_LAYOUT_HUB_H
+
+#include "json/json.h"
+#include "layout/layout.h"
+
+#define MR_HUB_END    ".parquet"
+#define MR_HUB_READER "MILLRACE_PARQUET_READER" /* environment: a program to run in place of parquet_rows.py */
+#define MR_HUB_PYTHON "MILLRACE_PYTHON"         /* environment: the Python that runs it */
+
+typedef struct mr_hub_part { /* a part of a file's path; not NUL-terminated */
+    const char *text;
+    size_t len;
+} mr_hub_part;
+
+typedef struct mr_hub_file {
+    uint32_t entry;      /* of the file, before the tree grows */
+    mr_hub_part path;    /* under the root */
+    mr_hub_part config;  /* len 0: "default" */
+    mr_hub_part split;   /* as the source names it; len 0: the name tells none */
+    uint32_t number, of; /* part 2 of 7, from 0; of 0: not numbered */
+} mr_hub_file;
+
+typedef struct mr_hub_files {
+    mr_hub_file *items; /* in order of path */
+    size_t count, room;
+} mr_hub_files;
+
+typedef struct mr_hub_state {
+    mr_hub_files files; /* those that are opened */
+    char *text_column;  /* NULL: none */
+} mr_hub_state;
+
+/* Splits a path under the root into config, split and number:
+ *      data/train-00000-of-00002.parquet       CONFIG/test-00000-of-00001-0123456789abcdef.parquet
+ *      CONFIG/train/0000.parquet               train.parquet          anything.parquet                             */
+mr_hub_file mr_hub_file_at(const char *path, size_t len);
+
+/* All Parquet files under the root but hidden ones.  free(out->items). */
+mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err);
+
+/* Keeps the files of the config that was asked for, or of the only one, and those with a split where some have one.
+ * MR_MISUSE: lists the configs. */
+mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, mr_error *err);
+
+/* MR_BAD_DATA: a split lacks one of its numbered files, or has one twice; names it. */
+mr_status mr_hub_complete(const mr_hub_files *files, mr_error *err);
+
+/* "default", or the config's name as path text. */
+void mr_hub_config_name(const mr_hub_file *f, mr_buf *out);
+
+/* argv of the program that turns a Parquet file into rows, with the columns that were asked for. */
+mr_status mr_hub_reader(const mr_layout_options *o, mr_layout_files *out, mr_error *err);
+
+/* ---- schema.json ---------------------------------------------------------------------------------------------- */
+
+typedef enum mr_hub_kind { MR_HUB_NO_LABEL, MR_HUB_NAMES, MR_HUB_NUMBERS, MR_HUB_TEXTS } mr_hub_kind;
+
+typedef struct mr_hub_schema {
+    uint64_t rows;
+    mr_hub_kind kind;
+    char *column;   /* of the label; NULL: there is none, as NO_LABEL: it holds no labels */
+    json_t *names;  /* NAMES: a list of different strings, by label */
+    mr_buf columns; /* "a, b, c", for messages */
+} mr_hub_schema;
+
+/* Marks the entry as used. Begin with a zeroed struct; mr_hub_schema_free() in any case. */
+mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan *plan, mr_hub_schema *s, mr_error *err);
+void mr_hub_schema_free(mr_hub_schema *s);
+/* MR_BAD_DATA: the labels of `file` mean something else than those of the first one. */
+mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
+                              mr_error *err);
+
+mr_status mr_hub_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* coco.c - the COCO export: _annotations.coco.json beside the images of each split.
+ * Invariant: a class number is the place of the category's id among those of all splits that count; the pseudo category
+ * with id 0, which names the project and which no annotation uses, counts in none. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/format.h"
+#include "coco/classes.h"
+#include "roboflow/roboflow.h"
+
+struct mr_rf_coco {
+    mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)]; /* by split folder; NULL: it has no json */
+};
+
+void mr_rf_coco_free(struct mr_rf_coco *coco)
+{
+    if (!coco)
+        return;
+    for (size_t i = 0; i < MR_COUNT(coco->files); i++)
+        mr_coco_free(coco->files[i]);
+    free(coco);
+}
+
+/* ---- images --------------------------------------------------------------------------------------------------- */
+
+/* image_of[entry - dir->begin]: the number of the json's image that names the entry, plus 1. */
+static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coco_file *f, mr_plan *plan,
+                         uint32_t *image_of)
+{
+    mr_buf buf = {0};
+    for (size_t n = 0; n < f->image_count; n++) {
+        const mr_coco_image *image = &f->images[n];
+        uint32_t entry = mr_rf_image(t, dir, image->file_name, plan->notes);
+        if (entry != MR_NO_ENTRY && !image_of[entry - dir->begin]) {
+            image_of[entry - dir->begin] = (uint32_t)n + 1;
+            continue;
+        }
+        const char *path = mr_rf_path(dir, image->file_name, &buf);
+        if (entry == MR_NO_ENTRY)
+            mr_note_add(plan->notes, MR_NOTE_MISSING, path, strlen(path), 0,
+                        "image %" PRId64 " of %s, with %u annotations", image->id, mr_coco_name(t, f), image->count);
+        else
+            mr_note_add(plan->notes, MR_NOTE_COLLISION, path, strlen(path), 0,
+                        "image %" PRId64 " of %s has the file of image %" PRId64 ", which counts", image->id,
+                        mr_coco_name(t, f), f->images[image_of[entry - dir->begin] - 1].id);
+    }
+    plan->notes->failed = plan->notes->failed || buf.failed;
+    mr_buf_free(&buf);
+}
+
+static uint64_t meta_length(const mr_coco_file *f, const mr_coco_image *image)
+{
+    uint64_t bytes = 32 + (uint64_t)image->len;
+    for (uint32_t a = 0; a < image->count; a++)
+        bytes += (uint64_t)f->annotations[image->first + a].len + 1;
+    return bytes;
+}
+
+static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dir *dir,
+                             const mr_coco_file *f, size_t number, mr_error *err)
+{
+    mr_status status = MR_OK;
+    uint32_t *image_of = mr_alloc(dir->end - dir->begin, sizeof *image_of);
+    if (!image_of)
+        return mr_fail_memory(err, "listing the samples");
+    if (f)
+        place_images(t, dir, f, plan, image_of);
+    for (uint32_t e = dir->begin; e < dir->end && status == MR_OK; e++) {
+        uint32_t n = image_of[e - dir->begin];
+        mr_sample s = {.split = dir->split, .entry = e, .label = -1, .aux = (uint64_t)number << 32 | n};
+        if (f && n) {
+            const mr_coco_image *image = &f->images[n - 1];
+            s.flags = image->count ? 0 : MR_FLAG_UNANNOTATED;
+            s.meta_bytes = meta_length(f, image);
+            mr_rf_group(t, &s);
+            status = mr_plan_add(plan, &s, err);
+        } else if (mr_folder_image(t, e, dir->len + 1)) {
+            status =
+                mr_folder_unlisted(t, o, plan, dir->split, e, "not listed in _annotations.coco.json", mr_rf_group, err);
+        }
+    }
+    free(image_of);
+    return status;
+}
+
+mr_status mr_rf_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
+                          mr_rf_state *state, mr_error *err)
+{
+    struct mr_rf_coco *coco = state->coco = mr_alloc(1, sizeof *coco);
+    mr_status status = coco ? MR_OK : mr_fail_memory(err, "reading annotations");
+    for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
+        uint32_t entry = mr_rf_find(t, &dirs->items[i], MR_RF_COCO_JSON, strlen(MR_RF_COCO_JSON));
+        if (entry == MR_NO_ENTRY)
+            continue;
+        status = mr_coco_parse(t->source, entry, &coco->files[i], err);
+        if (dirs->count > 1)
+            status = mr_source_dispensable(t->source, entry, "ingests without the images that it lists", status, err);
+        plan->used[entry] = 1;
+    }
+    if (status == MR_OK)
+        status = mr_coco_classes(t, coco->files, MR_COUNT(coco->files), true, plan, err);
+    for (size_t i = 0; i < dirs->count && status == MR_OK; i++) {
+        if (coco->files[i])
+            mr_coco_note_unknown(t, coco->files[i], plan);
+        status = add_samples(t, o, plan, &dirs->items[i], coco->files[i], i, err);
+    }
+    return status;
+}
+
+/* ---- meta ----------------------------------------------------------------------------------------------------- */
+
+mr_status mr_rf_coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const struct mr_rf_coco *coco = ((const mr_rf_state *)plan->state)->coco;
+    const mr_coco_file *f = coco->files[sample->aux >> 32];
+    uint32_t n = (uint32_t)sample->aux;
+    if (!n)
+        return MR_OK;
+    mr_buf_add_text(out, ",\"image\":");
+    mr_status status = mr_coco_image_text(t->source, f, n - 1, out, err);
+    mr_buf_add_text(out, ",\"annotations\":");
+    return status == MR_OK ? mr_coco_annotations(t->source, f, n - 1, out, err) : status;
+}

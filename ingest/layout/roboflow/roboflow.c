@@ -1,0 +1,222 @@
+/* roboflow.c - the exports of Roboflow, each told by its marks; those that are not read are refused by name.
+ * Invariant: however many times a picture was augmented, all its copies are in one group (the stem before ".rf.").
+ *
+ *      README.roboflow.txt  README.dataset.txt         train/ valid/ test/, any of them may be missing
+ *      folder: SPLIT/CLASS/IMAGE       multi-class: SPLIT/_classes.csv         coco: SPLIT/_annotations.coco.json
+ *      clip: as folder, and SPLIT/_tokenization.txt with a caption a class                                         */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "roboflow/roboflow.h"
+#include "base/text.h"
+
+enum { README_MAX = 1 << 20 };
+
+void mr_rf_group(const mr_tree *t, mr_sample *sample)
+{
+    const mr_entry *e = mr_source_entry(t->source, sample->entry);
+    const char *slash = memrchr(e->path, '/', e->path_len);
+    size_t at = slash ? (size_t)(slash - e->path) + 1 : 0;
+    const char *mark = memmem(e->path + at, e->path_len - at, ".rf.", 4);
+    sample->group_at = sample->group_len = 0;
+    if (mark && (size_t)(mark - e->path) > at) {
+        sample->group_at = (uint32_t)at;
+        sample->group_len = (uint32_t)(mark - e->path - (ptrdiff_t)at);
+    }
+}
+
+const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out)
+{
+    mr_buf_clear(out);
+    mr_buf_add(out, dir->name, dir->len);
+    mr_buf_add_text(out, "/");
+    mr_buf_add_text(out, name);
+    return mr_buf_text(out);
+}
+
+uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes)
+{
+    mr_buf table = {0}, path = {0};
+    uint32_t entry = MR_NO_ENTRY;
+    const char *prefix = mr_rf_path(dir, "", &table);
+    bool inside =
+        mr_path_beside(prefix, table.len, name, &path) && path.len > table.len && !memcmp(path.data, prefix, table.len);
+    if (table.failed || path.failed)
+        notes->failed = true;
+    else if (inside)
+        entry = mr_tree_find(t, (const char *)path.data, path.len);
+    mr_buf_free(&table);
+    mr_buf_free(&path);
+    return entry;
+}
+
+/* ---- bids ----------------------------------------------------------------------------------------------------- */
+
+static void refuse(const mr_rf_marks *m, mr_bid *bid)
+{
+    const char *format = m->format;
+    bid->score = 80;
+    if (!strcmp(format, "unknown"))
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "this is a Roboflow export of a form that millrace does not know (%s): export it again as 'COCO' "
+                 "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
+                 m->seen);
+    else
+        snprintf(bid->refusal, sizeof bid->refusal,
+                 "this is a Roboflow %s export (%s), which millrace does not read: export it again as 'COCO' (boxes), "
+                 "or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
+                 format, m->seen);
+    snprintf(bid->why, sizeof bid->why, "%s", m->seen);
+}
+
+static mr_status roboflow_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    mr_rf_marks m;
+    (void)err;
+    mr_rf_look(t, o, &m);
+    if (m.kind == MR_RF_NONE)
+        return MR_OK;
+    if (m.kind == MR_RF_FOREIGN) {
+        refuse(&m, bid);
+        return MR_OK;
+    }
+    if (m.kind == MR_RF_FOLDER)
+        bid->score = m.readme || m.names ? 70 + 15 * m.readme + 10 * m.names : 60;
+    else
+        bid->score = 90 + 5 * (m.readme || m.names);
+    snprintf(bid->why, sizeof bid->why, "%s%s%s%s", m.seen, m.readme ? ", a Roboflow README" : "",
+             m.names ? ", names with .rf." : "", m.valid ? ", a split folder named valid" : "");
+    return MR_OK;
+}
+
+/* ---- READMEs -------------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* "License: CC BY 4.0" on a line of its own; the first that says something. */
+static mr_status find_licence(const mr_buf *text, mr_plan *plan, mr_error *err)
+{
+    static const char word[] = "License:";
+    const size_t word_len = sizeof word - 1;
+    const char *at = (const char *)text->data, *end = at + text->len, *next;
+    mr_buf licence = {0};
+    for (; at < end && !licence.len; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
+        next = newline ? newline + 1 : end;
+        if ((size_t)(stop - at) <= word_len || memcmp(at, word, word_len))
+            continue;
+        for (at += word_len; at < stop && is_blank(*at); at++)
+            ;
+        while (stop > at && is_blank(stop[-1]))
+            stop--;
+        mr_text_escape(&licence, at, (size_t)(stop - at));
+    }
+    mr_buf_text(&licence);
+    if (licence.failed || !licence.len) {
+        mr_status status = mr_buf_status(&licence, err, "reading a licence");
+        mr_buf_free(&licence);
+        return status;
+    }
+    plan->licence = (char *)licence.data;
+    return MR_OK;
+}
+
+static mr_status read_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
+{
+    uint32_t export = mr_tree_find(t, MR_RF_README, strlen(MR_RF_README));
+    uint32_t data = mr_tree_find(t, MR_RF_README_DATA, strlen(MR_RF_README_DATA));
+    mr_buf text = {0};
+    mr_status status = MR_OK;
+    if (export != MR_NO_ENTRY)
+        plan->used[export] = 1;
+    if (data == MR_NO_ENTRY)
+        return MR_OK;
+    plan->used[data] = 1;
+    if (mr_source_entry(t->source, data)->size > README_MAX) {
+        mr_note_add(plan->notes, MR_NOTE_INFO, MR_RF_README_DATA, strlen(MR_RF_README_DATA),
+                    mr_source_entry(t->source, data)->size, "too long to look for the licence in it");
+        return MR_OK;
+    }
+    status = mr_source_read(t->source, data, &text, err);
+    if (status == MR_OK && text.len)
+        status = find_licence(&text, plan, err);
+    mr_buf_free(&text);
+    return status;
+}
+
+/* ---- plan and meta -------------------------------------------------------------------------------------------- */
+
+static mr_status folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
+                             mr_rf_state *state, mr_error *err)
+{
+    (void)state;
+    return mr_folder_plan(t, o, plan, dirs, mr_rf_group, err);
+}
+
+static const struct variant {
+    const char *name;
+    mr_rf_plan_fn *plan;
+    mr_rf_meta_fn *meta; /* NULL: nothing to add */
+} variants[] = {
+    [MR_RF_FOLDER] = {"folder", folder_plan, NULL},
+    [MR_RF_MULTI_CLASS] = {"multi-class", mr_rf_table_plan, mr_rf_table_meta},
+    [MR_RF_COCO] = {"coco", mr_rf_coco_plan, mr_rf_coco_meta},
+    [MR_RF_CLIP] = {"clip", mr_rf_clip_plan, mr_rf_clip_meta},
+};
+
+static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)
+{
+    mr_rf_marks m;
+    mr_bid bid = {0};
+    mr_rf_look(t, o, &m);
+    if (m.kind == MR_RF_FOREIGN) {
+        refuse(&m, &bid);
+        return mr_fail(err, MR_BAD_DATA, "%s", bid.refusal);
+    }
+    if (m.kind == MR_RF_NONE && !m.dirs.count)
+        return mr_fail(err, MR_BAD_DATA, "no folder train, valid or test is there: this is not a Roboflow export");
+    mr_rf_state *state = mr_alloc(1, sizeof *state);
+    if (!state)
+        return mr_fail_memory(err, "reading a Roboflow export");
+    plan->state = state;
+    state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the plainest form */
+    plan->variant = variants[state->kind].name;
+    mr_status status = mr_split_dirs_open(t, o, plan, &m.dirs, err);
+    if (status == MR_OK)
+        status = read_readmes(t, plan, err);
+    return status == MR_OK ? variants[state->kind].plan(t, o, plan, &m.dirs, state, err) : status;
+}
+
+static mr_status roboflow_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
+                               mr_error *err)
+{
+    const mr_rf_state *state = plan->state;
+    mr_rf_meta_fn *meta = variants[state->kind].meta;
+    return meta ? meta(t, plan, sample, out, err) : MR_OK;
+}
+
+static void roboflow_free(void *p)
+{
+    mr_rf_state *state = p;
+    if (!state)
+        return;
+    mr_rf_table_free(state->table);
+    mr_rf_coco_free(state->coco);
+    mr_rf_clip_free(state->clip);
+    free(state);
+}
+
+const mr_layout mr_layout_roboflow = {
+    .name = "roboflow",
+    .title = "Roboflow exports: folder, multi-class, COCO, CLIP",
+    .needs = "train/, valid/ or test/ with class folders, _classes.csv, _annotations.coco.json or _tokenization.txt",
+    .options = MR_OPTION_UNLISTED | MR_OPTION_DEPTH,
+    .bid = roboflow_bid,
+    .plan = roboflow_plan,
+    .meta = roboflow_meta,
+    .free_state = roboflow_free,
+};
