@@ -1,5 +1,4 @@
-/* layout.h - how a source tree is arranged: one card a layout, one file, or one
- * folder, and one word in MR_LAYOUTS to add one.
+/* layout.h - how a source tree is arranged: one card per layout; a file or a folder, and a word in MR_LAYOUTS, add one.
  * Invariant: plan() depends only on names and contents under the root, never on the kind of source, so a folder and its
  * archive give the same samples in the same order. */
 #ifndef MR_LAYOUT_H
