@@ -122,7 +122,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
     X(MR_ARG_PATH, const char *, log, "log", "FILE", "", MR_ONCE,                                                      \
-      "one JSON line per update; give it again to a resumed run", .own = true)                                         \
+      "append one JSON line per update; give it again to a resumed run, which repeats the updates after its "          \
+      "checkpoint",                                                                                                    \
+      .own = true)                                                                                                     \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
     X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \

@@ -312,7 +312,7 @@ static mr_status finish(mr_trainer *t, mr_error *err)
         .best_accuracy = t->best_accuracy,
         .best_update = t->best_update,
         .damaged = t->feed.damage.count,
-        .judged_damaged = t->judged_damage.count,
+        .eval_damaged = t->judged_damage.count,
         .read_share = work > 0 ? spent.reading / work : 0,
         .decode_share = work > 0 ? spent.decoding / work : 0,
     };

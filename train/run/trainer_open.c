@@ -126,8 +126,7 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
         if (snprintf(events, sizeof events, "%s/" MR_RUN_EVENTS, s->output) >= (int)sizeof events ||
             snprintf(results, sizeof results, "%s/" MR_RUN_RESULTS, s->output) >= (int)sizeof results)
             return mr_fail(err, MR_MISUSE, "--output: the path is too long");
-        /* A run that was killed before its first checkpoint left these, and lines in the log that will come again; if
-         * there are none, those of the log are another run's. */
+        /* A run that was killed before its first checkpoint left these. */
         begun = begun || access(events, F_OK) == 0;
         mr_status status = t->claim ? mr_checkpoint_held(t->claim, s->output, err) : mr_dir_make(s->output, err);
         if (status == MR_OK && !t->claim)
@@ -144,7 +143,6 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
         .results = *results ? results : NULL,
         .steps = t->updates,
         .first = t->first,
-        .judges_first = t->evaluation_due,
         .resume = s->resume && begun,
         .logging_steps = s->logging_steps,
         .warmup_steps = s->throughput_warmup_steps,
