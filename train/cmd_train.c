@@ -11,7 +11,6 @@
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
-#include "dataset/dataset_ranks.h"
 #include "loader/cmd_damage.h"
 #include "run/trainer.h"
 #include "train/commands.h"
@@ -87,10 +86,7 @@ static void print_start(mr_trainer *t)
 static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
-    MR_TRY(mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err));
-    MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
-    MR_TRY(mr_pairs_agree(&t->pairs, ranks, err));
-    MR_TRY(mr_trainer_agree(t, err));
+    MR_TRY(mr_trainer_prepare(t, settings, ranks, err));
     if (settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
     MR_TRY(mr_trainer_open(t, err));

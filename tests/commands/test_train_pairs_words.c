@@ -167,7 +167,7 @@ static void shapes_that_do_not_fit_are_said(void **state)
                                      "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64",
                                      "--cross-layers", "1", (char *)NULL);
     assert_non_null(strstr(r.err,
-                           "bridgetower: reads words, and no tokenizer lies beside --config or --pretrained; name "
+                           "bridgetower: reads text, and there is no tokenizer beside --config or --pretrained; name "
                            "one by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)"));
     support_result_free(&r);
     static const struct {

@@ -99,7 +99,7 @@ static void what_cannot_be_shared_is_refused(void **state)
     expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly");
     support_result_free(&r);
     r = go_on(dir, "odd", 2, 0, "--batch", "5");
-    expect(r.err, "the run was begun with 12 samples an update");
+    expect(r.err, "the run was begun with 12 samples per update");
     support_result_free(&r);
 }
 

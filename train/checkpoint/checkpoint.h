@@ -16,6 +16,7 @@
 
 #include <dirent.h>
 
+#include "base/ranks.h"
 #include "json/json.h"
 #include "model/model.h"
 #include "model/optimizer.h"
@@ -74,6 +75,13 @@ mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsign
  * MR_MISUSE: there is none.  MR_BAD_DATA: damaged, the message names the file; the way around it is the caller's. */
 mr_status mr_checkpoint_read(const char *path, bool best, bool with_state, mr_checkpoint *out, char **found,
                              mr_error *err);
+
+/* Collective.  Makes *c of every rank that of rank 0; zeroed on the others.  What is NULL or empty on rank 0 stays so:
+ * optimizer state, values, tokenizer.  All ranks fail together. */
+mr_status mr_checkpoint_share(mr_ranks *ranks, mr_checkpoint *c, mr_error *err);
+
+/* Buffers that this optimizer keeps. */
+unsigned mr_checkpoint_slots(mr_optimizer_kind kind);
 
 /* Whether `path`, which need not be there, is a checkpoint itself to mr_checkpoint_read(), and not an OUTPUT. */
 bool mr_checkpoint_is(const char *path);

@@ -19,8 +19,7 @@ enum { MR_FILE_WEIGHTS, MR_FILE_OPTIMIZER, MR_FILE_CONFIG, MR_FILE_TOKENIZER, MR
  * one; its digest is of 0 bytes if not. */
 const char *mr_checkpoint_file(const mr_model_card *card, size_t file);
 
-/* How many buffers this optimizer keeps, and how the arrays of one begin: "momentum/"; "m/" and "v/". */
-unsigned mr_checkpoint_slots(mr_optimizer_kind kind);
+/* How the arrays of a buffer of this optimizer begin: "momentum/"; "m/" and "v/". */
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
 /* The arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER, written to an empty open file, or read from one whose digest was

@@ -161,9 +161,6 @@ mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, m
 
 /* Those that a checkpoint keeps, as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);
-/* Of those that all ranks must have alike: not of where files lie, if any, nor of how one rank does its work, or what
- * it logs. */
-mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err);
 /* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);
 

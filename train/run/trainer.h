@@ -38,8 +38,6 @@ typedef struct mr_trainer {
     mr_device *device;
     mr_model *model;
     float *values; /* on the device */
-    uint64_t
-        begun_with; /* a hash of the values, and of the optimizer's state, that this rank begins with, among others */
     mr_optimizer optimizer;
     mr_exchange *exchange;
     mr_pairs pairs; /* of models of pictures and words */
@@ -51,27 +49,32 @@ typedef struct mr_trainer {
     bool evaluation_due;     /* of the values as they are */
     mr_damage judged_damage; /* of the last evaluation */
     json_t *facts;           /* what checkpoints say beside the numbers */
-    mr_checkpoint *restored; /* what the run goes on from; let go once it has been taken over */
+    bool resumed;            /* from a checkpoint: */
+    mr_checkpoint restored;  /* released once its values are on the device */
     mr_buf said;             /* lines for people about how it was set up */
 } mr_trainer;
 
-/* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint.  Collective:
- * OUTPUT is claimed for this run before any rank reads what is in it. */
+/* Everything but the model's memory: on resume the checkpoint, dataset, shape, schedule.  Collective: rank 0 reads
+ * OUTPUT, which it claims first, config.json and the tokenizer, and lists the samples; the others get what it read. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
-/* Its parts (trainer_resume.c): the claim, on rank 0, as mr_checkpoint_claim(); the checkpoint to go on from, if there
- * is one, and its options; whether what is asked for is the run that it is of; the samples that a loss is held against:
- * what is learned depends on it. */
+
+/* ---- parts of prepare() ------------------------------------------------------------------------------------------ */
+
+/* The claim on OUTPUT, on rank 0, as mr_checkpoint_claim(). */
 mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err);
+/* The checkpoint to resume from, if there is one, and its options.  Collective. */
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
+/* MR_MISUSE: the options or the dataset are not those of the run to resume. */
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
+/* Samples that a loss is computed against: what is learned depends on it. */
 uint64_t mr_trainer_negatives(const mr_trainer *t);
-/* MR_MISUSE: --log is what the run reads or makes otherwise, or exists and is not a log. */
+/* MR_MISUSE: --log is what the run reads or writes otherwise, or exists and is not a log. */
 mr_status mr_log_place(const mr_settings *s, mr_error *err);
-/* Its part for the model: config, tokenizer, params. */
+/* Config, tokenizer, params.  Collective. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
-/* Collective, once a run is prepared.  A rank that found another checkpoint, or none, or has other options, would do
- * another number of steps, or judge after others, while the rest waits for it: MR_BAD_DATA. */
-mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
 /* Model, values, optimizer, exchange, loader.  Collective. */
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 /* Runs to the end, to --stop-after or to the first of the signals of pause.h (*stopped: which).  Collective. */
