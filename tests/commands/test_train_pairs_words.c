@@ -289,7 +289,7 @@ static void damaged_checkpoints_are_named(void **state)
         {"tokenizer.json",
          "printf x | dd conv=notrunc bs=1 seek=9 status=none of=", "tokenizer.json: does not have the digest"},
         {"tokenizer.json", "rm ", "tokenizer.json: is missing; "},
-        {"state.json", "printf x >>", "state.json: its seal does not fit its text"},
+        {"state.json", "printf x >>", "state.json: its seal does not match its text"},
         {"state.json", "rm ", "state.json: is missing"},
         {"model.safetensors",
          "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=", "model.safetensors: does not have the digest"},

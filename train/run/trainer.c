@@ -236,7 +236,7 @@ static mr_status judge(mr_trainer *t, mr_error *err)
                              .best_update = t->best_update,
                              .claim = t->claim};
     if (status == MR_OK)
-        return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_judge(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
+        return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_evaluated(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
     if (*s->output && err)
         mr_fail(err, status, "%s; the %llu updates done are kept in %s for --resume", err->text,
                 (unsigned long long)t->done, s->output);
