@@ -74,7 +74,7 @@ static void print_start(mr_trainer *t)
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
-    fputs(mr_buf_text(&t->said), stdout);
+    fputs(mr_buf_text(&t->remarks), stdout);
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     printf("\n");
@@ -98,7 +98,7 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
     MR_TRY(cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
-    return t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : MR_OK;
+    return t->eval_split ? cmd_damage_warn(&t->eval_damage, t->ds, t->eval_split, err) : MR_OK;
 }
 
 static void print_end(const mr_trainer *t, int stopped)

@@ -98,9 +98,9 @@ static void wrong_options_are_said_at_once(void **state)
         const char *words;
     } cases[] = {
         {"--text-column", "nothing", 2,
-         "--text-column nothing: no sample of train has words there; columns: "
+         "--text-column nothing: no sample of train has text there; columns: "
          "caption_choices, entities, from_description, image_description, image_location, image_uncanny_description"},
-        {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has words"},
+        {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has text"},
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},

@@ -192,8 +192,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
     static const struct {
         const char *log, *words;
     } cases[] = {
-        {"whole/step-00000008/weights.npz", "lies in a checkpoint"},
-        {"whole/step-00000008/log.jsonl", "lies in a checkpoint"},
+        {"whole/step-00000008/weights.npz", "is in a checkpoint"},
+        {"whole/step-00000008/log.jsonl", "is in a checkpoint"},
         {"twin", "exists and is not the log of a run"},
         {"json", "exists and is not the log of a run"},
         {"others", "exists and is not the log of a run"},

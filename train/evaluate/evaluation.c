@@ -215,7 +215,7 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
     return status;
 }
 
-mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err)
+mr_status mr_split_check_eval(const mr_manifest *m, const char *dataset, const char *split, mr_error *err)
 {
     const mr_split *found;
     mr_status status = mr_manifest_find_split(m, dataset, split, &found, err);

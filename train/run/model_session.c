@@ -10,8 +10,7 @@
 #include "dataset/dataset_ranks.h"
 #include "run/trainer.h"
 
-/* ---- classes ------------------------------------------------------------------------------------------------------
- */
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
 
 const char *mr_session_class(const mr_session *t, int32_t class)
 {
@@ -21,7 +20,7 @@ const char *mr_session_class(const mr_session *t, int32_t class)
     return name ? name : "";
 }
 
-/* Equal names in equal order are the same classes, even where some have one name. */
+/* Equal names in equal order are the same classes, even if several share a name. */
 static bool same_classes(const mr_manifest *m, const mr_session *t, size_t known)
 {
     bool same = m->class_count == known;
@@ -42,7 +41,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x->class > y->class) - (x->class < y->class);
 }
 
-/* The model's first class of this name, then the others; NULL: none. */
+/* The model's first class of this name, which the others follow; NULL: none. */
 static const known_class *find_class(const known_class *known, size_t count, const char *name)
 {
     size_t low = 0, high = count;
@@ -56,7 +55,7 @@ static const known_class *find_class(const known_class *known, size_t count, con
     return low < count && strcmp(known[low].name, name) == 0 ? &known[low] : NULL;
 }
 
-/* `at`: the model's class that has the name, NULL: none.  A name that several classes of it have says nothing. */
+/* `at`: the model's first class of this name; NULL: none.  A name that several of its classes have is ambiguous. */
 static mr_status check_class(const mr_session_request *q, const mr_session *t, const char *name, const known_class *at,
                              const known_class *end, mr_error *err)
 {
@@ -76,36 +75,31 @@ static mr_status check_class(const mr_session_request *q, const mr_session *t, c
     return MR_OK;
 }
 
-/* Both lists may be a stranger's, and long. */
+/* Both lists may be long, and are not trusted. */
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err)
 {
-    mr_status status = MR_OK;
     size_t known = json_array_size(json_object_get(t->checkpoint.facts, "classes"));
     if (known != t->checkpoint.model.classes)
         return mr_fail(err, MR_BAD_DATA, "%s/state.json: names %zu classes of %u", t->path, known,
                        t->checkpoint.model.classes);
+    MR_AUTO(mr_scope_free) known_class *sorted = mr_alloc(known + 1, sizeof *sorted);
     t->classes = mr_alloc(m->class_count + 1, sizeof *t->classes);
-    known_class *sorted = mr_alloc(known + 1, sizeof *sorted);
-    if (!t->classes || !sorted) {
-        free(sorted);
+    if (!t->classes || !sorted)
         return mr_fail_memory(err, "mapping classes");
-    }
     for (size_t k = 0; k < known; k++)
         sorted[k] = (known_class){mr_session_class(t, (int32_t)k), (int32_t)k};
     qsort(sorted, known, sizeof *sorted, by_name);
     bool same = same_classes(m, t, known);
-    for (size_t i = 0; i < m->class_count && status == MR_OK; i++) {
+    for (size_t i = 0; i < m->class_count; i++) {
         const known_class *at = find_class(sorted, known, m->classes[i].name);
         t->classes[i] = same ? (int32_t)i : at ? at->class : -1;
         if (!same)
-            status = check_class(q, t, m->classes[i].name, at, sorted + known, err);
+            MR_TRY(check_class(q, t, m->classes[i].name, at, sorted + known, err));
     }
-    free(sorted);
-    return status;
+    return MR_OK;
 }
 
-/* ---- everything together ------------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err)
 {
@@ -125,7 +119,7 @@ static mr_status find_split(const mr_session_request *q, const mr_manifest *m, c
     *out = q->split ? q->split : val && (val->samples || !test) ? "val" : "test";
     if (!q->split && !val && !test)
         return mr_fail(err, MR_MISUSE, "%s: has neither val nor test; name a --split", q->dataset);
-    return mr_split_to_judge(m, q->dataset, *out, err);
+    return mr_split_check_eval(m, q->dataset, *out, err);
 }
 
 static mr_status open_model(const mr_session_request *q, mr_session *t, unsigned threads, mr_error *err)

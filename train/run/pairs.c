@@ -28,8 +28,7 @@ mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
     };
 }
 
-/* ---- the tokenizer ------------------------------------------------------------------------------------------------
- */
+/* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
 
 /* A tokenizer in the folder, or in the folder of the file, at `path`. */
 static bool beside(const char *path, char *out, size_t room)
@@ -92,8 +91,7 @@ mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p
     return MR_OK;
 }
 
-/* ---- the column ---------------------------------------------------------------------------------------------------
- */
+/* ---- the column -------------------------------------------------------------------------------------------------- */
 
 static mr_status look(const mr_dataset *ds, const char *split, const char *column, mr_pairs *p, mr_buf *known,
                       mr_error *err)
@@ -127,29 +125,27 @@ static mr_status look(const mr_dataset *ds, const char *split, const char *colum
 
 static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, mr_error *err)
 {
-    mr_buf known = {0};
+    MR_AUTO(mr_buf_free) mr_buf known = {0};
     if (strlen(column) >= sizeof p->column)
-        return mr_fail(err, MR_MISUSE, "--text-column: no column has a name that long");
-    mr_status status = look(ds, split, column, p, &known, err);
+        return mr_fail(err, MR_MISUSE, "--text-column: no column has such a long name");
+    MR_TRY(look(ds, split, column, p, &known, err));
     const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
-    if (status == MR_OK && !*p->column && *column)
-        status = mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has words there; columns: %s", column,
-                         split, names);
-    else if (status == MR_OK && !*p->column)
-        status = mr_fail(err, MR_MISUSE,
-                         "the first samples of %s have neither image_description nor captions; choose by "
-                         "--text-column among these columns: %s",
-                         split, names);
-    mr_buf_free(&known);
-    return status;
+    if (*p->column)
+        return MR_OK;
+    if (*column)
+        return mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has text there; columns: %s", column, split,
+                       names);
+    return mr_fail(err, MR_MISUSE,
+                   "the first samples of %s have neither image_description nor captions; choose by "
+                   "--text-column among these columns: %s",
+                   split, names);
 }
 
-/* ---- samples with words -------------------------------------------------------------------------------------------
- */
+/* ---- samples with text ------------------------------------------------------------------------------------------- */
 
-/* A sample whose meta cannot be read counts as one with words. */
-static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
-                           bool *has, mr_error *err)
+/* A sample whose meta cannot be read counts as one with text. */
+static mr_status has_text(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
+                          bool *has, mr_error *err)
 {
     size_t count = 0;
     mr_error why;
@@ -164,7 +160,7 @@ static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *
     return status;
 }
 
-/* The samples of a split that are pairs, items of a loader; NULL: all of them are. */
+/* The samples of a split that have text, as items of a loader; NULL: all of them. */
 static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t **out, uint64_t *count,
                             mr_error *err)
 {
@@ -173,14 +169,14 @@ static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char 
     mr_status status = list ? MR_OK : mr_fail_memory(err, "listing captions");
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         bool has = false;
-        status = has_words(p, ds, split, n, &view, &has, err);
+        status = has_text(p, ds, split, n, &view, &has, err);
         if (has)
             list[found++] = n;
     }
     mr_sample_view_free(&view);
     if (status == MR_OK && samples && !found)
         status = mr_fail(err, MR_MISUSE,
-                         "split \"%s\": no sample has words in \"%s\"; name another split, or another "
+                         "split \"%s\": no sample has text in \"%s\"; name another split, or another "
                          "--text-column",
                          split, p->column);
     bool some = status == MR_OK && found < samples;

@@ -29,7 +29,8 @@ static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
     if (*s->pretrained)
         MR_TRY(check_pretrained(t, err));
     t->config.card->start(&t->config, &t->params, s->seed, start);
-    return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->said, err) : MR_OK;
+    return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
+                          : MR_OK;
 }
 
 static mr_status upload(mr_trainer *t, float *to, const float *from, mr_error *err)
@@ -175,7 +176,7 @@ void mr_trainer_close(mr_trainer *t)
 {
     mr_journal_free(t->journal);
     mr_feed_close(&t->feed);
-    mr_damage_release(&t->judged_damage);
+    mr_damage_release(&t->eval_damage);
     mr_pairs_close(&t->pairs);
     mr_peers_close(&t->peers);
     mr_exchange_free(t->exchange);
@@ -188,7 +189,7 @@ void mr_trainer_close(mr_trainer *t)
     mr_params_release(&t->params);
     mr_checkpoint_release(&t->restored);
     json_decref(t->facts);
-    mr_buf_free(&t->said);
+    mr_buf_free(&t->remarks);
     mr_dataset_free(t->ds);
     if (t->claim)
         closedir(t->claim);

@@ -54,15 +54,15 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     if ((*train)->samples == 0)
         return mr_fail(err, MR_MISUSE, "%s: has no samples in a split \"%s\" to learn from", s->dataset, s->split);
     if (t->manifest->class_count == 0 && !t->config.card->text)
-        return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier learns from labels alone",
-                       s->dataset, t->manifest->layout);
+        return mr_fail(err, MR_MISUSE, "%s: has no classes (layout %s), and a classifier needs labels", s->dataset,
+                       t->manifest->layout);
     if (!t->config.card->text)
-        MR_TRY(mr_labels_check(t->ds, *train, s->dataset, "learns from",
-                               "learn from its words by --model bridgetower (--text-column captions, for example)",
+        MR_TRY(mr_labels_check(t->ds, *train, s->dataset,
+                               "learn from its text by --model bridgetower (--text-column captions, for example)",
                                err));
     if (*s->eval_split) {
         t->eval_split = s->eval_split;
-        MR_TRY(mr_split_to_judge(t->manifest, s->dataset, s->eval_split, err));
+        MR_TRY(mr_split_check_eval(t->manifest, s->dataset, s->eval_split, err));
     }
     for (size_t i = 0; i < MR_COUNT(usual) && !t->eval_split; i++) {
         const mr_split *split = mr_manifest_split(t->manifest, usual[i]);
@@ -71,8 +71,8 @@ static mr_status find_splits(mr_trainer *t, const mr_split **train, mr_error *er
     }
     if (!t->eval_split || t->config.card->text)
         return MR_OK;
-    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset, "is judged by",
-                           "judge by another --eval-split", err);
+    return mr_labels_check(t->ds, mr_manifest_split(t->manifest, t->eval_split), s->dataset,
+                           "choose another --eval-split", err);
 }
 
 static mr_status find_pairs(mr_trainer *t, mr_error *err)
@@ -87,14 +87,14 @@ static mr_status find_pairs(mr_trainer *t, mr_error *err)
     const mr_pairs *p = &t->pairs;
     char number[40];
     MR_TRY(mr_pairs_open(&t->pairs, t->ds, &options, t->ranks, err));
-    mr_buf_add_text(&t->said, "Words from ");
-    mr_text_show(&t->said, p->column, strlen(p->column));
-    mr_buf_printf(&t->said, ", up to %u tokens of each\n", t->config.text);
+    mr_buf_add_text(&t->remarks, "Words from ");
+    mr_text_show(&t->remarks, p->column, strlen(p->column));
+    mr_buf_printf(&t->remarks, ", up to %u tokens of each\n", t->config.text);
     if (p->without)
-        mr_buf_printf(&t->said, "%s sample%s without a caption %s left out\n", mr_text_count(p->without, number),
+        mr_buf_printf(&t->remarks, "%s sample%s without a caption %s left out\n", mr_text_count(p->without, number),
                       p->without == 1 ? "" : "s", p->without == 1 ? "is" : "are");
     if (p->eval_items)
-        mr_buf_printf(&t->said, "%s is judged by %s of its samples, the others have no caption\n", t->eval_split,
+        mr_buf_printf(&t->remarks, "%s is evaluated on %s of its samples, the others have no caption\n", t->eval_split,
                       mr_text_count(p->eval_count, number));
     return MR_OK;
 }
@@ -131,7 +131,7 @@ static mr_status set_schedule(mr_trainer *t, const mr_split *train, mr_error *er
         t->evaluation_due = t->restored.evaluation_due && t->eval_split;
     }
     char number[4][40];
-    mr_buf_printf(&t->said, "%s samples, %s per update, %s updates per epoch, %s in all\n",
+    mr_buf_printf(&t->remarks, "%s samples, %s per update, %s updates per epoch, %s in all\n",
                   mr_text_count(samples, number[0]), mr_text_count(global_batch(t), number[1]),
                   mr_text_count(per_epoch, number[2]), mr_text_count(t->updates, number[3]));
     return MR_OK;

@@ -55,7 +55,7 @@ static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_er
         return MR_OK;
     s->batch = batch;
     s->grad_accum = accum;
-    mr_buf_printf(&t->said, "An update stays %llu samples: --batch %llu x --grad-accum %llu x %llu rank%s\n",
+    mr_buf_printf(&t->remarks, "An update stays %llu samples: --batch %llu x --grad-accum %llu x %llu rank%s\n",
                   (ull)global, (ull)batch, (ull)accum, (ull)world, world == 1 ? "" : "s");
     return MR_OK;
 }
@@ -72,7 +72,7 @@ static mr_status begin_run(mr_trainer *t, mr_error *err)
                        "there by --model or --pretrained",
                        s->output);
     if (s->resume)
-        mr_buf_printf(&t->said, "No checkpoint in %s: the run starts from the beginning\n", s->output);
+        mr_buf_printf(&t->remarks, "No checkpoint in %s: the run starts from the beginning\n", s->output);
     return MR_OK;
 }
 
@@ -95,7 +95,7 @@ static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
     if (status != MR_OK)
         return mr_fail(err, status, "%s", why.text);
     t->resumed = true;
-    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored.update);
+    mr_buf_printf(&t->remarks, "Going on from %s, %llu updates done\n", found, (ull)t->restored.update);
     return MR_OK;
 }
 
