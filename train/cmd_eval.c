@@ -107,8 +107,8 @@ static mr_status check_labels(const request *q, const mr_session *t, mr_error *e
     if (t->checkpoint.model.card->text)
         return MR_OK;
     const mr_split *split = mr_manifest_split(mr_dataset_manifest(t->ds), t->evaluator.loader.split);
-    return mr_labels_check(t->ds, split, q->trained.dataset, "is judged by",
-                           "let 'millrace predict' say what it sees in each sample", err);
+    return mr_labels_check(t->ds, split, q->trained.dataset, "let 'millrace predict' say what it sees in each sample",
+                           err);
 }
 
 static mr_status evaluate(const request *q, mr_ranks *ranks, mr_session *t, mr_error *err)

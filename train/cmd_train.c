@@ -11,7 +11,6 @@
 #include "base/term.h"
 #include "base/text.h"
 #include "dataset/dataset.h"
-#include "dataset/dataset_ranks.h"
 #include "loader/cmd_damage.h"
 #include "run/trainer.h"
 #include "train/commands.h"
@@ -75,7 +74,7 @@ static void print_start(mr_trainer *t)
     printf(", %s parameters\n", mr_text_count(t->params.elements, number));
     printf("%s on %u rank%s with %s\n", t->settings->dataset, world, world == 1 ? "" : "s, each",
            t->device->card->describe(t->device));
-    fputs(mr_buf_text(&t->said), stdout);
+    fputs(mr_buf_text(&t->remarks), stdout);
     if (!t->eval_split)
         printf("No val or test split: the run is not evaluated; --eval-split names one\n");
     printf("\n");
@@ -87,10 +86,7 @@ static void print_start(mr_trainer *t)
 static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int *stopped, mr_error *err)
 {
     bool speaks = mr_ranks_rank(ranks) == 0;
-    MR_TRY(mr_ranks_agree(ranks, mr_trainer_prepare(t, settings, ranks, err), err));
-    MR_TRY(mr_dataset_agree(ranks, mr_dataset_digest(t->ds), err));
-    MR_TRY(mr_pairs_agree(&t->pairs, ranks, err));
-    MR_TRY(mr_trainer_agree(t, err));
+    MR_TRY(mr_trainer_prepare(t, settings, ranks, err));
     if (settings->plan)
         return speaks ? print_plan(t, err) : MR_OK;
     MR_TRY(mr_trainer_open(t, err));
@@ -102,7 +98,7 @@ static mr_status run(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, int 
 static mr_status warn_of_damage(const mr_trainer *t, mr_error *err)
 {
     MR_TRY(cmd_damage_warn(&t->feed.damage, t->ds, t->settings->split, err));
-    return t->eval_split ? cmd_damage_warn(&t->judged_damage, t->ds, t->eval_split, err) : MR_OK;
+    return t->eval_split ? cmd_damage_warn(&t->eval_damage, t->ds, t->eval_split, err) : MR_OK;
 }
 
 static void print_end(const mr_trainer *t, int stopped)

@@ -150,7 +150,7 @@ static void resume_refuses_another_run(void **state)
     support_result_free(&r);
     r = train_run(dir, 0, "--batch", "3", "--output", "other", "--resume", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "the run was begun with 8 samples an update"));
+    assert_non_null(strstr(r.err, "the run was begun with 8 samples per update"));
     support_result_free(&r);
 }
 

@@ -1,6 +1,6 @@
 /* test_train_apart.c - ranks that see different files, each in a folder of its own.
- * Invariant tested: all of them work on the same weights and the same samples, or all end with the reason; none waits
- * for what another will not do. */
+ * Invariant tested: what rank 0 reads - checkpoint, start values, tokenizer, list of samples - is what all ranks have;
+ * no rank waits for what another will not do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,72 +50,67 @@ static support_result apart(const char *dir, int status, const char *const *args
 #define LIST(...)               ((const char *const[]){__VA_ARGS__, NULL})
 #define APART(dir, status, ...) apart(dir, status, LIST(__VA_ARGS__), LIST(__VA_ARGS__))
 
-/* The second sees a checkpoint more, as it does where a run goes on. */
-static void all_read_the_checkpoint_that_the_first_has_found(void **state)
+/* Only rank 0 reads the checkpoint; the other one has a newer, another or none. */
+static void rank_0_reads_the_checkpoint(void **state)
 {
     const char *dir = *state;
     IN(a, "a");
-    support_shell(dir, "mv a/run/step-00000004 a/kept");
+    static const char *const others[] = {"true", "rm -r b/run; cp -r b/other b/run", "rm -r b/run"};
+    support_shell(dir, "cp -r b/run b/kept; mv a/run/step-00000004 a/kept");
     support_result alone = train_command(0, a, 0, "predict", "data", "run", "--threads", "1", (char *)NULL);
-    support_result both = APART(dir, 0, "predict", "data", "run", "--threads", "1");
-    assert_string_equal(alone.out, both.out);
-    support_result_free(&both);
-    both = APART(dir, 0, "eval", "data", "run", "--threads", "1");
-    assert_non_null(strstr(both.out, "run/step-00000002, val of data: accuracy"));
-    support_result_free(&both);
+    for (size_t i = 0; i < MR_COUNT(others); i++) {
+        support_shell(dir, others[i]);
+        support_result both = APART(dir, 0, "predict", "data", "run", "--threads", "1");
+        assert_string_equal(alone.out, both.out);
+        support_result_free(&both);
+        both = APART(dir, 0, "eval", "data", "run", "--threads", "1");
+        assert_non_null(strstr(both.out, "run/step-00000002, val of data: accuracy"));
+        support_result_free(&both);
+    }
     support_result_free(&alone);
-    support_shell(dir, "mv a/kept a/run/step-00000004");
+    support_shell(dir, "mv a/kept a/run/step-00000004; mv b/kept b/run");
 }
 
-static void other_weights_are_told(void **state)
-{
-    const char *dir = *state;
-    support_shell(dir, "mv b/run b/ours; cp -r b/other b/run; rm -r a/run/step-00000004");
-    support_result r = APART(dir, 1, "eval", "data", "run", "--threads", "1");
-    assert_non_null(
-        strstr(r.err, "mpirun: rank 1 has another checkpoint in run/step-00000002 than rank 0; give all of them"));
-    support_result_free(&r);
-    support_shell(dir, "rm -r b/run"); /* and one that is not there at all */
-    r = APART(dir, 2, "eval", "data", "run", "--threads", "1");
-    assert_non_null(strstr(r.err, "run/step-00000002: "));
-    support_result_free(&r);
-    support_shell(dir, "mv b/ours b/run");
-}
-
-/* OUTPUT is what rank 0 writes: where the others do not see it they would start again, or with what is there. */
-static void runs_that_go_on_are_the_same(void **state)
-{
-    const char *dir = *state;
 #define TINY                                                                                                           \
     "train", "data", "--model", "vit", "--image-size", "24", "--patch", "8", "--hidden", "16", "--layers", "2",        \
         "--heads", "2", "--mlp", "32", "--threads", "1", "--eval-every", "0", "--batch", "2", "--lr", "0.05"
+
+/* Trains in a and b, then twice in a, and compares what is in OUTPUT.  `reset` undoes the first run. */
+static void expect_the_same(const char *dir, const char *output, const char *reset, const char *const *args)
+{
+    IN(a, "a");
+    support_result r = apart(dir, 0, args, args);
+    support_result_free(&r);
+    char *keep = support_path("rm -rf apart; cp -r a/%s apart; test ! -e b/%s; %s", output, output, reset);
+    support_shell(dir, keep);
+    const char *argv[64] = {"--wdir", a, "-n", "2", support_millrace_path()};
+    for (size_t i = 0; args[i]; i++)
+        argv[5 + i] = args[i];
+    r = support_mpirun(1, argv);
+    support_assert_status(&r, 0);
+    support_result_free(&r);
+    char *compare = support_path("for f in a/%s/step-*/*z; do cmp $f apart/${f#a/%s/}; done", output, output);
+    support_shell(dir, compare);
+    free(keep);
+    free(compare);
+}
+
+/* The start values and the state to resume from are those that rank 0 reads; the other has none, or others. */
+static void rank_0_reads_the_weights(void **state)
+{
+    const char *dir = *state;
     IN(a, "a");
     train_expect(0, a, 0, "--steps", "6", "--stop-after", "2", "--batch", "4", "--eval-every", "0", "--output", "on",
                  (char *)NULL);
-    train_expect(0, a, 0, "--steps", "6", "--stop-after", "2", "--batch", "4", "--eval-every", "0", "--seed", "5",
-                 "--output", "off", (char *)NULL);
-    support_result r = APART(dir, 1, TINY, "--steps", "6", "--output", "on", "--resume");
-    assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
-    support_result_free(&r);
-    support_shell(dir, "cp -r a/on b/on; cp a/off/step-00000002/weights.npz b/start.npz; cp -r a/off b/keep\n"
-                       "cp a/on/step-00000002/weights.npz a/start.npz");
-    r = APART(dir, 1, TINY, "--steps", "2", "--pretrained", "start.npz", "--output", "new");
-    assert_non_null(strstr(r.err, "mpirun: rank 1 begins with other weights than rank 0; give all of them the same "
-                                  "--pretrained"));
-    support_result_free(&r);
-    r = APART(dir, 0, TINY, "--steps", "6", "--output", "on", "--resume");
-    support_result_free(&r);
-    /* The same weights, from runs that would go on another way: one judges more often than the other. */
-    IN(b, "b");
-    for (int i = 0; i < 2; i++)
-        train_expect(0, i ? b : a, 0, "--steps", "6", "--stop-after", "2", "--batch", "2", "--grad-accum", "2",
-                     "--eval-every", i ? "1" : "2", "--output", "ways", (char *)NULL);
     support_shell(dir,
-                  "cmp a/ways/step-00000002/weights.npz b/ways/step-00000002/weights.npz; rm -r b/ways/step-00000001");
-    r = APART(dir, 1, "train", "data", "--resume", "--output", "ways", "--threads", "1");
-    assert_non_null(strstr(r.err, "mpirun: rank 1 finds another checkpoint in --output, or has other options, than"));
-    support_result_free(&r);
-#undef TINY
+                  "cp a/on/step-00000002/weights.npz a/start.npz; cp b/other/step-00000002/weights.npz b/start.npz\n"
+                  "cp -r a/on begun");
+    expect_the_same(dir, "new", "rm -r a/new",
+                    LIST(TINY, "--steps", "2", "--pretrained", "start.npz", "--output", "new"));
+    expect_the_same(dir, "on", "rm -r a/on; cp -r begun a/on",
+                    LIST(TINY, "--steps", "6", "--output", "on", "--resume"));
+    expect_the_same(dir, "on", "rm -r a/on; cp -r begun a/on",
+                    LIST("train", "data", "--threads", "1", "--output", "on", "--resume"));
 }
 
 #define WORDS                                                                                                          \
@@ -124,36 +119,36 @@ static void runs_that_go_on_are_the_same(void **state)
         "16", "--max-text", "16", "--batch", "4", "--threads", "1", "--max-bad", "9", "--eval-every", "0", "--epochs", \
         "1"
 
-/* A damaged sample counts as one with words, and all its captions as one: the lists differ, and with them the steps. */
-static void other_samples_are_told(void **state)
-{
-    const char *dir = *state;
-    IN(hurt, "b/words/data");
-    static const char *const ways[] = {"--expand-captions", "--quiet"};
-    hurt_meta(hurt, 0, 1000);
-    hurt_meta(hurt, 1, 1000);
-    for (size_t i = 0; i < MR_COUNT(ways); i++) {
-        support_result r = APART(dir, i ? 0 : 1, WORDS, ways[i]);
-        if (i == 0)
-            assert_non_null(strstr(r.err, "mpirun: rank 1 finds words for other samples than rank 0, so one of them "
-                                          "reads damaged metas; run 'millrace verify' where each"));
-        support_result_free(&r);
-    }
-}
-
-/* Two tokens have changed their numbers. */
-static void other_tokens_are_told(void **state)
+/* Two tokens have changed their numbers for the other rank. */
+static void rank_0_reads_the_tokenizer(void **state)
 {
     const char *dir = *state;
     support_shell(dir, "sed -i 's/\"\xc4\x80\":4,\"\xc4\x81\":5/\"\xc4\x80\":5,\"\xc4\x81\":4/' b/words/tok.json\n"
                        "! cmp -s a/words/tok.json b/words/tok.json");
-    support_result r = APART(dir, 1, WORDS);
-    assert_non_null(strstr(r.err, "mpirun: rank 1 has another tokenizer than rank 0; give all of them the same"));
+    expect_the_same(dir, "texts", "rm -r a/texts", LIST(WORDS, "--output", "texts"));
+    support_shell(dir, "rm b/words/tok.json");
+    expect_the_same(dir, "more", "rm -r a/more", LIST(WORDS, "--output", "more"));
+}
+
+/* Rank 0 lists the samples; those that are damaged where the other one runs are for its loader to find. */
+static void rank_0_lists_the_samples(void **state)
+{
+    const char *dir = *state;
+    IN(hurt, "b/words/data");
+    static const char *const ways[] = {"--expand-captions", "--quiet"};
+    for (uint64_t n = 0; n < 8; n++)
+        hurt_meta(hurt, n, 1000);
+    for (size_t i = 0; i < MR_COUNT(ways); i++) {
+        support_result r = APART(dir, 0, WORDS, ways[i]);
+        support_result_free(&r);
+    }
+    support_result r = APART(dir, 1, WORDS, "--max-bad", "0");
+    assert_non_null(strstr(r.err, "rank 1: "));
     support_result_free(&r);
 }
 
-/* One would wait for what the other does not do, or judge other things. */
-static void other_options_are_told(void **state)
+/* One would wait for what the other does not do, or evaluate something else. */
+static void other_options_are_reported(void **state)
 {
     const char *dir = *state;
     static const char told[] =
@@ -181,12 +176,9 @@ static void other_options_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_read_the_checkpoint_that_the_first_has_found),
-        cmocka_unit_test(other_weights_are_told),
-        cmocka_unit_test(runs_that_go_on_are_the_same),
-        cmocka_unit_test(other_samples_are_told),
-        cmocka_unit_test(other_tokens_are_told),
-        cmocka_unit_test(other_options_are_told),
+        cmocka_unit_test(rank_0_reads_the_checkpoint), cmocka_unit_test(rank_0_reads_the_weights),
+        cmocka_unit_test(rank_0_reads_the_tokenizer),  cmocka_unit_test(rank_0_lists_the_samples),
+        cmocka_unit_test(other_options_are_reported),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -42,15 +42,15 @@ static void a_few_are_counted(void **state)
     } cases[] = {
         {"train", "12", NULL,
          "of the 28 samples of train 1 is without a label of its own (the first is 9), and a "
-         "classifier learns from labels alone; ingest the source without it, or learn from its words by --model"},
+         "classifier needs labels; ingest the source without it, or learn from its text by --model"},
         {"train", "7,8", NULL, "of the 28 samples of train 2 are without a label of their own (the first is 5), and"},
         {"train", "12", "--max-bad", "of the 28 samples of train 1 is without a label of its own"},
         {"valid", "3", NULL,
          "of the 8 samples of val 1 is without a label of its own (the first is 1), and a "
-         "classifier is judged by labels alone; ingest the source without it, or judge by another --eval-split"},
+         "classifier needs labels; ingest the source without it, or choose another --eval-split"},
         {"valid", "2,$", NULL,
-         "no sample of val has a label of its own, and a classifier is judged by labels alone; "
-         "judge by another --eval-split"},
+         "no sample of val has a label of its own, and a classifier needs labels; "
+         "choose another --eval-split"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *run = support_path("few-%zu", i);
@@ -65,7 +65,7 @@ static void a_few_are_counted(void **state)
 }
 
 /* The way out leads out: test has labels. */
-static void another_split_may_judge(void **state)
+static void another_split_may_evaluate(void **state)
 {
     TRAIN_PATH(folder, *state, "other");
     make_data(*state, "other", "valid", "3");
@@ -81,7 +81,7 @@ static void eval_counts_them_too(void **state)
     support_result r = train_command(2, folder, 0, "eval", "data", "run", "--split", "val", (char *)NULL);
     assert_string_equal(r.out, "");
     assert_non_null(strstr(r.err, "of the 8 samples of val 2 are without a label of their own (the first is 1), and a "
-                                  "classifier is judged by labels alone; ingest the source without them, or let "
+                                  "classifier needs labels; ingest the source without them, or let "
                                   "'millrace predict' say"));
     support_result_free(&r);
     r = train_command(0, folder, 0, "predict", "data", "run", "--split", "val", (char *)NULL);
@@ -108,7 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_are_counted),
-        cmocka_unit_test(another_split_may_judge),
+        cmocka_unit_test(another_split_may_evaluate),
         cmocka_unit_test(eval_counts_them_too),
         cmocka_unit_test(a_split_without_a_label_is_refused_at_once),
     };

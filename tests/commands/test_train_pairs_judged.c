@@ -76,7 +76,7 @@ static void samples_without_words_are_not_judged(void **state)
     support_result r = train_pairs_run(dir, 0, "--steps", "4", "--expand-captions", "--output", "e", (char *)NULL);
     support_assert_status(&r, 0);
     assert_non_null(strstr(r.out, "1 sample without a caption is left out\n"));
-    assert_non_null(strstr(r.out, "val is judged by 4 of its samples, the others have no caption\n"));
+    assert_non_null(strstr(r.out, "val is evaluated on 4 of its samples, the others have no caption\n"));
     assert_non_null(strstr(r.out, "50 samples, 8 per update, 7 updates per epoch, 4 in all\n"));
     support_result_free(&r);
     json_t *one = judged(dir, 0, "data", "val", "3");
@@ -193,7 +193,7 @@ static void eval_says_what_it_judged(void **state)
     json_decref(usual);
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--text-column", "nothing", (char *)NULL);
-    assert_non_null(strstr(r.err, "--text-column nothing: no sample of val has words there; columns: "
+    assert_non_null(strstr(r.err, "--text-column nothing: no sample of val has text there; columns: "
                                   "caption_choices, entities, "));
     support_result_free(&r);
     r = train_command(2, dir, 0, "eval", "data", "e", "--split", "tset", (char *)NULL);

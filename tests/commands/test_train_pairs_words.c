@@ -98,9 +98,9 @@ static void wrong_options_are_said_at_once(void **state)
         const char *words;
     } cases[] = {
         {"--text-column", "nothing", 2,
-         "--text-column nothing: no sample of train has words there; columns: "
+         "--text-column nothing: no sample of train has text there; columns: "
          "caption_choices, entities, from_description, image_description, image_location, image_uncanny_description"},
-        {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has words"},
+        {"--text-column", "contest_number", 2, "--text-column contest_number: no sample of train has text"},
         {"--max-text", "1", 2, "--max-text 1: expected 2 to 65536"},
         {"--max-text", "65537", 2, "--max-text 65537: expected 2 to 65536"},
         {"--hidden", "32", 2, "--hidden 32 is not a multiple of 64"},
@@ -167,7 +167,7 @@ static void shapes_that_do_not_fit_are_said(void **state)
                                      "--patch", "16", "--hidden", "64", "--layers", "1", "--heads", "1", "--mlp", "64",
                                      "--cross-layers", "1", (char *)NULL);
     assert_non_null(strstr(r.err,
-                           "bridgetower: reads words, and no tokenizer lies beside --config or --pretrained; name "
+                           "bridgetower: reads text, and there is no tokenizer beside --config or --pretrained; name "
                            "one by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)"));
     support_result_free(&r);
     static const struct {
@@ -289,7 +289,7 @@ static void damaged_checkpoints_are_named(void **state)
         {"tokenizer.json",
          "printf x | dd conv=notrunc bs=1 seek=9 status=none of=", "tokenizer.json: does not have the digest"},
         {"tokenizer.json", "rm ", "tokenizer.json: is missing; "},
-        {"state.json", "printf x >>", "state.json: its seal does not fit its text"},
+        {"state.json", "printf x >>", "state.json: its seal does not match its text"},
         {"state.json", "rm ", "state.json: is missing"},
         {"model.safetensors",
          "printf x | dd conv=notrunc bs=1 seek=4000 status=none of=", "model.safetensors: does not have the digest"},

@@ -99,7 +99,7 @@ static void what_cannot_be_shared_is_refused(void **state)
     expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly");
     support_result_free(&r);
     r = go_on(dir, "odd", 2, 0, "--batch", "5");
-    expect(r.err, "the run was begun with 12 samples an update");
+    expect(r.err, "the run was begun with 12 samples per update");
     support_result_free(&r);
 }
 
@@ -121,25 +121,16 @@ static void a_misspelt_name_begins_no_run(void **state)
 /* ---- the log ------------------------------------------------------------------------------------------------------
  */
 
-static void expect_updates(const char *log, size_t count)
-{
-    json_t *updates = train_log(log, "loss");
-    assert_int_equal(json_array_size(updates), count);
-    json_decref(updates);
-}
-
-/* A log may be shared: what is cut off it is this run's, never that of one which ended beside it. */
-static void the_log_of_another_run_stays(void **state)
+/* Lines are never taken back: updates that are repeated after a kill are in the log twice. */
+static void a_log_keeps_its_lines(void **state)
 {
     const char *dir = *state;
-    IN(log, "shared.jsonl");
-    train_expect(0, dir, 0, "--steps", "3", "--output", "first", "--log", "shared.jsonl", (char *)NULL);
-    train_expect(0, dir, 0, "--steps", "2", "--output", "second", "--log", "shared.jsonl", "--resume", (char *)NULL);
-    expect_updates(log, 5);
-    /* Killed before its first checkpoint: the updates that it told of come again. */
-    support_shell(dir, "rm -r second/step-*");
-    train_expect(0, dir, 0, "--steps", "4", "--output", "second", "--log", "shared.jsonl", "--resume", (char *)NULL);
-    expect_updates(log, 7);
+    train_expect(0, dir, 0, "--steps", "2", "--output", "twice", "--log", "twice.jsonl", (char *)NULL);
+    support_shell(dir, "rm -r twice/step-*; printf '{\"step\": 3, \"lo' >>twice.jsonl; cp twice.jsonl before.jsonl");
+    train_expect(0, dir, 0, "--steps", "4", "--output", "twice", "--log", "twice.jsonl", "--resume", (char *)NULL);
+    support_shell(
+        dir, "test \"$(grep -c '\"loss\"' twice.jsonl)\" = 6; ! grep -q '\"run\"' twice.jsonl\n"
+             "head -n -1 before.jsonl >whole.jsonl; head -c \"$(wc -c <whole.jsonl)\" twice.jsonl | cmp - whole.jsonl");
 }
 
 /* ---- checkpoints that are none of use -----------------------------------------------------------------------------
@@ -195,16 +186,18 @@ static void odd_things_beside_the_events(void **state)
     train_expect(0, dir, 0, "--steps", "1", "--output", "beside", "--resume", (char *)NULL);
 }
 
-/* What is appended to is a log. */
+/* Only a log is appended to. */
 static void a_log_takes_the_place_of_nothing(void **state)
 {
     static const struct {
         const char *log, *words;
     } cases[] = {
-        {"whole/step-00000008/weights.npz", "lies in a checkpoint"},
-        {"whole/step-00000008/log.jsonl", "lies in a checkpoint"},
+        {"whole/step-00000008/weights.npz", "is in a checkpoint"},
+        {"whole/step-00000008/log.jsonl", "is in a checkpoint"},
         {"twin", "exists and is not the log of a run"},
         {"json", "exists and is not the log of a run"},
+        {"others", "exists and is not the log of a run"},
+        {"notes", "exists and is not the log of a run"},
         {"whole/train_results.json", "the run's own train_results.json is there"},
         {"beside/../whole/tensorboard", "the run's own tensorboard is there"},
         {"whole/tensorboard/log", "the run's own tensorboard is there"},
@@ -221,8 +214,8 @@ static void a_log_takes_the_place_of_nothing(void **state)
         free(said);
         support_result_free(&r);
     }
-    static const char *const fine[] = {"notes",         "half",  "zeros",  "cut.jsonl",        "whole/log.jsonl",
-                                       "new/log.jsonl", "tight", "others", "project/log.jsonl"};
+    static const char *const fine[] = {"half",          "zeros", "cut.jsonl",        "whole/log.jsonl",
+                                       "new/log.jsonl", "tight", "project/log.jsonl"};
     for (size_t i = 0; i < MR_COUNT(fine); i++)
         train_expect(0, *state, 0, "--steps", "1", "--eval-every", "0", "--log", fine[i], (char *)NULL);
 }
@@ -285,7 +278,7 @@ int main(void)
         cmocka_unit_test(other_ranks_share_the_same_updates),
         cmocka_unit_test(what_cannot_be_shared_is_refused),
         cmocka_unit_test(a_misspelt_name_begins_no_run),
-        cmocka_unit_test(the_log_of_another_run_stays),
+        cmocka_unit_test(a_log_keeps_its_lines),
         cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
         cmocka_unit_test(an_output_that_can_be_none),
         cmocka_unit_test(odd_things_beside_the_events),

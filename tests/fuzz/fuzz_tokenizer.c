@@ -32,8 +32,9 @@ static mr_status parse(const uint8_t *data, size_t size, mr_tokenizer **out, mr_
     const uint8_t *end = size ? memchr(data, '\0', size) : NULL;
     if (!end)
         return mr_tokenizer_parse(data, size, "tokenizer.json", out, err);
-    return mr_tokenizer_parse_vocab(data, (size_t)(end - data), "vocab.json", end + 1, size - (size_t)(end - data) - 1,
-                                    "merges.txt", out, err);
+    const size_t len = (size_t)(end - data);
+    return mr_tokenizer_parse_vocab(&(mr_vocab_file){data, len, "vocab.json"},
+                                    &(mr_vocab_file){end + 1, size - len - 1, "merges.txt"}, out, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -52,11 +52,11 @@ static void check_ids(const mr_tokenizer *t, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint32_t most = MR_LEARN_FEWEST + (uint32_t)(size % MORE);
+    uint32_t most = MR_LEARN_MIN + (uint32_t)(size % MORE);
     mr_tokenizer *t = learn(data, size, false, most), *backward = learn(data, size, true, most), *read = NULL;
     mr_buf json = {0}, other = {0};
     mr_error err;
-    FUZZ_MUST(mr_tokenizer_size(t) >= MR_LEARN_FEWEST && mr_tokenizer_size(t) <= most);
+    FUZZ_MUST(mr_tokenizer_size(t) >= MR_LEARN_MIN && mr_tokenizer_size(t) <= most);
     write_json(t, &json);
     write_json(backward, &other);
     FUZZ_MUST(same(&json, &other));

@@ -120,6 +120,11 @@ support_result train_command(int status, const char *dir, unsigned ranks, const 
 /* ---- what they left -----------------------------------------------------------------------------------------------
  */
 
+static json_int_t step_of(const json_t *line)
+{
+    return json_integer_value(json_object_get(line, "step"));
+}
+
 json_t *train_log(const char *path, const char *member)
 {
     char *text = (char *)support_read(path, NULL), *rest = text, *line;
@@ -129,6 +134,10 @@ json_t *train_log(const char *path, const char *member)
         json_t *one = json_loads(line, 0, &e);
         if (!one)
             fail_msg("%s: no JSON: %s", path, line);
+        size_t count = json_array_size(all);
+        json_int_t step = step_of(one);
+        while (json_object_get(one, member) && count && step_of(json_array_get(all, count - 1)) >= step)
+            json_array_remove(all, --count);
         if (json_object_get(one, member))
             json_array_append(all, one);
         json_decref(one);

@@ -34,7 +34,8 @@ support_result train_command(int status, const char *dir, unsigned ranks, const 
 #define IN(variable, name) TRAIN_PATH(variable, dir, name)
 void train_path_free(char **path);
 
-/* The lines of a --log file that have this member, in order: an array of objects. */
+/* The lines of a --log file that have this member, in order: an array of objects.  Of updates that a resumed run
+ * repeated, only the last lines. */
 json_t *train_log(const char *path, const char *member);
 /* Largest difference between two runs' members; fails if they have not the same number of lines. */
 double train_log_distance(const char *a, const char *b, const char *member);

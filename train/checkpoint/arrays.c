@@ -1,15 +1,16 @@
 /* arrays.c - the parameters' values and the optimizer's buffers, each a named array of a file.
- * Invariant: what is read has every parameter once, of the model's shape and of float32, and nothing else; memory is
- * taken only for what the file was seen to hold. */
+ * Invariant: a file that is accepted has every parameter once, as float32 of the model's shape, and nothing else; no
+ * more memory is allocated than the file holds. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "checkpoint/parts.h"
 #include "files/safetensors.h"
 
-/* The hub's file, or one of numpy's? */
+/* The hub's format, or numpy's? */
 static bool is_tensors(const mr_checkpoint *c, size_t file)
 {
     return file == MR_FILE_WEIGHTS && c->model.card->describe;
@@ -17,19 +18,18 @@ static bool is_tensors(const mr_checkpoint *c, size_t file)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* All parameters' parts of one flat buffer, each as an array "PREFIXname". */
+/* Each parameter of one flat buffer as an array "PREFIXname". */
 static mr_status add_arrays(mr_npz_writer *npz, const mr_params *params, const char *prefix, const float *values,
                             mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < params->count && status == MR_OK; i++) {
+    for (size_t i = 0; i < params->count; i++) {
         const mr_param *p = &params->items[i];
         mr_npz_array array = {.type = MR_NPZ_F32, .dims = p->dims, .count = p->count};
         snprintf(array.name, sizeof array.name, "%s%s", prefix, p->name);
         memcpy(array.shape, p->shape, p->dims * sizeof *p->shape);
-        status = mr_npz_add(npz, &array, values + p->offset, err);
+        MR_TRY(mr_npz_add(npz, &array, values + p->offset, err));
     }
-    return status;
+    return MR_OK;
 }
 
 static mr_status write_npz(const mr_checkpoint *c, size_t file, int fd, const char *name, mr_digest *digest,
@@ -54,7 +54,7 @@ static mr_status write_npz(const mr_checkpoint *c, size_t file, int fd, const ch
 static mr_status write_tensors(const mr_checkpoint *c, int fd, const char *name, mr_digest *digest, mr_error *err)
 {
     const mr_params *params = &c->params;
-    mr_tensor_source *tensors = mr_alloc(params->count, sizeof *tensors);
+    MR_AUTO(mr_scope_free) mr_tensor_source *tensors = mr_alloc(params->count, sizeof *tensors);
     if (!tensors)
         return mr_fail_memory(err, name);
     for (size_t i = 0; i < params->count; i++) {
@@ -62,9 +62,7 @@ static mr_status write_tensors(const mr_checkpoint *c, int fd, const char *name,
         tensors[i] = (mr_tensor_source){.name = p->name, .dims = p->dims, .values = c->values + p->offset};
         memcpy(tensors[i].shape, p->shape, p->dims * sizeof *p->shape);
     }
-    mr_status status = mr_safetensors_write(fd, name, tensors, params->count, digest, err);
-    free(tensors);
-    return status;
+    return mr_safetensors_write(fd, name, tensors, params->count, digest, err);
 }
 
 mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const char *name, mr_digest *digest,
@@ -91,7 +89,7 @@ static mr_status check_shape(const char *file, const char *key, bool is_float, u
 {
     char have[256], want[256];
     if (!is_float)
-        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not of float32", file, key);
+        return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not float32", file, key);
     if (dims == p->dims && memcmp(shape, p->shape, dims * sizeof *shape) == 0)
         return MR_OK;
     mr_shape_text(dims, shape, have, sizeof have);
@@ -99,12 +97,12 @@ static mr_status check_shape(const char *file, const char *key, bool is_float, u
     return mr_fail(err, MR_BAD_DATA, "%s: '%s' has the shape %s, the model needs %s", file, key, have, want);
 }
 
-static mr_status not_known(const char *file, const char *key, mr_error *err)
+static mr_status unknown(const char *file, const char *key, mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "%s: '%s' is nothing that this model has", file, key);
+    return mr_fail(err, MR_BAD_DATA, "%s: '%s' is not a parameter of this model", file, key);
 }
 
-/* The parameter an array is of; files are written in order, so the next one comes first. */
+/* The parameter that an array holds; files are written in order, so the next one is tried first. */
 static const mr_param *find_param(const arrays *a, const char *name, unsigned *slot)
 {
     const mr_params *p = a->params;
@@ -124,10 +122,8 @@ static mr_status take_array(arrays *a, const mr_npz_array *array, mr_error *err)
     unsigned slot;
     const mr_param *p = find_param(a, array->name, &slot);
     if (!p)
-        return not_known(a->name, array->name, err);
-    mr_status status = check_shape(a->name, array->name, array->type == MR_NPZ_F32, array->dims, array->shape, p, err);
-    if (status != MR_OK)
-        return status;
+        return unknown(a->name, array->name, err);
+    MR_TRY(check_shape(a->name, array->name, array->type == MR_NPZ_F32, array->dims, array->shape, p, err));
     a->seen[slot * a->params->count + (size_t)(p - a->params->items)] = true;
     a->taken++;
     return mr_npz_take(a->npz, a->buffers[slot] + p->offset, p->count * sizeof(float), err);
@@ -138,8 +134,7 @@ static mr_status take_all(arrays *a, mr_error *err)
     const mr_npz_array *array;
     mr_status status;
     while ((status = mr_npz_next(a->npz, &array, err)) == MR_OK)
-        if ((status = take_array(a, array, err)) != MR_OK)
-            return status;
+        MR_TRY(take_array(a, array, err));
     if (status != MR_END)
         return status;
     for (size_t i = 0; i < a->slots * a->params->count; i++)
@@ -165,19 +160,16 @@ static mr_status take_tensors(const arrays *a, const mr_safetensors *s, mr_error
     const mr_params *params = a->params;
     for (size_t i = 0; i < mr_safetensors_count(s) && mr_safetensors_count(s) > params->count; i++)
         if (!mr_params_find(params, mr_safetensors_at(s, i)->name))
-            return not_known(a->name, mr_safetensors_at(s, i)->name, err);
+            return unknown(a->name, mr_safetensors_at(s, i)->name, err);
     for (size_t i = 0; i < params->count; i++) {
         const mr_param *p = &params->items[i];
         const mr_tensor *t = mr_safetensors_find(s, p->name);
         if (!t)
             return mr_fail(err, MR_BAD_DATA, "%s: '%s' is missing", a->name, p->name);
-        mr_status status = check_shape(a->name, p->name, t->type == MR_TENSOR_F32, t->dims, t->shape, p, err);
-        if (status == MR_OK)
-            status = mr_safetensors_take(s, t, a->buffers[0] + p->offset, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(check_shape(a->name, p->name, t->type == MR_TENSOR_F32, t->dims, t->shape, p, err));
+        MR_TRY(mr_safetensors_take(s, t, a->buffers[0] + p->offset, err));
     }
-    return MR_OK; /* as many names as parameters, and each of those found: there is no other */
+    return MR_OK; /* no more tensors than parameters, and each parameter was found: there are no others */
 }
 
 static mr_status read_tensors(const arrays *a, int fd, mr_error *err)

@@ -1,7 +1,7 @@
-/* checkpoint.c - writing a checkpoint: files, sync, rename, then what it makes superfluous goes.
- * Invariant: under its own name a checkpoint is whole or absent, whenever the process or the machine stops.
+/* checkpoint.c - writing a checkpoint: files, sync, rename, removal of older ones.
+ * Invariant: under its own name a checkpoint is complete or absent, whenever the process or the machine stops.
  *
- *      .step-N.tmp-PID/weights.npz    \ side by side, and what else there is; each synced, then
+ *      .step-N.tmp-PID/weights.npz    \ written in parallel, with the others; each synced, then
  *                      optimizer.npz  / state.json with their digests, the directory, then
  *      step-N  <- rename, or an exchange with the older one of that name; then OUTPUT is synced */
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "checkpoint/parts.h"
 
 void mr_checkpoint_release(mr_checkpoint *c)
@@ -45,9 +46,7 @@ typedef struct writing {
 static mr_status create(const writing *w, const char *file, mr_buf *shown, int *fd, mr_error *err)
 {
     mr_buf_printf(shown, "%s/%s/%s", w->output, w->name, file);
-    mr_status status = mr_buf_status(shown, err, file);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_buf_status(shown, err, file));
     *fd = openat(w->fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     return *fd < 0 ? mr_fail_errno(err, errno, "%s: cannot create", mr_buf_text(shown)) : MR_OK;
 }
@@ -74,65 +73,48 @@ static mr_status write_file(void *ctx, size_t file, unsigned worker, mr_error *e
     writing *w = ctx;
     const char *name = mr_checkpoint_file(w->c->model.card, file);
     const mr_buf *text = file == MR_FILE_CONFIG ? &w->config : file == MR_FILE_TOKENIZER ? &w->c->tokenizer : NULL;
-    mr_buf shown = {0};
-    int fd = -1;
+    MR_AUTO(mr_buf_free) mr_buf shown = {0};
+    int fd;
     (void)worker;
     if (!name || (text && text->len == 0))
         return MR_OK;
-    mr_status status = create(w, name, &shown, &fd, err);
-    if (status == MR_OK)
-        status = text ? write_text(text, fd, mr_buf_text(&shown), &w->digests[file], err)
-                      : mr_arrays_write(w->c, file, fd, mr_buf_text(&shown), &w->digests[file], err);
-    if (fd >= 0)
-        status = sync_and_close(fd, mr_buf_text(&shown), status, err);
-    mr_buf_free(&shown);
-    return status;
+    MR_TRY(create(w, name, &shown, &fd, err));
+    mr_status status = text ? write_text(text, fd, mr_buf_text(&shown), &w->digests[file], err)
+                            : mr_arrays_write(w->c, file, fd, mr_buf_text(&shown), &w->digests[file], err);
+    return sync_and_close(fd, mr_buf_text(&shown), status, err);
 }
 
 static mr_status write_state(writing *w, mr_error *err)
 {
-    mr_buf shown = {0}, text = {0};
-    int fd = -1;
-    mr_status status = mr_state_write(w->c, w->digests, &text, err);
-    if (status == MR_OK)
-        status = create(w, "state.json", &shown, &fd, err);
-    if (status == MR_OK)
-        status = mr_file_write(fd, text.data, text.len, mr_buf_text(&shown), err);
-    if (fd >= 0)
-        status = sync_and_close(fd, mr_buf_text(&shown), status, err);
+    MR_AUTO(mr_buf_free) mr_buf shown = {0}, text = {0};
+    int fd;
+    MR_TRY(mr_state_write(w->c, w->digests, &text, err));
+    MR_TRY(create(w, "state.json", &shown, &fd, err));
     w->bytes = text.len;
     for (size_t i = 0; i < MR_FILES; i++)
         w->bytes += w->digests[i].bytes;
-    mr_buf_free(&shown);
-    mr_buf_free(&text);
-    return status;
+    mr_status status = mr_file_write(fd, text.data, text.len, mr_buf_text(&shown), err);
+    return sync_and_close(fd, mr_buf_text(&shown), status, err);
 }
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 
-/* OUTPUT, or -1.  Whatever takes its name from now on, it is the one that was claimed. */
+/* OUTPUT, the one that was claimed even if its name was taken by another; -1: errno says why. */
 static int open_folder(const mr_checkpoint *c, const char *output)
 {
     int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     return c->claim ? openat(dirfd(c->claim), ".", how) : open(output, how);
 }
 
-/* OUTPUT itself must be found after a power cut: the directory it stands in is synced too. */
+/* OUTPUT itself must exist after a power cut: the directory that holds it is synced too. */
 static mr_status open_output(writing *w, mr_error *err)
 {
-    char *dir = NULL, *name = NULL;
-    mr_status status = w->c->claim ? mr_checkpoint_held(w->c->claim, w->output, err) : mr_dir_make(w->output, err);
-    if (status == MR_OK)
-        status = mr_path_split(w->output, &dir, &name, err);
-    int parent = status == MR_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (parent >= 0) {
-        status = mr_dir_sync(parent, dir, err);
-        close(parent);
-    }
-    free(dir);
-    free(name);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;
+    MR_TRY(w->c->claim ? mr_checkpoint_held(w->c->claim, w->output, err) : mr_dir_make(w->output, err));
+    MR_TRY(mr_path_split(w->output, &dir, &name, err));
+    MR_AUTO(mr_scope_close) int parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0)
+        MR_TRY(mr_dir_sync(parent, dir, err));
     w->output_fd = open_folder(w->c, w->output);
     return w->output_fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", w->output) : MR_OK;
 }
@@ -215,26 +197,28 @@ static mr_status write_and_publish(writing *w, mr_error *err)
     return status;
 }
 
+/* Everything that can be wrong with the checkpoint is reported before anything is written. */
+static mr_status write_with(writing *w, unsigned keep, mr_error *err)
+{
+    const mr_checkpoint *c = w->c;
+    MR_AUTO(mr_buf_free) mr_buf unused = {0};
+    MR_TRY(mr_state_write(c, w->digests, &unused, err));
+    if (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1]))
+        return mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
+    if (c->model.card->describe)
+        MR_TRY(c->model.card->describe(&c->model, &w->config, err));
+    MR_TRY(open_output(w, err));
+    MR_TRY(mr_steps_sweep(w->output_fd, w->output, err));
+    MR_TRY(write_and_publish(w, err));
+    return tidy(c, w->output_fd, w->output, keep, err);
+}
+
 mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsigned keep, uint64_t *bytes, mr_error *err)
 {
     writing w = {.c = c, .output = output, .output_fd = -1, .fd = -1};
-    mr_buf unused = {0};
     mr_step_name(c->update, w.name);
     mr_step_hidden(c->update, "tmp", w.temp);
-    mr_status status = mr_state_write(c, w.digests, &unused, err); /* nonsense is told before any work */
-    mr_buf_free(&unused);
-    if (status == MR_OK && (!c->values || !c->state[0] || (c->slots > 1 && !c->state[1])))
-        status = mr_fail(err, MR_MISUSE, "checkpoint: values or the optimizer's state are missing");
-    if (status == MR_OK && c->model.card->describe)
-        status = c->model.card->describe(&c->model, &w.config, err);
-    if (status == MR_OK)
-        status = open_output(&w, err);
-    if (status == MR_OK)
-        status = mr_steps_sweep(w.output_fd, output, err);
-    if (status == MR_OK)
-        status = write_and_publish(&w, err);
-    if (status == MR_OK)
-        status = tidy(c, w.output_fd, output, keep, err);
+    mr_status status = write_with(&w, keep, err);
     if (w.output_fd >= 0)
         close(w.output_fd);
     mr_buf_free(&w.config);
@@ -243,59 +227,47 @@ mr_status mr_checkpoint_write(const mr_checkpoint *c, const char *output, unsign
     return status;
 }
 
-/* The checkpoint in `dirfd`, called `dir`, with another verdict. */
+/* The checkpoint in `dirfd`, called `dir`, with the result of its evaluation. */
 static mr_status replace_state(const mr_checkpoint *c, const char *dir, int dirfd, mr_error *err)
 {
-    mr_checkpoint kept = {0};
+    MR_AUTO(mr_checkpoint_release) mr_checkpoint kept = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_digest digests[MR_FILES];
-    mr_buf text = {0};
     mr_error why;
-    mr_status status = mr_state_read(dir, dirfd, &kept, digests, err);
+    MR_TRY(mr_state_read(dir, dirfd, &kept, digests, err));
     kept.accuracy = c->accuracy;
     kept.best_accuracy = c->best_accuracy;
     kept.best_update = c->best_update;
     kept.evaluation_due = false;
-    if (status == MR_OK)
-        status = mr_state_write(&kept, digests, &text, err);
-    if (status == MR_OK && mr_file_publish(dirfd, "state.json", text.data, text.len, &why) != MR_OK)
-        status = mr_fail(err, why.status, "%s/%s", dir, why.text);
-    mr_checkpoint_release(&kept);
-    mr_buf_free(&text);
-    return status;
+    MR_TRY(mr_state_write(&kept, digests, &text, err));
+    if (mr_file_publish(dirfd, "state.json", text.data, text.len, &why) != MR_OK)
+        return mr_fail(err, why.status, "%s/%s", dir, why.text);
+    return MR_OK;
 }
 
-mr_status mr_checkpoint_judge(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
+mr_status mr_checkpoint_evaluated(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
 {
     char name[MR_STEP_NAME];
-    mr_buf dir = {0};
+    MR_AUTO(mr_buf_free) mr_buf dir = {0};
     mr_step_name(c->update, name);
     mr_buf_printf(&dir, "%s/%s", output, name);
     const char *path = mr_buf_text(&dir);
-    mr_status status = mr_buf_status(&dir, err, output);
-    if (status == MR_OK)
-        status = mr_checkpoint_sweep(c, output, 0, err); /* it may have been moved aside */
-    int folder = status == MR_OK ? open_folder(c, output) : -1;
+    MR_TRY(mr_buf_status(&dir, err, output));
+    MR_TRY(mr_checkpoint_sweep(c, output, 0, err)); /* it may have been moved aside */
+    MR_AUTO(mr_scope_close) int folder = open_folder(c, output);
+    MR_AUTO(mr_scope_close)
     int fd = folder >= 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (status == MR_OK)
-        status =
-            fd < 0 ? mr_fail_errno(err, errno, "%s: cannot open the directory", path) : replace_state(c, path, fd, err);
-    if (fd >= 0)
-        close(fd);
-    if (folder >= 0)
-        close(folder);
-    mr_buf_free(&dir);
-    return status == MR_OK ? mr_checkpoint_sweep(c, output, keep, err) : status;
+    if (fd < 0)
+        return mr_fail_errno(err, errno, "%s: cannot open the directory", path);
+    MR_TRY(replace_state(c, path, fd, err));
+    return mr_checkpoint_sweep(c, output, keep, err);
 }
 
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err)
 {
-    mr_status status = mr_checkpoint_held(c->claim, output, err);
-    int fd = status == MR_OK ? open_folder(c, output) : -1;
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_checkpoint_held(c->claim, output, err));
+    MR_AUTO(mr_scope_close) int fd = open_folder(c, output);
     if (fd < 0)
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
-    status = tidy(c, fd, output, keep, err);
-    close(fd);
-    return status;
+    return tidy(c, fd, output, keep, err);
 }

@@ -1,10 +1,11 @@
-/* model.c - "model" of state.json: the shape that the weights are of.
- * Invariant: what is read was taken by the model's own card; a member that came with a later millrace is 0 where an
- * older one wrote the state, which is what it was then. */
+/* model.c - "model" of state.json: the shape of the weights' model.
+ * Invariant: a shape that is read has passed the check of the model's own card; a member that an older millrace did not
+ * write is 0, which has the meaning that it had then. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "checkpoint/parts.h"
 
 static const char *const types[] = {[MR_F32] = "float32", [MR_BF16] = "bfloat16"};
@@ -29,7 +30,7 @@ static const struct member {
       {"norm_eps", offsetof(mr_model_config, norm_eps), true},
       {"logit_scale", offsetof(mr_model_config, logit_scale), true},
 };
-_Static_assert(sizeof((mr_model_config){0}.frozen) == sizeof(uint32_t), "it is kept as the sizes are");
+_Static_assert(sizeof((mr_model_config){0}.frozen) == sizeof(uint32_t), "kept like the sizes");
 
 json_t *mr_state_model(const mr_model_config *m)
 {
@@ -58,9 +59,7 @@ mr_status mr_state_word(const json_t *obj, const char *key, const char *name, co
                         unsigned *out, mr_error *err)
 {
     const char *word;
-    mr_status status = mr_json_get_string(obj, key, name, &word, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get_string(obj, key, name, &word, err));
     for (unsigned i = 0; i < count; i++)
         if (strcmp(words[i], word) == 0) {
             *out = i;
@@ -73,11 +72,8 @@ mr_status mr_state_word(const json_t *obj, const char *key, const char *name, co
 static mr_status get_names(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
 {
     const char *card, *called;
-    mr_status status = mr_json_get_string(doc, "card", name, &card, err);
-    if (status == MR_OK)
-        status = mr_json_get_string(doc, "name", name, &called, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get_string(doc, "card", name, &card, err));
+    MR_TRY(mr_json_get_string(doc, "name", name, &called, err));
     if (mr_model_find(card, m, NULL) != MR_OK || strcmp(m->card->name, card) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: \"card\" is a model that this millrace does not know", name);
     if (strlen(called) >= sizeof m->name)
@@ -88,26 +84,25 @@ static mr_status get_names(const json_t *doc, const char *name, mr_model_config 
 
 static mr_status get_numbers(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(sizes) && status == MR_OK; i++) {
+    for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         uint64_t wide = 0;
         if (!sizes[i].later || json_object_get(doc, sizes[i].key))
-            status = mr_json_get_u64(doc, sizes[i].key, name, &wide, err);
-        if (status == MR_OK && wide > UINT32_MAX)
-            status = mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is too large", name, sizes[i].key);
+            MR_TRY(mr_json_get_u64(doc, sizes[i].key, name, &wide, err));
+        if (wide > UINT32_MAX)
+            return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is too large", name, sizes[i].key);
         uint32_t value = (uint32_t)wide;
         memcpy((char *)m + sizes[i].offset, &value, sizeof value);
     }
-    for (size_t i = 0; i < MR_COUNT(rates) && status == MR_OK; i++) {
+    for (size_t i = 0; i < MR_COUNT(rates); i++) {
         json_t *number = NULL;
         if (!rates[i].later || json_object_get(doc, rates[i].key))
-            status = mr_json_get(doc, rates[i].key, JSON_REAL, name, &number, err);
-        double value = json_real_value(number); /* 0 of none */
+            MR_TRY(mr_json_get(doc, rates[i].key, JSON_REAL, name, &number, err));
+        double value = json_real_value(number); /* NULL: 0 */
         memcpy((char *)m + rates[i].offset, &value, sizeof value);
     }
-    if (status == MR_OK && m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"frozen\" has bits that this millrace does not know", name);
-    return status;
+    if (m->frozen > (MR_FROZEN_IMAGES | MR_FROZEN_TEXT))
+        return mr_fail(err, MR_BAD_DATA, "%s: \"frozen\" has bits that this millrace does not know", name);
+    return MR_OK;
 }
 
 mr_status mr_state_model_parse(const json_t *doc, const char *name, mr_model_config *m, mr_error *err)
@@ -115,17 +110,14 @@ mr_status mr_state_model_parse(const json_t *doc, const char *name, mr_model_con
     const json_t *every = json_object_get(doc, "every_token");
     unsigned type = 0;
     mr_error why;
-    mr_status status = get_names(doc, name, m, err);
-    if (status == MR_OK)
-        status = get_numbers(doc, name, m, err);
-    if (status == MR_OK)
-        status = mr_state_word(doc, "compute", name, types, MR_COUNT(types), &type, err);
-    if (status == MR_OK && !json_is_boolean(every))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"every_token\" is neither true nor false", name);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(get_names(doc, name, m, err));
+    MR_TRY(get_numbers(doc, name, m, err));
+    MR_TRY(mr_state_word(doc, "compute", name, types, MR_COUNT(types), &type, err));
+    if (!json_is_boolean(every))
+        return mr_fail(err, MR_BAD_DATA, "%s: \"every_token\" is neither true nor false", name);
     m->compute = (mr_type)type;
     m->every_token = json_is_true(every);
-    status = m->card->check(m, &why);
-    return status == MR_OK ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: \"model\" makes no sense: %.800s", name, why.text);
+    return m->card->check(m, &why) == MR_OK
+               ? MR_OK
+               : mr_fail(err, MR_BAD_DATA, "%s: \"model\" is not valid: %.800s", name, why.text);
 }

@@ -1,4 +1,4 @@
-/* parts.h - what the files checkpoint*.c share: state.json, the arrays, the directories of an OUTPUT.
+/* parts.h - what the files of this room share: state.json, the arrays, the directories of an OUTPUT.
  * Invariant: a name of a directory says what it is:
  *
  *      step-00000200               a checkpoint
@@ -15,25 +15,24 @@ enum { MR_CHECKPOINT_FORMAT = 1, MR_STATE_MAX = 256 << 20, MR_TOKENIZER_MAX = 64
 
 enum { MR_FILE_WEIGHTS, MR_FILE_OPTIMIZER, MR_FILE_CONFIG, MR_FILE_TOKENIZER, MR_FILES };
 
-/* The name of a file of this model's checkpoints; NULL: they have no such file.  A tokenizer's is there if there is
- * one; its digest is of 0 bytes if not. */
+/* The name of a file in checkpoints of this model; NULL: they have no such file.  Without a tokenizer its file is
+ * absent and its digest has 0 bytes. */
 const char *mr_checkpoint_file(const mr_model_card *card, size_t file);
 
-/* How many buffers this optimizer keeps, and how the arrays of one begin: "momentum/"; "m/" and "v/". */
-unsigned mr_checkpoint_slots(mr_optimizer_kind kind);
+/* How the arrays of a buffer of this optimizer begin: "momentum/"; "m/" and "v/". */
 const char *mr_checkpoint_prefix(mr_optimizer_kind kind, unsigned slot);
 
-/* The arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER, written to an empty open file, or read from one whose digest was
- * found right; reading takes memory for what `bytes` can hold, and no more.  `name`: of the file, in messages. */
+/* Writes the arrays of MR_FILE_WEIGHTS or MR_FILE_OPTIMIZER to an empty open file, or reads them from one whose digest
+ * was checked, allocating no more than fits in `bytes`.  `name`: of the file, in messages. */
 mr_status mr_arrays_write(const mr_checkpoint *c, size_t file, int fd, const char *name, mr_digest *digest,
                           mr_error *err);
 mr_status mr_arrays_read(mr_checkpoint *c, size_t file, int fd, uint64_t bytes, const char *name, mr_error *err);
 
-/* "model" of state.json: NULL if memory is out or a text is not UTF-8; MR_BAD_DATA names `name` and the key.  What was
- * not yet written by an older millrace is 0. */
+/* "model" of state.json; NULL: out of memory, or a text is not UTF-8.  Parsing: MR_BAD_DATA names `name` and the key;
+ * members that older versions did not write are 0. */
 json_t *mr_state_model(const mr_model_config *m);
 mr_status mr_state_model_parse(const json_t *doc, const char *name, mr_model_config *m, mr_error *err);
-/* A member that is one of these words; MR_BAD_DATA names it. */
+/* A member that must be one of these words. */
 mr_status mr_state_word(const json_t *obj, const char *key, const char *name, const char *const *words, size_t count,
                         unsigned *out, mr_error *err);
 
@@ -48,7 +47,7 @@ mr_status mr_state_read(const char *dir, int dirfd, mr_checkpoint *out, mr_diges
 
 typedef struct mr_step {
     uint64_t update;
-    char name[MR_STEP_NAME]; /* of the directory; ".step-N.old-PID" if only that one is there */
+    char name[MR_STEP_NAME]; /* of the directory; ".step-N.old-PID" if only that exists */
 } mr_step;
 
 typedef struct mr_steps {
@@ -60,7 +59,7 @@ void mr_step_name(uint64_t update, char name[MR_STEP_NAME]);
 void mr_step_hidden(uint64_t update, const char *kind, char name[MR_STEP_NAME]); /* "tmp", "old", "gone" */
 bool mr_step_parse(const char *name, uint64_t *update);                          /* false: not step-NNNNNNNN */
 
-/* The checkpoints in a directory; names are looked at, not contents.  Caller frees items. */
+/* The checkpoints in a directory, by name only.  Caller frees items. */
 mr_status mr_steps_list(int dirfd, const char *output, mr_steps *out, mr_error *err);
 /* Removes what processes that are no more left; brings back what one of them had moved aside. */
 mr_status mr_steps_sweep(int dirfd, const char *output, mr_error *err);

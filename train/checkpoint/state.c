@@ -1,5 +1,5 @@
-/* state.c - state.json: everything of a checkpoint that is not an array, and the digests of the arrays' files.
- * Invariant: what is written is read back as the same state; numbers that JSON's integers cannot hold (a seed may have
+/* state.c - state.json: everything in a checkpoint that is not an array, and the digests of the other files.
+ * Invariant: what is written is read back as the same state; numbers that do not fit JSON's integers (a seed may have
  * all 64 bits) are written as text. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/scope.h"
 #include "checkpoint/parts.h"
 #include "format/manifest.h"
 
 static const char *const optimizers[] = {[MR_SGD] = "sgd", [MR_ADAMW] = "adamw"};
 static const char *const prefixes[][2] = {[MR_SGD] = {"momentum/", NULL}, [MR_ADAMW] = {"m/", "v/"}};
 
-/* Without and with a config.json, which goes with the hub's form of the weights. */
+/* Without and with a config.json, which belongs to the hub's format of weights. */
 static const char *const files[2][MR_FILES] = {
     {"weights.npz", "optimizer.npz", NULL, "tokenizer.json"},
     {"model.safetensors", "optimizer.npz", "config.json", "tokenizer.json"},
@@ -28,12 +29,10 @@ const char *mr_checkpoint_file(const mr_model_card *card, size_t file)
 
 bool mr_checkpoint_has_weights(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool has = false;
     for (size_t i = 0; i < MR_COUNT(files) && fd >= 0; i++)
         has |= faccessat(fd, files[i][MR_FILE_WEIGHTS], F_OK, 0) == 0;
-    if (fd >= 0)
-        close(fd);
     return has;
 }
 
@@ -64,7 +63,7 @@ static mr_status check(const mr_checkpoint *c, mr_error *err)
         c->best_update > c->update)
         return mr_fail(err, MR_MISUSE,
                        "checkpoint: update %" PRIu64 ", best update %" PRIu64 " and the cursor do not "
-                       "go together",
+                       "fit together",
                        c->update, c->best_update);
     for (int best = 0; best < 2; best++) {
         double a = best ? c->best_accuracy : c->accuracy;
@@ -105,10 +104,9 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
 {
     char seed[24];
     size_t start = out->len;
-    mr_status status = check(c, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check(c, err));
     snprintf(seed, sizeof seed, "%" PRIu64, c->seed);
+    MR_AUTO(json_decrefp)
     json_t *doc = json_pack("{s:s, s:i, s:s, s:I, s:{s:I, s:I}, s:s, s:s, s:o, s:o, s:I, s:b, s:o, s:o, s:o}",
                             "millrace", "checkpoint", "format", MR_CHECKPOINT_FORMAT, "version", MILLRACE_VERSION,
                             "update", (json_int_t)c->update, "cursor", "epoch", (json_int_t)c->cursor.epoch, "position",
@@ -117,18 +115,15 @@ mr_status mr_state_write(const mr_checkpoint *c, const mr_digest digests[MR_FILE
                             "best_update", (json_int_t)c->best_update, "evaluation_due", (int)c->evaluation_due,
                             "model", mr_state_model(&c->model), "files", files_json(c->model.card, digests), "facts",
                             c->facts ? json_incref(c->facts) : json_object());
-    if (doc)
-        status = mr_json_dump(doc, out, err);
-    else if (mr_utf8_valid(c->model.name, strlen(c->model.name)))
-        status = mr_fail_memory(err, "writing the checkpoint's state");
-    else
-        status = mr_fail(err, MR_MISUSE, "checkpoint: the model's name is not UTF-8");
-    json_decref(doc);
-    if (status == MR_OK)
-        status = mr_manifest_seal(out, start, err);
-    if (status == MR_OK && out->len - start > MR_STATE_MAX)
-        status = mr_fail(err, MR_MISUSE, "checkpoint: the facts are more than %d MiB", MR_STATE_MAX >> 20);
-    return status;
+    if (!doc && !mr_utf8_valid(c->model.name, strlen(c->model.name)))
+        return mr_fail(err, MR_MISUSE, "checkpoint: the model's name is not UTF-8");
+    if (!doc)
+        return mr_fail_memory(err, "writing the checkpoint's state");
+    MR_TRY(mr_json_dump(doc, out, err));
+    MR_TRY(mr_manifest_seal(out, start, err));
+    if (out->len - start > MR_STATE_MAX)
+        return mr_fail(err, MR_MISUSE, "checkpoint: the facts are more than %d MiB", MR_STATE_MAX >> 20);
+    return MR_OK;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -145,59 +140,48 @@ static mr_status get_accuracy(const json_t *doc, const char *key, const char *na
 static mr_status get_digest(const json_t *file, const char *called, const char *name, mr_digest *out, mr_error *err)
 {
     const char *hex;
-    mr_status status = mr_json_get_u64(file, "bytes", name, &out->bytes, err);
-    if (status == MR_OK)
-        status = mr_json_get_string(file, "xxh3_128", name, &hex, err);
-    if (status == MR_OK && !mr_unhex(hex, out->xxh3_128, sizeof out->xxh3_128))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"xxh3_128\" of %s is not 32 hex digits", name, called);
-    return status;
+    MR_TRY(mr_json_get_u64(file, "bytes", name, &out->bytes, err));
+    MR_TRY(mr_json_get_string(file, "xxh3_128", name, &hex, err));
+    if (!mr_unhex(hex, out->xxh3_128, sizeof out->xxh3_128))
+        return mr_fail(err, MR_BAD_DATA, "%s: \"xxh3_128\" of %s is not 32 hex digits", name, called);
+    return MR_OK;
 }
 
 static mr_status get_files(const json_t *doc, const mr_model_card *card, const char *name, mr_digest digests[MR_FILES],
                            mr_error *err)
 {
-    mr_status status = MR_OK;
     memset(digests, 0, MR_FILES * sizeof *digests);
-    for (size_t i = 0; i < MR_FILES && status == MR_OK; i++) {
+    for (size_t i = 0; i < MR_FILES; i++) {
         const char *called = mr_checkpoint_file(card, i);
         json_t *file;
         if (!called || (i == MR_FILE_TOKENIZER && !json_object_get(doc, called)))
             continue;
-        status = mr_json_get(doc, called, JSON_OBJECT, name, &file, err);
-        if (status == MR_OK)
-            status = get_digest(file, called, name, &digests[i], err);
+        MR_TRY(mr_json_get(doc, called, JSON_OBJECT, name, &file, err));
+        MR_TRY(get_digest(file, called, name, &digests[i], err));
     }
-    uint64_t tokenizer = digests[MR_FILE_TOKENIZER].bytes;
-    if (status == MR_OK && tokenizer > MR_TOKENIZER_MAX)
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"tokenizer.json\" has more than %d MiB", name, MR_TOKENIZER_MAX >> 20);
-    return status;
+    if (digests[MR_FILE_TOKENIZER].bytes > MR_TOKENIZER_MAX)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"tokenizer.json\" has more than %d MiB", name, MR_TOKENIZER_MAX >> 20);
+    return MR_OK;
 }
 
 static mr_status get_counts(const json_t *doc, const char *name, mr_checkpoint *out, mr_error *err)
 {
     json_t *cursor;
     const char *seed;
-    mr_status status = mr_json_get_u64(doc, "update", name, &out->update, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "cursor", JSON_OBJECT, name, &cursor, err);
-    if (status == MR_OK)
-        status = mr_json_get_u64(cursor, "epoch", name, &out->cursor.epoch, err);
-    if (status == MR_OK)
-        status = mr_json_get_u64(cursor, "position", name, &out->cursor.position, err);
-    if (status == MR_OK)
-        status = mr_json_get_string(doc, "seed", name, &seed, err);
-    if (status == MR_OK && !mr_text_parse_u64(seed, &out->seed))
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"seed\" is not a number", name);
-    if (status == MR_OK)
-        status = get_accuracy(doc, "accuracy", name, &out->accuracy, err);
-    if (status == MR_OK)
-        status = get_accuracy(doc, "best_accuracy", name, &out->best_accuracy, err);
-    if (status == MR_OK)
-        status = mr_json_get_u64(doc, "best_update", name, &out->best_update, err);
+    MR_TRY(mr_json_get_u64(doc, "update", name, &out->update, err));
+    MR_TRY(mr_json_get(doc, "cursor", JSON_OBJECT, name, &cursor, err));
+    MR_TRY(mr_json_get_u64(cursor, "epoch", name, &out->cursor.epoch, err));
+    MR_TRY(mr_json_get_u64(cursor, "position", name, &out->cursor.position, err));
+    MR_TRY(mr_json_get_string(doc, "seed", name, &seed, err));
+    if (!mr_text_parse_u64(seed, &out->seed))
+        return mr_fail(err, MR_BAD_DATA, "%s: \"seed\" is not a number", name);
+    MR_TRY(get_accuracy(doc, "accuracy", name, &out->accuracy, err));
+    MR_TRY(get_accuracy(doc, "best_accuracy", name, &out->best_accuracy, err));
+    MR_TRY(mr_json_get_u64(doc, "best_update", name, &out->best_update, err));
     out->evaluation_due = json_is_true(json_object_get(doc, "evaluation_due"));
-    if (status == MR_OK && out->best_update > out->update)
-        status = mr_fail(err, MR_BAD_DATA, "%s: \"best_update\" is behind \"update\"", name);
-    return status;
+    if (out->best_update > out->update)
+        return mr_fail(err, MR_BAD_DATA, "%s: \"best_update\" is past \"update\"", name);
+    return MR_OK;
 }
 
 static mr_status check_format(const json_t *doc, const char *name, mr_error *err)
@@ -206,52 +190,39 @@ static mr_status check_format(const json_t *doc, const char *name, mr_error *err
     uint64_t format = 0;
     if (!what || strcmp(what, "checkpoint") != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: is not a checkpoint's state", name);
-    mr_status status = mr_json_get_u64(doc, "format", name, &format, err);
-    if (status == MR_OK && format != MR_CHECKPOINT_FORMAT)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s: has format %" PRIu64 ", and this millrace (" MILLRACE_VERSION ") reads format %d", name,
-                         format, MR_CHECKPOINT_FORMAT);
-    return status;
+    MR_TRY(mr_json_get_u64(doc, "format", name, &format, err));
+    if (format != MR_CHECKPOINT_FORMAT)
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: has format %" PRIu64 ", and this millrace (" MILLRACE_VERSION ") reads format %d", name,
+                       format, MR_CHECKPOINT_FORMAT);
+    return MR_OK;
 }
 
 mr_status mr_state_parse(const void *bytes, size_t len, const char *name, mr_checkpoint *out,
                          mr_digest digests[MR_FILES], mr_error *err)
 {
-    json_t *doc = NULL, *model, *listed, *facts;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    json_t *model, *listed, *facts;
     mr_checkpoint made = {0};
     unsigned optimizer = 0;
-    mr_status status = mr_manifest_check_seal(bytes, len, name, NULL);
-    if (status != MR_OK)
-        return status == MR_SYSTEM ? mr_fail_memory(err, name)
-                                   : mr_fail(err, MR_BAD_DATA,
-                                             "%s: its seal does not fit its text: it was edited or "
-                                             "damaged",
-                                             name);
-    status = mr_json_bounded(bytes, len, 2 * (uint64_t)MR_STATE_MAX, name, err);
-    if (status == MR_OK)
-        status = mr_json_parse(bytes, len, name, &doc, err);
-    if (status == MR_OK)
-        status = check_format(doc, name, err);
-    if (status == MR_OK)
-        status = get_counts(doc, name, &made, err);
-    if (status == MR_OK)
-        status = mr_state_word(doc, "optimizer", name, optimizers, MR_COUNT(optimizers), &optimizer, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "model", JSON_OBJECT, name, &model, err);
-    if (status == MR_OK)
-        status = mr_state_model_parse(model, name, &made.model, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "files", JSON_OBJECT, name, &listed, err);
-    if (status == MR_OK)
-        status = get_files(listed, made.model.card, name, digests, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "facts", JSON_OBJECT, name, &facts, err);
-    if (status == MR_OK) {
-        made.optimizer = (mr_optimizer_kind)optimizer;
-        made.slots = mr_checkpoint_slots(made.optimizer);
-        made.facts = json_incref(facts);
-        *out = made;
-    }
-    json_decref(doc);
-    return status;
+    mr_status sealed = mr_manifest_check_seal(bytes, len, name, NULL);
+    if (sealed == MR_SYSTEM)
+        return mr_fail_memory(err, name);
+    if (sealed != MR_OK)
+        return mr_fail(err, MR_BAD_DATA, "%s: its seal does not match its text: it was edited or damaged", name);
+    MR_TRY(mr_json_bounded(bytes, len, 2 * (uint64_t)MR_STATE_MAX, name, err));
+    MR_TRY(mr_json_parse(bytes, len, name, &doc, err));
+    MR_TRY(check_format(doc, name, err));
+    MR_TRY(get_counts(doc, name, &made, err));
+    MR_TRY(mr_state_word(doc, "optimizer", name, optimizers, MR_COUNT(optimizers), &optimizer, err));
+    MR_TRY(mr_json_get(doc, "model", JSON_OBJECT, name, &model, err));
+    MR_TRY(mr_state_model_parse(model, name, &made.model, err));
+    MR_TRY(mr_json_get(doc, "files", JSON_OBJECT, name, &listed, err));
+    MR_TRY(get_files(listed, made.model.card, name, digests, err));
+    MR_TRY(mr_json_get(doc, "facts", JSON_OBJECT, name, &facts, err));
+    made.optimizer = (mr_optimizer_kind)optimizer;
+    made.slots = mr_checkpoint_slots(made.optimizer);
+    made.facts = json_incref(facts);
+    *out = made;
+    return MR_OK;
 }

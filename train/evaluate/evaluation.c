@@ -61,8 +61,7 @@ static mr_status begin(evaluation *v, mr_error *err)
     o.global_batch = (uint64_t)e->batch * o.world;
     o.shuffle = MR_SHUFFLE_NONE;
     v->samples = o.items ? o.item_count : mr_dataset_samples(e->ds, o.split);
-    /* A batch's negatives are its own, so a short end is not shared out: it is divided as for one rank, and what
-     * follows the last sample is skipped. */
+    /* A batch's negatives are its own, so the last one is divided as for one rank, and padding is skipped. */
     o.tail = e->config->card->text && o.world > 1 ? MR_TAIL_PAD : MR_TAIL_PARTIAL;
     o.epochs = 1;
     o.with_meta = e->tell != NULL;
@@ -215,7 +214,7 @@ static mr_status add_up_pairs(evaluation *v, mr_evaluation *out, mr_error *err)
     return status;
 }
 
-mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err)
+mr_status mr_split_check_eval(const mr_manifest *m, const char *dataset, const char *split, mr_error *err)
 {
     const mr_split *found;
     mr_status status = mr_manifest_find_split(m, dataset, split, &found, err);

@@ -49,7 +49,7 @@ typedef struct mr_evaluation {
 
 /* MR_MISUSE: the dataset has no such split, or the split no samples: a result of no samples would look like a real one.
  */
-mr_status mr_split_to_judge(const mr_manifest *m, const char *dataset, const char *split, mr_error *err);
+mr_status mr_split_check_eval(const mr_manifest *m, const char *dataset, const char *split, mr_error *err);
 /* Collective.  The same result on every rank. */
 mr_status mr_evaluate(const mr_evaluator *e, const float *values, mr_evaluation *out, mr_error *err);
 

@@ -40,8 +40,8 @@ static mr_status refuse(mr_npz_reader *r, const char *why, mr_error *err)
     return mr_fail(err, MR_BAD_DATA, "%s: %s %s", mr_buf_text(&r->name), mr_buf_text(&r->member), why);
 }
 
-/* What libarchive says: errors of the system are told from damage by their errno.  An allocation of its own that failed
- * is not always said, but has left its mark in errno, which is 0 when libarchive is asked. */
+/* After a failure of libarchive: errno distinguishes system errors from damage.  libarchive does not report every
+ * failed allocation of its own, but errno is ENOMEM then, as it is set to 0 before each call. */
 static mr_status broken(mr_npz_reader *r, const char *otherwise, mr_error *err)
 {
     int number = r->read_errno ? r->read_errno : errno == ENOMEM ? ENOMEM : archive_errno(r->archive);
@@ -235,7 +235,7 @@ mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *er
     if (got != ARCHIVE_OK)
         return broken(r, "its header is damaged", err);
     if (!method_known(r->archive))
-        return refuse(r, "is compressed in another way than stored or deflated", err);
+        return refuse(r, "is neither stored nor deflated", err);
     MR_TRY(read_header(r, e, err));
     r->met = true;
     *array = &r->array;

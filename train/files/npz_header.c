@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/safetensors_parts.h"
+
 typedef struct literal {
     const char *at, *end;
     const char *why; /* of the first failure */
@@ -23,15 +25,7 @@ static const struct {
 
 bool mr_npz_count(mr_npz_type type, unsigned dims, const uint64_t *shape, uint64_t *count, uint64_t *bytes)
 {
-    uint64_t n = 1, all;
-    for (unsigned i = 0; i < dims; i++)
-        if (__builtin_mul_overflow(n, shape[i], &n))
-            return false;
-    if (__builtin_mul_overflow(n, types[type].bytes, &all) || all > INT64_MAX)
-        return false;
-    *count = n;
-    *bytes = all;
-    return true;
+    return mr_tensors_count(dims, shape, types[type].bytes, count, bytes);
 }
 
 uint64_t mr_npz_bytes(const mr_npz_array *array)

@@ -7,13 +7,13 @@
 #include "files/npz.h"
 
 enum {
-    MR_NPY_PREFIX = 12,    /* at most so much precedes the dictionary */
+    MR_NPY_PREFIX = 12,    /* most bytes before the dictionary */
     MR_NPY_TEXT = 1 << 16, /* a longer dictionary is not read */
-    MR_NPY_HEADER = 320,   /* what mr_npy_header() may need */
+    MR_NPY_HEADER = 320,   /* room for mr_npy_header() */
 };
 
-/* The first 10 bytes of a .npy file: how many more stand before the dictionary (0, or 2 of a longer length field) and,
- * if there are none, its length.  With all 12 bytes of a longer one `more` is 0 too.  `why` of a refusal is static. */
+/* The first 10 bytes of a .npy file: how many more precede the dictionary (0, or 2 of a longer length field) and, if
+ * none, its length.  With all 12 bytes of a longer one `more` is 0 too.  `why` of a rejection is static. */
 bool mr_npy_prefix(const uint8_t *bytes, size_t len, size_t *more, size_t *text_len, const char **why);
 /* The dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } in any order; fills all but the name. */
 bool mr_npy_parse(const char *text, size_t len, mr_npz_array *array, const char **why);
@@ -32,7 +32,7 @@ typedef struct mr_npz_names {
 
 /* Why a name (without ".npy") cannot be an array's; NULL: it can. */
 const char *mr_npz_name_fault(const char *name, size_t len);
-/* MR_BAD_DATA: it is there already, or there are too many. `where`: for the message. */
+/* MR_BAD_DATA: it occurs twice, or there are too many.  `where`: for the message. */
 mr_status mr_npz_names_add(mr_npz_names *names, const char *name, const char *where, mr_error *err);
 void mr_npz_names_release(mr_npz_names *names);
 

@@ -24,8 +24,8 @@ struct mr_npz_writer {
     mr_error error;
 };
 
-/* A failure is kept, and libarchive told that all is well: its writer leaks memory when it is let go in a failed state.
- * So each caller looks at w->status. */
+/* A failure is kept in w->status, which each caller checks; libarchive sees success, as its writer leaks memory when it
+ * is freed after a failure. */
 static la_ssize_t on_write(struct archive *a, void *ctx, const void *bytes, size_t len)
 {
     mr_npz_writer *w = ctx;
@@ -49,7 +49,7 @@ static void release(mr_npz_writer *w)
     free(w);
 }
 
-/* Of a call of libarchive's that did not do its work: our own words if it was the file. */
+/* After a failed call of libarchive: our own message if it was the file. */
 static mr_status failed(mr_npz_writer *w, mr_error *err)
 {
     if (w->status == MR_OK) {

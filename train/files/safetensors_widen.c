@@ -1,6 +1,6 @@
 /* safetensors_widen.c - elements of two bytes, F16 and BF16, as float32.
  * Invariant: every value of a narrow type is one of float32, so nothing is rounded; the bits go through integers, and a
- * NaN stays the one that it was. */
+ * NaN keeps its bits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 enum { SLICE = 128 * 1024 }; /* elements at a time */
 
-/* Without a branch.  Normal numbers move to the wider exponent; of the others the sum with 2^-14 has the digits where
- * they belong, and taking that away again normalizes; infinities and NaNs keep theirs. */
+/* Without a branch.  Normal numbers get the wider exponent; adding 2^-14 to a subnormal number puts its digits in
+ * place, and subtracting it again normalizes; infinities and NaNs get the largest exponent. */
 static uint32_t widen_half(uint16_t half)
 {
     const uint32_t smallest = 113u << 23; /* 2^-14 */

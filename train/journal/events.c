@@ -1,9 +1,9 @@
 /* events.c - TensorBoard event files.
- * Invariant: after every call the file ends with a whole record; one that could not be written whole is cut off again.
+ * Invariant: after every call the file ends with a whole record; one that was written in part is cut off again.
  *
  *      record: | u64 length | u32 masked CRC of it | bytes of one Event | u32 masked CRC of them |   little-endian
  *      Event:   1 wall_time (double)  2 step (int64)  3 file_version (string, first record)  5 summary  7 session_log
- *      Summary: 1 value, one a scalar: 1 tag (string)  2 simple_value (float)
+ *      Summary: 1 value, one per scalar: 1 tag (string)  2 simple_value (float)
  *      SessionLog: 1 status, START = 1
  */
 #include "journal/events.h"
@@ -19,18 +19,21 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
-enum { MOST_AHEAD = 366 * 24 * 3600 }; /* seconds; a file from further on says nothing */
+enum { AHEAD_MAX = 366 * 24 * 3600 }; /* seconds; the clock that dated a later file was wrong */
+
+static const char name_start[] = "events.out.tfevents."; /* by which TensorBoard knows its files */
 
 struct mr_events {
     int fd;
-    mr_buf path, record, summary, value; /* the last three: of one call, kept for their room */
+    mr_buf path, record, summary, value; /* the last three: scratch, kept for its memory */
     uint64_t size;                       /* of the file: whole records */
 };
 
 uint32_t mr_crc32c(const void *bytes, size_t len)
 {
-    /* Four bits at a time by the reflected polynomial 82F63B78: more speed buys nothing for a hundred bytes. */
+    /* Four bits at a time, by the reflected polynomial 82F63B78: fast enough for a hundred bytes. */
     static const uint32_t step[16] = {0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
                                       0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
                                       0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75};
@@ -52,7 +55,7 @@ static void add_fixed(mr_buf *out, uint64_t value, unsigned bytes)
     mr_buf_add(out, little, bytes);
 }
 
-/* A CRC of bytes that hold a CRC of themselves is weak, so that TFRecord turns and shifts it. */
+/* TFRecord masks its CRCs, as the CRC of data that contain their own CRC is weak. */
 static void add_masked_crc(mr_buf *out, const void *bytes, size_t len)
 {
     uint32_t crc = mr_crc32c(bytes, len);
@@ -106,7 +109,7 @@ static void add_float(mr_buf *out, unsigned field, float value)
 
 enum { HEAD = 12 }; /* length and its CRC */
 
-/* e->record holds room for the head, and the event after it. */
+/* e->record: room for the head, then the event. */
 static mr_status write_record(mr_events *e, mr_error *err)
 {
     mr_buf *r = &e->record;
@@ -124,7 +127,7 @@ static mr_status write_record(mr_events *e, mr_error *err)
         status = mr_file_write(e->fd, r->data, r->len, path, err);
     if (status == MR_OK)
         e->size += r->len;
-    else if (ftruncate(e->fd, (off_t)e->size) == 0) /* if not, readers stop at the half record as well */
+    else if (ftruncate(e->fd, (off_t)e->size) == 0) /* otherwise readers stop at the incomplete record */
         lseek(e->fd, (off_t)e->size, SEEK_SET);
     return status;
 }
@@ -165,7 +168,7 @@ mr_status mr_events_restart(mr_events *e, double seconds, uint64_t step, mr_erro
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-/* A host's name goes into a file's: nothing but letters, digits, '-' and '.'. */
+/* As part of a file name: only letters, digits, '-' and '.'. */
 static void host_name(char name[65])
 {
     if (gethostname(name, 64) != 0)
@@ -176,40 +179,34 @@ static void host_name(char name[65])
             *at = '_';
 }
 
-/* The folder itself, not one that a link in its place names: a run's folder may be a stranger's. */
+/* Not a link in its place: a run's folder may come from elsewhere. */
 static mr_status open_folder(const char *dir, int *fd, mr_error *err)
 {
     struct stat st;
-    mr_status status = mr_dir_make(dir, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_dir_make(dir, err));
     *fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*fd >= 0)
         return MR_OK;
     int saved = errno;
     if (lstat(dir, &st) == 0 && S_ISLNK(st.st_mode))
         return mr_fail(err, MR_MISUSE,
-                       "%s: is a link, and TensorBoard events are written to no folder but the run's "
-                       "own; remove the link",
+                       "%s: is a link, and TensorBoard events are written only to the run's own folder; "
+                       "remove the link",
                        dir);
     return mr_fail_errno(err, saved, "%s: cannot write TensorBoard events", dir);
 }
 
-long long mr_events_second(const char *name)
-{
-    size_t len = strlen(MR_EVENTS_NAME);
-    bool ours = strncmp(name, MR_EVENTS_NAME, len) == 0 && isdigit((unsigned char)name[len]);
-    return ours ? strtoll(name + len, NULL, 10) : -1;
-}
-
-/* `now`, or the second after the newest file's if that is not yet over, or a clock went back since: so the oldest file
- * is the one with the least. */
+/* `now`, or the second after that of the newest file if the clock is not yet past it: TensorBoard reads files in the
+ * order of their names. */
 static long long second_of(const char *dir, long long now)
 {
     DIR *list = opendir(dir);
     for (struct dirent *e; list && (e = readdir(list));) {
-        long long second = mr_events_second(e->d_name);
-        now = second >= now && second < now + MOST_AHEAD ? second + 1 : now;
+        const char *digits = e->d_name + strlen(name_start);
+        if (strncmp(e->d_name, name_start, strlen(name_start)) != 0 || !isdigit((unsigned char)*digits))
+            continue;
+        long long second = strtoll(digits, NULL, 10);
+        now = second >= now && second < now + AHEAD_MAX ? second + 1 : now;
     }
     if (list)
         closedir(list);
@@ -222,7 +219,7 @@ static mr_status make_file(mr_events *e, int folder, const char *dir, long long 
     host_name(host);
     for (unsigned n = 0; n < 10000; n++) {
         mr_buf_clear(&e->path);
-        mr_buf_printf(&e->path, "%s/" MR_EVENTS_NAME "%lld.%s.%ld.%u", dir, seconds, host, (long)getpid(), n);
+        mr_buf_printf(&e->path, "%s/%s%lld.%s.%ld.%u", dir, name_start, seconds, host, (long)getpid(), n);
         const char *path = mr_buf_text(&e->path);
         if (e->path.failed)
             return mr_fail_memory(err, dir);
@@ -232,29 +229,30 @@ static mr_status make_file(mr_events *e, int folder, const char *dir, long long 
         if (errno != EEXIST)
             return mr_fail_errno(err, errno, "%s: cannot write TensorBoard events", path);
     }
-    return mr_fail(err, MR_SYSTEM, "%s: 10,000 event files of this second are there; give another directory", dir);
+    return mr_fail(err, MR_SYSTEM, "%s: 10,000 event files of this second exist; name another directory", dir);
+}
+
+/* A new file with its first record. */
+static mr_status begin_file(mr_events *e, const char *dir, mr_error *err)
+{
+    static const char version[] = "brain.Event:2";
+    MR_AUTO(mr_scope_close) int folder = -1;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    MR_TRY(open_folder(dir, &folder, err));
+    MR_TRY(make_file(e, folder, dir, second_of(dir, (long long)now.tv_sec), err));
+    begin_event(e, (double)now.tv_sec + (double)now.tv_nsec * 1e-9, 0);
+    add_bytes(&e->record, 3, version, strlen(version));
+    return write_record(e, err);
 }
 
 mr_status mr_events_open(const char *dir, mr_events **out, mr_error *err)
 {
-    struct timespec now;
     mr_events *e = mr_alloc(1, sizeof *e);
     if (!e)
         return mr_fail_memory(err, dir);
     e->fd = -1;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int folder = -1;
-    mr_status status = open_folder(dir, &folder, err);
-    if (status == MR_OK)
-        status = make_file(e, folder, dir, second_of(dir, (long long)now.tv_sec), err);
-    if (folder >= 0)
-        close(folder);
-    if (status == MR_OK) {
-        static const char version[] = "brain.Event:2";
-        begin_event(e, (double)now.tv_sec + (double)now.tv_nsec * 1e-9, 0);
-        add_bytes(&e->record, 3, version, strlen(version));
-        status = write_record(e, err);
-    }
+    mr_status status = begin_file(e, dir, err);
     if (status == MR_OK)
         *out = e;
     else

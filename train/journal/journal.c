@@ -1,6 +1,6 @@
-/* journal.c - what a run says of itself, and where.
- * Invariant: files come first and fail loudly; the stream that people look at is written last, and a terminal that went
- * away ends no run. */
+/* journal.c - what a run reports, and where.
+ * Invariant: files are written first, and a failure to write one is returned; the stream for the user comes last, and a
+ * terminal that is gone does not end the run. */
 #include "journal/parts.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 
 static double since_epoch(void)
@@ -23,7 +24,7 @@ static double since_epoch(void)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* j->text as lasting lines, in place of what is redrawn. */
+/* j->text as permanent lines, in place of the one that is redrawn. */
 static void print_text(mr_journal *j)
 {
     FILE *stream = j->options.stream;
@@ -52,28 +53,33 @@ static mr_status add_events(mr_journal *j, uint64_t step, const mr_scalar *scala
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
-static mr_status make_parent(const char *path, mr_error *err)
-{
-    char *dir = NULL, *name = NULL;
-    mr_status status = mr_path_split(path, &dir, &name, err);
-    if (status == MR_OK)
-        status = mr_dir_make(dir, err);
-    free(dir);
-    free(name);
-    return status;
-}
-
+/* A copy of the path of a file in *out; folders that are missing are created. */
 static mr_status own_path(const char *path, char **out, mr_error *err)
 {
+    MR_AUTO(mr_scope_free) char *dir = NULL, *name = NULL;
     if (!path)
         return MR_OK;
+    MR_TRY(mr_path_split(path, &dir, &name, err));
     *out = strdup(path);
-    return *out ? make_parent(path, err) : mr_fail_memory(err, path);
+    return *out ? mr_dir_make(dir, err) : mr_fail_memory(err, path);
+}
+
+/* The log first: a run whose log cannot be written leaves no events. */
+static mr_status open_files(mr_journal *j, mr_error *err)
+{
+    const mr_journal_options *o = &j->options;
+    bool resume = o->resume || o->first > 0;
+    MR_TRY(own_path(o->log, &j->log_path, err));
+    MR_TRY(own_path(o->results, &j->results_path, err));
+    if (o->log)
+        MR_TRY(mr_log_open(j->log_path, resume, &j->log, err));
+    if (o->events)
+        MR_TRY(mr_events_open(o->events, &j->events, err));
+    return j->events && resume ? mr_events_restart(j->events, since_epoch(), o->first + 1, err) : MR_OK;
 }
 
 mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, mr_error *err)
 {
-    bool resume = options->resume || options->first > 0;
     mr_journal *j = mr_alloc(1, sizeof *j);
     if (!j)
         return mr_fail_memory(err, "opening the log");
@@ -81,20 +87,7 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
     j->options.logging_steps = options->logging_steps ? options->logging_steps : 10;
     j->last = options->first;
     j->log = -1;
-    mr_status status = own_path(options->log, &j->log_path, err);
-    if (status == MR_OK)
-        status = own_path(options->results, &j->results_path, err);
-    /* A run whose log cannot be is none, and leaves no events; but it takes its name from them. */
-    if (status == MR_OK && options->log)
-        status = mr_log_open(j->log_path, &j->log, err);
-    if (status == MR_OK && options->events)
-        status = mr_events_open(options->events, &j->events, err);
-    if (status == MR_OK && options->events && options->log)
-        status = mr_log_run(options->events, j->run, err);
-    if (status == MR_OK && options->log)
-        status = mr_log_go_on(j->log, j->log_path, j->run, resume, options->first, options->judges_first, err);
-    if (status == MR_OK && options->events && resume)
-        status = mr_events_restart(j->events, since_epoch(), options->first + 1, err);
+    mr_status status = open_files(j, err);
     if (status == MR_OK)
         *out = j;
     else
@@ -102,7 +95,7 @@ mr_status mr_journal_open(const mr_journal_options *options, mr_journal **out, m
     return status;
 }
 
-/* Files that were written well may still be lost when they are closed, on a network's disk. */
+/* On a network file system a write may fail as late as in close(). */
 static mr_status close_files(mr_journal *j, mr_error *err)
 {
     mr_status status = mr_events_close(j->events, err);
@@ -118,7 +111,7 @@ void mr_journal_free(mr_journal *j)
     if (!j)
         return;
     mr_buf_clear(&j->text);
-    print_text(j); /* clears what is drawn */
+    print_text(j); /* clears the line that is redrawn */
     close_files(j, NULL);
     mr_buf_free(&j->text);
     free(j->log_path);
@@ -126,7 +119,7 @@ void mr_journal_free(mr_journal *j)
     free(j);
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------- */
+/* ---- reporting -------------------------------------------------------------------------------------------------- */
 
 static void add_to(mr_journal_sums *sums, const mr_journal_update *u)
 {
@@ -137,16 +130,16 @@ static void add_to(mr_journal_sums *sums, const mr_journal_update *u)
     sums->exchange += u->exchange;
 }
 
-/* A lasting line every logging_steps and at the end, and in between one that is redrawn ten times a second. */
+/* A permanent line every logging_steps and at the end; in between one that is redrawn at most ten times a second. */
 static void show_update(mr_journal *j, const mr_journal_update *u)
 {
     FILE *stream = j->options.stream;
-    bool lasting = u->update % j->options.logging_steps == 0 || u->update == j->options.steps;
+    bool permanent = u->update % j->options.logging_steps == 0 || u->update == j->options.steps;
     double now = mr_seconds();
-    if (!stream || (!lasting && now - j->drawn < 0.1))
+    if (!stream || (!permanent && now - j->drawn < 0.1))
         return;
     mr_line_training(&j->text, j, u);
-    if (lasting) {
+    if (permanent) {
         mr_buf_add_text(&j->text, "\n");
         print_text(j);
         j->line = (mr_journal_sums){0};
@@ -172,7 +165,7 @@ mr_status mr_journal_update_done(mr_journal *j, const mr_journal_update *u, mr_e
         add_to(&j->warmup, u);
     j->losses += u->loss;
     j->last = u->update;
-    mr_line_update_json(&j->text, u, j->run);
+    mr_line_update_json(&j->text, u);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
         status = add_events(j, u->update, scalars, MR_COUNT(scalars), err);
@@ -184,20 +177,20 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
 {
     if (!j)
         return MR_OK;
-    const double *there = e->recall.text_to_image, *back = e->recall.image_to_text;
+    const double *images = e->recall.text_to_image, *texts = e->recall.image_to_text;
     const mr_scalar scalars[] = {
         {"test/loss", (float)e->loss},
         {e->pairs ? "test/recall_at_1" : "test/accuracy", (float)e->accuracy},
-        {"test/text_to_image_recall_at_1", (float)there[0]},
-        {"test/text_to_image_recall_at_5", (float)there[1]},
-        {"test/text_to_image_recall_at_10", (float)there[2]},
-        {"test/image_to_text_recall_at_1", (float)back[0]},
-        {"test/image_to_text_recall_at_5", (float)back[1]},
-        {"test/image_to_text_recall_at_10", (float)back[2]},
+        {"test/text_to_image_recall_at_1", (float)images[0]},
+        {"test/text_to_image_recall_at_5", (float)images[1]},
+        {"test/text_to_image_recall_at_10", (float)images[2]},
+        {"test/image_to_text_recall_at_1", (float)texts[0]},
+        {"test/image_to_text_recall_at_5", (float)texts[1]},
+        {"test/image_to_text_recall_at_10", (float)texts[2]},
     };
     j->evaluation = *e;
     j->evaluating += e->seconds;
-    mr_line_evaluation_json(&j->text, e, j->run);
+    mr_line_evaluation_json(&j->text, e);
     mr_status status = write_log(j, err);
     if (status == MR_OK)
         status = add_events(j, e->update, scalars, e->pairs ? MR_COUNT(scalars) : 2, err);
@@ -208,8 +201,8 @@ mr_status mr_journal_evaluated(mr_journal *j, const mr_journal_evaluation *e, mr
     return status;
 }
 
-/* A run that had nothing left to do says nothing new: the results of the one that did the work stay.  If that one was
- * killed between its last checkpoint and its results, there are none, and what is known takes their place. */
+/* A resumed run that had nothing left to do keeps the results of the run that did the work, unless that one was killed
+ * before it wrote them. */
 static mr_status publish_results(mr_journal *j, const mr_journal_end *end, const mr_journal_results *r, mr_error *err)
 {
     if (!j->results_path)

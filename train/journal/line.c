@@ -1,7 +1,6 @@
-/* line.c - one line each, for people and for programs.
- * Invariant: JSON numbers read back as the exact doubles that were written; what is not a number becomes null, as JSON
- * has no word for it. Source of the words for people: HabanaAI's ViT trainer, so that what reads its output reads ours.
- */
+/* line.c - the lines of a run, for users and for programs.
+ * Invariant: JSON numbers read back as the exact doubles that were written; NaN and infinity, which JSON lacks, become
+ * null.  Source of the text for users: HabanaAI's ViT trainer, so that what parses its output parses ours. */
 #include "journal/parts.h"
 
 #include <fcntl.h>
@@ -40,13 +39,13 @@ mr_memory_use mr_memory_in_use(void)
         return use;
     status[n] = '\0';
     use.now = status_bytes(status, "\nVmRSS:");
-    use.most = status_bytes(status, "\nVmHWM:");
+    use.max = status_bytes(status, "\nVmHWM:");
     return use;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------- */
+/* ---- for users -------------------------------------------------------------------------------------------------- */
 
-/* The rest takes as long an update as what was done, its evaluations too; the warm-up is left out where it can be. */
+/* At the pace of the updates done so far, evaluations included; the warm-up is left out if more than that was done. */
 static double time_left(const mr_journal *j, uint64_t update)
 {
     bool warm = j->all.updates > j->warmup.updates;
@@ -57,14 +56,14 @@ static double time_left(const mr_journal *j, uint64_t update)
 
 void mr_line_training(mr_buf *out, const mr_journal *j, const mr_journal_update *u)
 {
-    char left[32], now[32], most[32];
+    char left[32], now[32], max[32];
     mr_memory_use use = mr_memory_in_use();
     mr_buf_printf(out, "Training (%llu / %llu Steps) (loss=%2.5f images/sec=%2.5f)", (ull)u->update,
                   (ull)j->options.steps, u->loss, mr_per_second((double)j->line.samples, j->line.seconds));
     mr_buf_printf(out, " ETA %s lr=%.4g wait_ms=%.1f", mr_text_seconds(time_left(j, u->update), left), u->lr,
                   u->wait * 1e3);
     if (use.now)
-        mr_buf_printf(out, " memory=%s max=%s", mr_text_bytes(use.now, now), mr_text_bytes(use.most, most));
+        mr_buf_printf(out, " memory=%s max=%s", mr_text_bytes(use.now, now), mr_text_bytes(use.max, max));
 }
 
 void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
@@ -74,10 +73,10 @@ void mr_line_validation(mr_buf *out, const mr_journal_evaluation *e)
         mr_buf_printf(out, " / Valid Accuracy: %2.5f", e->accuracy);
         return;
     }
-    for (int way = 0; way < 2; way++) {
-        const double *r = way ? e->recall.image_to_text : e->recall.text_to_image;
-        mr_buf_printf(out, " / %s@1 @5 @10: %.4f %.4f %.4f", way ? "Image>Text" : "Text>Image", r[0], r[1], r[2]);
-    }
+    const double *r = e->recall.text_to_image;
+    mr_buf_printf(out, " / Text>Image@1 @5 @10: %.4f %.4f %.4f", r[0], r[1], r[2]);
+    r = e->recall.image_to_text;
+    mr_buf_printf(out, " / Image>Text@1 @5 @10: %.4f %.4f %.4f", r[0], r[1], r[2]);
 }
 
 /* ---- for programs ----------------------------------------------------------------------------------------------- */
@@ -121,7 +120,7 @@ void mr_member_text(mr_members *m, const char *key, const char *bytes)
     mr_json_add_path(m->out, bytes, strlen(bytes));
 }
 
-void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e)
+void mr_member_metrics(mr_members *m, const mr_journal_evaluation *e)
 {
     char key[64];
     if (!e->pairs) {
@@ -129,21 +128,14 @@ void mr_member_judgement(mr_members *m, const mr_journal_evaluation *e)
         return;
     }
     for (int i = 0; i < 2 * MR_RECALLS; i++) {
-        bool back = i >= MR_RECALLS;
+        bool text = i >= MR_RECALLS;
         int k = i % MR_RECALLS;
-        snprintf(key, sizeof key, "eval_%s_recall_at_%u", back ? "image_to_text" : "text_to_image", mr_recall_at[k]);
-        mr_member_real(m, key, back ? e->recall.image_to_text[k] : e->recall.text_to_image[k]);
+        snprintf(key, sizeof key, "eval_%s_recall_at_%u", text ? "image_to_text" : "text_to_image", mr_recall_at[k]);
+        mr_member_real(m, key, text ? e->recall.image_to_text[k] : e->recall.text_to_image[k]);
     }
 }
 
-static void end_line(mr_members *m, const char *run)
-{
-    if (*run)
-        mr_member_text(m, "run", run);
-    mr_buf_add_text(m->out, "}\n");
-}
-
-void mr_line_update_json(mr_buf *out, const mr_journal_update *u, const char *run)
+void mr_line_update_json(mr_buf *out, const mr_journal_update *u)
 {
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", u->update);
@@ -153,16 +145,16 @@ void mr_line_update_json(mr_buf *out, const mr_journal_update *u, const char *ru
     mr_member_time(&m, "images_per_sec", mr_per_second((double)u->samples, u->seconds));
     mr_member_time(&m, "wait_ms", u->wait * 1e3);
     mr_member_time(&m, "exchange_ms", u->exchange * 1e3);
-    end_line(&m, run);
+    mr_buf_add_text(out, "}\n");
 }
 
-void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e, const char *run)
+void mr_line_evaluation_json(mr_buf *out, const mr_journal_evaluation *e)
 {
     mr_members m = {out, "{", ", "};
     mr_member_count(&m, "step", e->update);
     mr_member_real(&m, "eval_loss", e->loss);
-    mr_member_judgement(&m, e);
+    mr_member_metrics(&m, e);
     mr_member_count(&m, "samples", e->samples);
     mr_member_time(&m, "seconds", e->seconds);
-    end_line(&m, run);
+    mr_buf_add_text(out, "}\n");
 }

@@ -1,5 +1,5 @@
-/* results.c - what a run amounts to: its throughput, and what it spent its time on.
- * Invariant: one set of sums makes the file, the lines for people and the sentence, so that they cannot disagree. */
+/* results.c - a run's throughput, and what it spent its time on.
+ * Invariant: the file and the lines for users come from one set of sums, so that they cannot disagree. */
 #include "journal/parts.h"
 
 #include "base/text.h"
@@ -10,9 +10,9 @@ enum { READ, DECODE, DATA, COMPUTE, EXCHANGE };
 
 const char *const mr_share_names[MR_SHARES] = {"read", "decode", "data", "compute", "exchange"};
 
-/* Waiting for data is shared out between reading and decoding as the loader's work is; `compute` is what is left, the
- * time in which this rank waited for nobody. */
-static void share_out(mr_journal_results *r, const mr_journal_end *end)
+/* The wait for data is divided between reading and decoding as the loader's work is; `compute` is the time in which
+ * this rank waited for nothing. */
+static void set_shares(mr_journal_results *r, const mr_journal_end *end)
 {
     double known = end->read_share + end->decode_share, seconds = r->counted.seconds;
     double wait = mr_per_second(r->counted.wait, seconds), exchange = mr_per_second(r->counted.exchange, seconds);
@@ -47,7 +47,7 @@ void mr_results_make(const mr_journal *j, const mr_journal_end *end, mr_journal_
     }
     out->samples_per_second = mr_per_second((double)out->counted.samples, out->counted.seconds);
     out->steps_per_second = mr_per_second((double)out->counted.updates, out->counted.seconds);
-    share_out(out, end);
+    set_shares(out, end);
 }
 
 static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal_end *end)
@@ -55,7 +55,7 @@ static void add_evaluations(mr_members *m, const mr_journal *j, const mr_journal
     if (j->evaluation.update) {
         mr_member_count(m, "eval_step", j->evaluation.update);
         mr_member_real(m, "eval_loss", j->evaluation.loss);
-        mr_member_judgement(m, &j->evaluation);
+        mr_member_metrics(m, &j->evaluation);
         mr_member_time(m, "eval_runtime", j->evaluating);
     }
     if (end->best_accuracy >= 0) {
@@ -92,8 +92,8 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
         mr_member_text(&m, "bottleneck", mr_share_names[r->bottleneck]);
     add_evaluations(&m, j, end);
     mr_member_count(&m, "damaged_samples", end->damaged);
-    mr_member_count(&m, "eval_damaged_samples", end->judged_damaged);
-    mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().most / 1e6);
+    mr_member_count(&m, "eval_damaged_samples", end->eval_damaged);
+    mr_member_time(&m, "memory_max_mb", (double)mr_memory_in_use().max / 1e6);
     mr_member_text(&m, "formula",
                    "train_samples_per_second = (train_samples - warmup_samples) / (train_runtime - warmup_runtime); "
                    "runtime: wall time of the updates of this run, with their waiting for data, without evaluations "
@@ -103,13 +103,13 @@ void mr_results_json(mr_buf *out, const mr_journal *j, const mr_journal_end *end
 
 static void add_bottleneck(mr_buf *out, const mr_journal_results *r)
 {
-    static const char *const words[MR_SHARES] = {"reading", "decoding", "waiting for data", "compute", "exchange"};
+    static const char *const names[MR_SHARES] = {"reading", "decoding", "waiting for data", "compute", "exchange"};
     const char *before = " (";
-    mr_buf_printf(out, "Bottleneck: %s, %.1f %% of the time", words[r->bottleneck], 100 * r->shares[r->bottleneck]);
+    mr_buf_printf(out, "Bottleneck: %s, %.1f %% of the time", names[r->bottleneck], 100 * r->shares[r->bottleneck]);
     for (int i = 0; i < MR_SHARES; i++) {
         if (i == r->bottleneck || r->shares[i] < 0)
             continue;
-        mr_buf_printf(out, "%s%s %.1f %%", before, words[i], 100 * r->shares[i]);
+        mr_buf_printf(out, "%s%s %.1f %%", before, names[i], 100 * r->shares[i]);
         before = ", ";
     }
     mr_buf_add_text(out, ")\n");
@@ -121,9 +121,9 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
     if (end->best_accuracy >= 0)
         mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy,
                       (ull)end->best_update);
-    if (end->damaged || end->judged_damaged)
+    if (end->damaged || end->eval_damaged)
         mr_buf_printf(out, "Damaged samples passed over: %llu in training, %llu in the last evaluation\n",
-                      (ull)end->damaged, (ull)end->judged_damaged);
+                      (ull)end->damaged, (ull)end->eval_damaged);
     if (!j->all.updates)
         return;
     mr_buf_printf(out, "Throughput: %.1f samples/sec, %.2f steps/sec: %llu steps in %s, data wait included",

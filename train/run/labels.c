@@ -1,24 +1,23 @@
-/* labels.c - counting the samples of a split that have no label of their own.
- * Invariant: what cannot be read counts as labelled here: the loader judges it, sample by sample. */
+/* labels.c - counts the samples of a split that have no label of their own.
+ * Invariant: what cannot be read counts as labelled: the loader reports it, sample by sample. */
 #include "run/labels.h"
 
-#include <unistd.h>
-
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
 
-enum { ROWS = 512 }; /* of an index that are read at a time */
+enum { ROWS = 512 }; /* of an index, read at a time */
 
 typedef struct unlabelled {
     uint64_t count, first;
 } unlabelled;
 
-/* Adds those of a shard that begins with sample `before`. */
+/* Those of a shard whose first sample is number `before`. */
 static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, uint64_t before, unlabelled *u)
 {
     uint8_t rows[ROWS][MR_INDEX_ROW];
     mr_row row;
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     if (mr_dataset_open_file(ds, shard, "idx", &fd, NULL) != MR_OK)
         return;
     for (uint64_t at = 0; at < shard->samples; at += ROWS) {
@@ -30,11 +29,10 @@ static void add_unlabelled(const mr_dataset *ds, const mr_shard *shard, uint64_t
             if (mr_dataset_row_from(rows[k], shard, at + k, &row, NULL) == MR_OK && row.label < 0)
                 u->first = u->count++ ? u->first : before + at + k;
     }
-    close(fd);
 }
 
-mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const char *dataset, const char *act,
-                          const char *way, mr_error *err)
+mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const char *dataset, const char *advice,
+                          mr_error *err)
 {
     unlabelled u = {0};
     uint64_t before = 0;
@@ -47,13 +45,11 @@ mr_status mr_labels_check(const mr_dataset *ds, const mr_split *split, const cha
         return MR_OK;
     bool one = u.count == 1;
     if (u.count == split->samples)
-        return mr_fail(err, MR_MISUSE,
-                       "%s: no sample of %s has a label of its own, and a classifier %s labels alone; %s", dataset,
-                       split->name, act, way);
+        return mr_fail(err, MR_MISUSE, "%s: no sample of %s has a label of its own, and a classifier needs labels; %s",
+                       dataset, split->name, advice);
     return mr_fail(err, MR_MISUSE,
                    "%s: of the %s samples of %s %s %s without a label of %s own (the first is %llu), "
-                   "and a classifier %s labels alone; ingest the source without %s, or %s",
+                   "and a classifier needs labels; ingest the source without %s, or %s",
                    dataset, mr_text_count(split->samples, number[0]), split->name, mr_text_count(u.count, number[1]),
-                   one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, act, one ? "it" : "them",
-                   way);
+                   one ? "is" : "are", one ? "its" : "their", (unsigned long long)u.first, one ? "it" : "them", advice);
 }

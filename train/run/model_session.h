@@ -1,5 +1,5 @@
-/* model_session.h - a checkpoint and a dataset brought together, for eval and predict.
- * Invariant: classes meet by name, never by number; pictures are shown as the checkpoint says its model saw them. */
+/* model_session.h - a checkpoint and a dataset, opened together for eval and predict.
+ * Invariant: classes are matched by name, never by number; images are prepared as in the training of the checkpoint. */
 #ifndef MR_SESSION_H
 #define MR_SESSION_H
 
@@ -21,25 +21,24 @@ typedef struct mr_session {
     mr_device *device;
     mr_model *model;
     float *values;    /* on the device */
-    int32_t *classes; /* dataset's class -> model's; NULL: it has none */
-    mr_pairs pairs;   /* of a model of pictures and words */
+    int32_t *classes; /* dataset's class -> model's; NULL: no classes */
+    mr_pairs pairs;   /* of a model of images and texts */
     mr_evaluator evaluator;
-    mr_damage damage; /* what the evaluator passed over, once it has judged */
+    mr_damage damage; /* what the evaluator passed over */
 } mr_session;
 
-/* Everything but the judging.  Collective: all ranks have the same dataset, weights and samples, or all fail.
- * MR_MISUSE: no such split; a class of the dataset that the model does not have (with no_labels that is fine). */
+/* Everything but the evaluation.  Collective: all ranks have the same dataset, weights and samples, or all fail.
+ * MR_MISUSE: no such split; a class of the dataset that the model does not have (accepted with no_labels). */
 mr_status mr_session_open(const mr_session_request *q, mr_ranks *ranks, mr_session *out, mr_error *err);
 void mr_session_close(mr_session *t); /* a zeroed one is fine */
 
 const char *mr_session_class(const mr_session *t, int32_t class); /* "" for -1 */
 
-/* ---- what the checkpoint's facts are believed for ------------------------------------------------------------------
- */
+/* ---- what is read from the checkpoint's facts -------------------------------------------------------------------- */
 
-/* Fills t->classes, one a class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
+/* Fills t->classes, one per class of the dataset; -1: the model does not have it, MR_MISUSE without no_labels. */
 mr_status mr_session_map(const mr_session_request *q, const mr_manifest *m, mr_session *t, mr_error *err);
-/* How pictures were shown.  MR_BAD_DATA: the facts say it in no way that the model could have seen. */
+/* How images were prepared.  MR_BAD_DATA: in no way that this model supports. */
 mr_status mr_session_transform(const mr_session *t, mr_transform *out, mr_error *err);
 
 #endif

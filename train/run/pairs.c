@@ -1,4 +1,4 @@
-/* pairs.c - what a run on pictures and their words has beside a run on labels. */
+/* pairs.c - what a run on images and texts has that a run on labels does not. */
 #include "run/pairs.h"
 
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/scope.h"
 #include "dataset/dataset.h"
 #include "text/captions.h"
 #include "text/tokenizer.h"
 
-enum { LOOKED_AT = 16 }; /* samples that are asked for their columns, where none is named */
+enum { LOOKED_AT = 16 }; /* samples whose columns are looked at if none is named */
 
 mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
 {
@@ -28,10 +28,9 @@ mr_transform mr_pairs_transform(uint32_t size, bool apply_orientation)
     };
 }
 
-/* ---- the tokenizer ------------------------------------------------------------------------------------------------
- */
+/* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
 
-/* The folder of a file, or the folder itself, if a tokenizer lies in it. */
+/* A tokenizer in the folder, or in the folder of the file, at `path`. */
 static bool beside(const char *path, char *out, size_t room)
 {
     static const char *const names[] = {"tokenizer.json", "vocab.json"};
@@ -46,8 +45,7 @@ static bool beside(const char *path, char *out, size_t room)
     return false;
 }
 
-/* The ids that the model has its rows for, and that its config.json names.  By that of <pad> a feed numbers the places
- * of a text: with another they would be those of other rows, or of none. */
+/* The ids that the model and its config.json rely on: positions in a text are numbered from that of <pad>. */
 static mr_status check_ids(const mr_tokenizer *t, const char *name, mr_error *err)
 {
     static const struct {
@@ -65,8 +63,8 @@ static mr_status check_ids(const mr_tokenizer *t, const char *name, mr_error *er
 
 static mr_status keep(mr_pairs *p, const char *name, mr_error *err)
 {
-    mr_status status = check_ids(p->tokenizer, name, err);
-    return status == MR_OK ? mr_tokenizer_write(p->tokenizer, &p->file, err) : status;
+    MR_TRY(check_ids(p->tokenizer, name, err));
+    return mr_tokenizer_write(p->tokenizer, &p->file, err);
 }
 
 mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
@@ -75,27 +73,25 @@ mr_status mr_pairs_tokenizer(const mr_settings *s, mr_pairs *p, mr_error *err)
     const char *path = s->tokenizer;
     if (!*path && !beside(s->config, found, sizeof found) && !beside(s->pretrained, found, sizeof found))
         return mr_fail(err, MR_MISUSE,
-                       "%s: reads words, and no tokenizer lies beside --config or --pretrained; name one "
+                       "%s: reads text, and there is no tokenizer beside --config or --pretrained; name one "
                        "by --tokenizer FILE ('millrace tokenizer' learns one from a dataset)",
                        s->model);
     path = *path ? path : found;
-    mr_status status = mr_tokenizer_open(path, &p->tokenizer, err);
-    return status == MR_OK ? keep(p, path, err) : status;
+    MR_TRY(mr_tokenizer_open(path, &p->tokenizer, err));
+    return keep(p, path, err);
 }
 
 mr_status mr_pairs_restore(const mr_checkpoint *c, const char *name, mr_pairs *p, mr_error *err)
 {
-    mr_status status = mr_tokenizer_parse(c->tokenizer.data, c->tokenizer.len, name, &p->tokenizer, err);
-    if (status == MR_OK)
-        status = keep(p, name, err);
-    if (status == MR_OK && mr_tokenizer_size(p->tokenizer) > c->model.vocab)
+    MR_TRY(mr_tokenizer_parse(c->tokenizer.data, c->tokenizer.len, name, &p->tokenizer, err));
+    MR_TRY(keep(p, name, err));
+    if (mr_tokenizer_size(p->tokenizer) > c->model.vocab)
         return mr_fail(err, MR_BAD_DATA, "%s: its tokenizer has %u tokens, and its model %u", name,
                        mr_tokenizer_size(p->tokenizer), c->model.vocab);
-    return status;
+    return MR_OK;
 }
 
-/* ---- the column ---------------------------------------------------------------------------------------------------
- */
+/* ---- the column -------------------------------------------------------------------------------------------------- */
 
 static mr_status look(const mr_dataset *ds, const char *split, const char *column, mr_pairs *p, mr_buf *known,
                       mr_error *err)
@@ -108,7 +104,7 @@ static mr_status look(const mr_dataset *ds, const char *split, const char *colum
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         if (status == MR_OK && *column)
             status = mr_captions_count(column, view.meta, view.meta_len, &count, err);
-        if (mr_status_is_bad(status)) { /* for the loader to find, and to pass over if that is allowed */
+        if (mr_status_is_bad(status)) { /* left to the loader */
             damage = status;
             status = MR_OK;
             continue;
@@ -129,36 +125,27 @@ static mr_status look(const mr_dataset *ds, const char *split, const char *colum
 
 static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, mr_error *err)
 {
-    mr_buf known = {0};
+    MR_AUTO(mr_buf_free) mr_buf known = {0};
     if (strlen(column) >= sizeof p->column)
-        return mr_fail(err, MR_MISUSE, "--text-column: no column has a name that long");
-    mr_status status = look(ds, split, column, p, &known, err);
+        return mr_fail(err, MR_MISUSE, "--text-column: no column has such a long name");
+    MR_TRY(look(ds, split, column, p, &known, err));
     const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
-    if (status == MR_OK && !*p->column && *column)
-        status = mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has words there; columns: %s", column,
-                         split, names);
-    else if (status == MR_OK && !*p->column)
-        status = mr_fail(err, MR_MISUSE,
-                         "the first samples of %s have neither image_description nor captions; choose by "
-                         "--text-column among these columns: %s",
-                         split, names);
-    mr_buf_free(&known);
-    return status;
+    if (*p->column)
+        return MR_OK;
+    if (*column)
+        return mr_fail(err, MR_MISUSE, "--text-column %s: no sample of %s has text there; columns: %s", column, split,
+                       names);
+    return mr_fail(err, MR_MISUSE,
+                   "the first samples of %s have neither image_description nor captions; choose by "
+                   "--text-column among these columns: %s",
+                   split, names);
 }
 
-mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const char *split, const char *column, uint32_t tokens,
-                        mr_error *err)
-{
-    p->text = (mr_feed_text){.tokenizer = p->tokenizer, .column = p->column, .most = tokens};
-    return choose(p, ds, split, column, err);
-}
+/* ---- samples with text ------------------------------------------------------------------------------------------- */
 
-/* ---- samples with words -------------------------------------------------------------------------------------------
- */
-
-/* A sample whose meta cannot be read counts as one with words. */
-static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
-                           bool *has, mr_error *err)
+/* A sample whose meta cannot be read counts as one with text. */
+static mr_status has_text(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t n, mr_sample_view *view,
+                          bool *has, mr_error *err)
 {
     size_t count = 0;
     mr_error why;
@@ -173,7 +160,7 @@ static mr_status has_words(const mr_pairs *p, const mr_dataset *ds, const char *
     return status;
 }
 
-/* The samples of a split that are pairs, items of a loader; NULL: all of them are. */
+/* The samples of a split that have text, as items of a loader; NULL: all of them. */
 static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char *split, uint64_t **out, uint64_t *count,
                             mr_error *err)
 {
@@ -182,14 +169,14 @@ static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char 
     mr_status status = list ? MR_OK : mr_fail_memory(err, "listing captions");
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         bool has = false;
-        status = has_words(p, ds, split, n, &view, &has, err);
+        status = has_text(p, ds, split, n, &view, &has, err);
         if (has)
             list[found++] = n;
     }
     mr_sample_view_free(&view);
     if (status == MR_OK && samples && !found)
         status = mr_fail(err, MR_MISUSE,
-                         "split \"%s\": no sample has words in \"%s\"; name another split, or another "
+                         "split \"%s\": no sample has text in \"%s\"; name another split, or another "
                          "--text-column",
                          split, p->column);
     bool some = status == MR_OK && found < samples;
@@ -200,51 +187,57 @@ static mr_status list_pairs(const mr_pairs *p, const mr_dataset *ds, const char 
     return status;
 }
 
-mr_status mr_pairs_learn(mr_pairs *p, const mr_dataset *ds, const char *split, bool expand, bool groups, mr_error *err)
+static mr_status list_train(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err)
 {
-    mr_status status;
-    p->text.groups = groups;
-    p->text.expanded = expand;
-    if (!expand) {
-        status = list_pairs(p, ds, split, &p->items, &p->item_count, err);
-        p->without = p->items ? mr_dataset_samples(ds, split) - p->item_count : 0;
-        return status;
+    if (!o->expand) {
+        MR_TRY(list_pairs(p, ds, o->train_split, &p->items, &p->item_count, err));
+        p->without = p->items ? mr_dataset_samples(ds, o->train_split) - p->item_count : 0;
+        return MR_OK;
     }
-    status = mr_captions_expand(ds, split, p->column, &p->items, &p->item_count, &p->without, err);
-    if (status == MR_OK && !p->item_count)
-        status = mr_fail(err, MR_MISUSE, "--expand-captions: no sample of %s has a caption", split);
+    MR_TRY(mr_captions_expand(ds, o->train_split, p->column, &p->items, &p->item_count, &p->without, err));
+    return p->item_count ? MR_OK
+                         : mr_fail(err, MR_MISUSE, "--expand-captions: no sample of %s has a caption", o->train_split);
+}
+
+/* Rank 0's part. */
+static mr_status find(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_error *err)
+{
+    MR_TRY(choose(p, ds, o->train_split ? o->train_split : o->eval_split, o->column, err));
+    if (o->train_split)
+        MR_TRY(list_train(p, ds, o, err));
+    return o->eval_split ? list_pairs(p, ds, o->eval_split, &p->eval_items, &p->eval_count, err) : MR_OK;
+}
+
+/* Rank 0's list; NULL if it is NULL there. */
+static mr_status share_list(mr_ranks *ranks, uint64_t **list, uint64_t *count, mr_error *err)
+{
+    mr_buf bytes = {.data = (uint8_t *)*list, .len = (size_t)*count * sizeof **list};
+    mr_status status = mr_ranks_share(ranks, &bytes, err);
+    if (bytes.len == 0)
+        mr_buf_free(&bytes);
+    *list = (uint64_t *)bytes.data;
+    *count = bytes.len / sizeof **list;
     return status;
 }
 
-mr_status mr_pairs_judge(mr_pairs *p, const mr_dataset *ds, const char *split, mr_error *err)
+static mr_status share(mr_pairs *p, mr_ranks *ranks, mr_error *err)
 {
-    free(p->judged);
-    return list_pairs(p, ds, split, &p->judged, &p->judged_count, err);
+    MR_AUTO(mr_buf_free) mr_buf column = {0};
+    mr_buf_add(&column, p->column, sizeof p->column);
+    MR_TRY(mr_ranks_agree(ranks, mr_buf_status(&column, err, "sharing captions"), err));
+    MR_TRY(mr_ranks_share(ranks, &column, err));
+    memcpy(p->column, column.data, sizeof p->column);
+    MR_TRY(share_list(ranks, &p->items, &p->item_count, err));
+    return share_list(ranks, &p->eval_items, &p->eval_count, err);
 }
 
-mr_status mr_pairs_agree(const mr_pairs *p, mr_ranks *ranks, mr_error *err)
+mr_status mr_pairs_open(mr_pairs *p, const mr_dataset *ds, const mr_pairs_options *o, mr_ranks *ranks, mr_error *err)
 {
-    uint64_t lists[] = {
-        p->item_count,
-        mr_hash64(p->items, (size_t)p->item_count * sizeof *p->items),
-        p->judged_count,
-        mr_hash64(p->judged, (size_t)p->judged_count * sizeof *p->judged),
-        mr_hash64(p->column, strlen(p->column)),
-    };
-    const uint64_t tokenizer = mr_hash64(p->file.data, p->file.len);
-    unsigned other;
-    mr_status status = mr_ranks_compare(ranks, &tokenizer, sizeof tokenizer, &other, NULL, err);
-    if (status == MR_OK && other)
-        return mr_fail(err, MR_BAD_DATA, "mpirun: rank %u has another tokenizer than rank 0; give all of them the same",
-                       other);
-    if (status == MR_OK)
-        status = mr_ranks_compare(ranks, lists, sizeof lists, &other, NULL, err);
-    if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "mpirun: rank %u finds words for other samples than rank 0, so one of them "
-                         "reads damaged metas; run 'millrace verify' where each of them runs",
-                         other);
-    return status;
+    bool first = mr_ranks_rank(ranks) == 0;
+    p->text = (mr_feed_text){
+        .tokenizer = p->tokenizer, .column = p->column, .most = o->tokens, .groups = o->groups, .expanded = o->expand};
+    MR_TRY(mr_ranks_agree(ranks, first ? find(p, ds, o, err) : MR_OK, err));
+    return share(p, ranks, err);
 }
 
 void mr_pairs_close(mr_pairs *p)
@@ -252,6 +245,6 @@ void mr_pairs_close(mr_pairs *p)
     mr_tokenizer_free(p->tokenizer);
     mr_buf_free(&p->file);
     free(p->items);
-    free(p->judged);
+    free(p->eval_items);
     memset(p, 0, sizeof *p);
 }

@@ -1,5 +1,5 @@
 /* pause.c - signals and the clock, as all ranks agree on them.
- * Invariant: a signal is noted by its handler and looked at between updates; nothing is done in the handler. */
+ * Invariant: the handler only records a signal; it takes effect between updates. */
 #include "run/pause.h"
 
 #include "base/term.h"
@@ -8,7 +8,7 @@ enum { SIGNALLED, SUM_OF_SIGNALS, TIME_IS_UP };
 
 static const int caught[MR_PAUSE_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* A signal handler has nothing else to write to. */
+/* A signal handler cannot reach anything but a global. */
 static volatile sig_atomic_t signalled;
 
 static void on_signal(int number)
@@ -34,7 +34,7 @@ void mr_pause_end(mr_pause *p)
         sigaction(caught[i], &p->old[i], NULL);
 }
 
-void mr_pause_tell(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS])
+void mr_pause_numbers(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS])
 {
     int number = signalled;
     numbers[SIGNALLED] = number != 0;
@@ -43,7 +43,7 @@ void mr_pause_tell(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS])
         p->keeps_time && p->every.minutes && mr_seconds() - p->saved >= 60.0 * (double)p->every.minutes;
 }
 
-/* Launchers send all ranks the same one.  Where several came, no sum tells which: it is called a SIGTERM. */
+/* Launchers send the same signal to all ranks.  If the ranks got different ones, the sum cannot tell: SIGTERM. */
 int mr_pause_stops(const double sums[MR_PAUSE_NUMBERS])
 {
     if (!(sums[SIGNALLED] > 0))

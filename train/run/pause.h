@@ -1,7 +1,7 @@
-/* pause.h - when a run stops before its end, and when it writes a checkpoint that is not judged: signals, and
+/* pause.h - when a run stops before its end, and when it writes a checkpoint without evaluating it: signals, and
  * --checkpoint-every.
- * Invariant: what one rank alone knows, a signal or the time, counts only by the sum that all ranks get with an update,
- * so that all stop, or save, after the same one. */
+ * Invariant: a signal or the time, which only one rank may know, takes effect through the sums that all ranks get with
+ * an update, so that all stop, or save, after the same one. */
 #ifndef MR_PAUSE_H
 #define MR_PAUSE_H
 
@@ -15,22 +15,22 @@ enum { MR_PAUSE_SIGNALS = 5 };
 typedef struct mr_pause {
     mr_pace every;
     bool keeps_time, catches;
-    double saved; /* mr_seconds() of the last checkpoint, or of the beginning */
+    double saved; /* mr_seconds() of the last checkpoint or of the start */
     struct sigaction old[MR_PAUSE_SIGNALS];
 } mr_pause;
 
-/* One in a process at a time.  keeps_time: this is the rank whose clock counts.  catches: signals stop the run from now
- * on until mr_pause_end(), rather than end the process; but not a SIGHUP that is ignored, as under nohup. */
+/* One per process at a time.  keeps_time: this rank's clock counts.  catches: until mr_pause_end(), signals stop the
+ * run instead of ending the process, except for an ignored SIGHUP, as under nohup. */
 void mr_pause_begin(mr_pause *p, const mr_pace *every, bool keeps_time, bool catches);
 void mr_pause_end(mr_pause *p);
 
-/* What this rank knows, in numbers that are to be summed over the ranks; what follows takes the sums. */
+/* What this rank knows, to be summed over the ranks; the calls after it take the sums. */
 enum { MR_PAUSE_NUMBERS = 3 };
-void mr_pause_tell(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS]);
-/* The signal that stops the run; 0: none came. */
+void mr_pause_numbers(const mr_pause *p, double numbers[MR_PAUSE_NUMBERS]);
+/* The signal that stops the run; 0: none. */
 int mr_pause_stops(const double sums[MR_PAUSE_NUMBERS]);
 /* Whether a checkpoint is to be written after update number `done`. */
 bool mr_pause_saves(const mr_pause *p, const double sums[MR_PAUSE_NUMBERS], uint64_t done);
-void mr_pause_saved(mr_pause *p); /* one was, for whatever reason */
+void mr_pause_saved(mr_pause *p); /* one was written, for whatever reason */
 
 #endif

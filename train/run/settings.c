@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/scope.h"
 #include "base/text.h"
 
@@ -144,24 +143,6 @@ json_t *mr_settings_json(const mr_settings *s)
     }
     mr_buf_free(&text);
     return options;
-}
-
-mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err)
-{
-    mr_buf text = {0};
-    *hash = 0;
-    for (size_t i = 0; i < mr_setting_count; i++) {
-        const mr_option *row = &mr_setting_rows[i];
-        if (row->own)
-            continue;
-        print(s, row, &text);
-        if (text.failed)
-            break;
-        *hash = *hash * 31 + (row->kind == MR_ARG_PATH ? text.len > 0 : mr_hash64(text.data, text.len));
-    }
-    mr_status status = mr_buf_status(&text, err, "comparing the options");
-    mr_buf_free(&text);
-    return status;
 }
 
 static mr_status own(mr_settings *s, const char *text, const char **out, mr_error *err)

@@ -122,7 +122,9 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \
       "end with a checkpoint after N updates of this run, as a time limit would")                                      \
     X(MR_ARG_PATH, const char *, log, "log", "FILE", "", MR_ONCE,                                                      \
-      "one JSON line per update; give it again to a resumed run", .own = true)                                         \
+      "append one JSON line per update; give it again to a resumed run, which repeats the updates after its "          \
+      "checkpoint",                                                                                                    \
+      .own = true)                                                                                                     \
     X(MR_ARG_COUNT, uint64_t, throughput_warmup_steps, "throughput-warmup-steps", "N", "0", MR_KEPT,                   \
       "first updates that do not count for samples per second")                                                        \
     X(MR_ARG_FLAG, bool, plan, "plan", NULL, "", MR_ONCE,                                                              \
@@ -159,9 +161,6 @@ mr_status mr_settings_suit(mr_settings *s, const char *word, const char *text, m
 
 /* Those that a checkpoint keeps, as an object; NULL: out of memory. */
 json_t *mr_settings_json(const mr_settings *s);
-/* Of those that all ranks must have alike: not of where files lie, if any, nor of how one rank does its work, or what
- * it logs. */
-mr_status mr_settings_hash(const mr_settings *s, uint64_t *hash, mr_error *err);
 /* Options not given become those of `options`.  MR_MISUSE: a fixed one was given and differs. */
 mr_status mr_settings_adopt(mr_settings *s, const json_t *options, mr_error *err);
 

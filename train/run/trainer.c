@@ -1,17 +1,18 @@
 /* trainer.c - the loop: updates, evaluations, checkpoints.
- * Invariant: a failure of one rank reaches all of them at the next begin of the exchange or the next agreement, so that
- * all end together with the words of the one that failed. */
+ * Invariant: a failure of one rank reaches all of them at the next exchange or agreement, so that all end together,
+ * with the message of the rank that failed. */
 #include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/term.h"
 #include "batch/loader.h"
 #include "dataset/dataset.h"
 #include "run/pause.h"
 
-/* What ranks tell one another at each update, beside the gradients. */
+/* The numbers that are summed over the ranks at each update, besides the gradients. */
 enum { LOSS, WEIGHT, SAMPLES, PAUSE, NUMBERS = PAUSE + MR_PAUSE_NUMBERS };
 
 typedef struct update {
@@ -19,8 +20,8 @@ typedef struct update {
     double numbers[NUMBERS], sums[NUMBERS];
     mr_update_facts facts;
     float *losses;     /* [batch], host */
-    mr_status carried; /* what went wrong on this rank alone since the update before */
-    mr_error words;
+    mr_status carried; /* failure of this rank since the update before, not yet known to the others */
+    mr_error why;      /* of it */
 } update;
 
 /* ---- one update -------------------------------------------------------------------------------------------------- */
@@ -32,8 +33,8 @@ static mr_status peers_status(const mr_trainer *t, mr_error *err)
     return t->peers.status;
 }
 
-/* The next micro-batch.  With other ranks' negatives all go on or none does: `before` is what went wrong on this rank
- * since they agreed last, of which the others, who would wait for its negatives, know nothing. */
+/* The next micro-batch.  With negatives of other ranks all continue or none does: `before` is a failure of this rank
+ * that the others, which would wait for its negatives, do not know of. */
 static mr_status next(mr_trainer *t, mr_status before, mr_model_input *in, double *weight, mr_error *err)
 {
     mr_status status = before == MR_OK ? mr_feed_next(&t->feed, in, weight, err) : before;
@@ -79,24 +80,24 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
     mr_model_input in = {0};
     mr_status status = u->carried;
     if (status != MR_OK && err)
-        *err = u->words;
+        *err = u->why;
     t->device->card->zero(t->device, gradients, t->params.total * sizeof *gradients);
     for (uint64_t micro = 1;; micro++) {
         double weight = 0;
         status = next(t, status, &in, &weight, err);
         if (status != MR_OK && t->peers.all)
-            return status; /* all ranks know, and who it was */
+            return status; /* known to all ranks */
         if (status != MR_OK)
             break;
         status = forward(t, u, &in, weight, err);
         bool last =
-            micro == t->settings->grad_accum || t->feed.batch->step + 1 == t->steps; /* an update ends with its epoch */
+            micro == t->settings->grad_accum || t->feed.batch->step + 1 == t->steps; /* an epoch ends with an update */
         if (last || (status != MR_OK && !t->peers.all))
             break;
         if (status == MR_OK && in.count)
             t->config.card->backward(t->model, t->values, gradients, NULL, NULL);
     }
-    mr_pause_tell(&u->pause, u->numbers + PAUSE);
+    mr_pause_numbers(&u->pause, u->numbers + PAUSE);
     status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
     if (status == MR_OK && in.count)
         t->config.card->backward(t->model, t->values, gradients, ready, t->exchange);
@@ -107,20 +108,15 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
 {
     const float *sum;
     memset(u->numbers, 0, sizeof u->numbers);
-    mr_status status = accumulate(t, u, err);
-    if (status == MR_OK)
-        status = t->device->card->wait(t->device, err);
-    if (status == MR_OK)
-        status = mr_exchange_finish(t->exchange, &sum, err);
-    /* Nothing but masked samples: no gradient, and only what the rule does by itself, momentum and decay. */
-    if (status == MR_OK)
-        status = mr_optimizer_update(&t->optimizer, t->done + 1, u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1, sum,
-                                     t->values, &u->facts, err);
-    if (status == MR_OK) {
-        t->done++;
-        t->cursor = mr_loader_cursor(t->feed.loader);
-    }
-    return status;
+    MR_TRY(accumulate(t, u, err));
+    MR_TRY(t->device->card->wait(t->device, err));
+    MR_TRY(mr_exchange_finish(t->exchange, &sum, err));
+    /* With masked samples only there is no gradient, and the update is momentum and decay. */
+    double weight = u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1;
+    MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));
+    t->done++;
+    t->cursor = mr_loader_cursor(t->feed.loader);
+    return MR_OK;
 }
 
 /* ---- between updates --------------------------------------------------------------------------------------------- */
@@ -129,7 +125,7 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     mr_feed_text text = t->pairs.text;
-    text.expanded = text.groups = false; /* how it learns is not part of how it is evaluated, here or by eval */
+    text.expanded = text.groups = false; /* as in `eval` */
     mr_evaluator e = {
         .ds = t->ds,
         .ranks = t->ranks,
@@ -137,10 +133,10 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
         .config = &t->config,
         .model = t->model,
         .batch = s->batch,
-        .damage = &t->judged_damage,
+        .damage = &t->eval_damage,
         .loader = {.split = t->eval_split,
-                   .items = t->pairs.judged,
-                   .item_count = t->pairs.judged_count,
+                   .items = t->pairs.eval_items,
+                   .item_count = t->pairs.eval_count,
                    .threads = t->threads,
                    .prefetch = (unsigned)s->prefetch,
                    .transform = mr_eval_transform(&t->config, s->orientation[0] == 'a'),
@@ -151,31 +147,29 @@ static mr_status evaluate(mr_trainer *t, mr_error *err)
     };
     mr_evaluation result;
     e.loader.transform.libjpeg = s->decoder[0] == 'l';
-    mr_status status = mr_evaluate(&e, t->values, &result, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_evaluate(&e, t->values, &result, err));
     t->evaluation_due = false;
     t->accuracy = result.accuracy;
     if (result.accuracy > t->best_accuracy) {
         t->best_accuracy = result.accuracy;
         t->best_update = t->done;
     }
-    mr_journal_evaluation told = {.update = t->done,
-                                  .loss = result.loss,
-                                  .accuracy = result.accuracy,
-                                  .samples = result.samples,
-                                  .seconds = result.seconds,
-                                  .pairs = t->config.card->text,
-                                  .recall = result.recall};
-    return mr_journal_evaluated(t->journal, &told, err);
+    mr_journal_evaluation report = {.update = t->done,
+                                    .loss = result.loss,
+                                    .accuracy = result.accuracy,
+                                    .samples = result.samples,
+                                    .seconds = result.seconds,
+                                    .pairs = t->config.card->text,
+                                    .recall = result.recall};
+    return mr_journal_evaluated(t->journal, &report, err);
 }
 
-static mr_status to_host(mr_trainer *t, const float *there, float **out, mr_error *err)
+static mr_status to_host(mr_trainer *t, const float *values, float **out, mr_error *err)
 {
     *out = mr_alloc(t->params.total, sizeof **out);
     if (!*out)
         return mr_fail_memory(err, "writing a checkpoint");
-    t->device->card->download(t->device, *out, there, t->params.total * sizeof **out);
+    t->device->card->download(t->device, *out, values, t->params.total * sizeof **out);
     return MR_OK;
 }
 
@@ -224,8 +218,8 @@ mr_status mr_trainer_save(mr_trainer *t, mr_error *err)
     return mr_ranks_agree(t->ranks, status, err);
 }
 
-/* Judges what is on disk already, so that no failure of an evaluation costs the updates before it. */
-static mr_status judge(mr_trainer *t, mr_error *err)
+/* After its checkpoint is on disk, so that a failing evaluation costs no updates. */
+static mr_status evaluate_saved(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     bool mine = *s->output && mr_ranks_rank(t->ranks) == 0;
@@ -236,27 +230,29 @@ static mr_status judge(mr_trainer *t, mr_error *err)
                              .best_update = t->best_update,
                              .claim = t->claim};
     if (status == MR_OK)
-        return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_judge(&c, s->output, (unsigned)s->keep, err) : MR_OK, err);
+        return mr_ranks_agree(t->ranks, mine ? mr_checkpoint_evaluated(&c, s->output, (unsigned)s->keep, err) : MR_OK,
+                              err);
     if (*s->output && err)
         mr_fail(err, status, "%s; the %llu updates done are kept in %s for --resume", err->text,
                 (unsigned long long)t->done, s->output);
     return status;
 }
 
-static mr_status pause_for(mr_trainer *t, update *u, bool ends, mr_error *err)
+/* After an update: a checkpoint and an evaluation, where they are due. */
+static mr_status pause_after(mr_trainer *t, update *u, bool ends, mr_error *err)
 {
     uint64_t every = t->settings->eval_every;
     bool over = t->done == t->updates, due = over || (every && t->done % every == 0);
     if (!due && !ends && !mr_pause_saves(&u->pause, u->sums + PAUSE, t->done))
         return MR_OK;
     if (u->carried != MR_OK && err)
-        *err = u->words;
+        *err = u->why;
     t->evaluation_due = due && t->eval_split;
     mr_status status = mr_ranks_agree(t->ranks, u->carried, err);
     if (status == MR_OK)
         status = mr_trainer_save(t, err);
     mr_pause_saved(&u->pause);
-    return status == MR_OK && t->evaluation_due ? judge(t, err) : status;
+    return status == MR_OK && t->evaluation_due ? evaluate_saved(t, err) : status;
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -270,7 +266,7 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
         if (status != MR_OK)
             break;
         double now = mr_seconds(), weight = u->sums[WEIGHT];
-        mr_journal_update told = {
+        mr_journal_update report = {
             .update = t->done,
             .loss = weight > 0 ? u->sums[LOSS] / weight : 0,
             .lr = u->facts.lr,
@@ -280,10 +276,10 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
             .wait = t->feed.waited - waited,
             .exchange = mr_exchange_seconds(t->exchange) - exchanged,
         };
-        /* A signal during the last update comes too late to stop anything. */
+        /* A signal during the last update stops nothing. */
         *stopped = t->done < t->updates ? mr_pause_stops(u->sums + PAUSE) : 0;
-        u->carried = mr_journal_update_done(t->journal, &told, &u->words);
-        status = pause_for(t, u, *stopped || t->done == end, err);
+        u->carried = mr_journal_update_done(t->journal, &report, &u->why);
+        status = pause_after(t, u, *stopped || t->done == end, err);
         since = mr_seconds();
         waited = t->feed.waited;
         exchanged = mr_exchange_seconds(t->exchange);
@@ -291,7 +287,7 @@ static mr_status loop(mr_trainer *t, update *u, uint64_t end, int *stopped, mr_e
     return status;
 }
 
-/* A finished run writes no checkpoint, which is what sweeps otherwise: it may have been killed before it had. */
+/* A run that was finished, then killed before it had removed older checkpoints. */
 static mr_status nothing_to_do(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -312,12 +308,12 @@ static mr_status finish(mr_trainer *t, mr_error *err)
         .best_accuracy = t->best_accuracy,
         .best_update = t->best_update,
         .damaged = t->feed.damage.count,
-        .judged_damaged = t->judged_damage.count,
+        .eval_damaged = t->eval_damage.count,
         .read_share = work > 0 ? spent.reading / work : 0,
         .decode_share = work > 0 ? spent.decoding / work : 0,
     };
-    mr_status status = mr_checkpoint_held(t->claim, t->settings->output, err);
-    return status == MR_OK ? mr_journal_finish(t->journal, &last, err) : status;
+    MR_TRY(mr_checkpoint_held(t->claim, t->settings->output, err));
+    return mr_journal_finish(t->journal, &last, err);
 }
 
 mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
@@ -332,10 +328,10 @@ mr_status mr_trainer_run(mr_trainer *t, int *stopped, mr_error *err)
     if (t->settings->stop_after && t->settings->stop_after < end - t->done)
         end = t->done + t->settings->stop_after;
     *stopped = 0;
-    /* Without an output there is nothing to save: signals do what they always do. */
+    /* Without an output there is nothing to save, and signals have their default effect. */
     mr_pause_begin(&u.pause, &t->settings->checkpoint_every, mr_ranks_rank(t->ranks) == 0, *t->settings->output);
     if (t->evaluation_due)
-        status = judge(t, err);
+        status = evaluate_saved(t, err);
     if (status == MR_OK)
         status = t->done < end ? loop(t, &u, end, stopped, err) : nothing_to_do(t, err);
     if (status == MR_OK)

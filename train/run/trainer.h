@@ -4,7 +4,10 @@
  * run's whole state is (values, optimizer, cursor, update), which is what a checkpoint holds.
  *
  *      loader -> feed -> model forward -> losses
- *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values */
+ *                        model backward -> gradients in the exchange -> sum of all ranks -> optimizer -> values
+ *
+ * The room: settings (options), pairs and labels (what a split offers), trainer_* (one run), pause (signals),
+ * log_place; model_session (a checkpoint and a dataset, for eval and predict).  It uses all other rooms of train/. */
 #ifndef MR_TRAINER_H
 #define MR_TRAINER_H
 
@@ -24,7 +27,7 @@ enum { MR_MAX_BATCH = 1 << 20 };
 typedef struct mr_trainer {
     mr_settings *settings;
     mr_ranks *ranks;
-    DIR *claim; /* on OUTPUT, of rank 0; NULL: not yet there, or none */
+    DIR *claim; /* on OUTPUT, on rank 0; NULL: it does not exist yet, or none is given */
     mr_dataset *ds;
     const mr_manifest *manifest;
     const char *eval_split; /* NULL: none */
@@ -32,46 +35,49 @@ typedef struct mr_trainer {
     mr_model_config config;
     mr_params params;
     mr_optimizer_options update_rule;
-    uint64_t steps;                /* micro-steps an epoch */
-    uint64_t updates, first, done; /* of the whole run; before this one; by now */
+    uint64_t steps;                /* micro-steps per epoch */
+    uint64_t updates, first, done; /* of the whole run; done before this one; done now */
     mr_cursor cursor;
     mr_device *device;
     mr_model *model;
     float *values; /* on the device */
-    uint64_t
-        begun_with; /* a hash of the values, and of the optimizer's state, that this rank begins with, among others */
     mr_optimizer optimizer;
     mr_exchange *exchange;
-    mr_pairs pairs; /* of models of pictures and words */
+    mr_pairs pairs; /* of models of images and texts */
     mr_peers peers; /* with --gather-negatives */
     mr_feed feed;
     mr_journal *journal;
     double accuracy, best_accuracy; /* -1: none yet */
     uint64_t best_update;
-    bool evaluation_due;     /* of the values as they are */
-    mr_damage judged_damage; /* of the last evaluation */
-    json_t *facts;           /* what checkpoints say beside the numbers */
-    mr_checkpoint *restored; /* what the run goes on from; let go once it has been taken over */
-    mr_buf said;             /* lines for people about how it was set up */
+    bool evaluation_due;    /* of the present values */
+    mr_damage eval_damage;  /* of the last evaluation */
+    json_t *facts;          /* kept in checkpoints: classes, transform, options ... */
+    bool resumed;           /* from a checkpoint: */
+    mr_checkpoint restored; /* released once its values are on the device */
+    mr_buf remarks;         /* lines for the user about the setup */
 } mr_trainer;
 
-/* Everything but memory of the size of the model: dataset, shape, schedule, and on resume the checkpoint.  Collective:
- * OUTPUT is claimed for this run before any rank reads what is in it. */
+/* Everything but the model's memory: on resume the checkpoint, dataset, shape, schedule.  Collective: rank 0 reads
+ * OUTPUT, which it claims first, config.json and the tokenizer, and lists the samples; the others get what it read. */
 mr_status mr_trainer_prepare(mr_trainer *t, mr_settings *settings, mr_ranks *ranks, mr_error *err);
-/* Its parts (trainer_resume.c): the claim, on rank 0, as mr_checkpoint_claim(); the checkpoint to go on from, if there
- * is one, and its options; whether what is asked for is the run that it is of; the samples that a loss is held against:
- * what is learned depends on it. */
+
+/* ---- parts of prepare() ------------------------------------------------------------------------------------------ */
+
+/* The claim on OUTPUT, on rank 0, as mr_checkpoint_claim(). */
 mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err);
+/* The checkpoint to resume from, if there is one, and its options.  Collective. */
 mr_status mr_trainer_resume(mr_trainer *t, mr_error *err);
+/* MR_MISUSE: the options or the dataset are not those of the run to resume. */
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err);
+/* Samples that a loss is computed against: what is learned depends on it. */
 uint64_t mr_trainer_negatives(const mr_trainer *t);
-/* MR_MISUSE: --log is what the run reads or makes otherwise, or exists and is not a log. */
+/* MR_MISUSE: --log is what the run reads or writes otherwise, or exists and is not a log. */
 mr_status mr_log_place(const mr_settings *s, mr_error *err);
-/* Its part for the model: config, tokenizer, params. */
+/* Config, tokenizer, params.  Collective. */
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err);
-/* Collective, once a run is prepared.  A rank that found another checkpoint, or none, or has other options, would do
- * another number of steps, or judge after others, while the rest waits for it: MR_BAD_DATA. */
-mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
 /* Model, values, optimizer, exchange, loader.  Collective. */
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err);
 /* Runs to the end, to --stop-after or to the first of the signals of pause.h (*stopped: which).  Collective. */
@@ -81,14 +87,13 @@ void mr_trainer_close(mr_trainer *t); /* a zeroed one is fine */
 /* Publishes a checkpoint of the state as it is (rank 0; collective). */
 mr_status mr_trainer_save(mr_trainer *t, mr_error *err);
 
-/* ---- what eval and predict have in common with training -----------------------------------------------------------
- */
+/* ---- shared with eval and predict -------------------------------------------------------------------------------- */
 
-/* How pictures are shown to this model in evaluation, normalised as the reference trainers do. */
+/* How images are prepared for this model in evaluation, as by the reference trainers. */
 mr_transform mr_eval_transform(const mr_model_config *c, bool apply_orientation);
-/* "square" or "center": as checkpoints call it. */
+/* "square" or "center", as in checkpoints. */
 const char *mr_transform_word(const mr_transform *t);
-/* Threads of this rank: as asked, or its share of the processors. */
+/* Threads of this rank: `asked`, or its share of the processors if that is 0. */
 unsigned mr_rank_threads(uint64_t asked, const mr_ranks *ranks);
 
 #endif

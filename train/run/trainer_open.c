@@ -1,5 +1,5 @@
-/* trainer_open.c - the memory and the machinery of a run that has been prepared.
- * Invariant: every rank holds the same values, to the bit: from one seed, one file or one checkpoint. */
+/* trainer_open.c - allocates and opens what a prepared run needs.
+ * Invariant: every rank holds the same values, to the bit: those that rank 0 read or made. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,80 +7,70 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/scope.h"
 #include "model/contrast.h"
 #include "run/trainer.h"
 
-/* ---- start values ------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* Some gigabytes are read for it, which a rank alone need not. */
-static void remember(mr_trainer *t, const float *values)
+/* Checked before a second's work on start values.  Weights as the hub keeps them may be a folder. */
+static mr_status check_pretrained(const mr_trainer *t, mr_error *err)
 {
-    if (mr_ranks_world(t->ranks) > 1)
-        t->begun_with = t->begun_with * 31 + mr_hash64(values, t->params.total * sizeof *values);
+    MR_AUTO(mr_scope_close) int fd = -1;
+    if (t->config.card->describe && mr_dir_is(t->settings->pretrained))
+        return MR_OK;
+    return mr_file_open(AT_FDCWD, t->settings->pretrained, true, &fd, NULL, err);
+}
+
+/* On rank 0. */
+static mr_status make_start(mr_trainer *t, float *start, mr_error *err)
+{
+    const mr_settings *s = t->settings;
+    if (*s->pretrained)
+        MR_TRY(check_pretrained(t, err));
+    t->config.card->start(&t->config, &t->params, s->seed, start);
+    return *s->pretrained ? t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->remarks, err)
+                          : MR_OK;
+}
+
+static mr_status upload(mr_trainer *t, float *to, const float *from, mr_error *err)
+{
+    t->device->card->upload(t->device, to, from, t->params.total * sizeof *to);
+    return t->device->card->wait(t->device, err);
+}
+
+/* Made by rank 0, in place if it can.  Collective. */
+static mr_status begin_values(mr_trainer *t, mr_error *err)
+{
+    size_t bytes = t->params.total * sizeof *t->values;
+    bool first = mr_ranks_rank(t->ranks) == 0, in_place = first && t->device->card->host_memory;
+    MR_AUTO(mr_scope_free) float *start = first && !in_place ? mr_alloc(t->params.total, sizeof *start) : NULL;
+    mr_buf values = {.data = (uint8_t *)(in_place ? t->values : start), .len = first ? bytes : 0};
+    mr_status status = MR_OK;
+    if (first)
+        status = values.data ? make_start(t, (float *)values.data, err) : mr_fail_memory(err, "making start values");
+    MR_TRY(mr_ranks_agree(t->ranks, status, err));
+    status = mr_ranks_share(t->ranks, &values, err);
+    if (!first)
+        start = (float *)values.data;
+    MR_TRY(status);
+    return mr_ranks_agree(t->ranks, start ? upload(t, t->values, start, err) : MR_OK, err);
 }
 
 static mr_status restore(mr_trainer *t, mr_error *err)
 {
-    mr_checkpoint *c = t->restored;
-    const mr_device_card *card = t->device->card;
-    size_t bytes = t->params.total * sizeof(float);
+    mr_checkpoint *c = &t->restored;
     if (c->params.total != t->params.total || c->slots != t->optimizer.slots)
-        return mr_fail(err, MR_BAD_DATA, "%s: the checkpoint's buffers are not of this model's size",
+        return mr_fail(err, MR_BAD_DATA, "%s: the checkpoint's buffers do not have this model's size",
                        t->settings->output);
-    card->upload(t->device, t->values, c->values, bytes);
-    remember(t, c->values);
-    for (unsigned i = 0; i < c->slots; i++) {
-        card->upload(t->device, t->optimizer.state[i], c->state[i], bytes);
-        remember(t, c->state[i]);
-    }
-    mr_status status = card->wait(t->device, err);
+    MR_TRY(upload(t, t->values, c->values, err));
+    for (unsigned i = 0; i < c->slots; i++)
+        MR_TRY(upload(t, t->optimizer.state[i], c->state[i], err));
     mr_checkpoint_release(c);
-    free(c);
-    t->restored = NULL;
-    return status;
+    return MR_OK;
 }
 
-/* Said before a second's work on start values.  Weights as the hub keeps them may be a folder. */
-static mr_status look_at_pretrained(const mr_trainer *t, mr_error *err)
-{
-    const char *path = t->settings->pretrained;
-    int fd = -1;
-    if (t->config.card->describe && mr_dir_is(path))
-        return MR_OK;
-    mr_status status = mr_file_open(AT_FDCWD, path, true, &fd, NULL, err);
-    if (fd >= 0)
-        close(fd);
-    return status;
-}
-
-static mr_status begin_values(mr_trainer *t, mr_error *err)
-{
-    const mr_settings *s = t->settings;
-    const mr_device_card *card = t->device->card;
-    size_t bytes = t->params.total * sizeof(float);
-    mr_status status = *s->pretrained && !t->restored ? look_at_pretrained(t, err) : MR_OK;
-    if (status == MR_OK)
-        status = card->alloc(t->device, bytes, (void **)&t->values, err);
-    if (status != MR_OK || t->restored)
-        return status;
-    float *start = card->host_memory ? t->values : mr_alloc(t->params.total, sizeof *start);
-    if (!start)
-        return mr_fail_memory(err, "making start values");
-    t->config.card->start(&t->config, &t->params, s->seed, start);
-    if (*s->pretrained)
-        status = t->config.card->load(&t->config, &t->params, s->pretrained, start, &t->said, err);
-    remember(t, start);
-    if (start != t->values) {
-        card->upload(t->device, t->values, start, bytes);
-        mr_error ignored;
-        status = card->wait(t->device, status == MR_OK ? err : &ignored) == MR_OK ? status : MR_SYSTEM;
-        free(start);
-    }
-    return status;
-}
-
-/* ---- machinery --------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static mr_status open_feed(mr_trainer *t, mr_error *err)
 {
@@ -115,6 +105,17 @@ static mr_status open_feed(mr_trainer *t, mr_error *err)
     return mr_feed_open(t->ds, &o, t->config.card->text ? &t->pairs.text : NULL, s->batch, t->device, &t->feed, err);
 }
 
+/* What prepare() claimed, or a folder made now. */
+static mr_status claim_output(mr_trainer *t, mr_error *err)
+{
+    const char *output = t->settings->output;
+    if (t->claim)
+        return mr_checkpoint_held(t->claim, output, err);
+    MR_TRY(mr_dir_make(output, err));
+    MR_TRY(mr_trainer_claim(t, true, err));
+    return t->claim ? MR_OK : mr_fail(err, MR_SYSTEM, "%s: was removed as soon as it was made", output);
+}
+
 static mr_status open_journal(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
@@ -126,16 +127,9 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
         if (snprintf(events, sizeof events, "%s/" MR_RUN_EVENTS, s->output) >= (int)sizeof events ||
             snprintf(results, sizeof results, "%s/" MR_RUN_RESULTS, s->output) >= (int)sizeof results)
             return mr_fail(err, MR_MISUSE, "--output: the path is too long");
-        /* A run that was killed before its first checkpoint left these, and lines in the log that will come again; if
-         * there are none, those of the log are another run's. */
+        /* A run that was killed before its first checkpoint left these. */
         begun = begun || access(events, F_OK) == 0;
-        mr_status status = t->claim ? mr_checkpoint_held(t->claim, s->output, err) : mr_dir_make(s->output, err);
-        if (status == MR_OK && !t->claim)
-            status = mr_trainer_claim(t, true, err);
-        if (status == MR_OK && !t->claim)
-            status = mr_fail(err, MR_SYSTEM, "%s: somebody removes it as soon as it is made", s->output);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(claim_output(t, err));
     }
     mr_journal_options o = {
         .stream = s->quiet ? NULL : stdout,
@@ -144,7 +138,6 @@ static mr_status open_journal(mr_trainer *t, mr_error *err)
         .results = *results ? results : NULL,
         .steps = t->updates,
         .first = t->first,
-        .judges_first = t->evaluation_due,
         .resume = s->resume && begun,
         .logging_steps = s->logging_steps,
         .warmup_steps = s->throughput_warmup_steps,
@@ -156,72 +149,34 @@ static mr_status open_parts(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
     mr_device_options device = {.threads = t->threads};
-    mr_status status = mr_device_open(s->device, &device, &t->device, err);
-    if (status == MR_OK)
-        status = t->config.card->open(&t->config, &t->params, t->device, s->batch, true, &t->model, err);
-    if (status == MR_OK)
-        status = begin_values(t, err);
-    if (status == MR_OK)
-        status = mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
-    if (status == MR_OK && t->restored)
-        status = restore(t, err);
-    return status == MR_OK ? open_feed(t, err) : status;
-}
-
-mr_status mr_trainer_agree(const mr_trainer *t, mr_error *err)
-{
-    uint64_t options;
-    unsigned other;
-    mr_status status = mr_ranks_agree(t->ranks, mr_settings_hash(t->settings, &options, err), err);
-    const uint64_t run[] = {
-        t->restored != NULL, t->first,        t->updates,        t->cursor.epoch,
-        t->cursor.position,  t->params.total, t->evaluation_due, options,
-    };
-    if (status == MR_OK)
-        status = mr_ranks_compare(t->ranks, run, sizeof run, &other, NULL, err);
-    if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "mpirun: rank %u finds another checkpoint in --output, or has other options, "
-                         "than rank 0; give all of them the same folder and the same options",
-                         other);
-    return status;
-}
-
-static mr_status agree_on_values(mr_trainer *t, mr_error *err)
-{
-    unsigned other;
-    mr_status status = mr_ranks_compare(t->ranks, &t->begun_with, sizeof t->begun_with, &other, NULL, err);
-    if (status == MR_OK && other)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "mpirun: rank %u begins with other weights than rank 0; give all of them the "
-                         "same %s",
-                         other, t->first ? "--output" : "--pretrained");
-    return status;
+    MR_TRY(mr_device_open(s->device, &device, &t->device, err));
+    MR_TRY(t->config.card->open(&t->config, &t->params, t->device, s->batch, true, &t->model, err));
+    MR_TRY(t->device->card->alloc(t->device, t->params.total * sizeof *t->values, (void **)&t->values, err));
+    return mr_optimizer_open(&t->update_rule, &t->params, t->device, &t->optimizer, err);
 }
 
 mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
 {
+    const mr_settings *s = t->settings;
     mr_exchange_options x = {
-        .kind = t->settings->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
+        .kind = s->exchange[0] == 'b' ? MR_EXCHANGE_BUCKETS : MR_EXCHANGE_FLAT,
         .count = t->params.total,
     };
-    mr_status status = mr_ranks_agree(t->ranks, open_parts(t, err), err);
-    if (status == MR_OK)
-        status = agree_on_values(t, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(t->ranks, open_journal(t, err), err);
-    if (status == MR_OK && t->config.card->text && t->settings->gather_negatives)
-        status = mr_ranks_agree(
-            t->ranks, mr_peers_open(t->ranks, t->settings->batch, mr_contrast_row(t->config.embed), &t->peers, err),
-            err);
-    return status == MR_OK ? mr_exchange_open(t->ranks, &x, &t->exchange, err) : status;
+    MR_TRY(mr_ranks_agree(t->ranks, open_parts(t, err), err));
+    MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, restore(t, err), err) : begin_values(t, err));
+    MR_TRY(mr_ranks_agree(t->ranks, open_feed(t, err), err));
+    MR_TRY(mr_ranks_agree(t->ranks, open_journal(t, err), err));
+    if (t->config.card->text && s->gather_negatives)
+        MR_TRY(mr_ranks_agree(
+            t->ranks, mr_peers_open(t->ranks, s->batch, mr_contrast_row(t->config.embed), &t->peers, err), err));
+    return mr_exchange_open(t->ranks, &x, &t->exchange, err);
 }
 
 void mr_trainer_close(mr_trainer *t)
 {
     mr_journal_free(t->journal);
     mr_feed_close(&t->feed);
-    mr_damage_release(&t->judged_damage);
+    mr_damage_release(&t->eval_damage);
     mr_pairs_close(&t->pairs);
     mr_peers_close(&t->peers);
     mr_exchange_free(t->exchange);
@@ -232,11 +187,9 @@ void mr_trainer_close(mr_trainer *t)
         t->device->card->free(t->device, t->values);
     mr_device_close(t->device);
     mr_params_release(&t->params);
-    if (t->restored)
-        mr_checkpoint_release(t->restored);
-    free(t->restored);
+    mr_checkpoint_release(&t->restored);
     json_decref(t->facts);
-    mr_buf_free(&t->said);
+    mr_buf_free(&t->remarks);
     mr_dataset_free(t->ds);
     if (t->claim)
         closedir(t->claim);

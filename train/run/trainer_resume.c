@@ -1,11 +1,11 @@
-/* trainer_resume.c - the folder of a run, the checkpoint that it goes on from, and whether it is the same run.
+/* trainer_resume.c - the folder of a run, the checkpoint to resume from, and whether it is the same run.
  * Invariant: an update of a resumed run sees as many samples, and as many negatives, as one of the run before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
+#include "base/scope.h"
 #include "run/trainer.h"
 
 typedef unsigned long long ull;
@@ -17,26 +17,26 @@ uint64_t mr_trainer_negatives(const mr_trainer *t)
 
 static uint64_t fact(const mr_trainer *t, const char *name)
 {
-    json_int_t value = json_integer_value(json_object_get(t->restored->facts, name));
+    json_int_t value = json_integer_value(json_object_get(t->restored.facts, name));
     return value > 0 ? (uint64_t)value : 0;
 }
 
-/* ---- how an update is shared out --------------------------------------------------------------------------------- */
+/* ---- how an update is divided ------------------------------------------------------------------------------------ */
 
-/* The samples a rank and micro-step where --batch does not say it: no more than before, as memory was enough for those;
- * as many negatives as before. */
+/* Samples per rank and micro-step if --batch is not given: as many negatives as before, or no more than before, for
+ * which memory was sufficient. */
 static uint64_t batch_of(const mr_trainer *t, uint64_t share)
 {
     const mr_settings *s = t->settings;
     uint64_t batch = s->batch, negatives = fact(t, "negatives");
-    if (negatives && t->restored->model.card->text)
+    if (negatives && t->restored.model.card->text)
         return s->gather_negatives ? negatives / mr_ranks_world(t->ranks) : negatives;
     while (share % batch)
         batch--;
     return batch;
 }
 
-/* What is not given of --batch and --grad-accum follows from the samples of an update and the ranks that are here. */
+/* Those of --batch and --grad-accum that are not given follow from the samples per update and the number of ranks. */
 static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_error *err)
 {
     mr_settings *s = t->settings;
@@ -47,55 +47,56 @@ static mr_status divide(mr_trainer *t, bool batch_given, bool accum_given, mr_er
     if (global % world)
         return mr_fail(err, MR_MISUSE,
                        "%s: an update of this run is %llu samples, which %llu ranks cannot share evenly; "
-                       "go on with a number of ranks that divides it",
+                       "resume with a number of ranks that divides it",
                        s->output, (ull)global, (ull)world);
     uint64_t batch = accum_given ? share / s->grad_accum : batch_given ? s->batch : batch_of(t, share);
     uint64_t accum = accum_given ? s->grad_accum : batch ? share / batch : 0;
-    if (batch * accum != share) /* refused below, with what was given */
+    if (batch * accum != share) /* mr_trainer_same_run() refuses it */
         return MR_OK;
     s->batch = batch;
     s->grad_accum = accum;
-    mr_buf_printf(&t->said, "An update stays %llu samples: --batch %llu x --grad-accum %llu x %llu rank%s\n",
+    mr_buf_printf(&t->remarks, "An update stays %llu samples: --batch %llu x --grad-accum %llu x %llu rank%s\n",
                   (ull)global, (ull)batch, (ull)accum, (ull)world, world == 1 ? "" : "s");
     return MR_OK;
 }
 
 /* ---- the checkpoint ---------------------------------------------------------------------------------------------- */
 
-/* A run without a name of a model is more likely a folder that was misspelt than a wish for the default. */
-static mr_status begin_anew(mr_trainer *t, mr_error *err)
+/* A run that does not name its model is more likely a misspelt folder than a wish for the default. */
+static mr_status begin_run(mr_trainer *t, mr_error *err)
 {
     const mr_settings *s = t->settings;
-    free(t->restored);
-    t->restored = NULL;
-    if (!s->resume)
-        return MR_OK;
-    if (!s->given.model && !s->given.pretrained)
+    if (s->resume && !s->given.model && !s->given.pretrained)
         return mr_fail(err, MR_MISUSE,
                        "%s: holds no checkpoint to go on from; look for another name, or begin a run "
                        "there by --model or --pretrained",
                        s->output);
-    mr_buf_printf(&t->said, "No checkpoint in %s: the run starts from the beginning\n", s->output);
+    if (s->resume)
+        mr_buf_printf(&t->remarks, "No checkpoint in %s: the run starts from the beginning\n", s->output);
     return MR_OK;
 }
 
-/* What was `found`, and what reading it came to: `status`, and `why` if it was not read. */
-static mr_status take_up(mr_trainer *t, const char *found, mr_status status, const mr_error *why, mr_error *err)
+/* Sets t->resumed if there is a checkpoint. */
+static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
 {
-    mr_settings *s = t->settings;
-    bool batch_given = s->given.batch, accum_given = s->given.grad_accum;
+    const mr_settings *s = t->settings;
+    MR_AUTO(mr_scope_free) char *found = NULL;
+    mr_error why;
+    mr_status status = mr_checkpoint_read(s->output, false, true, &t->restored, &found, &why);
+    if (!found && status == MR_MISUSE)
+        return begin_run(t, err);
     if (found && !s->resume)
         return mr_fail(err, MR_MISUSE,
                        "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
                        "another --output",
                        s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
     if (found && status == MR_BAD_DATA)
-        return mr_fail(err, status, "%s; move %s away to go on without it", why->text, found);
+        return mr_fail(err, status, "%s; move %s away to go on without it", why.text, found);
     if (status != MR_OK)
-        return mr_fail(err, status, "%s", why->text);
-    mr_buf_printf(&t->said, "Going on from %s, %llu updates done\n", found, (ull)t->restored->update);
-    status = mr_settings_adopt(s, json_object_get(t->restored->facts, "options"), err);
-    return status == MR_OK ? divide(t, batch_given, accum_given, err) : status;
+        return mr_fail(err, status, "%s", why.text);
+    t->resumed = true;
+    mr_buf_printf(&t->remarks, "Going on from %s, %llu updates done\n", found, (ull)t->restored.update);
+    return MR_OK;
 }
 
 static mr_status check_output(const char *path, mr_error *err)
@@ -115,48 +116,60 @@ static mr_status check_output(const char *path, mr_error *err)
     return MR_OK;
 }
 
-/* Rank 0 is the one that writes there.  A plan writes nothing. */
 mr_status mr_trainer_claim(mr_trainer *t, bool fresh, mr_error *err)
 {
-    const mr_settings *s = t->settings;
-    if (!*s->output || s->plan || mr_ranks_rank(t->ranks) != 0)
-        return MR_OK;
-    mr_status status = check_output(s->output, err);
-    return status == MR_OK ? mr_checkpoint_claim(s->output, fresh, &t->claim, err) : status;
+    MR_TRY(check_output(t->settings->output, err));
+    return mr_checkpoint_claim(t->settings->output, fresh, &t->claim, err);
 }
 
-mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
+/* Rank 0's part: OUTPUT is claimed before it is read.  A plan writes nothing. */
+static mr_status find_run(mr_trainer *t, mr_error *err)
 {
-    mr_settings *s = t->settings;
+    const mr_settings *s = t->settings;
+    if (!*s->output && s->resume)
+        return mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
     if (!*s->output)
-        return !s->resume ? MR_OK
-                          : mr_fail(err, MR_MISUSE, "--resume: say by --output DIR where the run's checkpoints are");
+        return MR_OK;
+    if (!s->plan)
+        MR_TRY(mr_trainer_claim(t, false, err));
     if (mr_checkpoint_is(s->output))
         return mr_fail(err, MR_MISUSE,
                        "%s: is a checkpoint, or called like one; name by --output the folder of the "
                        "run, which holds them",
                        s->output);
-    t->restored = mr_alloc(1, sizeof *t->restored);
-    if (!t->restored)
-        return mr_fail_memory(err, "reading the checkpoint");
-    char *found = NULL;
-    mr_error why;
-    mr_status status = mr_checkpoint_read(s->output, false, true, t->restored, &found, &why);
-    status = found || status != MR_MISUSE ? take_up(t, found, status, &why, err) : begin_anew(t, err);
-    free(found);
-    return status;
+    return read_checkpoint(t, err);
+}
+
+static mr_status adopt(mr_trainer *t, mr_error *err)
+{
+    bool batch_given = t->settings->given.batch, accum_given = t->settings->given.grad_accum;
+    MR_TRY(mr_settings_adopt(t->settings, json_object_get(t->restored.facts, "options"), err));
+    return divide(t, batch_given, accum_given, err);
+}
+
+mr_status mr_trainer_resume(mr_trainer *t, mr_error *err)
+{
+    bool first = mr_ranks_rank(t->ranks) == 0;
+    MR_TRY(mr_ranks_agree(t->ranks, first ? find_run(t, err) : MR_OK, err));
+    uint64_t resumed = t->resumed;
+    MR_TRY(mr_ranks_reduce(t->ranks, MR_RANKS_OR, &resumed, 1, err));
+    t->resumed = resumed;
+    if (!resumed)
+        return MR_OK;
+    MR_TRY(mr_checkpoint_share(t->ranks, &t->restored, err));
+    return mr_ranks_agree(t->ranks, adopt(t, err), err);
 }
 
 mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *digest, mr_error *err)
 {
-    const char *dataset = json_string_value(json_object_get(t->restored->facts, "dataset"));
+    const char *dataset = json_string_value(json_object_get(t->restored.facts, "dataset"));
     uint64_t kept = fact(t, "global_batch"), among = fact(t, "negatives");
     if (kept != global)
         return mr_fail(err, MR_MISUSE,
                        "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples "
-                       "an update; leave both out, or choose them so that the product is that again",
+                       "per update; leave both out, or choose them so that the product is that number",
                        (ull)global, (ull)kept);
-    if (among && t->restored->model.card->text && among != mr_trainer_negatives(t))
+    if (among && t->restored.model.card->text && among != mr_trainer_negatives(t))
         return mr_fail(err, MR_MISUSE,
                        "%s is %llu, and the negatives of this run are those of %llu samples; choose "
                        "that, and --grad-accum to fit",

@@ -1,9 +1,10 @@
-/* trainer_shape.c - which model a run is about: by its name, the hub's file, the options, or the checkpoint.
- * Invariant: an option that the model has no use for is refused; after this the shape has been checked, and its
- * parameters are known by name. */
+/* trainer_shape.c - the model of a run: from its name, the hub's config.json, the options, or the checkpoint.
+ * Invariant: an option that the model does not use is refused; after this the shape has been checked, all ranks have
+ * the same, and its parameters are known by name. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "run/trainer.h"
 #include "text/tokenizer.h"
 
@@ -11,7 +12,7 @@ typedef unsigned long long ull;
 
 enum { DEFAULT_IMAGE = 224 };
 
-/* What the options say of the model's sizes, over what its name or its file says. */
+/* Sizes given as options take precedence over those of the model's name or file. */
 static mr_status override(const mr_settings *s, mr_model_config *c, mr_error *err)
 {
     const struct {
@@ -27,15 +28,15 @@ static mr_status override(const mr_settings *s, mr_model_config *c, mr_error *er
                  {s->embed, &c->embed}};
     for (size_t i = 0; i < MR_COUNT(sizes); i++) {
         if (sizes[i].asked > 1 << 20)
-            return mr_fail(err, MR_MISUSE, "a model's size of %llu is beyond reason", (ull)sizes[i].asked);
+            return mr_fail(err, MR_MISUSE, "a model's size of %llu is too large", (ull)sizes[i].asked);
         if (sizes[i].asked)
             *sizes[i].field = (uint32_t)sizes[i].asked;
     }
     return MR_OK;
 }
 
-/* What only the other kind of model reads is refused, so that nobody believes it had an effect. */
-static mr_status only_its_own(const mr_settings *s, const mr_model_config *c, mr_error *err)
+/* Options that only the other kind of model reads are refused, lest they seem to have an effect. */
+static mr_status check_options(const mr_settings *s, const mr_model_config *c, mr_error *err)
 {
     const struct {
         const char *word;
@@ -62,13 +63,13 @@ static mr_status only_its_own(const mr_settings *s, const mr_model_config *c, mr
     return MR_OK;
 }
 
-/* A shape of one's own that is not whole yet: names what is missing of it. */
-static mr_status whole_shape(const mr_model_config *c, mr_error *err)
+/* Names the sizes of a custom shape that are missing. */
+static mr_status check_complete(const mr_model_config *c, mr_error *err)
 {
     const struct {
         const char *option;
         uint32_t size;
-        bool text; /* of models of pictures and words alone */
+        bool text; /* only of models of images and texts */
     } sizes[] = {
         {"--image-size", c->image, false},
         {"--patch", c->patch, false},
@@ -89,24 +90,24 @@ static mr_status whole_shape(const mr_model_config *c, mr_error *err)
                    c->name, missing, c->card->presets[0].name);
 }
 
-/* A shape of one's own has the vocabulary of its tokenizer, and positions for its texts. */
-static mr_status fit_words(mr_trainer *t, mr_model_config *c, mr_error *err)
+/* The shape of a model of images and texts: the vocabulary of its tokenizer, and positions for its texts. */
+static mr_status fit_text(const mr_settings *s, const mr_tokenizer *tokenizer, mr_model_config *c, mr_error *err)
 {
-    mr_settings *s = t->settings;
-    uint32_t vocab = t->pairs.tokenizer ? mr_tokenizer_size(t->pairs.tokenizer) : c->vocab;
+    uint32_t vocab = tokenizer ? mr_tokenizer_size(tokenizer) : c->vocab;
     if (s->max_text < 2 || s->max_text > 1 << 16)
         return mr_fail(err, MR_MISUSE, "--max-text %llu: expected 2 to 65536", (ull)s->max_text);
-    if (s->given.max_text || !c->text) /* else what the model has positions for, up to the usual number */
+    if (s->given.max_text || !c->text) /* otherwise as many as the model has positions for, up to the usual number */
         c->text = (uint32_t)s->max_text;
-    s->max_text = c->text;
     c->vocab = c->vocab ? c->vocab : vocab;
     c->positions = c->positions ? c->positions : c->text + 2;
     c->embed = c->embed ? c->embed : c->hidden;
     c->norm_eps = c->norm_eps > 0 ? c->norm_eps : 1e-5;
     c->logit_scale = c->logit_scale > 0 ? c->logit_scale : 2.6592; /* of the hub's large configuration */
+    if (s->given.dropout || !*s->config)
+        c->dropout = c->attention_dropout = s->dropout;
     if (vocab > c->vocab)
         return mr_fail(err, MR_MISUSE,
-                       "--tokenizer: has %u tokens, and the model a vocabulary of %u; take the tokenizer "
+                       "--tokenizer: has %u tokens, and the model a vocabulary of %u; use the tokenizer "
                        "that the model was made with",
                        vocab, c->vocab);
     c->frozen = strcmp(s->freeze, "images") == 0 ? MR_FROZEN_IMAGES
@@ -116,63 +117,77 @@ static mr_status fit_words(mr_trainer *t, mr_model_config *c, mr_error *err)
     return MR_OK;
 }
 
-/* The course of the reference's run_bridgetower.py, where the user names no other. */
-static mr_status suit_words(mr_settings *s, mr_model_config *c, mr_error *err)
+static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
 {
-    static const char *const course[][2] = {
+    const mr_settings *s = t->settings;
+    MR_TRY(mr_model_find(s->model, c, err));
+    MR_TRY(check_options(s, c, err));
+    if (*s->config && c->card->configure)
+        MR_TRY(c->card->configure(s->config, c, err));
+    MR_TRY(override(s, c, err));
+    if (!c->card->text) {
+        c->dropout = s->dropout;
+        c->image = c->image ? c->image : DEFAULT_IMAGE;
+        c->classes = (uint32_t)t->manifest->class_count;
+    }
+    MR_TRY(check_complete(c, err));
+    if (c->card->text) {
+        if (!(s->plan && c->vocab && !*s->tokenizer)) /* a plan needs only the vocabulary's size */
+            MR_TRY(mr_pairs_tokenizer(s, &t->pairs, err));
+        MR_TRY(fit_text(s, t->pairs.tokenizer, c, err));
+    }
+    return c->card->check(c, err);
+}
+
+/* The schedule of the reference's run_bridgetower.py, unless the user names another. */
+static mr_status suit_text(mr_settings *s, const mr_model_config *c, mr_error *err)
+{
+    static const char *const schedule[][2] = {
         {"optimizer", "adamw"},
         {"adam-eps", "1e-6"},
         {"decay", "linear"},
         {"warmup", "0"},
     };
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(course) && status == MR_OK; i++)
-        status = mr_settings_suit(s, course[i][0], course[i][1], err);
-    if (s->given.dropout || !*s->config)
-        c->dropout = c->attention_dropout = s->dropout;
+    for (size_t i = 0; i < MR_COUNT(schedule); i++)
+        MR_TRY(mr_settings_suit(s, schedule[i][0], schedule[i][1], err));
+    s->max_text = c->text;
     s->dropout = c->dropout;
-    return status;
+    return MR_OK;
 }
 
-static mr_status new_shape(mr_trainer *t, mr_model_config *c, mr_error *err)
+/* Rank 0 reads config.json and the tokenizer; both are shared as a checkpoint without arrays. */
+static mr_status begin_shape(mr_trainer *t, mr_error *err)
 {
-    mr_settings *s = t->settings;
-    mr_status status = mr_model_find(s->model, c, err);
-    if (status == MR_OK)
-        status = only_its_own(s, c, err);
-    if (status == MR_OK && *s->config && c->card->configure)
-        status = c->card->configure(s->config, c, err);
-    if (status == MR_OK)
-        status = override(s, c, err);
-    if (status != MR_OK)
-        return status;
-    c->dropout = c->card->text ? c->dropout : s->dropout;
-    if (!c->card->text)
-        c->image = c->image ? c->image : DEFAULT_IMAGE;
-    status = whole_shape(c, err);
-    if (status != MR_OK)
-        return status;
-    if (!c->card->text) {
-        c->classes = (uint32_t)t->manifest->class_count;
-        return MR_OK;
+    MR_AUTO(mr_checkpoint_release)
+    mr_checkpoint begun = {.slots = mr_checkpoint_slots(MR_SGD), .accuracy = -1, .best_accuracy = -1};
+    bool first = mr_ranks_rank(t->ranks) == 0;
+    MR_TRY(mr_ranks_agree(t->ranks, first ? new_shape(t, &begun.model, err) : MR_OK, err));
+    begun.tokenizer = t->pairs.file;
+    t->pairs.file = (mr_buf){0};
+    MR_TRY(mr_checkpoint_share(t->ranks, &begun, err));
+    t->config = begun.model;
+    mr_status status = MR_OK;
+    if (first) {
+        t->pairs.file = begun.tokenizer;
+        begun.tokenizer = (mr_buf){0};
+    } else if (begun.tokenizer.len) {
+        status = mr_pairs_restore(&begun, t->settings->model, &t->pairs, err);
     }
-    if (!(s->plan && c->vocab && !*s->tokenizer)) /* a plan needs no more than the vocabulary's size */
-        status = mr_pairs_tokenizer(s, &t->pairs, err);
-    if (status == MR_OK)
-        status = fit_words(t, c, err);
-    return status == MR_OK ? suit_words(s, c, err) : status;
+    if (status == MR_OK && t->config.card->text)
+        status = suit_text(t->settings, &t->config, err);
+    return mr_ranks_agree(t->ranks, status, err);
+}
+
+static mr_status resume_shape(mr_trainer *t, mr_error *err)
+{
+    t->config = t->restored.model;
+    if (t->config.card->text)
+        MR_TRY(mr_pairs_restore(&t->restored, t->settings->output, &t->pairs, err));
+    return t->config.card->check(&t->config, err);
 }
 
 mr_status mr_trainer_shape(mr_trainer *t, mr_error *err)
 {
-    mr_status status = MR_OK;
-    if (!t->restored)
-        status = new_shape(t, &t->config, err);
-    else
-        t->config = t->restored->model;
-    if (status == MR_OK && t->restored && t->config.card->text)
-        status = mr_pairs_restore(t->restored, t->settings->output, &t->pairs, err);
-    if (status == MR_OK)
-        status = t->config.card->check(&t->config, err);
-    return status == MR_OK ? t->config.card->params(&t->config, &t->params, err) : status;
+    MR_TRY(t->resumed ? mr_ranks_agree(t->ranks, resume_shape(t, err), err) : begin_shape(t, err));
+    return mr_ranks_agree(t->ranks, t->config.card->params(&t->config, &t->params, err), err);
 }

@@ -1,5 +1,5 @@
 /* captions.c - an image's captions, from a sample's meta.
- * Invariant: nothing of a meta is copied except the caption that is asked for, and names for a message. */
+ * Invariant: of a meta only the requested caption is copied, and names for a message. */
 #include "text/captions.h"
 
 #include <stdlib.h>
@@ -167,14 +167,14 @@ mr_status mr_captions_get(const char *column, const char *meta, size_t len, size
     if (c.count == 0)
         return none(column, meta, len, err);
     if (n >= c.count)
-        return mr_fail(err, MR_BAD_SAMPLE, "meta: column \"%.*s\" has %zu caption%s, so there is none of number %zu",
-                       NAME_SHOWN, column, c.count, c.count == 1 ? "" : "s", n);
+        return mr_fail(err, MR_BAD_SAMPLE, "meta: column \"%.*s\" has %zu caption%s, but not number %zu", NAME_SHOWN,
+                       column, c.count, c.count == 1 ? "" : "s", n);
     return mr_captions_read(&c, n, out, err);
 }
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* A foreign name, printable and shortened to what a message has room for. */
+/* A name from the data, made printable and shortened for a message. */
 static void add_name(mr_buf *known, mr_json_span key)
 {
     mr_buf name = {0};
@@ -185,7 +185,7 @@ static void add_name(mr_buf *known, mr_json_span key)
             mr_buf_add_text(known, ", ...");
         return;
     }
-    if (!whole) /* a cut may split an escape or a character: what is left of it is not shown */
+    if (!whole) /* may split an escape or a character, whose rest is not shown */
         shown.end = key.at + 4 * NAME_SHOWN;
     (void)mr_json_decode(shown, &name);
     if (name.len > NAME_SHOWN) {
@@ -237,13 +237,12 @@ mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char
     size_t used = 0, room = 0;
     mr_sample_view view = {0};
     mr_error why;
-    mr_status status = mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, NULL, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_manifest_find_split(mr_dataset_manifest(ds), NULL, split, NULL, err));
+    mr_status status = MR_OK;
     for (uint64_t n = 0; n < samples && status == MR_OK; n++) {
         status = mr_dataset_read_meta(ds, split, n, &view, err);
         bool bad = mr_status_is_bad(status);
-        size_t captions = bad; /* a damaged one comes once: the loader is to find it */
+        size_t captions = bad; /* a damaged one is listed once, for the loader to find */
         if (status != MR_OK && !bad)
             break;
         status = bad ? MR_OK : mr_captions_count(column, view.meta, view.meta_len, &captions, &why);

@@ -1,15 +1,15 @@
 /* captions.h - an image's captions, from a sample's meta.
- * Invariant: a function of the meta's bytes alone; for a missing column the error names those that are there.
+ * Invariant: depends only on the meta's bytes; the error about a missing column names the existing ones.
  *
  *      {"columns":{"image_description":"A dog in a bar."}}         New Yorker, hub: --text-column image_description
  *      {"captions":[{"caption":"two dogs"},{"caption":"..."}]}      COCO: --text-column captions (caption is the same)
  *      {"captions":["a daisy"]}                                     Roboflow's CLIP export: the same
- * A column that is a list of strings has as many captions; null and "" do not count.  "caption" and "captions" are the
- * list beside the columns unless a column has that name.
+ * A column that is a list of strings has as many captions; null and "" do not count.  "caption" and "captions" mean the
+ * list beside the columns, unless a column has that name.
  *
- * Nothing is allocated but what is appended, however large or deep the meta is: one pass over its bytes, of which only
- * those asked for are checked (`millrace verify` checks all).  MR_BAD_DATA: not a JSON object, or a member that is
- * looked for occurs twice. */
+ * Memory is allocated only for what is appended, however large or deep the meta is: one pass over its bytes, of which
+ * only those that are needed are checked (`millrace verify` checks all).  MR_BAD_DATA: not a JSON object, or a needed
+ * member occurs twice. */
 #ifndef MR_CAPTIONS_H
 #define MR_CAPTIONS_H
 
@@ -32,8 +32,8 @@ mr_status mr_captions_find(const char *column, const char *meta, size_t len, mr_
 /* Appends caption n < count. */
 mr_status mr_captions_read(const mr_captions *c, size_t n, mr_buf *out, mr_error *err);
 
-/* The samples of a split, each as often as it has captions, in the split's order: items of a loader.  Samples without
- * one are left out: *without of them; one whose meta is damaged comes once, for the loader to find.  Caller:
+/* The samples of a split in order, each as often as it has captions: items of a loader.  *without: samples without
+ * captions, which are left out; a sample with a damaged meta is listed once, for the loader to find.  Caller:
  * free(*items).  MR_BAD_DATA: names the sample whose captions cannot be read; MR_MISUSE: no such split. */
 mr_status mr_captions_expand(const mr_dataset *ds, const char *split, const char *column, uint64_t **items,
                              uint64_t *count, uint64_t *without, mr_error *err);

@@ -4,7 +4,7 @@
  *      {  "image":{...}  ,  "columns":{ "title":"a" , "text":["b","c"] }  ,  "captions":[{"caption":"d"}]  }
  *           skipped                 next member ...           next item ...
  *
- * Not json_stream.h: a batch waits for all of its texts and most of a COCO meta is polygons, which this skips four
+ * Not json_stream.h: a batch waits for all of its texts, and most of a COCO meta is polygons, which this skips four
  * times faster; and yajl decodes half of a surrogate pair as "?" or as invalid UTF-8. */
 #ifndef MR_CAPTIONS_SCAN_H
 #define MR_CAPTIONS_SCAN_H

@@ -1,25 +1,26 @@
 /* encode.c - a text to ids: added tokens first, then pieces, each by its merges or from the cache.
- * Invariant: work ends with `most` ids; a piece of n bytes costs n log n at the most, whatever it is.
- * Source: tokenizers 0.21, added_vocabulary.rs (find_matches: which token, which blanks go with it) and bpe/word.rs
- * (merge_all: lowest rank first, of equals the leftmost; a candidate holds while its pair gives the same token). */
+ * Invariant: work ends after `max` ids; any piece of n bytes costs at most n log n.
+ * Source: tokenizers 0.21, added_vocabulary.rs (find_matches: which token, which white space belongs to it) and
+ * bpe/word.rs (merge_all: lowest rank first, of equals the leftmost; a candidate is valid while its pair gives the same
+ * token). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/text.h"
+#include "base/scope.h"
 #include "text/parts.h"
 
 enum { SLOTS = 1 << 14, SLOT_TEXT = 30, SLOT_IDS = 8, TEXT_MAX = 1 << 29, NONE = -1 };
 
-typedef struct slot { /* 64 bytes: a line of the cache */
+typedef struct slot { /* 64 bytes: a cache line */
     uint8_t len, count;
     char text[SLOT_TEXT];
     int32_t ids[SLOT_IDS];
 } slot;
 
 typedef struct symbol {
-    int32_t id;             /* NONE: merged into the one before it */
-    int32_t before, behind; /* symbols, NONE at the ends */
+    int32_t id;            /* NONE: merged into the one before it */
+    int32_t before, after; /* symbols; NONE at the ends */
 } symbol;
 
 typedef struct candidate {
@@ -29,7 +30,7 @@ typedef struct candidate {
 
 struct mr_tokenizer_scratch {
     slot *slots;
-    uint64_t hash; /* of the tokenizer that the slots are of */
+    uint64_t hash; /* of the tokenizer whose pieces the slots hold */
     mr_buf valid;
     symbol *symbols;
     candidate *heap;
@@ -40,7 +41,7 @@ typedef struct encoder {
     const mr_tokenizer *t;
     mr_tokenizer_scratch *s;
     int32_t *ids;
-    size_t count, most; /* `most` leaves room for </s> */
+    size_t count, max; /* without </s> */
     size_t heap_count;
 } encoder;
 
@@ -68,7 +69,7 @@ void mr_tokenizer_scratch_free(mr_tokenizer_scratch *s)
 
 static bool full(const encoder *e)
 {
-    return e->count == e->most;
+    return e->count == e->max;
 }
 
 static void emit(encoder *e, int32_t id)
@@ -79,7 +80,7 @@ static void emit(encoder *e, int32_t id)
 
 /* ---- one piece by its merges ------------------------------------------------------------------------------------- */
 
-static bool sooner(candidate a, candidate b)
+static bool precedes(candidate a, candidate b)
 {
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
 }
@@ -88,14 +89,14 @@ static bool push(encoder *e, int32_t at)
 {
     mr_tokenizer_scratch *s = e->s;
     const symbol *left = &s->symbols[at];
-    const mr_merge_slot *m = left->behind == NONE ? NULL : mr_merge_of(e->t, left->id, s->symbols[left->behind].id);
+    const mr_merge_slot *m = left->after == NONE ? NULL : mr_merge_of(e->t, left->id, s->symbols[left->after].id);
     if (!m)
         return true;
     if (!MR_GROW(s->heap, e->heap_count, s->heap_room))
         return false;
     candidate c = {.rank = m->rank, .at = at, .merged = m->merged};
     size_t i = e->heap_count++;
-    for (; i > 0 && sooner(c, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && precedes(c, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
         s->heap[i] = s->heap[(i - 1) / 2];
     s->heap[i] = c;
     return true;
@@ -106,8 +107,8 @@ static candidate pop(encoder *e)
     candidate *heap = e->s->heap, top = heap[0], last = heap[--e->heap_count];
     size_t i = 0, n = e->heap_count;
     for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && sooner(heap[child + 1], heap[child]);
-        if (!sooner(heap[child], last))
+        child += child + 1 < n && precedes(heap[child + 1], heap[child]);
+        if (!precedes(heap[child], last))
             break;
         heap[i] = heap[child];
     }
@@ -115,7 +116,7 @@ static candidate pop(encoder *e)
     return top;
 }
 
-/* The piece's bytes as symbols; how many.  Bytes without a token are <unk>, if the tokenizer has that, or left out. */
+/* The piece's bytes as symbols; their number.  Bytes without a token become <unk>, or are left out if there is none. */
 static size_t spell(encoder *e, const char *piece, size_t len)
 {
     symbol *symbols = e->s->symbols;
@@ -129,11 +130,11 @@ static size_t spell(encoder *e, const char *piece, size_t len)
             id = fused ? NONE : e->t->unk;
         if (id == NONE)
             continue;
-        symbols[n] = (symbol){.id = id, .before = (int32_t)n - 1, .behind = (int32_t)n + 1};
+        symbols[n] = (symbol){.id = id, .before = (int32_t)n - 1, .after = (int32_t)n + 1};
         n++;
     }
     if (n)
-        symbols[n - 1].behind = NONE;
+        symbols[n - 1].after = NONE;
     return n;
 }
 
@@ -154,25 +155,25 @@ static mr_status merge_piece(encoder *e, const char *piece, size_t len, mr_error
         ok = push(e, (int32_t)i);
     while (e->heap_count && ok) {
         candidate c = pop(e);
-        symbol *left = &s->symbols[c.at], *right = left->behind == NONE ? NULL : &s->symbols[left->behind];
+        symbol *left = &s->symbols[c.at], *right = left->after == NONE ? NULL : &s->symbols[left->after];
         const mr_merge_slot *m = left->id == NONE || !right ? NULL : mr_merge_of(e->t, left->id, right->id);
         if (!m || m->merged != c.merged)
-            continue; /* it was when this was found */
+            continue; /* its pair has changed since */
         left->id = c.merged;
-        left->behind = right->behind;
+        left->after = right->after;
         right->id = NONE;
-        if (left->behind != NONE)
-            s->symbols[left->behind].before = c.at;
+        if (left->after != NONE)
+            s->symbols[left->after].before = c.at;
         ok = (left->before == NONE || push(e, left->before)) && push(e, c.at);
     }
     if (!ok)
         return mr_fail_memory(err, "tokenizing a text");
-    for (int32_t i = n ? 0 : NONE; i != NONE && !full(e); i = s->symbols[i].behind)
+    for (int32_t i = n ? 0 : NONE; i != NONE && !full(e); i = s->symbols[i].after)
         emit(e, s->symbols[i].id);
     return MR_OK;
 }
 
-/* The same from what the scratch remembers; a piece that did not fit into `ids` is not remembered. */
+/* The same, with a cache; a piece that did not fit into `ids` is not cached. */
 static mr_status encode_piece(encoder *e, const char *piece, size_t len, mr_error *err)
 {
     if (len > SLOT_TEXT)
@@ -184,10 +185,10 @@ static mr_status encode_piece(encoder *e, const char *piece, size_t len, mr_erro
         return MR_OK;
     }
     size_t before = e->count;
-    mr_status status = merge_piece(e, piece, len, err);
+    MR_TRY(merge_piece(e, piece, len, err));
     size_t count = e->count - before;
-    if (status != MR_OK || full(e) || count > SLOT_IDS)
-        return status;
+    if (full(e) || count > SLOT_IDS)
+        return MR_OK;
     known->len = (uint8_t)len;
     known->count = (uint8_t)count;
     memcpy(known->text, piece, len);
@@ -197,17 +198,16 @@ static mr_status encode_piece(encoder *e, const char *piece, size_t len, mr_erro
 
 static mr_status encode_pieces(encoder *e, const char *text, size_t len, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t at = 0, end; at < len && !full(e) && status == MR_OK; at = end) {
+    for (size_t at = 0, end; at < len && !full(e); at = end) {
         end = mr_piece_end(&e->t->classes, text, len, at);
-        status = encode_piece(e, text + at, end - at, err);
+        MR_TRY(encode_piece(e, text + at, end - at, err));
     }
-    return status;
+    return MR_OK;
 }
 
 /* ---- added tokens ------------------------------------------------------------------------------------------------ */
 
-/* First item from `low` on whose byte `depth` is `byte` or more; items before `high` are longer than `depth`. */
+/* The first item from `low` whose byte `depth` is at least `byte`; items before `high` are longer than `depth`. */
 static size_t narrow(const mr_tokenizer *t, const mr_added_set *set, size_t low, size_t high, size_t depth,
                      unsigned byte)
 {
@@ -221,7 +221,7 @@ static size_t narrow(const mr_tokenizer *t, const mr_added_set *set, size_t low,
     return low;
 }
 
-/* The longest token that the text begins with, NULL: none. */
+/* The longest token at the beginning of the text; NULL: none. */
 static const mr_added *longest(const mr_tokenizer *t, const mr_added_set *set, const char *text, size_t len)
 {
     const mr_added *best = NULL;
@@ -259,14 +259,14 @@ static bool is_space(const encoder *e, const char *at, size_t *len)
     return (mr_classes_at(&e->t->classes, at, len) & MR_CLASS) == MR_SPACE;
 }
 
-/* A token's place in a text that continues after the last one at `from`. */
 typedef struct match {
-    size_t start, stop, from;
-    size_t blanks; /* where the white space ends that a token before took along; 0: none did */
+    size_t start, stop; /* of the token in the text */
+    size_t from;        /* end of the token before it */
+    size_t blanks;      /* end of the white space that belongs to a token before it; 0: none */
 } match;
 
-/* Takes the white space before and after it along, if it is such a token; not what an earlier one has already.  Tokens
- * of blanks lie in what one before them took: they go to the same end, and no run of blanks is read for each. */
+/* Adds the white space before and after the token, if it is such a token, but not what belongs to an earlier one.  A
+ * token of white space that is part of an earlier one's ends there too: so each run of white space is read once. */
 static void widen(const encoder *e, const mr_added *a, const char *text, size_t len, match *m)
 {
     size_t n;
@@ -288,9 +288,8 @@ static mr_status encode_set(encoder *e, unsigned which, const char *text, size_t
     if (which == MR_COUNT(e->t->sets))
         return encode_pieces(e, text, len, err);
     const mr_added_set *set = &e->t->sets[which];
-    mr_status status = MR_OK;
     match m = {0};
-    for (size_t at = 0; at < len && set->count && !full(e) && status == MR_OK;) {
+    for (size_t at = 0; at < len && set->count && !full(e);) {
         const mr_added *a = set->first[(uint8_t)text[at]] ? longest(e->t, set, text + at, len - at) : NULL;
         m.start = at;
         m.stop = at += a ? a->len : 1;
@@ -298,40 +297,29 @@ static mr_status encode_set(encoder *e, unsigned which, const char *text, size_t
             continue;
         widen(e, a, text, len, &m);
         if (m.from < m.start)
-            status = encode_set(e, which + 1, text + m.from, m.start - m.from, err);
-        if (m.start < m.stop) /* a token of blanks, all of which an earlier one took, is none */
+            MR_TRY(encode_set(e, which + 1, text + m.from, m.start - m.from, err));
+        if (m.start < m.stop) /* otherwise white space that belongs to an earlier token */
             emit(e, a->id);
         m.from = m.stop;
     }
-    if (status == MR_OK && m.from < len && !full(e))
-        status = encode_set(e, which + 1, text + m.from, len - m.from, err);
-    return status;
+    return m.from < len && !full(e) ? encode_set(e, which + 1, text + m.from, len - m.from, err) : MR_OK;
 }
 
-mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, const char *text, size_t len, size_t most,
+mr_status mr_tokenizer_encode(const mr_tokenizer *t, mr_tokenizer_scratch *s, const char *text, size_t len, size_t max,
                               int32_t *ids, size_t *count, mr_error *err)
 {
-    if (most < 2)
-        return mr_fail(err, MR_MISUSE, "a text has 2 tokens at least, <s> and </s>; %zu do not do", most);
+    if (max < 2)
+        return mr_fail(err, MR_MISUSE, "a text has at least 2 tokens, <s> and </s>; %zu are too few", max);
     if (len > TEXT_MAX)
         return mr_fail(err, MR_BAD_SAMPLE, "a text of %zu bytes; the limit is %d", len, TEXT_MAX);
     if (s->hash != t->hash) {
         memset(s->slots, 0, SLOTS * sizeof *s->slots);
         s->hash = t->hash;
     }
-    if (!mr_utf8_valid(text, len)) {
-        mr_buf_clear(&s->valid);
-        mr_utf8_repair(text, len, &s->valid);
-        if (s->valid.failed)
-            return mr_fail_memory(err, "tokenizing a text");
-        text = mr_buf_text(&s->valid);
-        len = s->valid.len;
-    }
-    encoder e = {.t = t, .s = s, .ids = ids, .most = most - 1};
+    MR_TRY(mr_utf8_make_valid(&text, &len, &s->valid, err));
+    encoder e = {.t = t, .s = s, .ids = ids, .max = max - 1};
     emit(&e, t->begin);
-    mr_status status = encode_set(&e, 0, text, len, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(encode_set(&e, 0, text, len, err));
     ids[e.count++] = t->end;
     *count = e.count;
     return MR_OK;

@@ -1,10 +1,10 @@
-/* learn.c - learns merges: again and again the most frequent pair of neighbours becomes one token.
- * Invariant: a pair's count is the number of places where it stands now, each as often as its word comes; work is by
- * the places that change, so n bytes of words cost n log n in all.
+/* learn.c - learns merges: the most frequent pair of neighbours becomes one token, repeatedly.
+ * Invariant: a pair's count is the number of its present places, each weighted by the count of its word; work is
+ * proportional to the places that change, so n bytes of words cost n log n in all.
  *
- *      nodes:  [h]<->[e]<->[l]<->[l]<->[o]   [ ]<->[h]<-> ...         one chain a word
- *      pairs:  (h,e): count 2, places 0, 6;  (l,l): ...              a place is the left one's node
- *      heap:   the most frequent on top, of equals the first in byte order; counts in it may be too large
+ *      nodes:  [h]<->[e]<->[l]<->[l]<->[o]   [ ]<->[h]<-> ...         one chain per word
+ *      pairs:  (h,e): count 2, places 0, 6;  (l,l): ...              a place is the left token's node
+ *      heap:   the most frequent on top, of equals the first in byte order; counts in it may be outdated, too large
  *
  * Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm 1. */
 #include "text/learn.h"
@@ -15,17 +15,17 @@
 enum { GONE = -1, END = -1, NONE = -1 };
 
 typedef struct node {
-    int32_t token; /* GONE: it is a part of the one before it */
-    int32_t before, behind;
+    int32_t token; /* GONE: part of the one before it */
+    int32_t before, after;
     uint32_t word;
 } node;
 
 typedef struct pair {
     uint32_t left, right;
     uint64_t count;
-    int32_t *places; /* some of them may be no longer true */
+    int32_t *places; /* some may be outdated */
     size_t place_count, place_room;
-    bool raised; /* waits for its way into the heap */
+    bool raised; /* not yet in the heap with this count */
 } pair;
 
 typedef struct entry {
@@ -78,7 +78,7 @@ static int compare_tokens(const learner *l, uint32_t a, uint32_t b)
 
 /* ---- the heap ---------------------------------------------------------------------------------------------------- */
 
-static bool goes_first(const learner *l, entry a, entry b)
+static bool precedes(const learner *l, entry a, entry b)
 {
     if (a.count != b.count)
         return a.count > b.count;
@@ -92,7 +92,7 @@ static bool push(learner *l, entry e)
     if (!MR_GROW(l->heap, l->heap_count, l->heap_room))
         return false;
     size_t i = l->heap_count++;
-    for (; i > 0 && goes_first(l, e, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && precedes(l, e, l->heap[(i - 1) / 2]); i = (i - 1) / 2)
         l->heap[i] = l->heap[(i - 1) / 2];
     l->heap[i] = e;
     return true;
@@ -103,8 +103,8 @@ static entry pop(learner *l)
     entry top = l->heap[0], last = l->heap[--l->heap_count];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < l->heap_count; i = child) {
-        child += child + 1 < l->heap_count && goes_first(l, l->heap[child + 1], l->heap[child]);
-        if (!goes_first(l, l->heap[child], last))
+        child += child + 1 < l->heap_count && precedes(l, l->heap[child + 1], l->heap[child]);
+        if (!precedes(l, l->heap[child], last))
             break;
         l->heap[i] = l->heap[child];
     }
@@ -143,7 +143,7 @@ static bool grow_pairs(learner *l)
 /* One more place of the pair that node `at` begins. */
 static bool add_place(learner *l, int32_t at)
 {
-    uint32_t left = (uint32_t)l->nodes[at].token, right = (uint32_t)l->nodes[l->nodes[at].behind].token;
+    uint32_t left = (uint32_t)l->nodes[at].token, right = (uint32_t)l->nodes[l->nodes[at].after].token;
     if ((l->pair_count + 1) * 2 > l->pair_table_size && !grow_pairs(l))
         return false;
     size_t place = pair_place(l, left, right);
@@ -170,11 +170,11 @@ static bool add_place(learner *l, int32_t at)
 
 static void remove_place(learner *l, int32_t at)
 {
-    uint32_t left = (uint32_t)l->nodes[at].token, right = (uint32_t)l->nodes[l->nodes[at].behind].token;
+    uint32_t left = (uint32_t)l->nodes[at].token, right = (uint32_t)l->nodes[l->nodes[at].after].token;
     l->pairs[l->pair_table[pair_place(l, left, right)] - 1].count -= l->m->words[l->nodes[at].word].count;
 }
 
-/* Pairs that have become more frequent get a new entry; too long ones none. */
+/* Pairs that have become more frequent get a new entry, unless they are too long. */
 static bool push_raised(learner *l)
 {
     for (size_t i = 0; i < l->raised_count; i++) {
@@ -189,8 +189,8 @@ static bool push_raised(learner *l)
 }
 
 /* ---- learning ----------------------------------------------------------------------------------------------------- *
- * No token is made in two ways, and no pair comes again: nothing merges across the ends of what becomes one token, so
- * its bytes merge as they would alone, the same way at every place, and at the same time. */
+ * No token is made in two ways, and no pair returns: nothing merges across the ends of what becomes one token, so its
+ * bytes merge as they would alone, in the same way and order everywhere. */
 
 /* Words as chains of bytes; node i is byte i of the maker's text. */
 static bool begin(learner *l)
@@ -208,32 +208,32 @@ static bool begin(learner *l)
             l->nodes[at] = (node){.token = m->text.data[at],
                                   .before = i ? at - 1 : END,
                                   .word = w,
-                                  .behind = i + 1 < m->words[w].len ? at + 1 : END};
+                                  .after = i + 1 < m->words[w].len ? at + 1 : END};
         }
     for (size_t i = 0; i < m->text.len; i++)
-        if (l->nodes[i].behind != END && !add_place(l, (int32_t)i))
+        if (l->nodes[i].after != END && !add_place(l, (int32_t)i))
             return false;
     return push_raised(l);
 }
 
 static bool merge_at(learner *l, int32_t at, int32_t token)
 {
-    node *left = &l->nodes[at], *right = &l->nodes[left->behind];
+    node *left = &l->nodes[at], *right = &l->nodes[left->after];
     if (left->before != END)
         remove_place(l, left->before);
     remove_place(l, at);
-    if (right->behind != END)
-        remove_place(l, left->behind);
+    if (right->after != END)
+        remove_place(l, left->after);
     left->token = token;
-    left->behind = right->behind;
+    left->after = right->after;
     right->token = GONE;
-    if (left->behind != END)
-        l->nodes[left->behind].before = at;
-    return (left->before == END || add_place(l, left->before)) && (left->behind == END || add_place(l, at));
+    if (left->after != END)
+        l->nodes[left->after].before = at;
+    return (left->before == END || add_place(l, left->before)) && (left->after == END || add_place(l, at));
 }
 
-/* Every place of the pair, from left to right: "aaa" is (aa)a.  Places stand in that order: all of a pair come when the
- * younger of its two tokens does, from places in that order. */
+/* Every place of the pair, from left to right: "aaa" is (aa)a.  Places are in that order: all of a pair are added when
+ * the younger of its two tokens is made, from places in that order. */
 static bool merge_pair(learner *l, uint32_t number, int32_t token)
 {
     pair p = l->pairs[number];
@@ -242,7 +242,7 @@ static bool merge_pair(learner *l, uint32_t number, int32_t token)
     bool ok = true;
     for (size_t i = 0; i < p.place_count && ok; i++) {
         const node *left = &l->nodes[p.places[i]];
-        if (left->token == (int32_t)p.left && left->behind != END && l->nodes[left->behind].token == (int32_t)p.right)
+        if (left->token == (int32_t)p.left && left->after != END && l->nodes[left->after].token == (int32_t)p.right)
             ok = merge_at(l, p.places[i], token);
     }
     free(p.places);
@@ -264,11 +264,11 @@ static bool learn_one(learner *l, uint32_t number)
     return merge_pair(l, number, token) && push_raised(l);
 }
 
-mr_status mr_learn(const mr_tokenizer_maker *m, size_t most, mr_learned *out, mr_error *err)
+mr_status mr_learn(const mr_tokenizer_maker *m, size_t max, mr_learned *out, mr_error *err)
 {
     learner l = {.m = m, .out = out};
     bool ok = begin(&l);
-    while (ok && l.heap_count && out->token_count < most) {
+    while (ok && l.heap_count && out->token_count < max) {
         entry top = pop(&l);
         uint64_t count = l.pairs[top.pair].count;
         if (count == top.count)

@@ -1,5 +1,5 @@
-/* learn.h - what the maker of tokenizers has: words with their counts; and what it learns: tokens and merges.
- * Invariant: tokens 0 to 255 are the bytes; merge n made its token out of two that were there before. */
+/* learn.h - the input of learning a tokenizer, words with their counts, and its result, tokens and merges.
+ * Invariant: tokens 0 to 255 are the bytes; merge n makes its token from two earlier ones. */
 #ifndef MR_TOKENIZER_LEARN_H
 #define MR_TOKENIZER_LEARN_H
 
@@ -7,9 +7,9 @@
 
 enum {
     MR_LEARN_MAX = 1 << 30, /* bytes of different words */
-    MR_LEARN_TOKEN = 256,   /* bytes of a token: what is longer is not a word, and says nothing */
+    MR_LEARN_TOKEN = 256,   /* bytes of a token; longer ones are not words */
     MR_LEARN_FRONT = 4,     /* <s>, <pad>, </s>, <unk> */
-    MR_LEARN_FEWEST = MR_LEARN_FRONT + 256 + 1,
+    MR_LEARN_MIN = MR_LEARN_FRONT + 256 + 1,
 };
 
 typedef struct mr_word {
@@ -23,7 +23,7 @@ struct mr_tokenizer_maker {
     mr_word *words;
     uint32_t *table; /* number of a word + 1 by its hash; 0: empty */
     size_t word_count, word_room, table_size;
-    uint64_t seed; /* of the table's hashes, as a finder's */
+    uint64_t seed; /* of the table's hashes */
 };
 
 typedef struct mr_learned_token {
@@ -38,8 +38,8 @@ typedef struct mr_learned {
     size_t token_count, token_room, merge_count, merge_room;
 } mr_learned;
 
-/* Learns until there are `most` tokens, the bytes included, or no pair comes twice. */
-mr_status mr_learn(const mr_tokenizer_maker *m, size_t most, mr_learned *out, mr_error *err);
+/* Learns until there are `max` tokens, including the bytes, or no pair occurs twice. */
+mr_status mr_learn(const mr_tokenizer_maker *m, size_t max, mr_learned *out, mr_error *err);
 void mr_learned_free(mr_learned *l);
 
 #endif

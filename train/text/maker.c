@@ -1,10 +1,10 @@
-/* maker.c - words of texts and how often they come; what is learned from them is in learn.c.
+/* maker.c - counts the words of texts, and makes a tokenizer of what learn.c learns from them.
  * Invariant: the order in which texts are added does not matter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/text.h"
+#include "base/scope.h"
 #include "text/learn.h"
 
 mr_tokenizer_maker *mr_tokenizer_maker_new(void)
@@ -77,25 +77,17 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
 
 mr_status mr_tokenizer_maker_add(mr_tokenizer_maker *m, const char *text, size_t len, mr_error *err)
 {
-    mr_status status = MR_OK;
     if (len > MR_LEARN_MAX)
         return mr_fail(err, MR_BAD_DATA, "a text of %zu bytes; the limit is %d", len, MR_LEARN_MAX);
-    if (!mr_utf8_valid(text, len)) {
-        mr_buf_clear(&m->valid);
-        mr_utf8_repair(text, len, &m->valid);
-        if (m->valid.failed)
-            return mr_fail_memory(err, "counting words");
-        text = mr_buf_text(&m->valid);
-        len = m->valid.len;
-    }
-    for (size_t at = 0, end; at < len && status == MR_OK; at = end) {
+    MR_TRY(mr_utf8_make_valid(&text, &len, &m->valid, err));
+    for (size_t at = 0, end; at < len; at = end) {
         end = mr_piece_end(&m->classes, text, len, at);
-        status = add_word(m, text + at, end - at, err);
+        MR_TRY(add_word(m, text + at, end - at, err));
     }
-    return status;
+    return MR_OK;
 }
 
-/* ---- the tokenizer of what was learned --------------------------------------------------------------------------- */
+/* ---- the tokenizer ----------------------------------------------------------------------------------------------- */
 
 /* A token's bytes in GPT-2's letters. */
 static void add_letters(mr_buf *out, const mr_learned *l, uint32_t token)
@@ -107,57 +99,60 @@ static void add_letters(mr_buf *out, const mr_learned *l, uint32_t token)
     }
 }
 
-static const char name[] = "a learned tokenizer";
+static const char name[] = "a learned tokenizer", mask[] = "<mask>";
+static const char *const front[MR_LEARN_FRONT] = {"<s>", "<pad>", "</s>", "<unk>"};
 
-static mr_status fill(mr_tokenizer *t, const mr_learned *l, mr_buf *left, mr_buf *right, mr_error *err)
+static mr_status add_tokens(mr_tokenizer *t, const mr_learned *l, mr_error *err)
 {
-    static const char *const front[MR_LEARN_FRONT] = {"<s>", "<pad>", "</s>", "<unk>"};
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_LEARN_FRONT && status == MR_OK; i++)
-        status = mr_token_add(t, front[i], strlen(front[i]), (int64_t)i, name, err);
-    for (uint32_t i = 0; i < l->token_count && status == MR_OK; i++) {
-        mr_buf_clear(left);
-        add_letters(left, l, i);
-        status = mr_buf_status(left, err, name);
-        if (status == MR_OK)
-            status = mr_token_add(t, mr_buf_text(left), left->len, MR_LEARN_FRONT + (int64_t)i, name, err);
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    for (size_t i = 0; i < MR_LEARN_FRONT; i++)
+        MR_TRY(mr_token_add(t, front[i], strlen(front[i]), (int64_t)i, name, err));
+    for (uint32_t i = 0; i < l->token_count; i++) {
+        mr_buf_clear(&text);
+        add_letters(&text, l, i);
+        MR_TRY(mr_buf_status(&text, err, name));
+        MR_TRY(mr_token_add(t, mr_buf_text(&text), text.len, MR_LEARN_FRONT + (int64_t)i, name, err));
     }
-    if (status == MR_OK)
-        status = mr_token_add(t, "<mask>", 6, MR_LEARN_FRONT + (int64_t)l->token_count, name, err);
-    for (size_t i = 0; i < l->merge_count && status == MR_OK; i++) {
-        mr_buf_clear(left);
-        mr_buf_clear(right);
-        add_letters(left, l, l->merges[i].left);
-        add_letters(right, l, l->merges[i].right);
-        status = left->failed || right->failed ? mr_fail_memory(err, name) : MR_OK;
-        if (status == MR_OK)
-            status = mr_merge_add(t, mr_buf_text(left), left->len, mr_buf_text(right), right->len, name, err);
+    return mr_token_add(t, mask, strlen(mask), MR_LEARN_FRONT + (int64_t)l->token_count, name, err);
+}
+
+static mr_status add_merges(mr_tokenizer *t, const mr_learned *l, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf left = {0}, right = {0};
+    for (size_t i = 0; i < l->merge_count; i++) {
+        mr_buf_clear(&left);
+        mr_buf_clear(&right);
+        add_letters(&left, l, l->merges[i].left);
+        add_letters(&right, l, l->merges[i].right);
+        if (left.failed || right.failed)
+            return mr_fail_memory(err, name);
+        MR_TRY(mr_merge_add(t, mr_buf_text(&left), left.len, mr_buf_text(&right), right.len, name, err));
     }
-    for (size_t i = 0; i <= MR_LEARN_FRONT && status == MR_OK; i++) {
-        bool mask = i == MR_LEARN_FRONT;
-        const char *text = mask ? "<mask>" : front[i];
-        const mr_added flags = {.id = -1, .lstrip = mask, .normalized = !mask, .special = true};
-        status = mr_added_add(t, text, strlen(text), &flags, name, err);
-    }
-    return status == MR_OK ? mr_tokenizer_seal(t, name, err) : status;
+    return MR_OK;
+}
+
+static mr_status fill(mr_tokenizer *t, const mr_learned *l, mr_error *err)
+{
+    MR_TRY(add_tokens(t, l, err));
+    MR_TRY(add_merges(t, l, err));
+    const mr_added plain = {.id = -1, .normalized = true, .special = true};
+    const mr_added stripping = {.id = -1, .lstrip = true, .special = true};
+    for (size_t i = 0; i < MR_LEARN_FRONT; i++)
+        MR_TRY(mr_added_add(t, front[i], strlen(front[i]), &plain, name, err));
+    MR_TRY(mr_added_add(t, mask, strlen(mask), &stripping, name, err));
+    return mr_tokenizer_seal(t, name, err);
 }
 
 mr_status mr_tokenizer_maker_finish(mr_tokenizer_maker *m, uint32_t size, mr_tokenizer **out, mr_error *err)
 {
-    mr_learned learned = {.token_count = 0};
+    MR_AUTO(mr_learned_free) mr_learned learned = {.token_count = 0};
     mr_tokenizer *t = NULL;
-    mr_buf left = {0}, right = {0};
-    if (size < MR_LEARN_FEWEST || size > MR_ID_MAX)
+    if (size < MR_LEARN_MIN || size > MR_ID_MAX)
         return mr_fail(err, MR_MISUSE, "a tokenizer of %u tokens; it has %d, for the bytes and the special ones, to %d",
-                       size, MR_LEARN_FEWEST, MR_ID_MAX);
-    mr_status status = mr_learn(m, size - MR_LEARN_FRONT - 1, &learned, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_new(&t, err);
-    if (status == MR_OK)
-        status = fill(t, &learned, &left, &right, err);
-    mr_learned_free(&learned);
-    mr_buf_free(&left);
-    mr_buf_free(&right);
+                       size, MR_LEARN_MIN, MR_ID_MAX);
+    MR_TRY(mr_learn(m, size - MR_LEARN_FRONT - 1, &learned, err));
+    MR_TRY(mr_tokenizer_new(&t, err));
+    mr_status status = fill(t, &learned, err);
     if (status == MR_OK)
         *out = t;
     else

@@ -1,14 +1,12 @@
-/* parse.c - a tokenizer.json: the vocabulary and merges are taken, every component is judged.
- * Invariant: what this tokenizer does not do is refused by name, never passed over; padding, truncation and the decoder
- * change no ids here, as the caller says how many it wants.
- * Source: tokenizers 0.21 (tokenizer/serialization.rs, models/bpe/serialization.rs, processors). */
+/* parse.c - a tokenizer.json: reads the vocabulary and merges, and checks every component.
+ * Invariant: what this tokenizer does not support is refused by name, never ignored; padding, truncation and the
+ * decoder are ignored, as they do not change ids: the caller sets the length. Source: tokenizers 0.21
+ * (tokenizer/serialization.rs, models/bpe/serialization.rs, processors). */
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/json.h"
+#include "base/scope.h"
 #include "text/parts.h"
-
-static const uint64_t memory_most = (uint64_t)512 << 20;
 
 typedef struct reader {
     mr_tokenizer *t;
@@ -19,19 +17,18 @@ typedef struct reader {
 /* "NAME: WHAT is VALUE; ..." */
 static mr_status refuse(const reader *r, const char *what, const json_t *value, const char *wanted)
 {
+    MR_AUTO(mr_scope_free)
     char *text = json_is_object(value) || json_is_array(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
     const char *type = json_string_value(json_object_get(value, "type"));
-    mr_status status = mr_fail(r->err, MR_BAD_DATA, "%s: %s is %.80s; this tokenizer takes %s", r->name, what,
-                               text     ? text
-                               : type   ? type
-                               : !value ? "missing"
-                                        : "another",
-                               wanted);
-    free(text);
-    return status;
+    return mr_fail(r->err, MR_BAD_DATA, "%s: %s is %.80s; this tokenizer takes %s", r->name, what,
+                   text     ? text
+                   : type   ? type
+                   : !value ? "missing"
+                            : "another",
+                   wanted);
 }
 
-/* Members of an object with the only values that are taken; a member of another name is refused. */
+/* The members that an object may have, and their values. */
 typedef struct rule {
     const char *key;
     enum { ANY, NOTHING, NO, YES, EMPTY, FLAG } value; /* EMPTY: null or "" */
@@ -69,7 +66,7 @@ static mr_status check_members(const reader *r, json_t *object, const char *what
         while (found->key && strcmp(found->key, key) != 0)
             found++;
         if (!found->key)
-            return mr_fail(r->err, MR_BAD_DATA, "%s: %s has \"%.60s\", which this tokenizer does not know", r->name,
+            return mr_fail(r->err, MR_BAD_DATA, "%s: %s has \"%.60s\", which this tokenizer does not support", r->name,
                            what, key);
         if (follows(value, found))
             continue;
@@ -90,20 +87,9 @@ static bool is_type(const json_t *object, const char *type)
 
 static mr_status read_vocab(const reader *r, json_t *vocab)
 {
-    const char *text;
-    json_t *id;
-    mr_status status = MR_OK;
     if (!json_is_object(vocab))
         return refuse(r, "\"vocab\"", vocab, "an object of tokens and ids");
-    json_object_foreach(vocab, text, id)
-    {
-        if (!json_is_integer(id))
-            return mr_fail(r->err, MR_BAD_DATA, "%s: token '%.60s' has no integer for an id", r->name, text);
-        status = mr_token_add(r->t, text, strlen(text), json_integer_value(id), r->name, r->err);
-        if (status != MR_OK)
-            return status;
-    }
-    return status;
+    return mr_tokens_add(r->t, vocab, r->name, r->err);
 }
 
 static mr_status read_merge(const reader *r, const json_t *merge, size_t number)
@@ -122,12 +108,11 @@ static mr_status read_merge(const reader *r, const json_t *merge, size_t number)
 
 static mr_status read_merges(const reader *r, const json_t *merges)
 {
-    mr_status status = MR_OK;
     if (!json_is_array(merges))
         return refuse(r, "\"merges\"", merges, "a list");
-    for (size_t i = 0; i < json_array_size(merges) && status == MR_OK; i++)
-        status = read_merge(r, json_array_get(merges, i), i);
-    return status;
+    for (size_t i = 0; i < json_array_size(merges); i++)
+        MR_TRY(read_merge(r, json_array_get(merges, i), i));
+    return MR_OK;
 }
 
 static mr_status read_model(const reader *r, json_t *model)
@@ -146,13 +131,11 @@ static mr_status read_model(const reader *r, json_t *model)
     json_t *type = json_object_get(model, "type"), *unk = json_object_get(model, "unk_token");
     if (!json_is_object(model) || (type && !is_type(model, "BPE")))
         return refuse(r, "\"model\"", model, "BPE");
-    mr_status status = check_members(r, model, "the model", rules);
-    if (status == MR_OK)
-        status = read_vocab(r, json_object_get(model, "vocab"));
-    if (status == MR_OK)
-        status = read_merges(r, json_object_get(model, "merges"));
-    if (status != MR_OK || !unk || json_is_null(unk))
-        return status;
+    MR_TRY(check_members(r, model, "the model", rules));
+    MR_TRY(read_vocab(r, json_object_get(model, "vocab")));
+    MR_TRY(read_merges(r, json_object_get(model, "merges")));
+    if (!unk || json_is_null(unk))
+        return MR_OK;
     size_t n = json_is_string(unk) ? mr_token_find(r->t, json_string_value(unk), json_string_length(unk)) : SIZE_MAX;
     if (n == SIZE_MAX)
         return refuse(r, "\"unk_token\"", unk, "null or a token of the vocabulary");
@@ -163,7 +146,7 @@ static mr_status read_model(const reader *r, json_t *model)
 
 /* ---- components -------------------------------------------------------------------------------------------------- */
 
-/* {"type":"Sequence","KEY":[one]} is that one. */
+/* The element of {"type":"Sequence","KEY":[element]}, otherwise the component itself. */
 static json_t *only_one(json_t *component, const char *key)
 {
     json_t *list = json_object_get(component, key);
@@ -195,7 +178,7 @@ static bool is_pair(const reader *r, const json_t *pair, const char *text)
            json_integer_value(json_array_get(pair, 1)) == mr_token_id(r->t, text);
 }
 
-/* {"SpecialToken":{"id":"<s>"}}, and "<s>" stands for its id alone. */
+/* {"SpecialToken":{"id":"<s>"}}, where "<s>" means its id only. */
 static bool is_special(const reader *r, const json_t *template, size_t at, const char *text)
 {
     const json_t *piece = json_array_get(json_object_get(template, "single"), at);
@@ -213,7 +196,7 @@ static bool is_template(const reader *r, const json_t *component)
            is_special(r, component, 2, "</s>");
 }
 
-/* <s> TEXT </s>, in one of the forms that say so; ByteLevel beside it is about offsets. */
+/* <s> TEXT </s>, in one of its forms; a ByteLevel beside it only affects offsets. */
 static mr_status check_post_processor(const reader *r, json_t *component)
 {
     static const char wanted[] = "RobertaProcessing, or a TemplateProcessing of the same, <s> TEXT </s>";
@@ -233,37 +216,37 @@ static mr_status check_post_processor(const reader *r, json_t *component)
                : refuse(r, "\"post_processor\"", component, wanted);
 }
 
-static mr_status read_added(const reader *r, json_t *added)
+static mr_status read_one_added(const reader *r, json_t *one, size_t number)
 {
     static const rule rules[] = {{"id", ANY},      {"content", ANY},     {"single_word", FLAG}, {"lstrip", FLAG},
                                  {"rstrip", FLAG}, {"normalized", FLAG}, {"special", FLAG},     {NULL, ANY}};
-    mr_status status = MR_OK;
-    if (added && !json_is_array(added) && !json_is_null(added))
-        return refuse(r, "\"added_tokens\"", added, "a list");
-    for (size_t i = 0; i < json_array_size(added) && status == MR_OK; i++) {
-        json_t *one = json_array_get(added, i), *content = json_object_get(one, "content");
-        json_t *id = json_object_get(one, "id");
-        status = check_members(r, one, "an added token", rules);
-        if (status == MR_OK && (!json_is_string(content) || !json_is_integer(id) || json_integer_value(id) < 0 ||
-                                json_integer_value(id) > MR_ID_MAX))
-            status = mr_fail(r->err, MR_BAD_DATA, "%s: added token %zu has no text, or no id from 0 to %d", r->name,
-                             i + 1, MR_ID_MAX);
-        bool special = json_is_true(json_object_get(one, "special"));
-        const json_t *normalized = json_object_get(one, "normalized");
-        const mr_added flags = {.id = (int32_t)json_integer_value(id),
-                                .single_word = json_is_true(json_object_get(one, "single_word")),
-                                .lstrip = json_is_true(json_object_get(one, "lstrip")),
-                                .rstrip = json_is_true(json_object_get(one, "rstrip")),
-                                .normalized = normalized ? json_is_true(normalized) : !special,
-                                .special = special};
-        if (status == MR_OK)
-            status =
-                mr_added_add(r->t, json_string_value(content), json_string_length(content), &flags, r->name, r->err);
-    }
-    return status;
+    const json_t *content = json_object_get(one, "content"), *id = json_object_get(one, "id");
+    MR_TRY(check_members(r, one, "an added token", rules));
+    if (!json_is_string(content) || !json_is_integer(id) || json_integer_value(id) < 0 ||
+        json_integer_value(id) > MR_ID_MAX)
+        return mr_fail(r->err, MR_BAD_DATA, "%s: added token %zu has no text, or no id from 0 to %d", r->name, number,
+                       MR_ID_MAX);
+    bool special = json_is_true(json_object_get(one, "special"));
+    const json_t *normalized = json_object_get(one, "normalized");
+    const mr_added flags = {.id = (int32_t)json_integer_value(id),
+                            .single_word = json_is_true(json_object_get(one, "single_word")),
+                            .lstrip = json_is_true(json_object_get(one, "lstrip")),
+                            .rstrip = json_is_true(json_object_get(one, "rstrip")),
+                            .normalized = normalized ? json_is_true(normalized) : !special,
+                            .special = special};
+    return mr_added_add(r->t, json_string_value(content), json_string_length(content), &flags, r->name, r->err);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+static mr_status read_added(const reader *r, json_t *added)
+{
+    if (added && !json_is_array(added) && !json_is_null(added))
+        return refuse(r, "\"added_tokens\"", added, "a list");
+    for (size_t i = 0; i < json_array_size(added); i++)
+        MR_TRY(read_one_added(r, json_array_get(added, i), i + 1));
+    return MR_OK;
+}
+
+/* ---- the document ------------------------------------------------------------------------------------------------ */
 
 static mr_status read_document(const reader *r, json_t *doc)
 {
@@ -272,36 +255,25 @@ static mr_status read_document(const reader *r, json_t *doc)
                                  {"decoder", ANY}, {"pre_tokenizer", ANY}, {"post_processor", ANY},
                                  {NULL, ANY}};
     json_t *version = json_object_get(doc, "version");
-    mr_status status = check_members(r, doc, "the file", rules);
-    if (status == MR_OK && version && !is_named(version, "1.0"))
-        status = refuse(r, "\"version\"", version, "\"1.0\"");
-    if (status == MR_OK)
-        status = check_pre_tokenizer(r, json_object_get(doc, "pre_tokenizer"));
-    if (status == MR_OK)
-        status = read_model(r, json_object_get(doc, "model"));
-    if (status == MR_OK)
-        status = read_added(r, json_object_get(doc, "added_tokens"));
-    if (status == MR_OK)
-        status = mr_tokenizer_seal(r->t, r->name, r->err);
-    if (status == MR_OK)
-        status = check_post_processor(r, json_object_get(doc, "post_processor"));
-    return status;
+    MR_TRY(check_members(r, doc, "the file", rules));
+    if (version && !is_named(version, "1.0"))
+        return refuse(r, "\"version\"", version, "\"1.0\"");
+    MR_TRY(check_pre_tokenizer(r, json_object_get(doc, "pre_tokenizer")));
+    MR_TRY(read_model(r, json_object_get(doc, "model")));
+    MR_TRY(read_added(r, json_object_get(doc, "added_tokens")));
+    MR_TRY(mr_tokenizer_seal(r->t, r->name, r->err));
+    return check_post_processor(r, json_object_get(doc, "post_processor"));
 }
 
 mr_status mr_tokenizer_parse(const void *json, size_t len, const char *name, mr_tokenizer **out, mr_error *err)
 {
-    json_t *doc = NULL;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
     reader r = {.name = name, .err = err};
     if (len > MR_FILE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of %d", name, len, MR_FILE_MAX);
-    mr_status status = mr_json_bounded(json, len, memory_most, name, err);
-    if (status == MR_OK)
-        status = mr_json_parse(json, len, name, &doc, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_new(&r.t, err);
-    if (status == MR_OK)
-        status = read_document(&r, doc);
-    json_decref(doc);
+    MR_TRY(mr_tokenizer_json(json, len, name, &doc, err));
+    MR_TRY(mr_tokenizer_new(&r.t, err));
+    mr_status status = read_document(&r, doc);
     if (status == MR_OK)
         *out = r.t;
     else

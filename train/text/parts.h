@@ -1,4 +1,4 @@
-/* parts.h - what the tokenizer's files share: the tables, how they are filled, how a text falls into pieces.
+/* parts.h - what the tokenizer's files share: the tables, how they are filled, how a text is split into pieces.
  * Invariant: after mr_tokenizer_seal() nothing in a mr_tokenizer changes.
  *
  *      text --added tokens--> stretches --letters, numbers, spaces, others--> pieces --bytes, merges--> ids */
@@ -6,12 +6,13 @@
 #define MR_TOKENIZER_PARTS_H
 
 #include "base/string_map.h"
+#include "json/json.h"
 #include "text/tokenizer.h"
 
 enum {
     MR_FILE_MAX = 64 << 20, /* bytes of a file; roberta-base has 3.5 MB */
     MR_ID_MAX = (1 << 24) - 1,
-    MR_ADDED_MAX = 1024, /* bytes of an added token: they are looked for at every place of a text */
+    MR_ADDED_MAX = 1024, /* bytes of an added token, which is searched for at every place of a text */
     MR_BYTE_TEXT = 3,
 };
 
@@ -21,23 +22,25 @@ enum { MR_OTHER, MR_LETTER, MR_NUMBER, MR_SPACE, MR_CLASS = 3, MR_OF_WORD = 4 };
 
 uint8_t mr_class_of(uint32_t code); /* a class, and MR_OF_WORD */
 
-/* The classes of what one and two bytes of UTF-8 can say, for speed. */
+/* The classes of characters of one or two bytes in UTF-8, for speed. */
 typedef struct mr_classes {
     uint8_t low[0x800];
 } mr_classes;
 
 void mr_classes_fill(mr_classes *c);
-/* The class of the character at `at` of a sound text, and its length. */
+/* The class of the character at `at` of valid UTF-8, and its length. */
 uint8_t mr_classes_at(const mr_classes *c, const char *at, size_t *len);
 
-/* Where the piece ends that begins at text + at, at < len; the text is UTF-8 and a whole for the pattern:
+/* The end of the piece that begins at text + at, at < len; the text is valid UTF-8.  The pattern:
  * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at);
 
-/* Appends a text with what is not UTF-8 replaced by U+FFFD, one for each maximal part. */
+/* Appends the text with invalid UTF-8 replaced by U+FFFD, one for each maximal part. */
 void mr_utf8_repair(const char *text, size_t len, mr_buf *out);
+/* Makes *text valid in the same way: as it is, or repaired in `scratch`. */
+mr_status mr_utf8_make_valid(const char **text, size_t *len, mr_buf *scratch, mr_error *err);
 
-/* GPT-2's letter for a byte, in UTF-8 with a NUL behind; its length. */
+/* GPT-2's letter for a byte, in UTF-8 with a NUL after it; its length. */
 size_t mr_byte_text(uint8_t byte, char out[MR_BYTE_TEXT]);
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -65,44 +68,44 @@ typedef struct mr_merge_slot {
     int32_t merged;
 } mr_merge_slot;
 
-/* Added tokens that are looked for together, sorted by their bytes. */
+/* Added tokens that are searched for together, sorted by their bytes. */
 typedef struct mr_added_set {
     const mr_added **items;
     size_t count;
-    bool first[256]; /* bytes that one of them begins with */
+    bool first[256]; /* first bytes of them */
 } mr_added_set;
 
 struct mr_tokenizer {
     mr_buf text;      /* of all tokens */
-    mr_token *tokens; /* the vocabulary, in the order in which it came */
+    mr_token *tokens; /* the vocabulary, in the order of the file */
     mr_added *added;  /* in the order of the file */
     mr_merge *merges; /* by rank */
     size_t token_count, token_room, added_count, added_room, merge_count, merge_room;
     mr_string_map by_text, added_by_text;
-    uint64_t seed;     /* of the table's hashes, as a finder's */
-    int64_t added_end; /* one more than the largest id of an added token; 0: there is none */
-    int32_t unk;       /* for bytes that are not a token, -1: they are left out */
+    uint64_t seed;     /* of the table's hashes */
+    int64_t added_end; /* largest id of an added token + 1; 0: none */
+    int32_t unk;       /* for bytes without a token; -1: they are left out */
     bool fuse_unk;     /* several of them become one */
 
     mr_classes classes; /* from here on: by mr_tokenizer_seal() */
     mr_merge_slot *table;
     size_t table_mask;
-    mr_added_set sets[2]; /* those that look at the text itself, then "normalized" ones */
+    mr_added_set sets[2]; /* those not "normalized", then those that are */
     int32_t bytes[256];   /* -1: no token */
     int32_t begin, end, pad;
     uint32_t size;
-    uint64_t hash; /* of all that decides about ids: what a scratch remembers is by it */
+    uint64_t hash; /* of everything that determines ids; a scratch is valid for one hash */
 };
 
 /* ---- filling them (tables.c); `name` is the file, for messages ----------------------------------------- */
 
 mr_status mr_tokenizer_new(mr_tokenizer **out, mr_error *err);
-/* Number of a token in `tokens`, SIZE_MAX: there is none. */
+/* Number of a token in `tokens`; SIZE_MAX: none. */
 size_t mr_token_find(const mr_tokenizer *t, const char *text, size_t len);
 mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id, const char *name, mr_error *err);
 mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const char *right, size_t right_len,
                        const char *name, mr_error *err);
-/* `flags` says all but at and len; its id may be -1: the one that it gets. */
+/* `flags`: all but at and len; id -1: the next one. */
 mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_added *flags, const char *name,
                        mr_error *err);
 mr_status mr_tokenizer_seal(mr_tokenizer *t, const char *name, mr_error *err);
@@ -110,8 +113,23 @@ mr_status mr_tokenizer_seal(mr_tokenizer *t, const char *name, mr_error *err);
 /* What the pair of ids merges to; NULL: nothing. */
 const mr_merge_slot *mr_merge_of(const mr_tokenizer *t, int32_t left, int32_t right);
 
-/* vocab.json and merges.txt (vocab.c). */
-mr_status mr_tokenizer_parse_vocab(const void *vocab, size_t vocab_len, const char *vocab_name, const void *merges,
-                                   size_t merges_len, const char *merges_name, mr_tokenizer **out, mr_error *err);
+int mr_token_by_id(const void *a, const void *b); /* of two mr_token, for qsort() */
+
+/* ---- the files of a vocabulary (vocab.c) --------------------------------------------------------------------------
+ */
+
+typedef struct mr_vocab_file { /* in memory */
+    const void *bytes;
+    size_t len;
+    const char *name;
+} mr_vocab_file;
+
+/* vocab.json and merges.txt. */
+mr_status mr_tokenizer_parse_vocab(const mr_vocab_file *vocab, const mr_vocab_file *merges, mr_tokenizer **out,
+                                   mr_error *err);
+/* An object of tokens and ids. */
+mr_status mr_tokens_add(mr_tokenizer *t, json_t *vocab, const char *name, mr_error *err);
+/* mr_json_parse() with a limit on memory. */
+mr_status mr_tokenizer_json(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
 
 #endif

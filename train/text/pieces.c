@@ -1,8 +1,10 @@
-/* pieces.c - a text as the pieces that are tokenized each for itself.
- * Invariant: pieces are never empty, and end where characters do.
+/* pieces.c - splits a text into pieces that are tokenized separately.
+ * Invariant: pieces are not empty and contain whole characters.
  * Source: the pattern of openai/gpt-2 src/encoder.py, as alternatives in its order. */
 #include <string.h>
 
+#include "base/scope.h"
+#include "base/text.h"
 #include "text/parts.h"
 
 void mr_classes_fill(mr_classes *c)
@@ -30,21 +32,20 @@ uint8_t mr_classes_at(const mr_classes *c, const char *at, size_t *len)
     return mr_class_of((p[0] & 0x07u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu));
 }
 
-/* End of the run of a class that begins at `at`; `last`, if not NULL, is where its last character begins. */
+/* End of the run of a class that begins at `at`; `last`: where its last character begins. */
 static size_t run_end(const mr_classes *c, const char *text, size_t len, size_t at, uint8_t class, size_t *last)
 {
     while (at < len) {
         size_t n;
         if ((mr_classes_at(c, text + at, &n) & MR_CLASS) != class)
             break;
-        if (last)
-            *last = at;
+        *last = at;
         at += n;
     }
     return at;
 }
 
-/* Length of 's, 't, 're, 've, 'm, 'll or 'd; 0: it is none. */
+/* Length of 's, 't, 're, 've, 'm, 'll or 'd; 0: another. */
 static size_t contraction(const char *text, size_t len)
 {
     if (len >= 2 && text[1] != '\0' && strchr("stmd", text[1]))
@@ -59,20 +60,20 @@ size_t mr_piece_end(const mr_classes *c, const char *text, size_t len, size_t at
     if (short_one)
         return at + short_one;
     uint8_t class = mr_classes_at(c, text + at, &n) & MR_CLASS;
-    if (text[at] == ' ' && at + 1 < len) { /* one blank goes with what follows */
+    if (text[at] == ' ' && at + 1 < len) { /* one space belongs to what follows */
         class = mr_classes_at(c, text + at + 1, &n) & MR_CLASS;
         from = at + 1;
     }
     size_t end = run_end(c, text, len, from, class, &last);
-    /* White space before something else leaves its last character to that, unless it is all there is. */
+    /* The last of several white-space characters belongs to what follows. */
     return class == MR_SPACE && end < len && last > at ? last : end;
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* Length of the sequence at p, and whether it is sound; a broken one goes as far as it could have been one.
+/* Length of the sequence at p, and whether it is valid; an invalid one is as long as its valid beginning.
  * Source: The Unicode Standard 16.0, table 3-7 and section 3.9.6 (maximal subparts). */
-static size_t sequence(const uint8_t *p, size_t left, bool *sound)
+static size_t sequence(const uint8_t *p, size_t left, bool *valid)
 {
     uint8_t low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
     uint8_t high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
@@ -82,7 +83,7 @@ static size_t sequence(const uint8_t *p, size_t left, bool *sound)
         high = 0xBF;
         n++;
     }
-    *sound = n == whole;
+    *valid = n == whole;
     return n;
 }
 
@@ -91,9 +92,9 @@ void mr_utf8_repair(const char *text, size_t len, mr_buf *out)
     const uint8_t *p = (const uint8_t *)text;
     size_t from = 0;
     for (size_t i = 0; i < len;) {
-        bool sound;
-        size_t n = sequence(p + i, len - i, &sound);
-        if (!sound) {
+        bool valid;
+        size_t n = sequence(p + i, len - i, &valid);
+        if (!valid) {
             mr_buf_add(out, p + from, i - from);
             mr_buf_add(out, "\xEF\xBF\xBD", 3);
             from = i + n;
@@ -103,10 +104,22 @@ void mr_utf8_repair(const char *text, size_t len, mr_buf *out)
     mr_buf_add(out, p + from, len - from);
 }
 
+mr_status mr_utf8_make_valid(const char **text, size_t *len, mr_buf *scratch, mr_error *err)
+{
+    if (mr_utf8_valid(*text, *len))
+        return MR_OK;
+    mr_buf_clear(scratch);
+    mr_utf8_repair(*text, *len, scratch);
+    MR_TRY(mr_buf_status(scratch, err, "tokenizing a text"));
+    *text = mr_buf_text(scratch);
+    *len = scratch->len;
+    return MR_OK;
+}
+
 size_t mr_byte_text(uint8_t byte, char out[MR_BYTE_TEXT])
 {
     uint32_t code = byte;
-    if (byte <= 32) /* those that do not show, in order from U+0100 on */
+    if (byte <= 32) /* those that are not printable, in order from U+0100 on */
         code = 256u + byte;
     else if (byte >= 127 && byte <= 160)
         code = 256u + 33 + (byte - 127u);

@@ -1,13 +1,14 @@
 /* tables.c - a tokenizer's tables, filled token by token and merge by merge, then sealed.
- * Invariant: a text is one token and an id is one token; what breaks that, or names what is not there, is refused.
- * Ids of added tokens are those that tokenizers 0.21 gives (added_vocabulary.rs): the vocabulary's where it has the
- * text, otherwise numbers after it. */
+ * Invariant: tokens have distinct texts and distinct ids, and merges are of tokens.
+ * Ids of added tokens are those of tokenizers 0.21 (added_vocabulary.rs): the vocabulary's if it has the text,
+ * otherwise the next after it. */
 #include "text/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 enum { SHOWN = 60 }; /* bytes of a token in a message */
@@ -80,7 +81,7 @@ mr_status mr_token_add(mr_tokenizer *t, const char *text, size_t len, int64_t id
         return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' has the id %lld; ids go from 0 to %d", name, shown(len),
                        text, (long long)id, MR_ID_MAX);
     if (mr_token_find(t, text, len) != SIZE_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' is there twice", name, shown(len), text);
+        return mr_fail(err, MR_BAD_DATA, "%s: token '%.*s' occurs twice", name, shown(len), text);
     if (len > MR_FILE_MAX || (t->token_count + 1) * 2 > UINT32_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: too many tokens", name);
     if (!MR_GROW(t->tokens, t->token_count, t->token_room) || !mr_string_map_add(&t->by_text, token_text, t, text, len))
@@ -94,22 +95,19 @@ mr_status mr_merge_add(mr_tokenizer *t, const char *left, size_t left_len, const
                        const char *name, mr_error *err)
 {
     size_t a = mr_token_find(t, left, left_len), b = mr_token_find(t, right, right_len), both = SIZE_MAX;
-    mr_buf joined = {0};
+    MR_AUTO(mr_buf_free) mr_buf joined = {0};
     if (a != SIZE_MAX && b != SIZE_MAX) {
         mr_buf_add(&joined, left, left_len);
         mr_buf_add(&joined, right, right_len);
         both = joined.failed ? SIZE_MAX : mr_token_find(t, mr_buf_text(&joined), joined.len);
     }
-    bool failed = joined.failed;
-    mr_buf_free(&joined);
-    if (failed)
-        return mr_fail_memory(err, name);
+    MR_TRY(mr_buf_status(&joined, err, name));
     if (both == SIZE_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: merge %zu joins '%.*s' and '%.*s', and %s is not a token", name,
                        t->merge_count + 1, shown(left_len), left, shown(right_len), right,
                        a == SIZE_MAX   ? "the first"
                        : b == SIZE_MAX ? "the second"
-                                       : "what comes of it");
+                                       : "the result");
     if (t->merge_count == UINT32_MAX || !MR_GROW(t->merges, t->merge_count, t->merge_room))
         return mr_fail_memory(err, name);
     t->merges[t->merge_count++] = (mr_merge){(uint32_t)a, (uint32_t)b, (uint32_t)both};
@@ -131,13 +129,13 @@ mr_status mr_added_add(mr_tokenizer *t, const char *text, size_t len, const mr_a
     mr_added a = *flags;
     int64_t id = n == SIZE_MAX ? new_id(t) : t->tokens[n].id;
     if (len == 0 || len > MR_ADDED_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' of %zu bytes; they have 1 to %d", name, shown(len),
+        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has %zu bytes; expected 1 to %d", name, shown(len),
                        text, len, MR_ADDED_MAX);
     if (mr_string_map_find(&t->added_by_text, added_text, t, text, len) != SIZE_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' is there twice", name, shown(len), text);
+        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' occurs twice", name, shown(len), text);
     if (id > MR_ID_MAX || (a.id >= 0 && a.id != id))
-        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has the id %d, its place is %lld", name, shown(len),
-                       text, a.id, (long long)id);
+        return mr_fail(err, MR_BAD_DATA, "%s: added token '%.*s' has the id %d; expected %lld", name, shown(len), text,
+                       a.id, (long long)id);
     if (!MR_GROW(t->added, t->added_count, t->added_room) ||
         !mr_string_map_add(&t->added_by_text, added_text, t, text, len))
         return mr_fail_memory(err, name);
@@ -177,7 +175,7 @@ static bool make_set(mr_tokenizer *t, bool normalized)
 
 /* ---- sealing ----------------------------------------------------------------------------------------------------- */
 
-/* Ids are a stranger's choice: the seed has to reach every bit, which it does not through one multiplication. */
+/* Ids come from untrusted files: the seed has to affect every bit, which one multiplication does not do. */
 static size_t pair_hash(const mr_tokenizer *t, uint64_t pair)
 {
     return (size_t)mr_hash64_seeded(&pair, sizeof pair, t->seed);
@@ -199,7 +197,7 @@ const mr_merge_slot *mr_merge_of(const mr_tokenizer *t, int32_t left, int32_t ri
     }
 }
 
-/* A merge that is listed twice has its last rank, as with tokenizers. */
+/* A merge that is listed twice has its last rank, as in tokenizers. */
 static bool make_table(mr_tokenizer *t)
 {
     size_t size = 16;
@@ -222,18 +220,17 @@ static bool make_table(mr_tokenizer *t)
     return true;
 }
 
-static int by_id(const void *a, const void *b)
+int mr_token_by_id(const void *a, const void *b)
 {
     const mr_token *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* No id twice; the largest gives the size.  Added tokens that the vocabulary has are the same token. */
+/* No id twice; the largest gives the size.  An added token with the text of a vocabulary's token is the same token. */
 static mr_status check_ids(mr_tokenizer *t, const char *name, mr_error *err)
 {
     size_t count = t->token_count;
-    mr_token *all = mr_alloc(t->token_count + t->added_count, sizeof *all);
-    mr_status status = MR_OK;
+    MR_AUTO(mr_scope_free) mr_token *all = mr_alloc(t->token_count + t->added_count, sizeof *all);
     if (!all)
         return mr_fail_memory(err, name);
     if (count)
@@ -243,25 +240,23 @@ static mr_status check_ids(mr_tokenizer *t, const char *name, mr_error *err)
         if (mr_token_find(t, (const char *)t->text.data + a->at, a->len) == SIZE_MAX)
             all[count++] = (mr_token){.at = a->at, .len = a->len, .id = a->id};
     }
-    qsort(all, count, sizeof *all, by_id);
-    for (size_t i = 1; i < count && status == MR_OK; i++)
+    qsort(all, count, sizeof *all, mr_token_by_id);
+    for (size_t i = 1; i < count; i++)
         if (all[i].id == all[i - 1].id)
-            status = mr_fail(err, MR_BAD_DATA, "%s: two tokens have the id %d, '%.*s' and '%.*s'", name, all[i].id,
-                             shown(all[i - 1].len), (const char *)t->text.data + all[i - 1].at, shown(all[i].len),
-                             (const char *)t->text.data + all[i].at);
+            return mr_fail(err, MR_BAD_DATA, "%s: two tokens have the id %d, '%.*s' and '%.*s'", name, all[i].id,
+                           shown(all[i - 1].len), (const char *)t->text.data + all[i - 1].at, shown(all[i].len),
+                           (const char *)t->text.data + all[i].at);
     t->size = count ? (uint32_t)all[count - 1].id + 1 : 0;
-    free(all);
-    return status;
+    return MR_OK;
 }
 
 static mr_status special(const mr_tokenizer *t, const char *text, int32_t *id, const char *name, mr_error *err)
 {
     *id = mr_token_id(t, text);
-    return *id >= 0 ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: there is not a token %s", name, text);
+    return *id >= 0 ? MR_OK : mr_fail(err, MR_BAD_DATA, "%s: has no token %s", name, text);
 }
 
-/* Of the tables as they lie in memory: the machine's order and this process's seed will do, it never leaves the
- * process. */
+/* Depends on byte order and on this process's seed, as it does not leave the process. */
 static void make_hash(mr_tokenizer *t, size_t table_size)
 {
     const uint64_t parts[] = {mr_hash64(t->table, table_size * sizeof *t->table), mr_hash64(t->bytes, sizeof t->bytes),
@@ -271,15 +266,10 @@ static void make_hash(mr_tokenizer *t, size_t table_size)
 
 mr_status mr_tokenizer_seal(mr_tokenizer *t, const char *name, mr_error *err)
 {
-    mr_status status = check_ids(t, name, err);
-    if (status == MR_OK)
-        status = special(t, "<s>", &t->begin, name, err);
-    if (status == MR_OK)
-        status = special(t, "</s>", &t->end, name, err);
-    if (status == MR_OK)
-        status = special(t, "<pad>", &t->pad, name, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check_ids(t, name, err));
+    MR_TRY(special(t, "<s>", &t->begin, name, err));
+    MR_TRY(special(t, "</s>", &t->end, name, err));
+    MR_TRY(special(t, "<pad>", &t->pad, name, err));
     for (int byte = 0; byte < 256; byte++) {
         char text[MR_BYTE_TEXT];
         size_t len = mr_byte_text((uint8_t)byte, text), n = mr_token_find(t, text, len);

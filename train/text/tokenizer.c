@@ -1,4 +1,4 @@
-/* tokenizer.c - a tokenizer's files: tokenizer.json, or vocab.json with merges.txt; and the one that we write.
+/* tokenizer.c - opens a tokenizer's files, tokenizer.json or vocab.json with merges.txt, and writes a tokenizer.json.
  * Invariant: mr_tokenizer_parse() of what mr_tokenizer_write() writes gives the same ids for every text, and writes the
  * same bytes. */
 #include "text/tokenizer.h"
@@ -10,44 +10,32 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "base/text.h"
-#include "json/json.h"
 #include "text/parts.h"
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static mr_status open_json(const char *path, mr_tokenizer **out, mr_error *err)
 {
-    mr_buf bytes = {0};
-    mr_status status = mr_file_read_all(AT_FDCWD, path, MR_FILE_MAX, &bytes, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_parse(mr_buf_text(&bytes), bytes.len, path, out, err);
-    mr_buf_free(&bytes);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    MR_TRY(mr_file_read_all(AT_FDCWD, path, MR_FILE_MAX, &bytes, err));
+    return mr_tokenizer_parse(mr_buf_text(&bytes), bytes.len, path, out, err);
 }
 
-/* `dir` ends with a slash or is empty. */
-static mr_status open_vocab(const char *dir, mr_tokenizer **out, mr_error *err)
+/* `dir`: of `dir_len` bytes, ends with a slash or is empty. */
+static mr_status open_vocab(const char *dir, size_t dir_len, mr_tokenizer **out, mr_error *err)
 {
-    mr_buf vocab_path = {0}, merges_path = {0}, vocab = {0}, merges = {0};
-    mr_buf_printf(&vocab_path, "%svocab.json", dir);
-    mr_buf_printf(&merges_path, "%smerges.txt", dir);
+    MR_AUTO(mr_buf_free) mr_buf vocab_path = {0}, merges_path = {0}, vocab = {0}, merges = {0};
+    mr_buf_printf(&vocab_path, "%.*svocab.json", (int)dir_len, dir);
+    mr_buf_printf(&merges_path, "%.*smerges.txt", (int)dir_len, dir);
     const char *vocab_name = mr_buf_text(&vocab_path), *merges_name = mr_buf_text(&merges_path);
-    mr_status status = mr_buf_status(&vocab_path, err, "opening a tokenizer");
-    if (status == MR_OK)
-        status = mr_buf_status(&merges_path, err, "opening a tokenizer");
-    if (status == MR_OK)
-        status = mr_file_read_all(AT_FDCWD, vocab_name, MR_FILE_MAX, &vocab, err);
-    if (status == MR_OK)
-        status = mr_file_read_all(AT_FDCWD, merges_name, MR_FILE_MAX, &merges, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_parse_vocab(mr_buf_text(&vocab), vocab.len, vocab_name, mr_buf_text(&merges), merges.len,
-                                          merges_name, out, err);
-    mr_buf_free(&vocab_path);
-    mr_buf_free(&merges_path);
-    mr_buf_free(&vocab);
-    mr_buf_free(&merges);
-    return status;
+    MR_TRY(mr_buf_status(&vocab_path, err, "opening a tokenizer"));
+    MR_TRY(mr_buf_status(&merges_path, err, "opening a tokenizer"));
+    MR_TRY(mr_file_read_all(AT_FDCWD, vocab_name, MR_FILE_MAX, &vocab, err));
+    MR_TRY(mr_file_read_all(AT_FDCWD, merges_name, MR_FILE_MAX, &merges, err));
+    return mr_tokenizer_parse_vocab(&(mr_vocab_file){mr_buf_text(&vocab), vocab.len, vocab_name},
+                                    &(mr_vocab_file){mr_buf_text(&merges), merges.len, merges_name}, out, err);
 }
 
 static bool is_missing(const char *path)
@@ -58,24 +46,17 @@ static bool is_missing(const char *path)
 
 static mr_status open_directory(const char *path, mr_tokenizer **out, mr_error *err)
 {
-    mr_buf dir = {0}, json = {0}, vocab = {0};
-    mr_status status;
-    mr_buf_printf(&dir, "%s/", path);
+    MR_AUTO(mr_buf_free) mr_buf json = {0}, vocab = {0};
     mr_buf_printf(&json, "%s/tokenizer.json", path);
     mr_buf_printf(&vocab, "%s/vocab.json", path);
-    const char *dir_path = mr_buf_text(&dir), *json_path = mr_buf_text(&json), *vocab_path = mr_buf_text(&vocab);
-    if (dir.failed || json.failed || vocab.failed)
-        status = mr_fail_memory(err, "opening a tokenizer");
-    else if (!is_missing(json_path))
-        status = open_json(json_path, out, err);
-    else if (is_missing(vocab_path))
-        status = mr_fail(err, MR_BAD_DATA, "%s: holds neither tokenizer.json nor vocab.json with merges.txt", path);
-    else
-        status = open_vocab(dir_path, out, err);
-    mr_buf_free(&dir);
-    mr_buf_free(&json);
-    mr_buf_free(&vocab);
-    return status;
+    const char *json_path = mr_buf_text(&json), *vocab_path = mr_buf_text(&vocab);
+    if (json.failed || vocab.failed)
+        return mr_fail_memory(err, "opening a tokenizer");
+    if (!is_missing(json_path))
+        return open_json(json_path, out, err);
+    if (is_missing(vocab_path))
+        return mr_fail(err, MR_BAD_DATA, "%s: holds neither tokenizer.json nor vocab.json with merges.txt", path);
+    return open_vocab(vocab_path, strlen(path) + 1, out, err);
 }
 
 mr_status mr_tokenizer_open(const char *path, mr_tokenizer **out, mr_error *err)
@@ -83,12 +64,8 @@ mr_status mr_tokenizer_open(const char *path, mr_tokenizer **out, mr_error *err)
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (mr_dir_is(path))
         return open_directory(path, out, err);
-    if (strcmp(base, "vocab.json") != 0)
-        return open_json(path, out, err);
-    char *dir = strndup(path, (size_t)(base - path));
-    mr_status status = dir ? open_vocab(dir, out, err) : mr_fail_memory(err, "opening a tokenizer");
-    free(dir);
-    return status;
+    return strcmp(base, "vocab.json") == 0 ? open_vocab(path, (size_t)(base - path), out, err)
+                                           : open_json(path, out, err);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -114,16 +91,10 @@ static void add_added(mr_buf *out, const mr_tokenizer *t)
     }
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const mr_token *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static const mr_token *token_of(const mr_tokenizer *t, const mr_token *sorted, int32_t id)
 {
     const mr_token wanted = {.id = id};
-    return bsearch(&wanted, sorted, t->token_count, sizeof *sorted, by_id);
+    return bsearch(&wanted, sorted, t->token_count, sizeof *sorted, mr_token_by_id);
 }
 
 static void add_model(mr_buf *out, const mr_tokenizer *t, const mr_token *sorted)
@@ -157,12 +128,12 @@ static void add_model(mr_buf *out, const mr_tokenizer *t, const mr_token *sorted
 
 mr_status mr_tokenizer_write(const mr_tokenizer *t, mr_buf *out, mr_error *err)
 {
-    mr_token *sorted = mr_alloc(t->token_count, sizeof *sorted);
+    MR_AUTO(mr_scope_free) mr_token *sorted = mr_alloc(t->token_count, sizeof *sorted);
     if (!sorted)
         return mr_fail_memory(err, "writing a tokenizer");
     if (t->token_count) {
         memcpy(sorted, t->tokens, t->token_count * sizeof *sorted);
-        qsort(sorted, t->token_count, sizeof *sorted, by_id);
+        qsort(sorted, t->token_count, sizeof *sorted, mr_token_by_id);
     }
     mr_buf_add_text(out, "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[");
     add_added(out, t);
@@ -176,6 +147,5 @@ mr_status mr_tokenizer_write(const mr_tokenizer *t, mr_buf *out, mr_error *err)
                          "\"use_regex\":true},");
     add_model(out, t, sorted);
     mr_buf_add_text(out, "}\n");
-    free(sorted);
     return mr_buf_status(out, err, "writing a tokenizer");
 }

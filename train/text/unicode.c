@@ -1,14 +1,14 @@
 /* unicode.c - which characters are letters, numbers, white space, parts of words: Unicode 16.0.
- * Invariant: the answer does not depend on any library's version of Unicode: a model's tokens stay its tokens.
+ * Invariant: independent of any library's version of Unicode, so that a model's tokens never change.
  *
  * Source: Unicode 16.0, DerivedGeneralCategory.txt (letters L*, numbers N*), PropList.txt (White_Space,
- * Other_Alphabetic, Join_Control).  Words are made of Alphabetic, M*, Nd, Pc and Join_Control, as UTS #18 has them.
- * tests/train/text/tokenizer_oracle.py holds each code point against the `tokenizers` package, and prints this table.
+ * Other_Alphabetic, Join_Control).  Words are made of Alphabetic, M*, Nd, Pc and Join_Control, as in UTS #18.
+ * tests/train/text/tokenizer_oracle.py compares each code point with the `tokenizers` package, and prints this table.
  */
 #include "text/parts.h"
 
-/* Runs of equal code points: 8 * the first of a run + its class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3, and
- * 4 more where it is a part of words). */
+/* Runs of code points of one class: 8 * the first + the class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3; + 4 for
+ * parts of words). */
 static const uint32_t runs[] = {
     0x0,      0x4B,     0x70,     0x103,    0x108,    0x186,    0x1D0,    0x20D,    0x2D8,    0x2FC,    0x300,
     0x30D,    0x3D8,    0x42B,    0x430,    0x503,    0x508,    0x555,    0x558,    0x592,    0x5A0,    0x5AD,

@@ -1,48 +1,51 @@
-/* vocab.c - a tokenizer out of vocab.json and merges.txt, as transformers' RobertaTokenizerFast takes them.
- * Invariant: <s>, </s>, <unk>, <pad> and <mask> are added tokens, whatever the files say; <mask> takes the blanks
- * before it along.
+/* vocab.c - a tokenizer from vocab.json and merges.txt, as transformers' RobertaTokenizerFast reads them.
+ * Invariant: <s>, </s>, <unk>, <pad> and <mask> are added tokens, whatever the files contain; <mask> includes the white
+ * space before it.
  *
  *      {"<s>":0,"<pad>":1, ... "\u0120the":5}          #version: 0.2
- *                                                      \u0120 t                      (as characters, not as escapes) */
+ *                                                      \u0120 t                      (as characters, not escapes) */
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
-#include "json/json.h"
 #include "text/parts.h"
 
-static const uint64_t memory_most = (uint64_t)512 << 20;
+enum { MEMORY_MAX = 512 << 20 };
+
+mr_status mr_tokenizer_json(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
+{
+    MR_TRY(mr_json_bounded(bytes, len, MEMORY_MAX, name, err));
+    return mr_json_parse(bytes, len, name, out, err);
+}
+
+mr_status mr_tokens_add(mr_tokenizer *t, json_t *vocab, const char *name, mr_error *err)
+{
+    const char *text;
+    json_t *id;
+    json_object_foreach(vocab, text, id)
+    {
+        if (!json_is_integer(id))
+            return mr_fail(err, MR_BAD_DATA, "%s: the id of token '%.60s' is not an integer", name, text);
+        MR_TRY(mr_token_add(t, text, strlen(text), json_integer_value(id), name, err));
+    }
+    return MR_OK;
+}
 
 static mr_status read_vocab(mr_tokenizer *t, const void *bytes, size_t len, const char *name, mr_error *err)
 {
-    json_t *doc = NULL, *id;
-    const char *text;
-    mr_status status = mr_json_bounded(bytes, len, memory_most, name, err);
-    if (status == MR_OK)
-        status = mr_json_parse(bytes, len, name, &doc, err);
-    if (status == MR_OK && !json_is_object(doc))
-        status = mr_fail(err, MR_BAD_DATA, "%s: is not an object of tokens and ids", name);
-    if (status == MR_OK) {
-        json_object_foreach(doc, text, id)
-        {
-            if (!json_is_integer(id))
-                status = mr_fail(err, MR_BAD_DATA, "%s: token '%.60s' has no integer for an id", name, text);
-            else
-                status = mr_token_add(t, text, strlen(text), json_integer_value(id), name, err);
-            if (status != MR_OK)
-                break;
-        }
-    }
-    json_decref(doc);
-    return status;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    MR_TRY(mr_tokenizer_json(bytes, len, name, &doc, err));
+    if (!json_is_object(doc))
+        return mr_fail(err, MR_BAD_DATA, "%s: is not an object of tokens and ids", name);
+    return mr_tokens_add(t, doc, name, err);
 }
 
-/* The file's last line may end or not; a blank line is not a merge. */
+/* The newline of the last line may be missing; an empty line is not a merge. */
 static mr_status read_merges(mr_tokenizer *t, const char *text, size_t len, const char *name, mr_error *err)
 {
-    mr_status status = MR_OK;
     if (!mr_utf8_valid(text, len))
         return mr_fail(err, MR_BAD_DATA, "%s: is not UTF-8", name);
-    for (size_t at = 0, line = 1; at < len && status == MR_OK; line++) {
+    for (size_t at = 0, line = 1; at < len; line++) {
         const char *from = text + at, *end = memchr(from, '\n', len - at);
         size_t n = end ? (size_t)(end - from) : len - at;
         at += n + 1;
@@ -51,39 +54,39 @@ static mr_status read_merges(mr_tokenizer *t, const char *text, size_t len, cons
             continue;
         const char *blank = n ? memchr(from, ' ', n) : NULL;
         if (!blank || memchr(blank + 1, ' ', n - (size_t)(blank - from) - 1))
-            return mr_fail(err, MR_BAD_DATA, "%s: line %zu is not two tokens with a blank between them", name, line);
-        status = mr_merge_add(t, from, (size_t)(blank - from), blank + 1, n - (size_t)(blank - from) - 1, name, err);
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu is not two tokens separated by a space", name, line);
+        MR_TRY(mr_merge_add(t, from, (size_t)(blank - from), blank + 1, n - (size_t)(blank - from) - 1, name, err));
     }
-    return status;
+    return MR_OK;
 }
 
 static mr_status add_specials(mr_tokenizer *t, const char *name, mr_error *err)
 {
     static const char *const texts[] = {"<s>", "</s>", "<unk>", "<pad>", "<mask>"};
-    mr_status status = MR_OK;
-    for (size_t i = 0; i < MR_COUNT(texts) && status == MR_OK; i++) {
-        bool mask = strcmp(texts[i], "<mask>") == 0, may_lack = mask || strcmp(texts[i], "<unk>") == 0;
+    for (size_t i = 0; i < MR_COUNT(texts); i++) {
+        bool mask = strcmp(texts[i], "<mask>") == 0, optional = mask || strcmp(texts[i], "<unk>") == 0;
         const mr_added flags = {.id = -1, .lstrip = mask, .normalized = !mask, .special = true};
-        if (!may_lack && mr_token_id(t, texts[i]) < 0)
-            return mr_fail(err, MR_BAD_DATA, "%s: there is not a token %s", name, texts[i]);
-        status = mr_added_add(t, texts[i], strlen(texts[i]), &flags, name, err);
+        if (!optional && mr_token_id(t, texts[i]) < 0)
+            return mr_fail(err, MR_BAD_DATA, "%s: has no token %s", name, texts[i]);
+        MR_TRY(mr_added_add(t, texts[i], strlen(texts[i]), &flags, name, err));
     }
-    return status;
+    return MR_OK;
 }
 
-mr_status mr_tokenizer_parse_vocab(const void *vocab, size_t vocab_len, const char *vocab_name, const void *merges,
-                                   size_t merges_len, const char *merges_name, mr_tokenizer **out, mr_error *err)
+static mr_status fill(mr_tokenizer *t, const mr_vocab_file *vocab, const mr_vocab_file *merges, mr_error *err)
+{
+    MR_TRY(read_vocab(t, vocab->bytes, vocab->len, vocab->name, err));
+    MR_TRY(read_merges(t, merges->bytes, merges->len, merges->name, err));
+    MR_TRY(add_specials(t, vocab->name, err));
+    return mr_tokenizer_seal(t, vocab->name, err);
+}
+
+mr_status mr_tokenizer_parse_vocab(const mr_vocab_file *vocab, const mr_vocab_file *merges, mr_tokenizer **out,
+                                   mr_error *err)
 {
     mr_tokenizer *t = NULL;
-    mr_status status = mr_tokenizer_new(&t, err);
-    if (status == MR_OK)
-        status = read_vocab(t, vocab, vocab_len, vocab_name, err);
-    if (status == MR_OK)
-        status = read_merges(t, merges, merges_len, merges_name, err);
-    if (status == MR_OK)
-        status = add_specials(t, vocab_name, err);
-    if (status == MR_OK)
-        status = mr_tokenizer_seal(t, vocab_name, err);
+    MR_TRY(mr_tokenizer_new(&t, err));
+    mr_status status = fill(t, vocab, merges, err);
     if (status == MR_OK)
         *out = t;
     else

@@ -246,7 +246,7 @@ static void test_judge(void **state)
 
     c.accuracy = c.best_accuracy = 0.75;
     c.best_update = 301;
-    if (mr_checkpoint_judge(&c, out, 1, &err) != MR_OK)
+    if (mr_checkpoint_evaluated(&c, out, 1, &err) != MR_OK)
         fail_msg("%s", err.text);
     c.evaluation_due = false;
     expect_names(out, "step-00000301 ");
@@ -258,7 +258,7 @@ static void test_judge(void **state)
     expect_names(step, "optimizer.npz state.json weights.npz ");
 
     c.update = 302; /* there is none of it to be judged */
-    assert_int_equal(mr_checkpoint_judge(&c, out, 1, &err), MR_SYSTEM);
+    assert_int_equal(mr_checkpoint_evaluated(&c, out, 1, &err), MR_SYSTEM);
     assert_non_null(strstr(err.text, "step-00000302"));
     mr_checkpoint_release(&back);
     mr_checkpoint_release(&c);

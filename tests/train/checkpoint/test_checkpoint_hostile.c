@@ -160,22 +160,22 @@ static void test_edited_state(void **state)
         {"\"seed\": \"", "\"seed\": \"9", "state.json", "\"seed\""},
         {"\"seed\": \"", "\"seed\": \"-", "state.json", "\"seed\""},
         {"\"optimizer\": \"sgd\"", "\"optimizer\": \"lamb\"", "state.json", "\"optimizer\""},
-        {"\"optimizer\": \"sgd\"", "\"optimizer\": \"adamw\"", "optimizer.npz", "'momentum/cls' is nothing"},
+        {"\"optimizer\": \"sgd\"", "\"optimizer\": \"adamw\"", "optimizer.npz", "'momentum/cls' is not a parameter"},
         {"\"accuracy\": 0.333", "\"accuracy\": 7.333", "state.json", "\"accuracy\""},
         {"\"best_accuracy\": null", "\"best_accuracy\": \"none\"", "state.json", "\"best_accuracy\""},
         {"\"best_update\": 0", "\"best_update\": 11", "state.json", "\"best_update\""},
         {"\"card\": \"vit\"", "\"card\": \"ViT-B_16\"", "state.json", "\"card\""},
         {"\"name\": \"vit\"", "\"name\": \"a model by a name of much too many letters\"", "state.json", "\"name\""},
         {"\"image\": 12", "\"images\": 12", "state.json", "\"image\" is missing"},
-        {"\"hidden\": 8", "\"hidden\": 0", "state.json", "\"model\" makes no sense"},
+        {"\"hidden\": 8", "\"hidden\": 0", "state.json", "\"model\" is not valid"},
         {"\"hidden\": 8", "\"hidden\": 4294967296", "state.json", "\"hidden\""},
-        {"\"hidden\": 8", "\"hidden\": 4294967288", "state.json", "\"model\" makes no sense"},
+        {"\"hidden\": 8", "\"hidden\": 4294967288", "state.json", "\"model\" is not valid"},
         {"\"hidden\": 8", "\"hidden\": 1048576", "weights.npz", "too small"},
         {"\"hidden\": 8", "\"hidden\": 6", "weights.npz", "'cls' has the shape [1, 1, 8], the model needs [1, 1, 6]"},
         {"\"heads\": 2", "\"heads\": 4", "weights.npz",
          "query/kernel' has the shape [8, 2, 4], the model needs [8, 4, 2]"},
         {"\"layers\": 2", "\"layers\": 1000", "state.json", "\"layers\""},
-        {"\"layers\": 2", "\"layers\": 1", "weights.npz", "nothing that this model has"},
+        {"\"layers\": 2", "\"layers\": 1", "weights.npz", "not a parameter of this model"},
         {"\"layers\": 2", "\"layers\": 3", "weights.npz", "encoderblock_2/LayerNorm_0/scale' is missing"},
         {"\"classes\": 3", "\"classes\": 4", "weights.npz", "head/kernel"},
         {"\"dropout\": 0.1", "\"dropout\": 1.5", "state.json", "dropout"},
@@ -205,15 +205,15 @@ static void test_edited_state(void **state)
 static void test_edited_pair_state(void **state)
 {
     static const edit edits[] = {
-        {"\"vocab\": 11", "\"vocab\": 0", "state.json", "\"model\" makes no sense"},
+        {"\"vocab\": 11", "\"vocab\": 0", "state.json", "\"model\" is not valid"},
         {"\"vocab\": 11", "\"vocab\": 12", "model.safetensors", "has the shape [11, 64], the model needs [12, 64]"},
         {"\"vocab\": 11", "\"vocab\": 1000000", "model.safetensors", "too small"},
         {"\"cross_layers\": 1", "\"cross_layers\": -1", "state.json", "\"cross_layers\""},
-        {"\"card\": \"bridgetower\"", "\"card\": \"vit\"", "state.json", "\"model\" makes no sense"},
+        {"\"card\": \"bridgetower\"", "\"card\": \"vit\"", "state.json", "\"model\" is not valid"},
         {"\"model.safetensors\": {", "\"weights.npz\": {", "state.json", "\"model.safetensors\""},
         {"\"config.json\": {", "\"config\": {", "state.json", "\"config.json\""},
         {"\"tokenizer.json\": {", "\"tokenizer.json\": [], \"other\": {", "state.json", "\"tokenizer.json\""},
-        {"\"logit_scale\": 2", "\"logit_scale\": 1e300, \"other\": 2", "state.json", "\"model\" makes no sense"},
+        {"\"logit_scale\": 2", "\"logit_scale\": 1e300, \"other\": 2", "state.json", "\"model\" is not valid"},
     };
     put_pair_step(*state, 10);
     try_edits(*state, edits, MR_COUNT(edits));
@@ -313,7 +313,7 @@ static void test_other_tensors(void **state)
     mr_checkpoint_release(&back);
     tensors[count] = (mr_tensor_source){.name = "one.more", .values = c.values};
     write_tensors(*state, tensors, count + 1);
-    refused(*state, "model.safetensors", "'one.more' is nothing that this model has");
+    refused(*state, "model.safetensors", "'one.more' is not a parameter of this model");
     const char *name = tensors[3].name;
     tensors[3].name = "renamed";
     write_tensors(*state, tensors, count);
@@ -321,7 +321,7 @@ static void test_other_tensors(void **state)
     tensors[3].name = name;
     write_tensors(*state, tensors, count);
     change_type(*state);
-    refused(*state, "model.safetensors", "is not of float32");
+    refused(*state, "model.safetensors", "is not float32");
     size_t flat = 0;
     while (tensors[flat].dims != 2)
         flat++;

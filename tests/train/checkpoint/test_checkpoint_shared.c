@@ -150,7 +150,7 @@ static void put_and_tell(const char *out, DIR *claim, mr_status expected)
     c.best_accuracy = -1;
     assert_int_equal(mr_checkpoint_write(&c, out, 1, NULL, &err), expected);
     assert_true(expected == MR_OK || strstr(err.text, "run: was moved, removed or replaced"));
-    assert_int_equal(mr_checkpoint_judge(&c, out, 1, &err), expected);
+    assert_int_equal(mr_checkpoint_evaluated(&c, out, 1, &err), expected);
     assert_int_equal(mr_checkpoint_sweep(&c, out, 1, &err), expected);
     mr_checkpoint_release(&c);
 }

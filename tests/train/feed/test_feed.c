@@ -370,7 +370,7 @@ static void test_failures(void **state)
     p.text.expanded = true;
     p.o.items = items;
     p.o.item_count = MR_COUNT(items);
-    expect_failure(&p, "train sample 1: meta: column \"words\" has 2 captions, so there is none of number 2");
+    expect_failure(&p, "train sample 1: meta: column \"words\" has 2 captions, but not number 2");
     pairs_close(&p);
 }
 

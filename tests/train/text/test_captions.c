@@ -165,7 +165,7 @@ static void test_messages(void **state)
     assert_string_equal(err.text, "meta: no caption in column \"txt\"; there is text in title, a\\x0Ab, captions "
                                   "(see --text-column)");
     assert_int_equal(mr_captions_get("title", meta, sizeof meta - 1, 1, &out, &err), MR_BAD_SAMPLE);
-    assert_string_equal(err.text, "meta: column \"title\" has 1 caption, so there is none of number 1");
+    assert_string_equal(err.text, "meta: column \"title\" has 1 caption, but not number 1");
     assert_int_equal(mr_captions_get("t", "{}", 2, 0, &out, &err), MR_BAD_SAMPLE);
     assert_string_equal(err.text, "meta: no caption in column \"t\"; no column has text in it");
     assert_int_equal(out.len, 0);

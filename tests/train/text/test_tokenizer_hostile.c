@@ -64,7 +64,7 @@ static void test_refusals(void **state)
         const char *part, *text, *words;
     } cases[] = {
         {"version", "\"version\":\"2.0\",", "\"2.0\""},
-        {"version", "\"version\":\"1.0\",\"speed\":1,", "\"speed\", which this tokenizer does not know"},
+        {"version", "\"version\":\"1.0\",\"speed\":1,", "\"speed\", which this tokenizer does not support"},
         {"version", "\"version\":\"1.0\",\"version\":\"1.0\",", "duplicate"},
         {"normalizer", "\"normalizer\":{\"type\":\"Lowercase\"},", "is Lowercase; this tokenizer takes null"},
         {"pre", "", "\"pre_tokenizer\" is missing; this tokenizer takes ByteLevel"},
@@ -105,7 +105,7 @@ static void test_refusals(void **state)
         {"vocab", "\"vocab\":[],", "\"vocab\""},
         {"vocab", "\"vocab\":{},", "merge 1 joins 'a' and 'b', and the first is not a token"},
         {"vocab", "\"vocab\":{\"a\":0,\"a\":1},", "duplicate"},
-        {"vocab", "\"vocab\":{\"a\":\"0\"},", "token 'a' has no integer for an id"},
+        {"vocab", "\"vocab\":{\"a\":\"0\"},", "the id of token 'a' is not an integer"},
         {"vocab", "\"vocab\":{\"a\":-1},", "token 'a' has the id -1"},
         {"vocab", "\"vocab\":{\"a\":4294967296},", "has the id 4294967296"},
         {"vocab", "\"vocab\":{\"a\":16777216},", "ids go from 0 to 16777215"},
@@ -113,11 +113,11 @@ static void test_refusals(void **state)
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":3,\"ab\":5,\"<unk>\":6},",
          "the id 3, 'a' and 'b'"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"</s>\":2,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":1},",
-         "there is not a token <pad>"},
+         "has no token <pad>"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"a\":3,\"b\":4,\"ab\":5,\"x\":6,\"<unk>\":2},",
-         "there is not a token </s>"},
+         "has no token </s>"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"b\":4,\"<unk>\":6},",
-         "what comes of it is not a token"},
+         "the result is not a token"},
         {"vocab", "\"vocab\":{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"a\":3,\"ab\":5,\"<unk>\":6},",
          "the second is not a token"},
         {"vocab", "\"vocab\":{\"\xFF\":0},", "0xff"},
@@ -129,7 +129,7 @@ static void test_refusals(void **state)
         {"merges", "\"merges\":[[\"a\",\"b\",\"a\"]]}}", "merge 1 is neither"},
         {"merges", "\"merges\":[[\"a\",0]]}}", "merge 1 is neither"},
         {"merges", "\"merges\":[0]}}", "merge 1 is neither"},
-        {"merges", "\"merges\":[\"ab ab\"]}}", "what comes of it is not a token"},
+        {"merges", "\"merges\":[\"ab ab\"]}}", "the result is not a token"},
         {"merges", "\"merges\":[\"a b\"]}", "a.json: line"},
         {"merges", "\"merges\":[\"a b\"]}} x", "end of file expected"},
         {"added", "\"added_tokens\":{},", "\"added_tokens\""},
@@ -137,14 +137,14 @@ static void test_refusals(void **state)
         {"added", "\"added_tokens\":[{\"id\":0}],", "added token 1 has no text"},
         {"added", "\"added_tokens\":[{\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
         {"added", "\"added_tokens\":[{\"id\":-5,\"content\":\"<s>\"}],", "added token 1 has no text, or no id"},
-        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"\"}],", "of 0 bytes"},
+        {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"\"}],", "has 0 bytes"},
         {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"lstrip\":1}],",
          "\"lstrip\" of an added token is 1"},
         {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"odd\":1}],", "\"odd\""},
-        {"added", "\"added_tokens\":[{\"id\":4,\"content\":\"<s>\"}],", "'<s>' has the id 4, its place is 0"},
-        {"added", "\"added_tokens\":[{\"id\":9,\"content\":\"new\"}],", "'new' has the id 9, its place is 7"},
+        {"added", "\"added_tokens\":[{\"id\":4,\"content\":\"<s>\"}],", "'<s>' has the id 4; expected 0"},
+        {"added", "\"added_tokens\":[{\"id\":9,\"content\":\"new\"}],", "'new' has the id 9; expected 7"},
         {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"<s>\"},{\"id\":0,\"content\":\"<s>\"}],",
-         "'<s>' is there twice"},
+         "'<s>' occurs twice"},
         {"added", "\"added_tokens\":[{\"id\":0,\"content\":\"\\u0000\"}],", "a.json: line"},
     };
     (void)state;
@@ -248,7 +248,7 @@ static void test_long_added(void **state)
         int32_t *ids = mr_alloc(LEN + 2, sizeof *ids);
         size_t count = 0;
         if (more) {
-            assert_refused(json, strlen(json), "of 1025 bytes");
+            assert_refused(json, strlen(json), "has 1025 bytes");
         } else {
             for (size_t i = 0; i < LEN; i++)
                 text[i] = i % MR_ADDED_MAX ? 'b' : 'a';
@@ -322,7 +322,7 @@ static void test_many_added(void **state)
         char *json = file_with("added", mr_buf_text(&added));
         mr_tokenizer *t = NULL;
         if (twice) {
-            assert_refused(json, strlen(json), "added token 't299999' is there twice");
+            assert_refused(json, strlen(json), "added token 't299999' occurs twice");
         } else {
             if (mr_tokenizer_parse(json, strlen(json), "a.json", &t, &err) != MR_OK)
                 fail_msg("%s", err.text);
