@@ -26,7 +26,7 @@ static mr_status share_buffer(mr_ranks *ranks, const mr_params *params, float **
     mr_status status = mr_ranks_share(ranks, &bytes, err);
     if (bytes.len == 0)
         mr_buf_free(&bytes);
-    *buffer = (float *)bytes.data;
+    *buffer = (float *)(void *)bytes.data;
     return status;
 }
 

@@ -48,11 +48,12 @@ static mr_status begin_values(mr_trainer *t, mr_error *err)
     mr_buf values = {.data = (uint8_t *)(in_place ? t->values : start), .len = first ? bytes : 0};
     mr_status status = MR_OK;
     if (first)
-        status = values.data ? make_start(t, (float *)values.data, err) : mr_fail_memory(err, "making start values");
+        status =
+            values.data ? make_start(t, (float *)(void *)values.data, err) : mr_fail_memory(err, "making start values");
     MR_TRY(mr_ranks_agree(t->ranks, status, err));
     status = mr_ranks_share(t->ranks, &values, err);
     if (!first)
-        start = (float *)values.data;
+        start = (float *)(void *)values.data;
     MR_TRY(status);
     return mr_ranks_agree(t->ranks, start ? upload(t, t->values, start, err) : MR_OK, err);
 }

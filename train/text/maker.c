@@ -99,7 +99,7 @@ static void add_letters(mr_buf *out, const mr_learned *l, uint32_t token)
     }
 }
 
-static const char name[] = "a learned tokenizer", mask[] = "<mask>";
+static const char name[] = "a learned tokenizer", mask_token[] = "<mask>";
 static const char *const front[MR_LEARN_FRONT] = {"<s>", "<pad>", "</s>", "<unk>"};
 
 static mr_status add_tokens(mr_tokenizer *t, const mr_learned *l, mr_error *err)
@@ -113,7 +113,7 @@ static mr_status add_tokens(mr_tokenizer *t, const mr_learned *l, mr_error *err)
         MR_TRY(mr_buf_status(&text, err, name));
         MR_TRY(mr_token_add(t, mr_buf_text(&text), text.len, MR_LEARN_FRONT + (int64_t)i, name, err));
     }
-    return mr_token_add(t, mask, strlen(mask), MR_LEARN_FRONT + (int64_t)l->token_count, name, err);
+    return mr_token_add(t, mask_token, strlen(mask_token), MR_LEARN_FRONT + (int64_t)l->token_count, name, err);
 }
 
 static mr_status add_merges(mr_tokenizer *t, const mr_learned *l, mr_error *err)
@@ -139,7 +139,7 @@ static mr_status fill(mr_tokenizer *t, const mr_learned *l, mr_error *err)
     const mr_added stripping = {.id = -1, .lstrip = true, .special = true};
     for (size_t i = 0; i < MR_LEARN_FRONT; i++)
         MR_TRY(mr_added_add(t, front[i], strlen(front[i]), &plain, name, err));
-    MR_TRY(mr_added_add(t, mask, strlen(mask), &stripping, name, err));
+    MR_TRY(mr_added_add(t, mask_token, strlen(mask_token), &stripping, name, err));
     return mr_tokenizer_seal(t, name, err);
 }
 
