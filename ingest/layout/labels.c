@@ -1,5 +1,6 @@
 /* labels.c - labels that rows give as texts: what makes classes of them and what does not. */
 #include "layout/labels.h"
+#include "base/scope.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,9 +55,7 @@ mr_status mr_labels_plan(const mr_labels *l, mr_plan *plan, const char *columns,
                        columns);
     if (!l->asked && l->other)
         return MR_OK;
-    mr_status status = add_classes(l, plan, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(add_classes(l, plan, err));
     if (l->asked && plan->class_count > CLASSES_MAX)
         return mr_fail(err, MR_MISUSE, "--label-column %s has %zu different values; a label has at most %d", l->asked,
                        plan->class_count, CLASSES_MAX);

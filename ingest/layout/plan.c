@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "layout/folder_names.h"
 #include "layout/layout.h"
@@ -127,9 +128,7 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
     size_t stored_len = word ? strlen(word) : len;
     if (!name_fits(stored, stored_len))
         return no_split_name(map, name, len, err);
-    mr_status status = split_add(plan, stored, stored_len, split, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(split_add(plan, stored, stored_len, split, err));
     mr_plan_split *s = &plan->splits[*split];
     return add_alias(s, name, len, map != NULL) && !map ? check_alias(s, name, len, err) : MR_OK;
 }
@@ -183,15 +182,14 @@ static bool any_label(const mr_plan *plan)
 
 mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_error *err)
 {
-    mr_status status = check_maps(plan, o, err);
-    if (status == MR_OK && o->label_column && plan->sample_count && !any_label(plan))
-        status = mr_fail(err, MR_MISUSE,
-                         "--label-column %s: no sample has a label there: the column is empty, or its "
-                         "rows name none of the images",
-                         o->label_column);
-    if (status == MR_OK)
-        note_merged(plan);
-    return status;
+    MR_TRY(check_maps(plan, o, err));
+    if (o->label_column && plan->sample_count && !any_label(plan))
+        MR_TRY(mr_fail(err, MR_MISUSE,
+                       "--label-column %s: no sample has a label there: the column is empty, or its "
+                       "rows name none of the images",
+                       o->label_column));
+    note_merged(plan);
+    return MR_OK;
 }
 
 mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/meta.h"
+#include "base/scope.h"
 #include "pipeline/build_parts.h"
 
 static const mr_sample *sample_of(const mr_build *b, size_t row)
@@ -102,12 +103,10 @@ static mr_status read_image(mr_build *b, size_t row, mr_error *err)
 {
     const mr_ingest *in = b->in;
     uint32_t entry = sample_of(b, row)->entry;
-    mr_status status = mr_source_read(in->source, entry, &b->image, err);
-    if (status == MR_OK && mr_hash64(b->image.data, b->image.len) != examined_of(b, row)->hash)
-        status = mr_fail(err, MR_BAD_DATA, "%s: changed while being ingested; run the command again",
-                         mr_source_entry(in->source, entry)->path);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_source_read(in->source, entry, &b->image, err));
+    if (mr_hash64(b->image.data, b->image.len) != examined_of(b, row)->hash)
+        MR_TRY(mr_fail(err, MR_BAD_DATA, "%s: changed while being ingested; run the command again",
+                       mr_source_entry(in->source, entry)->path));
     b->shard.images++;
     b->shard.image_bytes += b->image.len;
     b->rows[row].image_len = (uint32_t)b->image.len;
@@ -121,13 +120,10 @@ mr_status mr_build_row(mr_build *b, size_t row, mr_error *err)
     const mr_sample *s = sample_of(b, row);
     mr_row *r = &b->rows[row];
     uint32_t holder;
-    mr_status status = settle_holder(b, row, &holder, err);
-    if (status == MR_OK && holder == row)
-        status = read_image(b, row, err);
-    if (status == MR_OK)
-        status = compose_meta(b, row, holder, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(settle_holder(b, row, &holder, err));
+    if (holder == row)
+        MR_TRY(read_image(b, row, err));
+    MR_TRY(compose_meta(b, row, holder, err));
     if (holder != row) {
         r->image_len = b->rows[holder].image_len;
         r->image_hash = b->rows[holder].image_hash;

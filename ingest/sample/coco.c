@@ -6,6 +6,7 @@
  *   train2017/000000004810.jpg   val2017/...        ids scattered, json order not theirs, one picture in 20 unannotated
  */
 #include "sample/sample.h"
+#include "base/scope.h"
 
 #include <stdlib.h>
 
@@ -275,7 +276,7 @@ static size_t compose(mr_scene *scene, bool empty, bool crowd, mr_random *r)
 static mr_status draw_one(album *a, uint64_t n, uint64_t in_split, mr_error *err)
 {
     mr_scene scene;
-    mr_buf bytes = {0};
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     uint32_t width, height;
     mr_random r = mr_sketch_random(a->s, n);
     uint64_t image = (n * 4801 + a->s->seed % 999983) % 999983; /* distinct: no common divisor */
@@ -293,11 +294,8 @@ static mr_status draw_one(album *a, uint64_t n, uint64_t in_split, mr_error *err
         add_crowd(a, &scene, crowd, image);
     if (scene.count)
         add_captions(a, &scene, image);
-    mr_status status = mr_sketch_jpeg(&scene, &r, &bytes, err);
-    if (status == MR_OK)
-        status = mr_sketch_write(a->s, &bytes, err, "%s2017/%012llu.jpg", a->split, (unsigned long long)image);
-    mr_buf_free(&bytes);
-    return status;
+    MR_TRY(mr_sketch_jpeg(&scene, &r, &bytes, err));
+    return mr_sketch_write(a->s, &bytes, err, "%s2017/%012llu.jpg", a->split, (unsigned long long)image);
 }
 
 static mr_status draw_split(mr_sketch *s, enum mr_sketch_split split, uint64_t first, mr_error *err)
@@ -323,8 +321,8 @@ static mr_status draw_split(mr_sketch *s, enum mr_sketch_split split, uint64_t f
 
 static mr_status draw(mr_sketch *s, mr_error *err)
 {
-    mr_status status = draw_split(s, MR_TRAIN, 0, err);
-    return status == MR_OK ? draw_split(s, MR_VAL, s->in_split[MR_TRAIN], err) : status;
+    MR_TRY(draw_split(s, MR_TRAIN, 0, err));
+    return draw_split(s, MR_VAL, s->in_split[MR_TRAIN], err);
 }
 
 const mr_sketch_layout mr_sketch_coco = {

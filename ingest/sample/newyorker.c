@@ -8,6 +8,7 @@
  * Entries carry no time: a zip keeps local time, which would differ between time zones.
  */
 #include "sample/sample.h"
+#include "base/scope.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,9 +29,7 @@ typedef struct zip {
 
 static mr_status zip_open(mr_sketch *s, const char *name, const char *compression, zip *z, mr_error *err)
 {
-    mr_status status = mr_sketch_path(s, &z->path, err, "%s", name);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_sketch_path(s, &z->path, err, "%s", name));
     z->archive = archive_write_new();
     if (!z->archive)
         return mr_fail_memory(err, "writing a zip");
@@ -287,8 +286,8 @@ static mr_status write_matching(mr_sketch *s, mr_error *err)
 
 static mr_status draw(mr_sketch *s, mr_error *err)
 {
-    mr_status status = write_images(s, err);
-    return status == MR_OK ? write_matching(s, err) : status;
+    MR_TRY(write_images(s, err));
+    return write_matching(s, err);
 }
 
 const mr_sketch_layout mr_sketch_newyorker = {

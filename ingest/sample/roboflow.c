@@ -7,6 +7,7 @@
  *   coco          the same pictures and train/_annotations.coco.json: boxes; category 0 is Roboflow's pseudo category
  */
 #include "sample/sample.h"
+#include "base/scope.h"
 
 #include <string.h>
 
@@ -217,10 +218,10 @@ static mr_status write_readmes(mr_sketch *s, mr_error *err)
 static mr_status draw(mr_sketch *s, mr_error *err)
 {
     uint64_t n = 0, group = 0;
-    mr_status status = write_readmes(s, err);
-    for (int split = MR_TRAIN; split <= MR_TEST && status == MR_OK; split++)
-        status = draw_split(s, (enum mr_sketch_split)split, &n, &group, err);
-    return status;
+    MR_TRY(write_readmes(s, err));
+    for (int split = MR_TRAIN; split <= MR_TEST; split++)
+        MR_TRY(draw_split(s, (enum mr_sketch_split)split, &n, &group, err));
+    return MR_OK;
 }
 
 const mr_sketch_layout mr_sketch_roboflow = {

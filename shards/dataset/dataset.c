@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/scope.h"
 #include "format/index.h"
 #include "seek/seek.h"
 
@@ -161,8 +162,8 @@ mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard
 mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
 {
     uint8_t packed[MR_INDEX_ROW];
-    mr_status status = mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err);
-    return status == MR_OK ? mr_dataset_row_from(packed, shard, i, row, err) : status;
+    MR_TRY(mr_file_pread(idx, packed, sizeof packed, MR_INDEX_HEADER + i * MR_INDEX_ROW, shard->name, err));
+    return mr_dataset_row_from(packed, shard, i, row, err);
 }
 
 static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
@@ -223,9 +224,7 @@ static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n
                              mr_error *err)
 {
     const mr_split *s;
-    mr_status status = mr_manifest_find_split(ds->manifest, NULL, split, &s, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_manifest_find_split(ds->manifest, NULL, split, &s, err));
     if (n >= s->samples)
         return mr_fail(err, MR_MISUSE, "%s: no sample %llu; the split has %llu, counted from 0", split,
                        (unsigned long long)n, (unsigned long long)s->samples);

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "format/manifest.h"
@@ -94,9 +95,7 @@ static mr_status find_path(folder *f, const mr_export_sample *s, mr_error *err)
     mr_meta_facts facts;
     mr_buf_clear(&f->source);
     mr_buf_clear(&f->path);
-    mr_status status = mr_meta_scan(s->view->meta, s->view->meta_len, &facts, &f->source, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_meta_scan(s->view->meta, s->view->meta_len, &facts, &f->source, err));
     bool readable = mr_text_unescape(&f->path, (const char *)f->source.data, f->source.len);
     if (f->path.failed || f->source.failed)
         return mr_fail_memory(err, "exporting");
@@ -130,15 +129,14 @@ static mr_status make_parents(folder *f, mr_error *err)
 /* Many samples may come from one file; then it must be the same file. */
 static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
 {
-    mr_buf old = {0};
-    mr_status status = mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err);
-    if (status == MR_OK && (old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0))
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
-                         "use --to tar",
-                         s->split, (ull)s->sample, mr_buf_text(&f->source));
-    mr_buf_free(&old);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf old = {0};
+    MR_TRY(mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err));
+    if ((old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0))
+        MR_TRY(mr_fail(err, MR_BAD_DATA,
+                       "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
+                       "use --to tar",
+                       s->split, (ull)s->sample, mr_buf_text(&f->source)));
+    return MR_OK;
 }
 
 static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 
 #define MARK ".millrace-export-" /* nobody calls a folder of his own so */
 
@@ -83,9 +84,7 @@ static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err)
 {
     *t = (mr_export_temp){.fd = -1};
-    mr_status status = name_it(t, out, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(name_it(t, out, err));
     if (folder && mkdir(t->path, 0777) != 0)
         return mr_file_fail_create(err, errno, out);
     t->made = folder;

@@ -1,5 +1,6 @@
 /* class_counts.c - see class_counts.h. */
 #include "format/class_counts.h"
+#include "base/scope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +12,7 @@
 static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
 {
     mr_row *rows;
-    mr_status status = mr_index_read(dirfd, shard, &rows, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_index_read(dirfd, shard, &rows, err));
     for (uint64_t i = 0; i < shard->samples; i++) {
         int32_t label = rows[i].label;
         if (rows[i].flags & MR_FLAG_MULTI_LABEL)

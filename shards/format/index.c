@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out)
 {
@@ -63,9 +64,7 @@ mr_status mr_index_check_header(const uint8_t header[MR_INDEX_HEADER], uint64_t 
     char name[96];
     mr_index_header h;
     snprintf(name, sizeof name, "%s.idx", shard->name);
-    mr_status status = mr_index_header_unpack(header, size, name, &h, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_index_header_unpack(header, size, name, &h, err));
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes)
         return mr_fail(err, MR_BAD_DATA,
                        "%s: is the index of another shard (first sample, rows or size of the .mdb "
@@ -173,10 +172,7 @@ mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error
 
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)
 {
-    mr_buf bytes = {0};
-    mr_status status = mr_index_bytes(dirfd, shard, &bytes, err);
-    if (status == MR_OK)
-        status = mr_index_parse(bytes.data, bytes.len, shard, rows, err);
-    mr_buf_free(&bytes);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    MR_TRY(mr_index_bytes(dirfd, shard, &bytes, err));
+    return mr_index_parse(bytes.data, bytes.len, shard, rows, err);
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/scope.h"
 #include "format/meta.h"
 #include "format/walk.h"
 
@@ -81,8 +82,8 @@ static mr_status take_meta(void *ctx, const mr_walk_record *r, mr_error *err)
     row->meta_len = (uint32_t)r->len;
     if (b->known)
         return MR_OK;
-    mr_status status = read_record(b, r, err);
-    return status == MR_OK ? scan_meta(b, i, err) : status;
+    MR_TRY(read_record(b, r, err));
+    return scan_meta(b, i, err);
 }
 
 /* Rows that share an image have none of their own in the database. */
@@ -128,8 +129,8 @@ static mr_status take_image(void *ctx, const mr_walk_record *r, mr_error *err)
     row->image_len = (uint32_t)r->len;
     if (b->known)
         return MR_OK;
-    mr_status status = read_record(b, r, err);
-    return status == MR_OK ? scan_image(b, i, err) : status;
+    MR_TRY(read_record(b, r, err));
+    return scan_image(b, i, err);
 }
 
 /* Everything about the image comes from the row that stores it. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "format/format.h"
 
 enum { WHERE = 200, LEAST_NODE = 16 };
@@ -70,9 +71,7 @@ bool mr_split_name_ok(const char *name)
 static mr_status copy_text(const json_t *obj, const char *key, const char *where, char **out, mr_error *err)
 {
     const char *text;
-    mr_status status = mr_json_get_string(obj, key, where, &text, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get_string(obj, key, where, &text, err));
     *out = strdup(text);
     return *out ? MR_OK : mr_fail_memory(err, "reading the manifest");
 }
@@ -91,26 +90,21 @@ static mr_status parse_digest(const json_t *shard, const char *key, const char *
     json_t *file;
     char place[WHERE + 16];
     snprintf(place, sizeof place, "%s.%s", where, key);
-    mr_status status = mr_json_get(shard, key, JSON_OBJECT, where, &file, err);
-    if (status == MR_OK)
-        status = mr_json_get_u64(file, "bytes", place, &out->bytes, err);
-    if (status == MR_OK)
-        status = get_hex(file, "xxh3_128", place, out->xxh3_128, sizeof out->xxh3_128, err);
-    if (status == MR_OK)
-        status = get_hex(file, "sha256", place, out->sha256, sizeof out->sha256, err);
-    return status;
+    MR_TRY(mr_json_get(shard, key, JSON_OBJECT, where, &file, err));
+    MR_TRY(mr_json_get_u64(file, "bytes", place, &out->bytes, err));
+    MR_TRY(get_hex(file, "xxh3_128", place, out->xxh3_128, sizeof out->xxh3_128, err));
+    return get_hex(file, "sha256", place, out->sha256, sizeof out->sha256, err);
 }
 
 /* Samples, images and bytes, as a split and a shard state them. */
 static mr_status parse_counts(const json_t *obj, const char *where, uint64_t counts[3], mr_error *err)
 {
     static const char *const keys[3] = {"samples", "images", "bytes"};
-    mr_status status = MR_OK;
-    for (int i = 0; status == MR_OK && i < 3; i++)
-        status = mr_json_get_u64(obj, keys[i], where, &counts[i], err);
-    if (status == MR_OK && counts[1] > counts[0])
+    for (int i = 0; i < 3; i++)
+        MR_TRY(mr_json_get_u64(obj, keys[i], where, &counts[i], err));
+    if (counts[1] > counts[0])
         return mr_fail(err, MR_BAD_DATA, "%s: more images than samples", where);
-    return status;
+    return MR_OK;
 }
 
 static mr_status parse_shard(const json_t *obj, const char *where, const char *expected, uint64_t first, mr_shard *out,
@@ -120,19 +114,13 @@ static mr_status parse_shard(const json_t *obj, const char *where, const char *e
     uint64_t counts[3];
     if (!json_is_object(obj))
         return mr_fail(err, MR_BAD_DATA, "%s: is not an object", where);
-    mr_status status = mr_json_get_string(obj, "name", where, &name, err);
-    if (status == MR_OK && strcmp(name, expected) != 0)
+    MR_TRY(mr_json_get_string(obj, "name", where, &name, err));
+    if (strcmp(name, expected) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s: its name is \"%.80s\", it must be \"%s\"", where, name, expected);
-    if (status == MR_OK)
-        status = mr_json_get_u64(obj, "first", where, &out->first, err);
-    if (status == MR_OK)
-        status = parse_counts(obj, where, counts, err);
-    if (status == MR_OK)
-        status = parse_digest(obj, "mdb", where, &out->mdb, err);
-    if (status == MR_OK)
-        status = parse_digest(obj, "idx", where, &out->idx, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get_u64(obj, "first", where, &out->first, err));
+    MR_TRY(parse_counts(obj, where, counts, err));
+    MR_TRY(parse_digest(obj, "mdb", where, &out->mdb, err));
+    MR_TRY(parse_digest(obj, "idx", where, &out->idx, err));
     snprintf(out->name, sizeof out->name, "%s", expected);
     out->samples = counts[0];
     out->images = counts[1];

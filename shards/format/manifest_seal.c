@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/format.h"
+#include "base/scope.h"
 #include "format/manifest.h"
 
 #define OPENING ",\n \"seal\": \""
@@ -24,15 +25,12 @@ static mr_status hash_unsealed(const uint8_t *bytes, size_t len, uint8_t out[16]
 {
     mr_hasher *hasher;
     mr_digest digest;
-    mr_status status = mr_hasher_begin(false, &hasher, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_hasher_begin(false, &hasher, err));
     mr_hasher_add(hasher, bytes, len);
     mr_hasher_add(hasher, END, sizeof END - 1);
-    status = mr_hasher_end(hasher, &digest, err);
-    if (status == MR_OK)
-        memcpy(out, digest.xxh3_128, 16);
-    return status;
+    MR_TRY(mr_hasher_end(hasher, &digest, err));
+    memcpy(out, digest.xxh3_128, 16);
+    return MR_OK;
 }
 
 mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err)
@@ -43,9 +41,7 @@ mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err)
     if (out->failed || out->len - start < end || memcmp(out->data + out->len - end, END, end) != 0)
         return mr_fail_memory(err, "writing the manifest");
     out->len -= end;
-    mr_status status = hash_unsealed(out->data + start, out->len - start, hash, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(hash_unsealed(out->data + start, out->len - start, hash, err));
     mr_hex(hash, sizeof hash, hex);
     mr_buf_printf(out, OPENING "%s" CLOSING, hex);
     return mr_buf_status(out, err, "writing the manifest");
@@ -62,13 +58,12 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
                        "%s: does not end with its seal: it was edited or damaged; bring back the "
                        "original or ingest again",
                        name);
-    mr_status status = hash_unsealed(bytes, len - TAIL, found, err);
-    if (status == MR_OK)
-        mr_hex(found, sizeof found, hex);
-    if (status == MR_OK && memcmp(tail + opening, hex, HEX) != 0)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s: its seal does not fit its text: it was edited or damaged; bring back the "
-                         "original or ingest again",
-                         name);
-    return status;
+    MR_TRY(hash_unsealed(bytes, len - TAIL, found, err));
+    mr_hex(found, sizeof found, hex);
+    if (memcmp(tail + opening, hex, HEX) != 0)
+        MR_TRY(mr_fail(err, MR_BAD_DATA,
+                       "%s: its seal does not fit its text: it was edited or damaged; bring back the "
+                       "original or ingest again",
+                       name));
+    return MR_OK;
 }

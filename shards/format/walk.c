@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 enum {
     PAGE_HEADER = 16,
@@ -78,11 +79,8 @@ static mr_status visit(walk *w, uint64_t page)
 /* A branch or leaf page: the array of places lies before `upper`, the nodes after it. */
 static mr_status read_page(walk *w, uint64_t page, unsigned flags, uint8_t *p, unsigned *nodes)
 {
-    mr_status status = visit(w, page);
-    if (status == MR_OK)
-        status = mr_file_pread(w->fd, p, MR_LMDB_PAGE, page * MR_LMDB_PAGE, w->name, w->err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(visit(w, page));
+    MR_TRY(mr_file_pread(w->fd, p, MR_LMDB_PAGE, page * MR_LMDB_PAGE, w->name, w->err));
     unsigned lower = mr_get16le(p + 12), upper = mr_get16le(p + 14);
     if (mr_get64le(p) != page)
         return bad(w, page, "carries the number of another page");
@@ -215,9 +213,7 @@ static mr_status read_metas(walk *w, uint64_t size, tree *main_db)
     if (size % MR_LMDB_PAGE || size < 2 * MR_LMDB_PAGE)
         return mr_fail(w->err, MR_BAD_DATA, "%s: %llu bytes are not a whole number of pages of %d", w->name,
                        (unsigned long long)size, MR_LMDB_PAGE);
-    mr_status status = mr_file_pread(w->fd, p, sizeof p, 0, w->name, w->err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_file_pread(w->fd, p, sizeof p, 0, w->name, w->err));
     for (unsigned i = 0; i < 2; i++)
         if (!(mr_get16le(p[i] + 10) & P_META) || mr_get32le(p[i] + 16) != META_MAGIC || mr_get32le(p[i] + 20) != 1)
             return bad(w, i, "is not the start of an LMDB file (version 1)");

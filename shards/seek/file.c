@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 typedef unsigned long long ull;
 
@@ -122,11 +123,8 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
     uint8_t found[MR_SEEK_TAIL];
     if (size < MR_SEEK_HEADER)
         return mr_fail(err, MR_BAD_DATA, "%s.seek: ends inside its header; " REBUILD, shard->name);
-    mr_status status = mr_seek_check_header(bytes, size, shard, out, err);
-    if (status == MR_OK)
-        status = mr_seek_check_table(bytes + MR_SEEK_HEADER, out, size, shard, rows, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_seek_check_header(bytes, size, shard, out, err));
+    MR_TRY(mr_seek_check_table(bytes + MR_SEEK_HEADER, out, size, shard, rows, err));
     mr_hash128(bytes, size - MR_SEEK_TAIL, found);
     if (memcmp(found, bytes + size - MR_SEEK_TAIL, MR_SEEK_TAIL) != 0)
         return mr_fail(err, MR_BAD_DATA, "%s.seek: its bytes differ from the hash at its end; " REBUILD, shard->name);
@@ -167,9 +165,7 @@ mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsign
 {
     mr_seek_header header;
     int fd;
-    mr_status status = mr_seek_open(dirfd, shard, &fd, bytes, &header, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_seek_open(dirfd, shard, &fd, bytes, &header, err));
     close(fd);
     *every = header.every;
     return MR_OK;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 typedef unsigned long long ull;
 
@@ -105,9 +106,7 @@ static mr_status look_at_old(mr_seek_job *job, const char *name, bool *good, mr_
 
 static mr_status open_records(mr_seek_job *job, mr_error *err)
 {
-    mr_status status = mr_index_open_file(job->dirfd, job->shard, "mdb", &job->mdb, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_index_open_file(job->dirfd, job->shard, "mdb", &job->mdb, err));
     job->chunks = mr_alloc(job->chunk_count, sizeof *job->chunks);
     job->lens = mr_alloc(job->shard->samples, sizeof *job->lens);
     return job->chunks && job->lens ? MR_OK : mr_fail_memory(err, job->shard->name);

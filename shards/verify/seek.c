@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 
 typedef unsigned long long ull;
 
@@ -41,17 +42,13 @@ static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const cha
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
     uint8_t packed[MR_SEEK_HEADER] = {0};
-    mr_status status = size < sizeof packed ? MR_OK : mr_file_pread(fd, packed, sizeof packed, 0, name, why);
-    if (status == MR_OK)
-        status = mr_seek_check_header(packed, size, &job->counted, &job->seek_header, why);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(size < sizeof packed ? MR_OK : mr_file_pread(fd, packed, sizeof packed, 0, name, why));
+    MR_TRY(mr_seek_check_header(packed, size, &job->counted, &job->seek_header, why));
     uint64_t table = (job->seek_header.rows + 1) * MR_SEEK_OFFSET;
     if (!mr_buf_reserve(&job->seek, table))
         return mr_fail_memory(why, name);
-    status = mr_file_pread(fd, job->seek.data, table, MR_SEEK_HEADER, name, why);
-    return status == MR_OK ? mr_seek_check_table(job->seek.data, &job->seek_header, size, &job->counted, rows, why)
-                           : status;
+    MR_TRY(mr_file_pread(fd, job->seek.data, table, MR_SEEK_HEADER, name, why));
+    return mr_seek_check_table(job->seek.data, &job->seek_header, size, &job->counted, rows, why);
 }
 
 static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "format/meta.h"
 
 typedef unsigned long long ull;
@@ -106,9 +107,7 @@ static void digest_problem(mr_verify_job *job, const char *name, bool idx, const
 static mr_status digest_bytes(const mr_verify_job *job, const void *bytes, size_t len, mr_digest *out, mr_error *err)
 {
     mr_hasher *hasher;
-    mr_status status = mr_hasher_begin(!job->options->no_sha256, &hasher, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_hasher_begin(!job->options->no_sha256, &hasher, err));
     mr_hasher_add(hasher, bytes, len);
     return mr_hasher_end(hasher, out, err);
 }

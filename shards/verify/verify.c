@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "dataset/dataset_ranks.h"
 #include "verify/parts.h"
 
@@ -53,19 +54,15 @@ static mr_status list_shards(run *v, mr_error *err)
 
 static mr_status check_seal(const run *v, mr_error *err)
 {
-    mr_buf bytes = {0};
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     uint8_t digest[32];
     if (v->dirfd < 0)
         return mr_fail_errno(err, v->dir_errno, "the dataset's folder");
-    mr_status status = mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err);
-    if (status == MR_OK)
-        mr_sha256(bytes.data, bytes.len, digest);
-    if (status == MR_OK && memcmp(digest, v->report->digest, sizeof digest) != 0)
-        status = mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read");
-    if (status == MR_OK)
-        status = mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err);
-    mr_buf_free(&bytes);
-    return status;
+    MR_TRY(mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err));
+    mr_sha256(bytes.data, bytes.len, digest);
+    if (memcmp(digest, v->report->digest, sizeof digest) != 0)
+        MR_TRY(mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read"));
+    return mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err);
 }
 
 /* A damaged manifest is a finding, not a failure: then report->manifest stays NULL and there is nothing to walk. */

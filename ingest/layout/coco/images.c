@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coco/coco.h"
+#include "base/scope.h"
 
 /* Where the file of an image may lie, by how good its claim is:
  *
@@ -190,9 +191,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     mr_notes *notes = b->plan->notes;
     bool inside;
     place p;
-    mr_status status = find_file(b, g, image, &inside, &p);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(find_file(b, g, image, &inside, &p));
     if (!inside) {
         mr_note_add(notes, MR_NOTE_BAD_NAME, image->file_name, image->name_len, 0,
                     "file_name of image id %" PRId64 " names nothing inside the folder: left out", image->id);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coco/coco.h"
+#include "base/scope.h"
 #include "coco/classes.h"
 
 /* ---- groups and splits ---------------------------------------------------------------------------------------- */
@@ -115,9 +116,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
                     "left out: it lists images of %s again", g.folder);
         return MR_OK;
     }
-    mr_status status = is_left_out(b, &g, &g.left_out);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(is_left_out(b, &g, &g.left_out));
     if (g.left_out)
         mr_note_add(b->plan->notes, MR_NOTE_INFO, part->split, part->split_len, 0, "left out by --split-map");
     if (!MR_GROW(st->groups, st->group_count, st->group_room))

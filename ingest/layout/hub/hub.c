@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "layout/captions.h"
 #include "tables/jsonl.h"
@@ -141,10 +142,10 @@ static mr_status hub_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
     uint32_t entry = (uint32_t)sample->aux;
     mr_buf_add_text(out, ",\"columns\":");
     size_t columns_at = out->len;
-    mr_status status = mr_jsonl_copy(t->source, entry, 0, mr_source_entry(t->source, entry)->size, out, err);
-    if (status == MR_OK && st->text_column)
-        status = mr_captions_add(t, entry, st->text_column, columns_at, out, err);
-    return status;
+    MR_TRY(mr_jsonl_copy(t->source, entry, 0, mr_source_entry(t->source, entry)->size, out, err));
+    if (st->text_column)
+        MR_TRY(mr_captions_add(t, entry, st->text_column, columns_at, out, err));
+    return MR_OK;
 }
 
 static void free_state(void *p)

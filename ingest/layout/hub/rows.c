@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "hub/hub.h"
 #include "layout/labels.h"
@@ -171,16 +172,14 @@ static mr_status find_image(build *b, uint32_t entry, uint64_t row, uint32_t *im
 static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
 {
     mr_jsonl_row line = {.line = 1};
-    mr_status status = mr_source_read(b->tree->source, entry, text, b->err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_source_read(b->tree->source, entry, text, b->err));
     line.text = (const char *)text->data;
     line.len = text->len;
     b->row = (mr_jsonl){.source = b->tree->source, .entry = entry};
-    status = mr_jsonl_pick(&b->row, &line, &b->field, b->first.kind != MR_HUB_NO_LABEL, NULL, b->err);
-    if (status == MR_OK && (!text->len || text->data[0] != '{' || text->data[text->len - 1] != '}'))
-        status = mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is not a JSON object", file_name(b), row);
-    return status;
+    MR_TRY(mr_jsonl_pick(&b->row, &line, &b->field, b->first.kind != MR_HUB_NO_LABEL, NULL, b->err));
+    if ((!text->len || text->data[0] != '{' || text->data[text->len - 1] != '}'))
+        MR_TRY(mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is not a JSON object", file_name(b), row));
+    return MR_OK;
 }
 
 static int path_order(const void *a, const void *b)

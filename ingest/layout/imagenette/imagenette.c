@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "imagenette/table.h"
+#include "base/scope.h"
 #include "roboflow/roboflow.h"
 
 enum { LOOK_AT = 256, WNID_LEN = 9 };
@@ -127,12 +128,9 @@ static mr_status imagenette_plan(const mr_tree *t, const mr_layout_options *o, m
     } else if (mr_imagenette_csv(t)) {
         plan->variant = "imagenette";
     }
-    mr_status status = mr_split_dirs_open(t, o, plan, &dirs, err);
-    if (status == MR_OK)
-        status = mr_folder_plan(t, o, plan, &dirs, NULL, err);
-    if (status == MR_OK)
-        status = mr_imagenette_table(t, o, plan, err);
-    return status;
+    MR_TRY(mr_split_dirs_open(t, o, plan, &dirs, err));
+    MR_TRY(mr_folder_plan(t, o, plan, &dirs, NULL, err));
+    return mr_imagenette_table(t, o, plan, err);
 }
 
 const mr_layout mr_layout_imagenette = {

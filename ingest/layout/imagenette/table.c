@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "format/format.h"
 #include "tables/csv.h"
@@ -268,19 +269,16 @@ static void note_missing(const mr_tree *t, const table *tab, const char *name, u
 static mr_status read_table(const mr_tree *t, const mr_layout_options *o, const char *name, uint32_t entry, table *tab,
                             mr_plan *plan, mr_error *err)
 {
-    mr_status status = read_csv(t, name, entry, &tab->csv, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_csv(t, name, entry, &tab->csv, err));
     int column = mr_csv_column(&tab->csv, "path");
     if (column < 0)
         return mr_fail(err, MR_BAD_DATA, "%s: no column is named \"path\"", name);
     tab->path_column = (size_t)column;
-    status = choose_column(tab, name, o->label_column, plan, &column, err);
-    if (status == MR_OK)
-        status = index_rows(tab, name, plan, err);
-    if (status == MR_OK && column >= 0)
-        status = add_classes(t, tab, name, (size_t)column, plan, err);
-    return status == MR_OK ? label_samples(t, tab, name, column, plan, err) : status;
+    MR_TRY(choose_column(tab, name, o->label_column, plan, &column, err));
+    MR_TRY(index_rows(tab, name, plan, err));
+    if (column >= 0)
+        MR_TRY(add_classes(t, tab, name, (size_t)column, plan, err));
+    return label_samples(t, tab, name, column, plan, err);
 }
 
 mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "layout/labels.h"
 #include "newyorker/newyorker.h"
@@ -65,13 +66,9 @@ static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uin
     int64_t number;
     uint32_t entry = MR_NO_ENTRY;
     mr_buf *columns = b->columns.len ? NULL : &b->columns;
-    mr_status status = mr_jsonl_pick(j, r, b->fields, MR_COUNT(b->fields), columns, b->err);
-    if (status == MR_OK)
-        status = contest_number(b, j, r, &number);
-    if (status == MR_OK)
-        status = find_image(b, number, &entry);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_jsonl_pick(j, r, b->fields, MR_COUNT(b->fields), columns, b->err));
+    MR_TRY(contest_number(b, j, r, &number));
+    MR_TRY(find_image(b, number, &entry));
     if (entry == MR_NO_ENTRY) {
         char path[64];
         int n = snprintf(path, sizeof path, MR_NEWYORKER_IMAGES "/%" PRId64 ".jpeg", number);
@@ -79,9 +76,7 @@ static mr_status add_row(build *b, const mr_jsonl *j, const mr_jsonl_row *r, uin
                     file_name(j), r->line);
         return MR_OK;
     }
-    status = mr_labels_take(&b->labels, &b->fields[1], file_name(j), "line", r->line, b->err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_labels_take(&b->labels, &b->fields[1], file_name(j), "line", r->line, b->err));
     if (!MR_GROW(b->st->rows, b->st->count, b->st->room))
         return mr_fail_memory(b->err, "listing rows");
     b->st->rows[b->st->count] = (mr_newyorker_row){.at = r->at, .len = (uint32_t)r->len, .file = j->entry};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "roboflow/roboflow.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 enum { README_MAX = 1 << 20 };
@@ -129,8 +130,7 @@ static mr_status read_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
 {
     uint32_t export = mr_tree_find(t, MR_RF_README, strlen(MR_RF_README));
     uint32_t data = mr_tree_find(t, MR_RF_README_DATA, strlen(MR_RF_README_DATA));
-    mr_buf text = {0};
-    mr_status status = MR_OK;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     if (export != MR_NO_ENTRY)
         plan->used[export] = 1;
     if (data == MR_NO_ENTRY)
@@ -141,11 +141,10 @@ static mr_status read_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
                     mr_source_entry(t->source, data)->size, "too long to look for the licence in it");
         return MR_OK;
     }
-    status = mr_source_read(t->source, data, &text, err);
-    if (status == MR_OK && text.len)
-        status = find_licence(&text, plan, err);
-    mr_buf_free(&text);
-    return status;
+    MR_TRY(mr_source_read(t->source, data, &text, err));
+    if (text.len)
+        MR_TRY(find_licence(&text, plan, err));
+    return MR_OK;
 }
 
 /* ---- plan and meta -------------------------------------------------------------------------------------------- */
@@ -185,10 +184,9 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
     plan->state = state;
     state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the plainest form */
     plan->variant = variants[state->kind].name;
-    mr_status status = mr_split_dirs_open(t, o, plan, &m.dirs, err);
-    if (status == MR_OK)
-        status = read_readmes(t, plan, err);
-    return status == MR_OK ? variants[state->kind].plan(t, o, plan, &m.dirs, state, err) : status;
+    MR_TRY(mr_split_dirs_open(t, o, plan, &m.dirs, err));
+    MR_TRY(read_readmes(t, plan, err));
+    return variants[state->kind].plan(t, o, plan, &m.dirs, state, err);
 }
 
 static mr_status roboflow_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
