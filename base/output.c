@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/scope.h"
 
 enum { TRIES = 10000 }; /* to make a file that others sweep away */
 
@@ -212,9 +213,7 @@ mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err)
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err)
 {
     mr_output o;
-    mr_status status = mr_output_open(dirfd, path, &o, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_output_open(dirfd, path, &o, err));
     return mr_output_close(&o, mr_file_write(o.fd, bytes, len, o.temp ? o.temp : o.path, err), err);
 }
 

@@ -199,9 +199,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     row(t, "millrace", &r->product, (double)r->mean_bytes);
     row(t, limits[q->bench.stage], &r->limit, (double)r->mean_bytes);
     row(t, "memcpy", &r->copy, (double)r->mean_bytes);
-    mr_status status = mr_table_print(t, stdout, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_table_print(t, stdout, err));
     printf("  %.2f times the CPU of the %s, %.2f times its rate\n", r->cpu_ratio, limits[q->bench.stage],
            r->rate_ratio);
     if (r->resized_ratio > 0)

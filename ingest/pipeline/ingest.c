@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/text.h"
 
 static bool leader(const mr_ingest *in)
@@ -22,38 +23,44 @@ int mr_ingest_progress(const mr_ingest *in)
     return o->quiet || !leader(in) ? MR_PROGRESS_QUIET : o->progress;
 }
 
-/* Rank 0 lists and unpacks; the others open the same files by its listing. */
-static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
+/* Lists and unpacks the source; `listing` for other ranks, NULL if there are none. */
+static mr_status list_source(mr_ingest *in, mr_stage *stage, mr_buf *listing, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
-    mr_buf listing = {0};
+    MR_AUTO(mr_scope_close) int spool = -1;
+    if (stage)
+        MR_TRY(mr_stage_spool(stage, &spool, err));
+    if (stage && !listing) /* other ranks open it by its name */
+        mr_stage_spool_unlink(stage);
+    MR_TRY(mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err));
+    return listing ? mr_source_pack(in->source, listing, err) : MR_OK;
+}
+
+/* The source takes the spool's descriptor over. */
+static mr_status adopt_listing(mr_ingest *in, mr_stage *stage, const mr_buf *listing, mr_error *err)
+{
     int spool = -1;
-    mr_status status = MR_OK;
-    if (leader(in)) {
-        if (stage)
-            status = mr_stage_spool(stage, &spool, err);
-        if (stage && mr_ranks_world(in->ranks) == 1) /* other ranks open it by its name */
-            mr_stage_spool_unlink(stage);
-        if (status == MR_OK)
-            status = mr_source_open(o->sources, o->source_count, spool, &o->for_source, &in->notes, &in->source, err);
-        if (spool >= 0)
-            close(spool);
-        if (status == MR_OK && mr_ranks_world(in->ranks) > 1)
-            status = mr_source_pack(in->source, &listing, err);
-    }
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK && mr_ranks_world(in->ranks) > 1) {
-        status = mr_ranks_share(in->ranks, &listing, err);
-        if (status == MR_OK && !leader(in)) {
-            status = mr_stage_spool(stage, &spool, err);
-            if (status == MR_OK)
-                status = mr_source_unpack(&listing, spool, &in->source, err);
-        }
-        status = mr_ranks_agree(in->ranks, status, err);
-    }
+    MR_TRY(mr_stage_spool(stage, &spool, err));
+    return mr_source_unpack(listing, spool, &in->source, err);
+}
+
+/* Rank 0 lists and unpacks; the others open the same files by its listing. */
+static mr_status open_on_all(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf listing = {0};
+    bool alone = mr_ranks_world(in->ranks) == 1;
+    MR_TRY(mr_ranks_agree(in->ranks, leader(in) ? list_source(in, stage, alone ? NULL : &listing, err) : MR_OK, err));
+    if (alone)
+        return MR_OK;
+    MR_TRY(mr_ranks_share(in->ranks, &listing, err));
+    return mr_ranks_agree(in->ranks, leader(in) ? MR_OK : adopt_listing(in, stage, &listing, err), err);
+}
+
+static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    mr_status status = open_on_all(in, stage, err);
     if (stage && leader(in))
         mr_stage_spool_unlink(stage);
-    mr_buf_free(&listing);
     return status;
 }
 

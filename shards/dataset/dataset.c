@@ -168,13 +168,9 @@ mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row
 
 static mr_status read_row(const mr_dataset *ds, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err)
 {
-    int fd;
-    mr_status status = mr_dataset_open_file(ds, shard, "idx", &fd, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_dataset_row(fd, shard, i, row, err);
-    close(fd);
-    return status;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_dataset_open_file(ds, shard, "idx", &fd, err));
+    return mr_dataset_row(fd, shard, i, row, err);
 }
 
 static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
@@ -206,18 +202,13 @@ static mr_status read_record(int fd, const mr_shard *shard, uint64_t n, const ch
 static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
                               size_t image_len, mr_sample_view *view, mr_error *err)
 {
-    int fd;
-    mr_status status = mr_dataset_open_file(ds, shard, "mdb", &fd, err);
-    if (status != MR_OK)
-        return status;
-    status = make_room(view, image_len + row->meta_len, err);
-    if (status == MR_OK && image_len)
-        status = read_record(fd, shard, n, "image", row->image_offset, image_len, row->image_hash, view->storage, err);
-    if (status == MR_OK)
-        status = read_record(fd, shard, n, "meta", row->meta_offset, row->meta_len, row->meta_hash,
-                             view->storage + image_len, err);
-    close(fd);
-    return status;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_dataset_open_file(ds, shard, "mdb", &fd, err));
+    MR_TRY(make_room(view, image_len + row->meta_len, err));
+    if (image_len)
+        MR_TRY(read_record(fd, shard, n, "image", row->image_offset, image_len, row->image_hash, view->storage, err));
+    return read_record(fd, shard, n, "meta", row->meta_offset, row->meta_len, row->meta_hash, view->storage + image_len,
+                       err);
 }
 
 static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n, const mr_shard **shard, mr_row *row,

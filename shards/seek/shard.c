@@ -160,18 +160,16 @@ static mr_status add_row(mr_seek_job *job, mr_seek_worker *h, mr_buf *out, uint6
 {
     const mr_row *row = &job->rows[i];
     uint8_t check[MR_SEEK_CHECK];
-    mr_status status = read_image(job, h, i, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_image(job, h, i, err));
     mr_buf_clear(&h->entries);
     double start = thread_cpu();
     mr_jpeg_outcome outcome =
         mr_jpeg_seek_make(h->decoder, h->record.data, row->image_len, job->options->every, &h->entries);
     t->cpu += thread_cpu() - start;
     t->examined++;
-    status = mr_buf_status(&h->entries, err, job->shard->name);
-    if (status != MR_OK || outcome != MR_JPEG_DONE || h->entries.len == 0 || h->entries.len > row->image_len)
-        return status;
+    MR_TRY(mr_buf_status(&h->entries, err, job->shard->name));
+    if (outcome != MR_JPEG_DONE || h->entries.len == 0 || h->entries.len > row->image_len)
+        return MR_OK;
     mr_put64le(check, mr_hash64(h->entries.data, h->entries.len) ^ row->image_hash);
     mr_buf_add(out, check, sizeof check);
     mr_buf_add(out, h->entries.data, h->entries.len);

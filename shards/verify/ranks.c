@@ -6,6 +6,7 @@
  *
  * Invariant: shard i is taken from rank i % world only. */
 #include "verify/parts.h"
+#include "base/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,13 +107,10 @@ static mr_status unpack(const mr_ranks *ranks, mr_verify_report *r, const mr_buf
 
 mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err)
 {
-    mr_buf mine = {0}, all = {0};
-    mr_status status = mr_ranks_agree(ranks, pack(ranks, r, &mine, err), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(ranks, &mine, &all, NULL, err);
-    if (status == MR_OK && mr_ranks_rank(ranks) == 0)
-        status = unpack(ranks, r, &all, err);
-    mr_buf_free(&mine);
-    mr_buf_free(&all);
-    return status;
+    MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
+    MR_TRY(mr_ranks_agree(ranks, pack(ranks, r, &mine, err), err));
+    MR_TRY(mr_ranks_gather(ranks, &mine, &all, NULL, err));
+    if (mr_ranks_rank(ranks) == 0)
+        MR_TRY(unpack(ranks, r, &all, err));
+    return MR_OK;
 }

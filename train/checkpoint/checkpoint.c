@@ -176,8 +176,8 @@ static mr_status remove_older(const mr_checkpoint *c, int fd, const char *output
 /* What killed runs left, and what has been kept long enough. */
 static mr_status tidy(const mr_checkpoint *c, int fd, const char *output, unsigned keep, mr_error *err)
 {
-    mr_status status = mr_steps_sweep(fd, output, err);
-    return status == MR_OK ? remove_older(c, fd, output, keep, err) : status;
+    MR_TRY(mr_steps_sweep(fd, output, err));
+    return remove_older(c, fd, output, keep, err);
 }
 
 static mr_status write_and_publish(writing *w, mr_error *err)

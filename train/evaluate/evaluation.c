@@ -133,11 +133,11 @@ static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err
     mr_model_input in;
     mr_model_output out;
     double weight;
-    mr_status status = mr_feed_next(&v->feed, &in, &weight, err);
-    if (status == MR_OK && v->pairs)
+    MR_TRY(mr_feed_next(&v->feed, &in, &weight, err));
+    if (v->pairs)
         in.count = unpadded(v, in.count);
-    if (status != MR_OK || in.count == 0)
-        return status;
+    if (in.count == 0)
+        return MR_OK;
     v->e->config->card->forward(v->e->model, values, &in, &out);
     c->download(v->e->device, v->losses, out.losses, in.count * sizeof *v->losses);
     if (v->pairs)
@@ -145,10 +145,10 @@ static mr_status evaluate_step(evaluation *v, const float *values, mr_error *err
     c->download(v->e->device, v->best, out.best, in.count * sizeof *v->best);
     if (v->e->tell)
         c->download(v->e->device, v->logits, out.logits, in.count * v->classes * sizeof *v->logits);
-    status = c->wait(v->e->device, err);
-    for (size_t i = 0; i < in.count && status == MR_OK; i++)
-        status = keep(v, i, err);
-    return status;
+    MR_TRY(c->wait(v->e->device, err));
+    for (size_t i = 0; i < in.count; i++)
+        MR_TRY(keep(v, i, err));
+    return MR_OK;
 }
 
 /* Rank 0 gets the text of all ranks for this step, in rank order, which is the order of the samples. */
