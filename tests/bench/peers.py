@@ -27,8 +27,9 @@ JOBS = {"decode-1": ("decode", 1), "decode-2": ("decode", 2), "read-1": ("read",
 STAGE = {"decode": "input", "read": "read"}
 
 # name: (environment, module, format that it reads or None for the files themselves, what to know of its figures)
+OWN = "millrace for Python"
 PEERS = {
-    "millrace for Python": ("torch", "peer_millrace", "millrace", "hashes every record, as the program does"),
+    OWN: ("torch", "peer_millrace", "millrace", "hashes every record, as the program does"),
     "tf.data": ("tf", "peer_tfdata", "tfrecord", "fast inverse DCT, resize without antialiasing; checks a CRC-32C"),
     "DALI": ("dali", "peer_dali", "tar", "reads through a map, checks nothing"),
     "FFCV": ("ffcv", "peer_ffcv", "ffcv", "fast inverse DCT; reads through a map, checks nothing, gives no lengths"),
@@ -248,7 +249,7 @@ def print_table(options, bench, table):
             rate = "{:,.0f}".format(r["images_per_second"])
             print((line % (r["name"], "%.4f" % r["cpu_ms_per_image"], "%.2f" % r["cpu_ratio"], rate,
                            "%.2f" % r["rate_ratio"], spread)).rstrip())
-        peers = [r for r in rows if r["kind"] == "peer"]
+        peers = [r for r in rows if r["kind"] == "peer" and r["name"] != OWN]
         if peers:
             cheap, fast = min(peers, key=lambda r: r["cpu_ratio"]), max(peers, key=lambda r: r["rate_ratio"])
             print("  millrace: %.2f of the CPU of the cheapest peer (%s), %.2f times the rate of the fastest (%s)" %
