@@ -7,8 +7,8 @@
  */
 #include "text/parts.h"
 
-/* Runs of code points of one class: 8 * the first + the class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3; + 4 for
- * parts of words). */
+/* Runs of code points of one class: 8 * the first + the class (MR_OTHER 0, MR_LETTER 1, MR_NUMBER 2, MR_SPACE 3; + 4
+ * for parts of words). */
 static const uint32_t runs[] = {
     0x0,      0x4B,     0x70,     0x103,    0x108,    0x186,    0x1D0,    0x20D,    0x2D8,    0x2FC,    0x300,
     0x30D,    0x3D8,    0x42B,    0x430,    0x503,    0x508,    0x555,    0x558,    0x592,    0x5A0,    0x5AD,
