@@ -39,7 +39,7 @@ typedef struct mr_checkpoint {
 void mr_checkpoint_release(mr_checkpoint *c);
 
 /* Keeps other runs out of OUTPUT until closedir(*claim) or the end of the process.  NULL: OUTPUT does not exist.  A
- * file system without locks keeps nobody out.  MR_MISUSE: another run is at work in it; with `fresh`, also: it holds
+ * file system without locks keeps no run out.  MR_MISUSE: another run is at work in it; with `fresh`, also: it holds
  * checkpoints. */
 mr_status mr_checkpoint_claim(const char *output, bool fresh, DIR **claim, mr_error *err);
 /* MR_SYSTEM: OUTPUT is no longer the folder of the claim (NULL: always MR_OK).  Each of the following checks that

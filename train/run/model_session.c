@@ -68,8 +68,8 @@ static mr_status check_class(const mr_session_request *q, const mr_session *t, c
                        q->dataset, name, t->path, t->checkpoint.model.classes, mr_session_class(t, 0));
     if (at + 1 < end && strcmp(at[1].name, name) == 0)
         return mr_fail(err, MR_MISUSE,
-                       "%s: several classes of its model are named \"%s\": which of them the dataset's "
-                       "\"%s\" is cannot be told, as its classes are not the model's in number and order; "
+                       "%s: several classes of its model are named \"%s\", so it is unclear which of them is the "
+                       "dataset's \"%s\", as its classes are not the model's in number and order; "
                        "'millrace predict --no-labels' predicts without comparing",
                        t->path, name, name);
     return MR_OK;
