@@ -74,7 +74,7 @@ static void batch_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static const mr_batch *held(PyObject *object)
+const mr_batch *batch_held(PyObject *object)
 {
     const mr_batch *batch = ((Batch *)object)->batch;
     if (!batch)
@@ -104,86 +104,10 @@ static PyObject *batch_release(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* ---- columns -------------------------------------------------------------------------------------------------- */
-
-typedef enum column_type { I64, F32 } column_type;
-
-typedef struct column {
-    const char *name;
-    column_type type;
-    int64_t (*integer)(const mr_sample_facts *);
-} column;
-
-#define INTEGER(member)                                                                                                \
-    static int64_t get_##member(const mr_sample_facts *f)                                                              \
-    {                                                                                                                  \
-        return (int64_t)f->member;                                                                                     \
-    }
-INTEGER(label)
-INTEGER(sample)
-INTEGER(item)
-INTEGER(width)
-INTEGER(height)
-INTEGER(codec)
-INTEGER(orientation)
-INTEGER(left)
-INTEGER(top)
-INTEGER(crop_width)
-INTEGER(crop_height)
-INTEGER(flip)
-INTEGER(offset)
-INTEGER(length)
-
-static const column columns[] = {
-    {"label", I64, get_label},
-    {"weight", F32, NULL},
-    {"sample", I64, get_sample},
-    {"item", I64, get_item},
-    {"width", I64, get_width},
-    {"height", I64, get_height},
-    {"codec", I64, get_codec},
-    {"orientation", I64, get_orientation},
-    {"left", I64, get_left},
-    {"top", I64, get_top},
-    {"crop_width", I64, get_crop_width},
-    {"crop_height", I64, get_crop_height},
-    {"flip", I64, get_flip},
-    {"offset", I64, get_offset},
-    {"length", I64, get_length},
-};
-
-static PyObject *batch_column(PyObject *object, PyObject *argument)
-{
-    const mr_batch *batch = held(object);
-    const char *name = batch ? PyUnicode_AsUTF8AndSize(argument, NULL) : NULL;
-    const column *c = columns, *end = columns + sizeof columns / sizeof *columns;
-    if (!name)
-        return NULL;
-    while (c < end && strcmp(c->name, name) != 0)
-        c++;
-    if (c == end) {
-        PyErr_SetObject(PyExc_KeyError, argument);
-        return NULL;
-    }
-    size_t each = c->type == F32 ? sizeof(float) : sizeof(int64_t);
-    PyObject *packed = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(batch->count * each));
-    char *to = packed ? PyByteArray_AsString(packed) : NULL;
-    for (uint64_t i = 0; packed && i < batch->count; i++) {
-        const mr_sample_facts *f = &batch->samples[i];
-        int64_t number = c->integer ? c->integer(f) : 0;
-        memcpy(to + i * each, c->integer ? (const void *)&number : (const void *)&f->weight, each);
-    }
-    PyObject *view = packed ? PyMemoryView_FromObject(packed) : NULL;
-    PyObject *out = view ? PyObject_CallMethod(view, "cast", "s", c->type == F32 ? "f" : "q") : NULL;
-    Py_XDECREF(view);
-    Py_XDECREF(packed);
-    return out;
-}
-
 static PyObject *batch_metas(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    const mr_batch *batch = held(object);
+    const mr_batch *batch = batch_held(object);
     PyObject *out = batch ? PyList_New(0) : NULL;
     for (uint64_t i = 0; out && i < batch->count; i++) {
         const mr_sample_facts *f = &batch->samples[i];
@@ -201,7 +125,7 @@ static PyObject *batch_metas(PyObject *object, PyObject *unused)
     static PyObject *get_batch_##member(PyObject *object, void *unused)                                                \
     {                                                                                                                  \
         (void)unused;                                                                                                  \
-        const mr_batch *batch = held(object);                                                                          \
+        const mr_batch *batch = batch_held(object);                                                                    \
         return batch ? PyLong_FromUnsignedLongLong(batch->member) : NULL;                                              \
     }
 GETTER(epoch)
@@ -219,14 +143,14 @@ static PyObject *get_batch_lent(PyObject *object, void *unused)
 static PyObject *get_batch_address(PyObject *object, void *unused)
 {
     (void)unused;
-    const mr_batch *batch = held(object);
+    const mr_batch *batch = batch_held(object);
     return batch ? PyLong_FromVoidPtr((void *)(uintptr_t)batch->data) : NULL;
 }
 
 static PyObject *get_batch_bad(PyObject *object, void *unused)
 {
     (void)unused;
-    const mr_batch *batch = held(object);
+    const mr_batch *batch = batch_held(object);
     module_state *state = PyType_GetModuleState(Py_TYPE(object));
     PyObject *out = batch ? PyList_New(0) : NULL;
     for (uint64_t i = 0; out && i < batch->replaced; i++) {
@@ -258,6 +182,7 @@ static PyGetSetDef members[] = {
 
 static PyMethodDef methods[] = {
     {"column", batch_column, METH_O, "column(name): a memoryview of int64, of float32 for 'weight'"},
+    {"column_dlpack", batch_column_dlpack, METH_O, "column_dlpack(name): the same numbers as a DLPack capsule"},
     {"metas", batch_metas, METH_NOARGS, "Each sample's meta as JSON bytes; empty without with_meta."},
     {"release", batch_release, METH_NOARGS, "Give the memory back now."},
     {"__dlpack__", (PyCFunction)(void (*)(void))batch_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},

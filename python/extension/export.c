@@ -1,5 +1,5 @@
 /* export.c - a batch's memory to other libraries, without a copy: the buffer protocol and DLPack.
- * Invariant: every view holds a reference to its Batch, and counts as an export until it is gone.
+ * Invariant: every view of a Batch's memory holds a reference to it, and counts as an export until it is gone.
  * Sources: PEP 3118; the Python array API standard, "Data interchange mechanisms"; DLPack 1.0. */
 #include <stdlib.h>
 
@@ -78,13 +78,14 @@ typedef struct exported { /* either form, what it points to, and its owner */
         dl_managed_versioned versioned;
     } form;
     int64_t shape[4], strides[4];
-    Batch *owner;
+    Batch *owner; /* NULL: the numbers are here */
+    int64_t numbers[];
 } exported;
 
 /* Called by any thread, with or without the GIL. */
 static void delete_export(exported *e)
 {
-    if (Py_IsInitialized()) {
+    if (e->owner && Py_IsInitialized()) {
         PyGILState_STATE state = PyGILState_Ensure();
         e->owner->exports--;
         Py_DECREF((PyObject *)e->owner);
@@ -115,39 +116,63 @@ static void delete_capsule(PyObject *capsule)
         delete_export(e);
 }
 
-static void fill_tensor(exported *e, dl_tensor *tensor)
+static void describe(exported *e, int dimensions, dl_tensor *tensor)
 {
-    int item;
-    uint8_t code;
-    int dimensions = batch_shape(e->owner, e->shape, &item, &code);
     int64_t stride = 1;
     for (int i = dimensions - 1; i >= 0; i--) {
         e->strides[i] = stride;
         stride *= e->shape[i];
     }
-    tensor->data = (void *)(uintptr_t)e->owner->batch->data;
     tensor->device.type = DL_CPU;
     tensor->dimensions = dimensions;
-    tensor->type.code = code;
-    tensor->type.bits = (uint8_t)(item * 8);
     tensor->type.lanes = 1;
     tensor->shape = e->shape;
     tensor->strides = e->strides;
 }
 
+static void fill_tensor(exported *e, dl_tensor *tensor)
+{
+    int item;
+    describe(e, batch_shape(e->owner, e->shape, &item, &tensor->type.code), tensor);
+    tensor->type.bits = (uint8_t)(item * 8);
+    tensor->data = (void *)(uintptr_t)e->owner->batch->data;
+}
+
+static PyObject *make_plain(exported *e)
+{
+    e->form.plain.context = e;
+    e->form.plain.deleter = delete_plain;
+    return PyCapsule_New(&e->form.plain, "dltensor", delete_capsule);
+}
+
 static PyObject *make_capsule(exported *e, bool versioned)
 {
     if (!versioned) {
-        e->form.plain.context = e;
-        e->form.plain.deleter = delete_plain;
         fill_tensor(e, &e->form.plain.tensor);
-        return PyCapsule_New(&e->form.plain, "dltensor", delete_capsule);
+        return make_plain(e);
     }
     e->form.versioned.version.major = 1;
     e->form.versioned.context = e;
     e->form.versioned.deleter = delete_versioned;
     fill_tensor(e, &e->form.versioned.tensor);
     return PyCapsule_New(&e->form.versioned, "dltensor_versioned", delete_capsule);
+}
+
+PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers)
+{
+    exported *e = calloc(1, sizeof *e + count * bytes);
+    if (!e)
+        return PyErr_NoMemory();
+    dl_tensor *tensor = &e->form.plain.tensor;
+    e->shape[0] = (int64_t)count;
+    describe(e, 1, tensor);
+    tensor->type.code = code;
+    tensor->type.bits = (uint8_t)(bytes * 8);
+    tensor->data = *numbers = e->numbers;
+    PyObject *capsule = make_plain(e);
+    if (!capsule)
+        free(e);
+    return capsule;
 }
 
 /* Is this the CPU, or not given? */

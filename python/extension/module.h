@@ -5,7 +5,8 @@
  *   dataset   Dataset: facts, labels, single samples
  *   options   mr_loader_options from a dict
  *   loader    Loader: batches, interruptible
- *   batch     Batch: memory and columns
+ *   batch     Batch: memory, metas, what was wrong
+ *   column    Batch: one number per sample
  *   export    Batch by the buffer protocol and by DLPack
  *
  * What users see is written in Python, in millrace/; these types are not documented for them. */
@@ -67,6 +68,15 @@ int read_options(Loader *self, PyObject *options, mr_loader_options *out);
 PyObject *batch_new(PyTypeObject *type, Loader *loader, const mr_batch *batch);
 /* Makes a lent batch independent of its loader; -1: exception set. */
 int batch_detach(Batch *self);
+
+/* The batch of a Batch; NULL: it was released, exception set. */
+const mr_batch *batch_held(PyObject *self);
+
+PyObject *batch_column(PyObject *self, PyObject *name);
+PyObject *batch_column_dlpack(PyObject *self, PyObject *name);
+
+/* A DLPack capsule of `count` numbers of `bytes` bytes each that holds them itself, at *numbers, to be filled in. */
+PyObject *new_column_capsule(uint64_t count, uint8_t code, size_t bytes, void **numbers);
 
 /* A batch's items: returns the number of dimensions, fills in the shape, the bytes of an item and its DLPack type. */
 int batch_shape(const Batch *self, int64_t shape[4], int *item, uint8_t *code);

@@ -46,14 +46,13 @@ def _for_torch(name: str, output: str) -> Field:
 
     if name == "image" and output == "encoded":
         return lambda batch: [torch.frombuffer(span, dtype=torch.uint8) for span in _spans(batch)]
+    from_dlpack = torch.from_dlpack  # of a capsule: without the questions that it asks of an object
     if name == "image":
         empty = getattr(torch, output)
-        from_dlpack = torch.from_dlpack  # of a capsule: without the questions that it asks of an object
         return lambda batch: (
             from_dlpack(batch.__dlpack__()) if batch.count else torch.empty(memoryview(batch).shape, dtype=empty)
         )
-    kind, frombuffer = torch.float32 if name == "weight" else torch.int64, torch.frombuffer
-    return lambda batch: frombuffer(batch.column(name), dtype=kind) if batch.count else torch.empty(0, dtype=kind)
+    return lambda batch: from_dlpack(batch.column_dlpack(name))
 
 
 def _for_numpy(name: str, output: str) -> Field:

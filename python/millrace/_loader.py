@@ -297,7 +297,9 @@ class _Epoch(Iterator[Any]):
         self._loader = loader
         self._handle = handle
         self._pass = loader._pass
-        self._left = loader._steps - loader._at[1] // loader._order["global_batch"]
+        self._epoch, self._position = loader._at
+        self._step = loader._order["global_batch"]
+        self._left = loader._steps - self._position // self._step
 
     def __next__(self) -> Any:
         return self._loader._arrays(self.fetch())
@@ -311,7 +313,8 @@ class _Epoch(Iterator[Any]):
             raise StopIteration
         batch = next(self._handle)
         self._left -= 1
-        loader._at = (batch.epoch + 1, 0) if self._left == 0 else self._handle.cursor()
+        self._position += self._step
+        loader._at = (self._epoch, self._position) if self._left else (self._epoch + 1, 0)
         return batch
 
     def __length_hint__(self) -> int:

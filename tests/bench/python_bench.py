@@ -3,7 +3,7 @@
 
     scripts/python-bench [--images 2000] [--rounds 3] [--json FILE]
 
-- the caller's CPU time per batch of 64: float32 tensors of 224 pixels, and encoded files
+- the caller's CPU time per batch of 64: float32 tensors of 224 pixels, and encoded files; beside it, of the call into C alone
 - CPU time per image of the whole process, and its ratio to `millrace bench`: A B A B ...
 - milliseconds from `import millrace` to the first batch, in a process that has imported torch
 
@@ -33,14 +33,17 @@ print((time.monotonic() - begun) * 1e3)
 """
 
 
-def walk(dataset, output, array, seconds):
-    """(the caller's CPU seconds per batch, the process's CPU milliseconds per image), after a warm start."""
+def walk(dataset, output, array, seconds, alone=False):
+    """(the caller's CPU seconds per batch, the process's CPU milliseconds per image), after a warm start.
+
+    `alone`: of the call into C only, without arrays; no caller's loop can take less.
+    """
     import millrace
 
     loader = millrace.Dataset(dataset).loader("train", BATCH, shuffle=True, threads=1, output=output, array=array)
     per_batch, begun, warm, batches = [], time.monotonic(), True, 0
     while True:
-        it = iter(loader)
+        it = loader._open() if alone else iter(loader)
         while True:
             before = time.thread_time()
             batch = next(it, None)
@@ -83,6 +86,9 @@ def measure(dataset, options):
         caller, cpu = walk(dataset, "float32", array, options.seconds)
         seen["caller_us_float32"].append(caller * 1e6)
         seen["cpu_ms_per_image"].append(cpu)
+        for output in "float32", "encoded":
+            alone = walk(dataset, output, array, options.seconds, alone=True)[0]
+            seen.setdefault("c_us_" + output, []).append(alone * 1e6)
         seen["caller_us_encoded"].append(walk(dataset, "encoded", array, options.seconds)[0] * 1e6)
         if array == "torch":
             seen["first_ms"].append(first_batch(dataset))
@@ -107,8 +113,9 @@ def main():
         result = measure(dataset, options)
     print("%d JPEGs (%s), batches of 64, %s, medians of %d rounds" %
           (options.images, kind, result["array"], options.rounds))
-    print("caller's CPU per batch    float32 %.0f us, encoded %.0f us" %
-          (result["caller_us_float32"], result["caller_us_encoded"]))
+    for output in "float32", "encoded":
+        print("caller's CPU per batch    %-8s %.0f us; the call into C alone %.0f us" %
+              (output, result["caller_us_" + output], result["c_us_" + output]))
     print("process's CPU per image   %.4f ms, %.3f of millrace bench (%.4f ms)" %
           (result["cpu_ms_per_image"], result["cpu_ratio"], result["bench_cpu_ms"]))
     if "first_ms" in result:

@@ -72,6 +72,20 @@ def test_columns(dataset: millrace.Dataset) -> None:
     assert batch.column("weight").format == "f" and batch.column("weight").tolist() == [1.0] * 8
     with pytest.raises(KeyError):
         batch.column("colour")
+    with pytest.raises(KeyError):
+        batch.column_dlpack("colour")
+    batch.column_dlpack("label")
+
+    class Labels:
+        def __dlpack__(self, **unused: object) -> Any:
+            return batch.column_dlpack("label")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    labels = np.from_dlpack(Labels())
+    batch.release()
+    assert labels.tolist() == dataset["train"].labels[:8].tolist()
 
 
 def test_dlpack_capsules(dataset: millrace.Dataset) -> None:

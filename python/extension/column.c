@@ -1,0 +1,105 @@
+/* column.c - one number per sample of a batch: its label, its weight, its place in the crop.
+ * Invariant: a column is a copy of its own; it does not keep the batch's memory. */
+#include <string.h>
+
+#include "dlpack.h"
+#include "module.h"
+
+typedef enum column_type { I64, F32 } column_type;
+
+typedef struct column {
+    const char *name;
+    column_type type;
+    int64_t (*integer)(const mr_sample_facts *);
+} column;
+
+#define INTEGER(member)                                                                                                \
+    static int64_t get_##member(const mr_sample_facts *f)                                                              \
+    {                                                                                                                  \
+        return (int64_t)f->member;                                                                                     \
+    }
+INTEGER(label)
+INTEGER(sample)
+INTEGER(item)
+INTEGER(width)
+INTEGER(height)
+INTEGER(codec)
+INTEGER(orientation)
+INTEGER(left)
+INTEGER(top)
+INTEGER(crop_width)
+INTEGER(crop_height)
+INTEGER(flip)
+INTEGER(offset)
+INTEGER(length)
+
+static const column columns[] = {
+    {"label", I64, get_label},
+    {"weight", F32, NULL},
+    {"sample", I64, get_sample},
+    {"item", I64, get_item},
+    {"width", I64, get_width},
+    {"height", I64, get_height},
+    {"codec", I64, get_codec},
+    {"orientation", I64, get_orientation},
+    {"left", I64, get_left},
+    {"top", I64, get_top},
+    {"crop_width", I64, get_crop_width},
+    {"crop_height", I64, get_crop_height},
+    {"flip", I64, get_flip},
+    {"offset", I64, get_offset},
+    {"length", I64, get_length},
+};
+
+static const column *find_column(PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    for (size_t i = 0; text && i < sizeof columns / sizeof *columns; i++)
+        if (strcmp(columns[i].name, text) == 0)
+            return &columns[i];
+    if (text)
+        PyErr_SetObject(PyExc_KeyError, name);
+    return NULL;
+}
+
+static size_t item_bytes(const column *c)
+{
+    return c->type == F32 ? sizeof(float) : sizeof(int64_t);
+}
+
+static void pack(const column *c, const mr_batch *batch, void *to)
+{
+    for (uint64_t i = 0; i < batch->count; i++)
+        if (c->type == F32)
+            ((float *)to)[i] = batch->samples[i].weight;
+        else
+            ((int64_t *)to)[i] = c->integer(&batch->samples[i]);
+}
+
+PyObject *batch_column(PyObject *object, PyObject *name)
+{
+    const mr_batch *batch = batch_held(object);
+    const column *c = batch ? find_column(name) : NULL;
+    if (!c)
+        return NULL;
+    PyObject *packed = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(batch->count * item_bytes(c)));
+    if (packed)
+        pack(c, batch, PyByteArray_AsString(packed));
+    PyObject *view = packed ? PyMemoryView_FromObject(packed) : NULL;
+    PyObject *out = view ? PyObject_CallMethod(view, "cast", "s", c->type == F32 ? "f" : "q") : NULL;
+    Py_XDECREF(view);
+    Py_XDECREF(packed);
+    return out;
+}
+
+PyObject *batch_column_dlpack(PyObject *object, PyObject *name)
+{
+    const mr_batch *batch = batch_held(object);
+    const column *c = batch ? find_column(name) : NULL;
+    void *numbers;
+    PyObject *capsule =
+        c ? new_column_capsule(batch->count, c->type == F32 ? DL_FLOAT : DL_INT, item_bytes(c), &numbers) : NULL;
+    if (capsule)
+        pack(c, batch, numbers);
+    return capsule;
+}
