@@ -184,10 +184,10 @@ mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_err
 {
     MR_TRY(check_maps(plan, o, err));
     if (o->label_column && plan->sample_count && !any_label(plan))
-        MR_TRY(mr_fail(err, MR_MISUSE,
+        return mr_fail(err, MR_MISUSE,
                        "--label-column %s: no sample has a label there: the column is empty, or its "
                        "rows name none of the images",
-                       o->label_column));
+                       o->label_column);
     note_merged(plan);
     return MR_OK;
 }

@@ -105,8 +105,8 @@ static mr_status read_image(mr_build *b, size_t row, mr_error *err)
     uint32_t entry = sample_of(b, row)->entry;
     MR_TRY(mr_source_read(in->source, entry, &b->image, err));
     if (mr_hash64(b->image.data, b->image.len) != examined_of(b, row)->hash)
-        MR_TRY(mr_fail(err, MR_BAD_DATA, "%s: changed while being ingested; run the command again",
-                       mr_source_entry(in->source, entry)->path));
+        return mr_fail(err, MR_BAD_DATA, "%s: changed while being ingested; run the command again",
+                       mr_source_entry(in->source, entry)->path);
     b->shard.images++;
     b->shard.image_bytes += b->image.len;
     b->rows[row].image_len = (uint32_t)b->image.len;

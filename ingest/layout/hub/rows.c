@@ -177,8 +177,8 @@ static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
     line.len = text->len;
     b->row = (mr_jsonl){.source = b->tree->source, .entry = entry};
     MR_TRY(mr_jsonl_pick(&b->row, &line, &b->field, b->first.kind != MR_HUB_NO_LABEL, NULL, b->err));
-    if ((!text->len || text->data[0] != '{' || text->data[text->len - 1] != '}'))
-        MR_TRY(mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is not a JSON object", file_name(b), row));
+    if (!text->len || text->data[0] != '{' || text->data[text->len - 1] != '}')
+        return mr_fail(b->err, MR_BAD_DATA, "%s: row %" PRIu64 " is not a JSON object", file_name(b), row);
     return MR_OK;
 }
 
