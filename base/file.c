@@ -244,23 +244,6 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)
     return MR_OK;
 }
 
-int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone)
-{
-    *gone = NULL;
-    if (!aside) {
-        if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0)
-            return errno;
-        *gone = from;
-        return 0;
-    }
-    if (rename(to, aside) != 0)
-        return errno;
-    int failed = rename(from, to) == 0 ? 0 : errno;
-    if (!failed || rename(aside, to) != 0)
-        *gone = aside;
-    return failed;
-}
-
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err)
 {
     if (remove_all(dirfd, path) != 0)

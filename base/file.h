@@ -23,48 +23,44 @@ mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset,
 /* Why `path`, as the user named it, could not be created: MR_MISUSE where its folder is not there. */
 mr_status mr_file_fail_create(mr_error *err, int errnum, const char *path);
 
-/* A file on its way: write to `fd`, then close.  Readers of `path` see what was there before, or all of it: a temp name
- * beside it, fsync, rename, fsync of the directory.  Two writers of one path take turns.
- * With AT_FDCWD the path is taken for one that the user named: a link is followed, also to what is not there yet; a
- * pipe, a FIFO that somebody reads, a terminal or another device, one of this process's descriptors (/dev/fd/N) is
- * written to as it is. */
+/* A file being written: write to `fd`, then close.  Readers of `path` see either the previous file or the complete new
+ * one: a temporary name beside it, fsync, rename, fsync of the directory.  Two writers of one path take turns.
+ * With AT_FDCWD the path is one that the user named: links are followed, even to a file that does not exist yet; a
+ * pipe, a FIFO that is being read, a terminal or another device, or one of this process's descriptors (/dev/fd/N) is
+ * written to directly. */
 typedef struct mr_output {
     int fd, dirfd;
-    char *path, *temp; /* temp: NULL, written straight into what is at `path` */
+    char *path, *temp; /* temp NULL: written directly to `path` */
 } mr_output;
 
 mr_status mr_output_open(int dirfd, const char *path, mr_output *o, mr_error *err);
-/* `status`: how writing went; if not MR_OK it is what returns, and the path is as it was (pipes and devices have what
- * was written). */
+/* `status`: of the writing.  If it is not MR_OK it is returned, and the path is left as it was (pipes and devices have
+ * got what was written). */
 mr_status mr_output_close(mr_output *o, mr_status status, mr_error *err);
 
-/* The same of bytes that are there already. */
+/* Writes `bytes` as a whole file in this way. */
 mr_status mr_file_publish(int dirfd, const char *path, const void *bytes, size_t len, mr_error *err);
 
-/* Removes the temp file of a mr_file_publish() of `path` that was killed, if there is one. */
+/* Removes the temporary file that a killed mr_file_publish() of `path` left, if any. */
 void mr_file_forget(int dirfd, const char *path);
 
-/* A new file without a name in $TMPDIR or /tmp, to read and write: however the process ends, nothing is left there. */
+/* An unnamed new file in $TMPDIR or /tmp, for reading and writing: nothing is left there however the process ends. */
 mr_status mr_file_scratch(int *fd, mr_error *err);
 
 mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err);        /* fsync of a directory */
-mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err); /* of the one that `path` stands in */
-/* With parents; fine if it is there.  The names of those made are on disk: what is published in them would be lost with
- * them otherwise. */
+mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err); /* of the parent of `path` */
+/* Makes a folder and its parents, unless they exist.  New directories are synced, as what is published in them would be
+ * lost with them. */
 mr_status mr_dir_make(const char *path, mr_error *err);
 bool mr_is_dots(const char *name); /* "." or ".." */
-bool mr_dir_is(const char *path);  /* whether a folder is there, or a link to one */
-/* Keeps others out of an open file or folder until it is closed.  False: somebody else has it, and `wait` is not asked
- * for.  On a file system without locks everybody gets it. */
+bool mr_dir_is(const char *path);  /* a folder, or a link to one */
+/* Locks an open file or folder until it is closed.  False: another process has the lock, without `wait`.  On a file
+ * system without locks every caller succeeds. */
 bool mr_file_lock(int fd, bool wait);
-/* Whether this name, or with `follow` what it is a link to, still is what is open. */
+/* Whether `name`, or with `follow` what it links to, is still the open file. */
 bool mr_file_is_at(int fd, int dirfd, const char *name, bool follow);
 /* MR_MISUSE: it is a mount point, whose place no folder can take. */
 mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err);
-/* Puts the folder `from` in the place of the folder `to`: `aside` NULL, by one exchange of the two names; else by two
- * renames, the old one to `aside` first, where a crash between them leaves it whole.  0 or errno; EINVAL, ENOSYS: this
- * file system cannot exchange names.  *gone: where the old folder lies now, `from` or `aside`; NULL: at its place. */
-int mr_dir_replace(const char *from, const char *to, const char *aside, const char **gone);
 mr_status mr_dir_remove(int dirfd, const char *path, mr_error *err); /* the whole tree; links are not followed */
 
 #endif

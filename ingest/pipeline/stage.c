@@ -10,13 +10,14 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "pipeline/stage_parts.h"
 
 struct mr_stage {
     char *path; /* DST.partial */
     mr_target target;
-    char *made; /* the first of DST's parents that was not there before; NULL: all were */
+    char *made; /* the first of DST's parents that did not exist; NULL: all did */
     int dir;
     bool owner; /* rank 0 */
     bool published;
@@ -24,7 +25,7 @@ struct mr_stage {
 
 #define ROWS "rows-%05u.spool"
 
-static const mr_folder_shards any; /* what an unfinished dataset is going to have nobody knows yet */
+static const mr_folder_shards any; /* the shards of an unfinished dataset are not known yet */
 
 static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
 {
@@ -34,26 +35,27 @@ static mr_status is_foreign(const mr_stage *s, const char *name, mr_error *err)
                    s->path, name);
 }
 
-/* DST.partial is swept: only a folder that holds nothing but an unfinished dataset is taken over. */
-static mr_status check_stage(const mr_stage *s, mr_error *err)
+/* Files in DST.partial are removed: only a folder with nothing but an unfinished dataset is taken over. */
+static mr_status claim(const mr_stage *s, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    /* Between opening it and locking it another ingest may have published it: then it is not a stage any more. */
+    MR_TRY(mr_folder_lock(s->dir, s->path, err));
+    /* Between its opening and its locking another ingest may have published it: then it is no longer a stage. */
     if (!mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return mr_fail(err, MR_SYSTEM, "%s: another ingest has just ended there; run the command again", s->path);
-    mr_status status = mr_folder_look(s->dir, s->path, &any, &kind, foreign, err);
-    if (status == MR_OK && foreign[0])
+    MR_TRY(mr_folder_look(s->dir, s->path, &any, &kind, foreign, err));
+    if (foreign[0])
         return is_foreign(s, foreign, err);
-    if (status == MR_OK && mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
+    if (mr_dir_check_mount(s->dir, s->path, NULL) != MR_OK)
         return mr_fail(err, MR_MISUSE,
-                       "%s: is a mount point, which cannot take the place of DST; unmount it or choose "
-                       "another DST",
+                       "%s: is a mount point, which cannot take the place of DST; unmount it or choose another DST",
                        s->path);
-    return status;
+    return MR_OK;
 }
 
-/* The first folder on the way to `path` that is not there yet; NULL: all are (or memory is out, which makes() sees). */
+/* The first folder on the way to `path` that does not exist; NULL: all do, or out of memory: then the caller's next
+ * allocation fails, too. */
 static char *first_missing(const char *path)
 {
     struct stat st;
@@ -72,29 +74,23 @@ static char *first_missing(const char *path)
 
 static mr_status make(mr_stage *s, mr_error *err)
 {
-    char *parent = NULL, *name = NULL;
-    mr_status status = mr_path_split(s->target.path, &parent, &name, err);
-    if (status == MR_OK) {
-        s->made = first_missing(parent);
-        status = mr_dir_make(parent, err);
-    }
-    free(parent);
-    free(name);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_free) char *parent = NULL, *name = NULL;
+    MR_TRY(mr_path_split(s->target.path, &parent, &name, err));
+    s->made = first_missing(parent);
+    MR_TRY(mr_dir_make(parent, err));
     if (mkdir(s->path, 0777) != 0 && errno != EEXIST)
-        return mr_fail_errno(err, errno, "%s: cannot make the folder", s->path);
+        return mr_fail_errno(err, errno, "%s: cannot create the folder", s->path);
     return MR_OK;
 }
 
-/* The folders that were made for DST alone are removed if DST is not published. */
+/* Folders that were created only for DST are removed if DST is not published. */
 static void remove_parents(const mr_stage *s)
 {
-    size_t least = s->made ? strlen(s->made) : 0;
+    size_t min = s->made ? strlen(s->made) : 0;
     char *path = strdup(s->path);
-    for (char *slash; least && path && (slash = strrchr(path, '/'));) {
+    for (char *slash; min && path && (slash = strrchr(path, '/'));) {
         *slash = '\0';
-        if (strlen(path) < least || (slash[1] && rmdir(path) != 0))
+        if (strlen(path) < min || (slash[1] && rmdir(path) != 0))
             break;
     }
     free(path);
@@ -130,10 +126,18 @@ static mr_status open_folder(mr_stage *s, mr_error *err)
         return MR_OK;
     if (errno == ENOTDIR || errno == ELOOP)
         return mr_fail(err, MR_MISUSE,
-                       "%s: is in the way, the dataset grows in a folder of this name; move it away or "
+                       "%s: is in the way: the dataset is built in a folder of this name; move it away or "
                        "choose another DST",
                        s->path);
     return mr_fail_errno(err, errno, "%s", s->path);
+}
+
+static mr_status open_first(mr_stage *s, mr_error *err)
+{
+    MR_TRY(mr_target_check(&s->target, err));
+    MR_TRY(make(s, err));
+    MR_TRY(open_folder(s, err));
+    return claim(s, err);
 }
 
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err)
@@ -141,15 +145,7 @@ mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stag
     mr_stage *s = new_stage(target, force, first_rank);
     if (!s)
         return mr_fail_memory(err, target);
-    mr_status status = first_rank ? mr_target_check(&s->target, err) : MR_OK;
-    if (status == MR_OK && first_rank)
-        status = make(s, err);
-    if (status == MR_OK)
-        status = open_folder(s, err);
-    if (status == MR_OK && first_rank)
-        status = mr_folder_lock(s->dir, s->path, err);
-    if (status == MR_OK && first_rank)
-        status = check_stage(s, err);
+    mr_status status = first_rank ? open_first(s, err) : open_folder(s, err);
     if (status != MR_OK) {
         s->owner = false; /* not ours: leave it as it is */
         if (s->dir < 0)
@@ -176,7 +172,7 @@ mr_status mr_stage_held(const mr_stage *s, mr_error *err)
     if (mr_file_is_at(s->dir, AT_FDCWD, s->path, false))
         return MR_OK;
     return mr_fail(err, MR_SYSTEM,
-                   "%s: was moved, removed or replaced while the dataset grew in it, which ends here; run "
+                   "%s: was moved, removed or replaced while the dataset was being built in it; run "
                    "the command again",
                    s->path);
 }
@@ -233,7 +229,7 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, m
     for (struct dirent *e; status == MR_OK && (e = readdir(dir));) {
         if (mr_folder_skips(e) || belongs(e->d_name, shards, count))
             continue;
-        if (!mr_folder_is_ours(s->dir, e, &any)) /* came after the first look, which may be hours ago */
+        if (!mr_folder_is_ours(s->dir, e, &any)) /* it came after the first check, perhaps hours ago */
             status = is_foreign(s, e->d_name, err);
         else
             status = mr_folder_unlink(s->dir, s->path, e->d_name, err);
@@ -245,13 +241,10 @@ mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, m
 
 mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err)
 {
-    mr_status status = mr_dir_sync(s->dir, s->path, err);
-    if (status == MR_OK)
-        status = mr_target_check(&s->target, err); /* hours may have gone by */
-    if (status == MR_OK)
-        status = mr_stage_held(s, err);
-    if (status == MR_OK)
-        status = mr_target_take(&s->target, s->path, published, err);
+    MR_TRY(mr_dir_sync(s->dir, s->path, err));
+    MR_TRY(mr_target_check(&s->target, err)); /* again: hours may have passed */
+    MR_TRY(mr_stage_held(s, err));
+    mr_status status = mr_target_take(&s->target, s->path, published, err);
     s->published = atomic_load(published);
     return status;
 }

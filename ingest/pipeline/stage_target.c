@@ -1,6 +1,6 @@
-/* stage_target.c - DST: what may lie there, and how the new dataset takes its place.
- * Invariant: only a dataset is removed, after it has lost its name, while it is locked, and only if nothing else lies
- * in it; before the rename everything is as it was. */
+/* stage_target.c - DST: what may exist there, and how the new dataset takes its place.
+ * Invariant: only a dataset is removed, after it has lost its name, while it is locked, and only if nothing else is in
+ * it; until the rename nothing changes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
+#include "base/temp.h"
 #include "pipeline/stage_parts.h"
 
 enum { TRIES = 100 }; /* to remove a folder that others write to */
@@ -21,20 +23,16 @@ enum { TRIES = 100 }; /* to remove a folder that others write to */
 
 static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *err)
 {
-    mr_folder_shards shards;
+    MR_AUTO(mr_folder_shards_release) mr_folder_shards shards = {0};
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    mr_status status = mr_folder_shards_of(dir, &shards, err);
-    if (status == MR_OK)
-        status = mr_folder_look(dir, t->path, &shards, &kind, foreign, err);
-    mr_folder_shards_release(&shards);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_folder_shards_of(dir, &shards, err));
+    MR_TRY(mr_folder_look(dir, t->path, &shards, &kind, foreign, err));
     *replaces = kind == MR_FOLDER_DATASET;
     if (kind == MR_FOLDER_OTHER || kind == MR_FOLDER_HELD)
         return mr_fail(err, MR_MISUSE, NO_DATASET, t->path);
     if (*replaces && !t->force)
-        return mr_fail(err, MR_MISUSE, "%s: holds a dataset already; --force replaces it once the new one is whole",
+        return mr_fail(err, MR_MISUSE, "%s: already holds a dataset; --force replaces it once the new one is complete",
                        t->path);
     if (*replaces && foreign[0])
         return mr_fail(err, MR_MISUSE,
@@ -42,19 +40,19 @@ static mr_status check_folder(mr_target *t, int dir, bool *replaces, mr_error *e
                        "choose another DST",
                        t->path, foreign);
     if (*replaces && faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        return mr_fail_errno(err, errno, "%s: cannot be replaced, for what is in it cannot be removed", t->path);
-    status = mr_dir_check_mount(dir, t->path, err);
-    return status == MR_OK && *replaces ? mr_folder_lock(dir, t->path, err) : status;
+        return mr_fail_errno(err, errno, "%s: cannot be replaced, as its files cannot be removed", t->path);
+    MR_TRY(mr_dir_check_mount(dir, t->path, err));
+    return *replaces ? mr_folder_lock(dir, t->path, err) : MR_OK;
 }
 
-/* MR_OK with *dir -1: nothing is there. */
+/* MR_OK with *dir -1: it does not exist. */
 static mr_status open_target(const char *path, int *dir, mr_error *err)
 {
     struct stat st;
     *dir = -1;
     if (lstat(path, &st) != 0) {
         if (errno == ENOTDIR)
-            return mr_fail(err, MR_MISUSE, "%s: cannot be made: a part of this path is a file", path);
+            return mr_fail(err, MR_MISUSE, "%s: cannot be created: a part of this path is a file", path);
         return errno == ENOENT ? MR_OK : mr_fail_errno(err, errno, "%s", path);
     }
     if (S_ISLNK(st.st_mode))
@@ -73,7 +71,7 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
     mr_target_close(t);
     if (mr_is_dots(slash ? slash + 1 : t->path))
         return mr_fail(err, MR_MISUSE,
-                       "%s: no folder can be replaced by this name; use its own, or that of one "
+                       "%s: a folder cannot be replaced under this name; use its own, or name a new folder "
                        "in it, for example %s/dataset",
                        t->path, t->path);
     static const char *const ours[] = {MR_STAGE_ENDING, MR_STAGE_ENDING MR_STAGE_ASIDE};
@@ -81,39 +79,37 @@ mr_status mr_target_check(mr_target *t, mr_error *err)
         size_t len = strlen(t->path), end = strlen(ours[i]);
         if (len >= end && strcmp(t->path + len - end, ours[i]) == 0)
             return mr_fail(err, MR_MISUSE,
-                           "%s: names that end in %s are those of datasets on their way, which are swept; "
+                           "%s: names that end in %s are reserved for unfinished datasets, which may be removed; "
                            "choose another DST",
                            t->path, ours[i]);
     }
-    mr_status status = open_target(t->path, &dir, err);
-    if (status == MR_OK && dir >= 0)
-        status = check_folder(t, dir, &replaces, err);
+    MR_TRY(open_target(t->path, &dir, err));
+    mr_status status = dir >= 0 ? check_folder(t, dir, &replaces, err) : MR_OK;
     if (status == MR_OK && replaces)
         t->old = dir;
-    else if (dir >= 0)
-        close(dir);
+    else
+        mr_scope_close(&dir);
     return status;
 }
 
 void mr_target_close(mr_target *t)
 {
-    if (t->old >= 0)
-        close(t->old);
+    mr_scope_close(&t->old);
     t->old = -1;
 }
 
 /* ---- the rename ------------------------------------------------------------------------------------------------- */
 
-/* One act with the word that it is done: a signal that ends the program comes before it or after it.  0 or errno. */
-static int move_and_tell(const mr_target *t, const char *from, const char *aside, const char **gone,
-                         atomic_bool *published)
+/* The rename and *published change together, as far as a signal that ends the program can see.  0 or errno. */
+static int rename_and_note(const mr_target *t, const char *from, const char *aside, const char **gone,
+                           atomic_bool *published)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int failed = 0;
     if (t->old >= 0)
-        failed = mr_dir_replace(from, t->path, aside, gone);
+        failed = mr_temp_replace(AT_FDCWD, from, t->path, aside, gone);
     else if (rename(from, t->path) != 0)
         failed = errno;
     if (!failed)
@@ -124,95 +120,88 @@ static int move_and_tell(const mr_target *t, const char *from, const char *aside
 
 /* ---- after ------------------------------------------------------------------------------------------------------ */
 
-/* A dataset that is at its place no more; what somebody puts into it, who still has it open, is kept.  A seek or a
- * reindex that was at work in it may make one more file of ours. */
+/* Removes a dataset that has lost its name, unless another process, which still has it open, put a file into it.  A
+ * seek or reindex still running in it may create one more file of ours: then *gone is false, and this is tried again.
+ */
 static mr_status remove_one(int dir, const char *path, const mr_folder_shards *shards, bool *gone, mr_error *err)
 {
     mr_folder_kind kind;
     char foreign[NAME_MAX + 1];
-    mr_status status = mr_folder_look(dir, path, shards, &kind, foreign, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_folder_look(dir, path, shards, &kind, foreign, err));
     if (foreign[0])
-        return mr_fail(err, MR_MISUSE,
-                       "%s: is the dataset that was replaced, and is kept for '%s', which is not "
-                       "part of it",
+        return mr_fail(err, MR_MISUSE, "%s: the replaced dataset is kept because of '%s', which is not part of it",
                        path, foreign);
     if (!mr_file_is_at(dir, AT_FDCWD, path, false))
         return mr_fail(err, MR_SYSTEM, "%s: is kept: it is not the dataset that was to be replaced", path);
-    status = mr_folder_clear(dir, path, shards, err);
-    *gone = status == MR_OK && rmdir(path) == 0;
-    if (status != MR_OK || *gone)
-        return status;
+    MR_TRY(mr_folder_clear(dir, path, shards, err));
+    *gone = rmdir(path) == 0;
+    if (*gone)
+        return MR_OK;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return mr_fail_errno(err, errno, "%s: cannot remove", path);
-    status = mr_folder_look(dir, path, shards, &kind, foreign, err);
-    *gone = status == MR_OK && kind == MR_FOLDER_HELD;
-    return status;
+    MR_TRY(mr_folder_look(dir, path, shards, &kind, foreign, err));
+    *gone = kind == MR_FOLDER_HELD;
+    return MR_OK;
 }
 
 static mr_status remove_dataset(int dir, const char *path, mr_error *err)
 {
-    mr_folder_shards shards;
+    MR_AUTO(mr_folder_shards_release) mr_folder_shards shards = {0};
     bool gone = false;
-    mr_status status = mr_folder_shards_of(dir, &shards, err);
-    for (int left = TRIES; status == MR_OK && !gone && left > 0; left--)
-        status = remove_one(dir, path, &shards, &gone, err);
-    mr_folder_shards_release(&shards);
-    return status == MR_OK && !gone ? mr_fail_errno(err, ENOTEMPTY, "%s: cannot remove", path) : status;
+    MR_TRY(mr_folder_shards_of(dir, &shards, err));
+    for (int left = TRIES; !gone && left > 0; left--)
+        MR_TRY(remove_one(dir, path, &shards, &gone, err));
+    return gone ? MR_OK : mr_fail_errno(err, ENOTEMPTY, "%s: cannot remove", path);
 }
 
-/* What a crash between two renames, or after them, left there. */
+/* Removes what a crash between two renames, or after them, left there. */
 static mr_status clear_aside(const char *aside, mr_error *err)
 {
-    int dir = open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dir = open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 && errno == ENOENT)
         return MR_OK;
-    bool no_folder = dir < 0 && (errno == ENOTDIR || errno == ELOOP);
-    if (dir < 0 && !no_folder)
+    bool is_folder = dir >= 0 || (errno != ENOTDIR && errno != ELOOP);
+    if (dir < 0 && is_folder)
         return mr_fail_errno(err, errno, "%s", aside);
     const mr_folder_shards any = {0};
     mr_folder_kind kind = MR_FOLDER_OTHER;
     char foreign[NAME_MAX + 1];
-    mr_status status = no_folder ? MR_OK : mr_folder_look(dir, aside, &any, &kind, foreign, err);
-    if (status == MR_OK && kind == MR_FOLDER_HELD)
-        status = mr_fail(err, MR_SYSTEM,
-                         "%s: cannot go, for somebody still reads the dataset that was replaced; run the "
-                         "command again when that has ended",
-                         aside);
-    else if (status == MR_OK && kind == MR_FOLDER_OTHER)
-        status = mr_fail(err, MR_MISUSE, "%s: is in the way and is not a dataset; move it away", aside);
-    if (status == MR_OK)
-        status = mr_folder_lock(dir, aside, err);
-    if (status == MR_OK)
-        status = remove_dataset(dir, aside, err);
-    if (dir >= 0)
-        close(dir);
-    return status;
+    if (is_folder)
+        MR_TRY(mr_folder_look(dir, aside, &any, &kind, foreign, err));
+    if (kind == MR_FOLDER_HELD)
+        return mr_fail(err, MR_SYSTEM,
+                       "%s: the replaced dataset is still being read; run the command again when that has ended",
+                       aside);
+    if (kind == MR_FOLDER_OTHER)
+        return mr_fail(err, MR_MISUSE, "%s: is in the way and is not a dataset; move it away", aside);
+    MR_TRY(mr_folder_lock(dir, aside, err));
+    return remove_dataset(dir, aside, err);
 }
 
-/* renameat2(EXCHANGE) swaps old and new in one act.  File systems without it get the old one moved aside first: then a
- * crash between the two renames leaves it whole under DST.partial.old. */
+static mr_status take(const mr_target *t, const char *from, const char *aside, const char **gone,
+                      atomic_bool *published, mr_error *err)
+{
+    int failed = rename_and_note(t, from, NULL, gone, published);
+    if (t->old >= 0 && mr_temp_cannot_exchange(failed)) {
+        MR_TRY(clear_aside(aside, err));
+        failed = rename_and_note(t, from, aside, gone, published);
+    }
+    if (!failed)
+        return MR_OK;
+    return mr_fail_errno(err, failed, "%s: cannot take the place of %s%s%s", from, t->path,
+                         *gone ? ", which is now " : "", *gone ? *gone : "");
+}
+
+/* The old and the new folder exchange their names.  Where the file system cannot do that, the old one is moved aside
+ * first: a crash between the two renames leaves it whole under DST.partial.old. */
 mr_status mr_target_take(const mr_target *t, const char *from, atomic_bool *published, mr_error *err)
 {
     const char *gone = NULL;
-    mr_buf aside = {0};
+    MR_AUTO(mr_buf_free) mr_buf aside = {0};
     mr_buf_printf(&aside, "%s" MR_STAGE_ASIDE, from);
-    mr_status status = mr_buf_status(&aside, err, t->path);
-    int failed = status == MR_OK ? move_and_tell(t, from, NULL, &gone, published) : 0;
-    if (t->old >= 0 && (failed == EINVAL || failed == ENOSYS)) {
-        status = clear_aside(mr_buf_text(&aside), err);
-        if (status == MR_OK)
-            failed = move_and_tell(t, from, mr_buf_text(&aside), &gone, published);
-    }
-    if (status == MR_OK && failed)
-        status = mr_fail_errno(err, failed, "%s: cannot take the place of %s%s%s", from, t->path,
-                               gone ? ", which is now " : "", gone ? gone : "");
-    /* Not before it is sure that a power loss cannot bring the old one's name back. */
-    if (status == MR_OK)
-        status = mr_dir_sync_parent(AT_FDCWD, t->path, err);
-    if (status == MR_OK && gone)
-        status = remove_dataset(t->old, gone, err);
-    mr_buf_free(&aside);
-    return status;
+    MR_TRY(mr_buf_status(&aside, err, t->path));
+    MR_TRY(take(t, from, mr_buf_text(&aside), &gone, published, err));
+    /* The old one is removed only when a power loss cannot bring its name back. */
+    MR_TRY(mr_dir_sync_parent(AT_FDCWD, t->path, err));
+    return gone ? remove_dataset(t->old, gone, err) : MR_OK;
 }

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/scope.h"
+#include "base/temp.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "format/manifest.h"
@@ -232,12 +233,12 @@ static mr_status change_places(mr_export_temp *temp, const char *target, mr_erro
 {
     char *aside;
     const char *gone;
-    int failed = mr_dir_replace(temp->path, target, NULL, &gone);
-    if (failed != EINVAL && failed != ENOSYS)
+    int failed = mr_temp_replace(AT_FDCWD, temp->path, target, NULL, &gone);
+    if (!mr_temp_cannot_exchange(failed))
         return failed ? no_rename(temp, target, failed, NULL, err) : MR_OK;
     if (asprintf(&aside, "%s.old", temp->path) < 0)
         return mr_fail_memory(err, target);
-    failed = mr_dir_replace(temp->path, target, aside, &gone);
+    failed = mr_temp_replace(AT_FDCWD, temp->path, target, aside, &gone);
     if (failed) {
         mr_status status = no_rename(temp, target, failed, gone, err);
         free(aside);

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/scope.h"
+#include "base/temp.h"
 
 #define MARK ".millrace-export-" /* nobody calls a folder of his own so */
 
@@ -60,7 +61,7 @@ static mr_status swept(const mr_export_temp *t, mr_error *err)
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
     /* Where there are no locks nobody sweeps, either. */
-    if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path, false))
+    if (mr_temp_claim(t->fd, AT_FDCWD, t->path, false))
         return MR_OK;
     return swept(t, err);
 }

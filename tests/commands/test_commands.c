@@ -161,8 +161,8 @@ static void test_layouts_to_draw(void **state)
 static void test_places_that_are_not_there(void **state)
 {
     const char *dir = *state;
-    SAYS(dir, 2, "", "millrace: nope/x.xml: its folder is not there\n", "verify", "ds", "--junit", "nope/x.xml");
-    static const char gone[] = "millrace: nope/x: its folder is not there\n";
+    SAYS(dir, 2, "", "millrace: nope/x.xml: its folder does not exist\n", "verify", "ds", "--junit", "nope/x.xml");
+    static const char gone[] = "millrace: nope/x: its folder does not exist\n";
     SAYS(dir, 2, "", gone, "show", "ds", "train", "0", "--image", "nope/x");
     SAYS(dir, 2, "", gone, "show", "ds", "train", "0", "--image", "nope/x", "--force");
     SAYS(dir, 2, "", gone, "export", "ds", "nope/x");

@@ -301,7 +301,7 @@ static void test_report_that_fails(void **state)
 {
     (void)state;
     SHOWS(0, NULL, "sample", "drawn", "--layout", "imagenette", "--images", "10", "--quiet");
-    SHOWS(2, "no/report.json: its folder is not there", "ingest", "drawn", "ds", "-q", "--report", "no/report.json");
+    SHOWS(2, "no/report.json: its folder does not exist", "ingest", "drawn", "ds", "-q", "--report", "no/report.json");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

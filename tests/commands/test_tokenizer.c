@@ -114,7 +114,7 @@ static void test_refusals(void **state)
         {2, "--size", "16777216", "expected a number from 261"},
         {2, "--size", "many", "expected a number"},
         {2, "--output", dir, "is a directory"},
-        {2, "--output", nowhere, "no/t.json: its folder is not there"},
+        {2, "--output", nowhere, "no/t.json: its folder does not exist"},
         {1, "--text-column", "story",
          "no sample of train has text in column \"story\"; the first has it in title, cap"
          "tions"},

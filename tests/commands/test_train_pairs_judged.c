@@ -312,9 +312,9 @@ static void a_place_where_no_file_can_be_is_told_at_once(void **state)
     static const struct {
         const char *place, *words;
     } cases[] = {
-        {"none/x.npz", "none/x.npz: its folder is not there"},
+        {"none/x.npz", "none/x.npz: its folder does not exist"},
         {"e", "e: is a directory; name a file"},
-        {"tok.json/x.npz", "tok.json/x.npz: its folder is not there"},
+        {"tok.json/x.npz", "tok.json/x.npz: its folder does not exist"},
     };
     const char *dir = *state;
     support_result r;

@@ -38,7 +38,7 @@ def test_an_exception_in_the_callback_ends_ingest(made: pathlib.Path, tmp_path: 
 def test_errors_of_the_program(made: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(millrace.MisuseError, match="unknown option --bogus"):
         millrace.ingest(made / "source", to=tmp_path / "d", bogus=1)
-    with pytest.raises(millrace.MisuseError, match="holds a dataset already"):
+    with pytest.raises(millrace.MisuseError, match="already holds a dataset"):
         millrace.ingest(made / "source", to=made / "flowers")
     (tmp_path / "empty").mkdir()
     with pytest.raises(millrace.BadDataError) as caught:

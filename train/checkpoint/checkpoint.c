@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/scope.h"
+#include "base/temp.h"
 #include "checkpoint/parts.h"
 
 void mr_checkpoint_release(mr_checkpoint *c)
@@ -126,35 +126,25 @@ static mr_status make_temp(writing *w, mr_error *err)
     w->fd = openat(w->output_fd, w->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (w->fd < 0)
         return mr_fail_errno(err, errno, "%s/%s: cannot open the directory", w->output, w->temp);
-    (void)flock(w->fd, LOCK_EX | LOCK_NB); /* says that we live; see owner_gone() */
+    if (!mr_temp_claim(w->fd, w->output_fd, w->temp, false)) /* see owner_gone() */
+        return mr_fail(err, MR_SYSTEM, "%s/%s: was removed or is locked by another process", w->output, w->temp);
     return MR_OK;
 }
 
-/* Where the file system cannot exchange two names: the old one steps aside, and is found there until it is removed. */
-static int replace_aside(const writing *w)
-{
-    char aside[MR_STEP_NAME];
-    mr_step_hidden(w->c->update, "old", aside);
-    if (renameat(w->output_fd, w->name, w->output_fd, aside) != 0)
-        return -1;
-    if (renameat(w->output_fd, w->temp, w->output_fd, w->name) == 0)
-        return 0;
-    int saved = errno;
-    (void)renameat(w->output_fd, aside, w->output_fd, w->name);
-    errno = saved;
-    return -1;
-}
-
+/* An older checkpoint that was moved aside is found under that name until it is removed. */
 static mr_status publish(const writing *w, mr_error *err)
 {
-    int fd = w->output_fd, failed = renameat(fd, w->temp, fd, w->name);
-    if (failed && (errno == ENOTEMPTY || errno == EEXIST)) {
-        failed = renameat2(fd, w->temp, fd, w->name, RENAME_EXCHANGE);
-        if (failed && (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP))
-            failed = replace_aside(w);
+    char aside[MR_STEP_NAME];
+    const char *gone;
+    int fd = w->output_fd, failed = renameat(fd, w->temp, fd, w->name) == 0 ? 0 : errno;
+    if (failed == ENOTEMPTY || failed == EEXIST)
+        failed = mr_temp_replace(fd, w->temp, w->name, NULL, &gone);
+    if (mr_temp_cannot_exchange(failed)) {
+        mr_step_hidden(w->c->update, "old", aside);
+        failed = mr_temp_replace(fd, w->temp, w->name, aside, &gone);
     }
     if (failed)
-        return mr_fail_errno(err, errno, "%s/%s: cannot rename to %s", w->output, w->temp, w->name);
+        return mr_fail_errno(err, failed, "%s/%s: cannot rename to %s", w->output, w->temp, w->name);
     return mr_dir_sync(fd, w->output, err);
 }
 
@@ -180,17 +170,18 @@ static mr_status tidy(const mr_checkpoint *c, int fd, const char *output, unsign
     return remove_older(c, fd, output, keep, err);
 }
 
+static mr_status write_all(writing *w, mr_error *err)
+{
+    MR_TRY(make_temp(w, err));
+    MR_TRY(mr_pool_run(MR_FILES, MR_FILES, write_file, w, err));
+    MR_TRY(write_state(w, err));
+    MR_TRY(mr_dir_sync(w->fd, w->output, err));
+    return publish(w, err);
+}
+
 static mr_status write_and_publish(writing *w, mr_error *err)
 {
-    mr_status status = make_temp(w, err);
-    if (status == MR_OK)
-        status = mr_pool_run(MR_FILES, MR_FILES, write_file, w, err);
-    if (status == MR_OK)
-        status = write_state(w, err);
-    if (status == MR_OK)
-        status = mr_dir_sync(w->fd, w->output, err);
-    if (status == MR_OK)
-        status = publish(w, err);
+    mr_status status = write_all(w, err);
     if (w->fd >= 0)
         close(w->fd);
     mr_dir_remove(w->output_fd, w->temp, NULL); /* what failed, or the one exchanged for ours */

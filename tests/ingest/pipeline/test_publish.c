@@ -127,7 +127,7 @@ static void test_what_others_do_to_the_stage(void **state)
          "2\nmillrace: dst.partial: holds 'notes', which is not part of an unfinished dataset; move it away or choose "
          "another DST\nprecious\nnotes\n"},
         {"mv dst.partial moved; mkdir -p dst.partial/notes;",
-         "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset grew in it, which ends here; run "
+         "3\nmillrace: dst.partial: was moved, removed or replaced while the dataset was being built in it; run "
          "the "
          "command again\nprecious\nnotes\n"},
     };
@@ -147,7 +147,7 @@ static void test_what_others_put_there_last(void **state)
     (void)state;
     static const char *const ways[] = {"stop", "stop-apart"}, *const places[] = {"dst.partial", "dst.partial.old"};
     for (size_t i = 0; i < 2; i++) {
-        char *words = support_path("2\nmillrace: %s: is the dataset that was replaced, and is kept for 'run', which is "
+        char *words = support_path("2\nmillrace: %s: the replaced dataset is kept because of 'run', which is "
                                    "not part of it\nprecious\n",
                                    places[i]);
         char *lines = support_path("rm -rf dst*; cp -r older dst; (with %s $(ingest $M) --force -q) 2>err & pid=$!\n"
@@ -209,7 +209,7 @@ static void test_without_exchange(void **state)
     assert_true(support_tree_hash(dst) == older);
     assert_false(is_there("dst.partial.old"));
     /* left by a crash between the renames of another one; not all of it is its own */
-    expect("2 millrace: dst.partial.old: is the dataset that was replaced, and is kept for 'x', which is not part of "
+    expect("2 millrace: dst.partial.old: the replaced dataset is kept because of 'x', which is not part of "
            "it\n",
            "cp -r older dst.partial.old; touch dst.partial.old/x; said with apart $(ingest $M) --force");
     assert_true(support_tree_hash(dst) == older);
@@ -231,8 +231,7 @@ static void test_what_lies_aside_stays(void **state)
            "rm -r dst.partial.old; ln -s older dst.partial.old; said with apart $(ingest $M) --force\n"
            "rm dst.partial.old; said with apart $(ingest $M) --force");
     expect_only(clean);
-    expect("3 millrace: dst.partial.old: cannot go, for somebody still reads the dataset that was replaced; run the "
-           "command "
+    expect("3 millrace: dst.partial.old: the replaced dataset is still being read; run the command "
            "again when that has ended\n0 taken over\n",
            "mkdir dst.partial.old; touch dst.partial.old/.nfs0000000000abcdef12; said with apart $(ingest $M) --force\n"
            "rm -r dst.partial.old; said with apart $(ingest $M) --force");
@@ -261,8 +260,8 @@ static void test_names_that_cannot_be_replaced(void **state)
     expect("", "mkdir in empty; ln -s empty link; ln -s dst old-link");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int len = (int)strlen(names[i]) - (strlen(names[i]) > 1 && names[i][strlen(names[i]) - 1] == '/');
-        char *words = support_path("2 millrace: %.*s: no folder can be replaced by this name; use its own, or that of "
-                                   "one in it, for example %.*s/dataset\n",
+        char *words = support_path("2 millrace: %.*s: a folder cannot be replaced under this name; use its own, or "
+                                   "name a new folder in it, for example %.*s/dataset\n",
                                    len, names[i], len, names[i]);
         char *lines = support_path("cd in; said $M ingest ../source2 %s", names[i]);
         expect(words, lines);
@@ -272,7 +271,8 @@ static void test_names_that_cannot_be_replaced(void **state)
     expect("2 millrace: link: is a link; name the folder itself or choose another DST\n"
            "2 millrace: link: is a link; name the folder itself or choose another DST\n"
            "2 millrace: old-link: is a link; name the folder itself or choose another DST\n"
-           "2 millrace: new.partial: names that end in .partial are those of datasets on their way, which are swept; "
+           "2 millrace: new.partial: names that end in .partial are reserved for unfinished datasets, which may be "
+           "removed; "
            "choose "
            "another DST\n",
            "said $(ingest $M | sed s:dst:link:); said $(ingest $M | sed s:dst:link//:)\n"

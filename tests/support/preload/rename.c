@@ -35,6 +35,10 @@ static int change(int from_dir, const char *from, int to_dir, const char *to, un
 
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
+    if (!(flags & RENAME_EXCHANGE) && wanted("refused", from)) {
+        errno = EBUSY;
+        return -1;
+    }
     if (flags & RENAME_EXCHANGE && wanted("apart", from)) {
         errno = EINVAL;
         return -1;
@@ -44,9 +48,5 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
 
 int rename(const char *from, const char *to)
 {
-    if (wanted("refused", from)) {
-        errno = EBUSY;
-        return -1;
-    }
-    return change(AT_FDCWD, from, AT_FDCWD, to, 0);
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
 }
