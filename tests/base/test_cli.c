@@ -1,4 +1,5 @@
-/* test_cli.c - command lines, read by a table that has a row of every kind. */
+/* test_cli.c - command lines, read by a table that has a row of every kind.
+ * Covers base/error.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* test_region.c - millrace's own JPEG decoder against libjpeg-turbo: the same pixels, or the same refusal. */
+/* test_region.c - millrace's own JPEG decoder against libjpeg-turbo: the same pixels, or the same refusal.
+ * Covers jpeg/decoder.c, jpeg/parse.c, jpeg/partial.c, jpeg/scan.c, jpeg/tables.c. */
 #include <stdlib.h>
 #include <string.h>
 

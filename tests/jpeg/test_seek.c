@@ -1,5 +1,6 @@
 /* test_seek.c - regions that enter the scan at its entries equal those that read it from its begin; wrong entries
- * are found, or do no harm to memory. */
+ * are found, or do no harm to memory.
+ * Covers jpeg/entries.c. */
 #include <stdlib.h>
 #include <string.h>
 

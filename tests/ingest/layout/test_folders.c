@@ -1,4 +1,5 @@
-/* test_folders.c - imagenette and trees like it: classes, order, splits, bids. */
+/* test_folders.c - imagenette and trees like it: classes, order, splits, bids.
+ * Covers imagenette/imagenette.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* test_retrieval.c - galleries: brought together in order, and searched both ways.
- * Invariant tested: what is found is what a plain double loop finds; a tie never counts as found. */
+ * Invariant tested: what is found is what a plain double loop finds; a tie never counts as found.
+ * Covers evaluate/embeddings.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
