@@ -217,8 +217,8 @@ typedef struct mr_device_card {
 
     /* Memory of the device, zeroed, 64-byte aligned. */
     mr_status (*alloc)(mr_device *d, size_t bytes, void **out, mr_error *err);
-    void (*free)(mr_device *d, void *memory); /* NULL is fine */
-    void (*upload)(mr_device *d, void *to, const void *from, size_t bytes);
+    void (*free)(mr_device *d, void *memory);                                 /* NULL is fine */
+    void (*upload)(mr_device *d, void *to, const void *from, size_t bytes);   /* `from` may be reused when it returns */
     void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */
     void (*zero)(mr_device *d, void *memory, size_t bytes);
     mr_status (*wait)(mr_device *d, mr_error *err);
@@ -263,7 +263,7 @@ struct mr_device { /* first member of every device's own struct */
 };
 
 /* All devices, one word each, as for --device. */
-#define MR_DEVICES(X) X(cpu)
+#define MR_DEVICES(X) X(cpu) X(apart)
 #define X(word)       extern const mr_device_card mr_device_##word;
 MR_DEVICES(X)
 #undef X

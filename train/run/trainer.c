@@ -68,20 +68,15 @@ static mr_status forward(mr_trainer *t, update *u, mr_model_input *in, double we
     return status;
 }
 
-static void ready(void *ctx, uint64_t from)
-{
-    mr_exchange_ready(ctx, from);
-}
-
 /* The micro-steps of one update; the gradients of the last one are exchanged while they are made. */
 static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
 {
-    float *gradients = mr_exchange_gradients(t->exchange);
+    mr_gradients *g = &t->gradients;
     mr_model_input in = {0};
     mr_status status = u->carried;
     if (status != MR_OK && err)
         *err = u->why;
-    t->device->card->zero(t->device, gradients, t->params.total * sizeof *gradients);
+    mr_gradients_zero(g);
     for (uint64_t micro = 1;; micro++) {
         double weight = 0;
         status = next(t, status, &in, &weight, err);
@@ -95,12 +90,12 @@ static mr_status accumulate(mr_trainer *t, update *u, mr_error *err)
         if (last || (status != MR_OK && !t->peers.all))
             break;
         if (status == MR_OK && in.count)
-            t->config.card->backward(t->model, t->values, gradients, NULL, NULL);
+            t->config.card->backward(t->model, t->values, g->values, NULL, NULL);
     }
     mr_pause_numbers(&u->pause, u->numbers + PAUSE);
     status = mr_exchange_begin(t->exchange, status, u->numbers, NUMBERS, u->sums, err);
     if (status == MR_OK && in.count)
-        t->config.card->backward(t->model, t->values, gradients, ready, t->exchange);
+        t->config.card->backward(t->model, t->values, g->values, mr_gradients_complete, g);
     return status;
 }
 
@@ -109,8 +104,7 @@ static mr_status one_update(mr_trainer *t, update *u, mr_error *err)
     const float *sum;
     memset(u->numbers, 0, sizeof u->numbers);
     MR_TRY(accumulate(t, u, err));
-    MR_TRY(t->device->card->wait(t->device, err));
-    MR_TRY(mr_exchange_finish(t->exchange, &sum, err));
+    MR_TRY(mr_gradients_finish(&t->gradients, &sum, err));
     /* With masked samples only there is no gradient, and the update is momentum and decay. */
     double weight = u->sums[WEIGHT] > 0 ? u->sums[WEIGHT] : 1;
     MR_TRY(mr_optimizer_update(&t->optimizer, t->done + 1, weight, sum, t->values, &u->facts, err));

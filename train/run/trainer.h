@@ -17,6 +17,7 @@
 #include "exchange/peers.h"
 #include "format/manifest.h"
 #include "journal/journal.h"
+#include "run/gradients.h"
 #include "run/pairs.h"
 
 enum { MR_MAX_BATCH = 1 << 20 };
@@ -43,6 +44,7 @@ typedef struct mr_trainer {
     float *values; /* on the device */
     mr_optimizer optimizer;
     mr_exchange *exchange;
+    mr_gradients gradients;
     mr_pairs pairs; /* of models of images and texts */
     mr_peers peers; /* with --gather-negatives */
     mr_feed feed;

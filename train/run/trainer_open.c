@@ -170,7 +170,10 @@ mr_status mr_trainer_open(mr_trainer *t, mr_error *err)
     if (t->config.card->text && s->gather_negatives)
         MR_TRY(mr_ranks_agree(
             t->ranks, mr_peers_open(t->ranks, s->batch, mr_contrast_row(t->config.embed), &t->peers, err), err));
-    return mr_exchange_open(t->ranks, &x, &t->exchange, err);
+    MR_TRY(mr_exchange_open(t->ranks, &x, &t->exchange, err));
+    mr_status status =
+        mr_gradients_open(t->device, t->exchange, t->params.total, mr_ranks_world(t->ranks) == 1, &t->gradients, err);
+    return mr_ranks_agree(t->ranks, status, err);
 }
 
 void mr_trainer_close(mr_trainer *t)
@@ -180,6 +183,7 @@ void mr_trainer_close(mr_trainer *t)
     mr_damage_release(&t->eval_damage);
     mr_pairs_close(&t->pairs);
     mr_peers_close(&t->peers);
+    mr_gradients_close(&t->gradients);
     mr_exchange_free(t->exchange);
     mr_optimizer_close(&t->optimizer);
     if (t->model)

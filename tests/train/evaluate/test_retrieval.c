@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "evaluate/retrieval.h"
-#include "support/support.h"
+#include "support/model.h"
 
 enum { EMBED = 16, MANY = 300 };
 
@@ -20,9 +20,8 @@ typedef struct fixture {
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
-    mr_device_options options = {.threads = 2};
     assert_non_null(f);
-    assert_int_equal(mr_device_open("cpu", &options, &f->device, &f->err), MR_OK);
+    f->device = support_device(2);
     assert_int_equal(mr_ranks_begin(&f->ranks, &f->err), MR_OK);
     *state = f;
     return 0;
