@@ -1,6 +1,6 @@
-/* test_commands.c - what a stranger reads who misspells, asks for help, or has lost a file.
- * Invariant tested: wrong use and damage are told in one sentence with the names that were given, the way out, and the
- * exit status that the README promises. */
+/* test_commands.c - what users see who misspell something, ask for help, or have lost a file.
+ * Invariant tested: wrong use and damage are reported in one sentence with the names that were given, the way out,
+ * and the documented exit code. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

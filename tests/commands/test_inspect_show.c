@@ -1,5 +1,6 @@
-/* test_inspect_show.c - the two commands people look at datasets with.
- * Invariant tested: JSON output holds what was put in, numbers of the source included, letter by letter. */
+/* test_inspect_show.c - `inspect` and `show`.
+ * Invariant tested: jSON output contains what was put in, character by character, including the numbers of the
+ * source. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

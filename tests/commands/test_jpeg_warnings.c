@@ -1,6 +1,6 @@
-/* test_jpeg_warnings.c - a source of JPEGs with one thing wrong each, through the commands.
- * Invariant tested: ingest, verify, replay and train refuse the same images; what is harmless is told once a kind, in
- * the same words for any number of threads and ranks. */
+/* test_jpeg_warnings.c - sources with one defective JPEG each, through the commands.
+ * Invariant tested: ingest, verify, replay and train reject the same images; a harmless oddity is reported once per
+ * kind, with the same text for any number of threads and ranks. */
 #include <stdlib.h>
 #include <string.h>
 

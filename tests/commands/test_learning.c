@@ -1,6 +1,6 @@
-/* test_learning.c - training learns, and does not only run.
- * Invariant tested: accuracies that a model which does not learn reaches once in very many runs, on drawn pictures and
- * on photographs. */
+/* test_learning.c - training learns, and does not merely run.
+ * Invariant tested: accuracies that a model that does not learn would almost never reach, on drawn pictures and on
+ * photographs. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* test_printed.c - what is printed: that it arrives, and that a terminal shows the words of strangers and obeys none.
- * Invariant tested: whatever classes, paths and words a dataset has, standard output and error of every command hold no
- * control character but line ends and tabs; a result that could not be printed is a failure. */
+/* test_printed.c - what is printed reaches its reader, and untrusted text cannot control a terminal.
+ * Invariant tested: whatever classes, paths and captions a dataset has, the output of every command contains no
+ * control characters but line ends and tabs; a result that could not be printed is a failure. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

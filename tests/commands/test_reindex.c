@@ -1,6 +1,5 @@
-/* test_reindex.c - indexes lost, damaged and rebuilt.
- * Invariant tested: a rebuilt index equals the lost one bit for bit, and is never made from a shard that is not whole.
- */
+/* test_reindex.c - lost and damaged indexes, rebuilt.
+ * Invariant tested: a rebuilt index equals the lost one bit for bit, and is never made from a damaged shard. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* test_resource_limits.c - every command where there is little of something: disk, memory, descriptors, rights, room
- * for a path.  Invariant tested: a command succeeds, or says why at once and leaves nothing half made. */
+/* test_resource_limits.c - every command when disk space, memory, descriptors, permissions or path length run out.
+ * Invariant tested: a command succeeds, or reports the cause at once and leaves nothing half-done. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

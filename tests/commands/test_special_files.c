@@ -1,6 +1,7 @@
-/* test_special_files.c - a FIFO, a folder, a device, nothing, or an empty file where a file should be: in a dataset, in
- * a checkpoint, in a source, as an option's value, and where something is to be written. Invariant tested: nothing is
- * waited for that will not come, nothing endless is read; each command says what is wrong, or does without. */
+/* test_special_files.c - a FIFO, a folder, a device, an empty file or nothing in the place of a file: in a dataset, a
+ * checkpoint, a source, as the value of an option, and as a target.
+ * Invariant tested: no command waits for input that will not come or reads without end; each reports what is wrong,
+ * or works without the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_tokenizer.c - `millrace tokenizer`: what it learns from, where it writes, what it refuses.
- * Invariant: the file is what the maker makes of the same captions; a refusal leaves no file. */
+ * Invariant tested: the file is what the maker makes of the same captions; a refusal leaves no file. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

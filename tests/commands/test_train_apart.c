@@ -1,6 +1,6 @@
 /* test_train_apart.c - ranks that see different files, each in a folder of its own.
- * Invariant tested: what rank 0 reads - checkpoint, start values, tokenizer, list of samples - is what all ranks have;
- * no rank waits for what another will not do. */
+ * Invariant tested: all ranks have what rank 0 reads: checkpoint, start values, tokenizer, list of samples; no rank
+ * waits for another that has failed. */
 #include <stdlib.h>
 #include <string.h>
 

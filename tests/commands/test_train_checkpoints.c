@@ -1,5 +1,5 @@
-/* test_train_checkpoints.c - checkpoints between evaluations, and signals that end a run after one.
- * Invariant tested: neither changes what is learned, and all ranks stop, and save, after the same update. */
+/* test_train_checkpoints.c - checkpoints between evaluations, and signals that end a run after a checkpoint.
+ * Invariant tested: neither changes what is learned, and all ranks stop and save after the same update. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

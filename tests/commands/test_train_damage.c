@@ -1,6 +1,7 @@
-/* test_train_damage.c - damaged samples before and behind a trained model: what they cost, and who hears of them.
- * Invariant tested: no update is lost to a damaged sample of the split that judges; what was passed over is counted
- * once and named, in every output. */
+/* test_train_damage.c - damaged samples in the training and evaluation splits: what they cost, and how they are
+ * reported.
+ * Invariant tested: no update is lost because of a damaged sample of the evaluation split; skipped samples are
+ * counted once and named in every output. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* test_train_device.c - runs on a device whose memory the host cannot touch.
- * Invariant tested: with the same arithmetic the same bits, whatever lies between device and host: feeding, gradients
- * and negatives of other ranks, checkpoints both ways, evaluation, predictions.  Covers apart/apart.c,
- * run/gradients.c. */
+ * Invariant tested: the same arithmetic gives the same bits on a device apart: feeding, gradients and negatives of
+ * other ranks, checkpoints both ways, evaluation, predictions.
+ * Covers apart/apart.c, run/gradients.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* test_train_labels.c - what a classifier says to samples without a label of their own.
- * Invariant tested: they are told before the first update, of the split to learn from and of the one to judge by, with
- * their number, the first of them and what to do.
+/* test_train_labels.c - a classifier on samples without labels.
+ * Invariant tested: they are reported before the first update, for the training and the evaluation split, with their
+ * number, the first of them and what to do.
  * Covers run/labels.c, run/model_session.c. */
 #include <stdlib.h>
 #include <string.h>

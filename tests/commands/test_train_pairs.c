@@ -1,5 +1,5 @@
-/* test_train_pairs.c - whole training runs on pictures and their words, through the program: course, resume, options.
- * Invariant tested: such a run is a function of its options, and each option does what it says and nothing else.
+/* test_train_pairs.c - whole training runs on pictures and text, through the program: results, resuming, options.
+ * Invariant tested: such a run is a function of its options, and each option has the documented effect and no other.
  * Covers run/pairs.c. */
 #include <stdlib.h>
 #include <string.h>

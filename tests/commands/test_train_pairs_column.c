@@ -1,5 +1,5 @@
-/* test_train_pairs_column.c - the column of words in a split whose first samples have none there.
- * Invariant tested: a column that is named is looked for in all samples, alike in training, in judging and by eval. */
+/* test_train_pairs_column.c - the text column of a split whose first samples have no text.
+ * Invariant tested: a named column is looked for in all samples, in training, evaluation and `eval` alike. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* test_train_pairs_damage.c - samples whose words are damaged, in training and judging by words.
- * Invariant tested: the loader alone decides about a damaged sample: passed over as often as is allowed, else the end,
- * with its name; nobody who looks for words beforehand stumbles over it. */
+/* test_train_pairs_damage.c - samples with damaged text, in training and evaluation.
+ * Invariant tested: only the loader decides about a damaged sample: it is skipped as often as allowed, and then ends
+ * the run and is named; the search for text beforehand does not fail on it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* test_train_pairs_hub.c - a checkpoint of pictures and words is a model of the hub: transformers reads its folder and
- * gives the embeddings that predict writes, and the hub's way of keeping large weights is read back.
- * Invariant: each test is skipped with a message where Python lacks the package (MILLRACE_PYTHON names one that has
- * it), and holds no memory where that may happen. */
+/* test_train_pairs_hub.c - a checkpoint of pictures and text is a model of the hub: transformers reads its folder and
+ * computes the embeddings that `predict` writes, and the hub's sharded weights are read.
+ * Invariant tested: each test is skipped with a message where Python lacks the package (MILLRACE_PYTHON names a
+ * Python that has it), and holds no memory where that may happen. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

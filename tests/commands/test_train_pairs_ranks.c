@@ -1,5 +1,6 @@
-/* test_train_pairs_ranks.c - pictures and words on several ranks: negatives of all of them, other worlds.
- * Invariant tested: with --gather-negatives a division among ranks changes nothing but rounding. */
+/* test_train_pairs_ranks.c - pictures and text on several ranks: negatives of all ranks, resuming on another number
+ * of ranks.
+ * Invariant tested: with --gather-negatives the division among ranks changes nothing but rounding. */
 #include <stdlib.h>
 #include <string.h>
 

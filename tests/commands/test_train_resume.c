@@ -1,6 +1,6 @@
-/* test_train_resume.c - `--resume` with nothing else on the command line, or with little.
- * Invariant tested: a run goes on with the options it was begun with; an update keeps its samples on any number of
- * ranks; a name that was misspelt begins no run.
+/* test_train_resume.c - `--resume` with few or no other options.
+ * Invariant tested: a run continues with the options it was started with; an update has the same samples on any
+ * number of ranks; a misspelled name does not start a new run.
  * Covers run/trainer_resume.c, run/log_place.c. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_unusual_places.c - the longest paths, clocks and countries of others.  (Other things than files:
- * test_special_files.c.) Invariant tested: time, language and place change no byte of a dataset. */
+/* test_unusual_places.c - very long paths, clocks that are wrong, foreign locales.
+ * Invariant tested: time, language and place change no byte of a dataset. (Unusual files: test_special_files.c.) */
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>

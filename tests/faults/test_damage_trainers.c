@@ -1,6 +1,6 @@
-/* test_damage_trainers.c - shards that are cut, overwritten, removed and replaced under a trainer of two ranks.
- * Invariant tested: both ranks end together, with the name of a sample that is hit, or, where that is allowed, after
- * as many samples passed over as were hit; who has a file open keeps it when it is removed or replaced. */
+/* test_damage_trainers.c - shards that are truncated, overwritten, removed and replaced under a trainer of two ranks.
+ * Invariant tested: both ranks end together and name a damaged sample, or, where allowed, finish having skipped
+ * exactly the damaged ones; an open file stays readable when it is removed or replaced. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* test_contradictions.c - datasets whose every digest is right, and which contradict themselves all the same: labels
- * beyond the classes, false counts, classes of one name; and what 100,000 damaged shards cost.
- * Invariant tested: none of them is whole, and what is said of it helps. */
+/* test_contradictions.c - datasets with correct digests that contradict themselves: labels beyond the classes, wrong
+ * counts, classes of the same name; and the cost of 100,000 damaged shards.
+ * Invariant tested: none of them passes, and the message helps. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-/* test_foreign.c - archives and images that strangers made: no signal, no flood of memory, no file outside of DST, and
- * every one of them named.  Works on the real collections; the hostile cases that the suite makes itself are in
- * test_source.c and test_image_hostile.c. */
+/* test_foreign.c - archives and images of other projects: no signal, no excessive memory, no file outside DST, and
+ * every rejected one is named. Uses the real collections; the hostile cases that the suite makes itself are in
+ * test_hostile_source.c and test_image_hostile.c. */
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* test_hostile_amounts.c - sources of some kilobytes that ask for gigabytes: holes in entries, many archives, rows of
- * nothing.  Invariant tested: refused or taken, cheaply and in 256 MiB, and what is not kept is counted. */
+/* test_hostile_amounts.c - small sources that ask for gigabytes: sparse entries, many archives, millions of empty
+ * rows.
+ * Invariant tested: rejected or ingested, cheaply and within 256 MiB, and everything left out is counted. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* test_hostile_dataset.c - a whole dataset, or a checkpoint, from somebody who wishes us ill.
- * Invariant tested: no name in it reaches a file outside of its directory, and no number in it costs more than its own
- * size; what is refused says why, cheaply and in 256 MiB. */
+/* test_hostile_dataset.c - a whole dataset, or a checkpoint, made by an attacker.
+ * Invariant tested: no name in it reaches a file outside its folder, and no number in it costs more than its own
+ * size; a rejection gives the reason, cheaply and within 256 MiB. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-/* test_hostile_source.c - archives, tables and manifests made to do harm: each is refused with a reason, cheaply and in
- * 256 MiB, and what it might have reached is as it was.  (Pictures: test_hostile_images.c; equal hashes:
- * test_forgery.c.) */
+/* test_hostile_source.c - archives, tables and manifests made to do harm.
+ * Invariant tested: each is rejected with a reason, cheaply and within 256 MiB, and nothing outside the target
+ * changes. (Pictures: test_hostile_images.c; equal hashes: test_forgery.c.) */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

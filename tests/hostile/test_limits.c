@@ -1,5 +1,5 @@
-/* test_limits.c - the limits of SECURITY.md that no test of their own part holds.  (Pictures: test_limits_images.c.)
- * Invariant tested: what is at a limit is accepted, one more is refused, and the reason names the limit. */
+/* test_limits.c - the limits of docs/limits.md that have no test elsewhere. (Pictures: test_limits_images.c.)
+ * Invariant tested: what is at a limit is accepted, one more is rejected, and the reason names the limit. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-/* test_limits_images.c - the limits of SECURITY.md that a picture meets: pixels, segments, what a chunk unpacks to.
- * Invariant tested: what is at a limit is accepted, one more is refused, and the reason names the limit; the option
- * that raises it lets it in wherever pictures are read.  (Scans, and what pixels cost: test_hostile_images.c.) */
+/* test_limits_images.c - the limits for pictures: pixels, segments, the unpacked size of a chunk.
+ * Invariant tested: what is at a limit is accepted, one more is rejected, and the reason names the limit; the option
+ * that raises it works wherever pictures are read. (Scans, and what pixels cost: test_hostile_images.c.) */
 #include <spng.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_support.c - the helpers that every other test leans on. */
+/* test_support.c - the helpers of all other tests. */
 #include "support/support.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* test_folder_names.c - which split a folder's name stands for, and which names are containers' and no classes'. */
+/* test_folder_names.c - which split a folder name stands for, and which names are containers and not classes. */
 #include <stdlib.h>
 #include <string.h>
 

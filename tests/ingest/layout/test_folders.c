@@ -1,4 +1,4 @@
-/* test_folders.c - imagenette and trees like it: classes, order, splits, bids.
+/* test_folders.c - imagenette and similar trees: classes, order, splits, detection.
  * Covers imagenette/imagenette.c. */
 #include <stdlib.h>
 #include <string.h>

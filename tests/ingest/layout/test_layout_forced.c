@@ -1,6 +1,6 @@
-/* test_layout_forced.c - --layout by hand beside detection.
- * Invariant tested: a layout that detection chooses is found at the same root when it is asked for, and where detection
- * finds one place, a layout asked for in its stead is not lost between that place's folders. */
+/* test_layout_forced.c - --layout beside detection.
+ * Invariant tested: a layout that detection chooses is found at the same root when it is asked for; where detection
+ * finds one root, another layout asked for instead is looked for at that root. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* test_layout_options.c - what all layouts have in common: options that mean nothing to one, splits that become one. */
+/* test_layout_options.c - what all layouts have in common: options without a meaning for a layout, splits that are
+ * merged. */
 #include <stdlib.h>
 #include <string.h>
 

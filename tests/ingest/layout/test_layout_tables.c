@@ -1,6 +1,6 @@
-/* test_layout_tables.c - tables that ingest can do without: an edited or damaged one ends it, and the sentence says how
- * to go on. Invariant tested: the file that the sentence names for --leave-out is named as the source lists it, and
- * without that file the rest is a dataset. */
+/* test_layout_tables.c - tables that ingest can do without: an edited or damaged one ends it, with the way out.
+ * Invariant tested: the file that the message names for --leave-out is named as the source lists it, and without that
+ * file the rest is a dataset. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* test_plan.c - millrace plan: what is printed is what the schedule says, letter by letter, and no image is read.
- * Invariant tested: the command needs manifest.json alone. */
+/* test_plan.c - millrace plan prints the schedule, and reads no image.
+ * Invariant tested: the command needs only manifest.json. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

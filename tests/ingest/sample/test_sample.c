@@ -1,4 +1,4 @@
-/* test_sample.c - `millrace sample`: equal arguments, equal bytes; wrong use refused; pictures that decode. */
+/* test_sample.c - `millrace sample`: equal arguments give equal bytes; wrong use is refused; pictures decode. */
 #include "support/support.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* test_sample_files.c - the drawn trees are what they claim to be: names, tables and annotations fit the pictures. */
+/* test_sample_files.c - the drawn trees are what they claim to be: names, tables and annotations match the pictures. */
 #include "support/support.h"
 
 #include <stdlib.h>

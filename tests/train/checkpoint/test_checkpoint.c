@@ -1,5 +1,5 @@
-/* test_checkpoint.c - checkpoints written, found, kept, swept, and what is left of them by a kill or a full disk.
- * Invariant: whatever happens to a writer, what can be found is whole. */
+/* test_checkpoint.c - checkpoints: written, found, kept, swept, and what a kill or a full disk leaves.
+ * Invariant tested: whatever happens to a writer, what can be found is complete. */
 #include "support/checkpoint.h"
 
 #include <errno.h>

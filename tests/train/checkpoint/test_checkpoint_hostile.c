@@ -1,5 +1,6 @@
 /* test_checkpoint_hostile.c - checkpoints that were damaged, or edited and resealed.
- * Invariant: each is refused by MR_BAD_DATA, and the sentence names the file, and the key where there is one. */
+ * Invariant tested: each is rejected with MR_BAD_DATA, and the message names the file, and the key where there is
+ * one. */
 #include "support/checkpoint.h"
 
 #include <fcntl.h>

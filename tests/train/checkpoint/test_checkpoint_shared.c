@@ -1,7 +1,6 @@
-/* test_checkpoint_shared.c - an OUTPUT that others are at work in: a second run, readers of a run that goes on.
- * Invariant tested: one run at a time writes there, and leaves nothing that says so; it writes there alone, and not to
- * what has taken the name since; who names the run, and not one of its checkpoints, reads a whole one, however fast the
- * run replaces them. */
+/* test_checkpoint_shared.c - an OUTPUT used by others: a second run, readers of a run in progress.
+ * Invariant tested: one run at a time writes there, leaves no lock file, and does not write to a folder that has
+ * taken the name; a reader that names the run gets a complete checkpoint, however fast the run replaces them. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

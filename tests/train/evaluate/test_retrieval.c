@@ -1,5 +1,5 @@
-/* test_retrieval.c - galleries: brought together in order, and searched both ways.
- * Invariant tested: what is found is what a plain double loop finds; a tie never counts as found.
+/* test_retrieval.c - embeddings of all ranks: gathered in order, and searched both ways.
+ * Invariant tested: the result is that of a plain double loop; a tie never counts as found.
  * Covers evaluate/embeddings.c. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* test_exchange.c - the gradients of all ranks become one sum, and a rank that fails ends the run.
- * Invariant tested: the bits depend on the world and its hosts alone, and nothing is left over.  The ranks themselves
- * (exchange_rank.c) check each sum against what it must be.
+ * Invariant tested: the bits depend only on the ranks and their placement on hosts, and nothing is left over. The
+ * ranks (exchange_rank.c) check each sum themselves.
  * Covers base/ranks.c, base/ranks_mpi.c. */
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* test_feed.c - pairs of pictures and words on their way to a model.
- * Invariant tested: which caption, tokens, key and group a sample gets depend on nothing of its batch, its rank or the
- * threads; padding reaches to the batch's longest text and no further. */
+/* test_feed.c - pairs of pictures and text on their way to a model.
+ * Invariant tested: the caption, tokens, key and group of a sample do not depend on its batch, rank or the threads;
+ * padding ends with the longest text of the batch. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_npz.c - .npz files: round trips, wrong calls, numpy's files read by us and ours by numpy.
- * Invariant: arrays are compared as bytes, so a NaN or a -0 that changes is seen. */
+/* test_npz.c - .npz files: round trips, wrong calls, exchange with numpy both ways.
+ * Invariant tested: arrays are compared as bytes, so a changed NaN or -0 is seen. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

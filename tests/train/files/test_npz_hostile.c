@@ -1,5 +1,5 @@
 /* test_npz_hostile.c - .npz files that are damaged or made to mislead.
- * Invariant: every refusal is MR_BAD_DATA with the file's name in its sentence; what is accepted has the right data. */
+ * Invariant tested: every rejection is MR_BAD_DATA and names the file; what is accepted has the right data. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

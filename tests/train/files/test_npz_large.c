@@ -1,5 +1,5 @@
-/* test_npz_large.c - .npz files of more than 4 GiB, and files that outgrow the disk.
- * Invariant: nothing large is written: the 5 GiB are a hole in a sparse file. */
+/* test_npz_large.c - .npz files of more than 4 GiB, and files larger than the disk.
+ * Invariant tested: nothing large is written: the 5 GiB are a hole in a sparse file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* test_safetensors.c - .safetensors files: round trips, widening, several files, and the library's files both ways.
- * Invariant: values are compared as bits, so a NaN or a -0 that changes is seen. */
+/* test_safetensors.c - .safetensors files: round trips, widening, several files, exchange with the library both ways.
+ * Invariant tested: values are compared as bits, so a changed NaN or -0 is seen. */
 #include "files/safetensors.h"
 
 #include <fcntl.h>

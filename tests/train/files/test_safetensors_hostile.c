@@ -1,6 +1,6 @@
 /* test_safetensors_hostile.c - .safetensors files and indexes that are damaged or made to mislead.
- * Invariant: every refusal is MR_BAD_DATA with the file's name in its sentence; what is accepted has its bytes inside
- * of the file. */
+ * Invariant tested: every rejection is MR_BAD_DATA and names the file; the bytes of what is accepted are inside the
+ * file. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

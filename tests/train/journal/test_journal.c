@@ -1,5 +1,5 @@
-/* test_journal.c - what a run says: lines for people, JSON lines, TensorBoard.
- * Invariant tested: what was told is what can be read, to the digit. */
+/* test_journal.c - the reports of a run: lines for people, JSON lines, TensorBoard.
+ * Invariant tested: what can be read back is what was reported, to the digit. */
 #include "support/events.h"
 #include "support/journal.h"
 

@@ -1,5 +1,5 @@
-/* test_log.c - the JSON log of runs that were killed and go on, and files that cannot be written.
- * Invariant tested: a log consists of whole lines, however often the run was killed, and loses no whole line. */
+/* test_log.c - the JSON log of runs that were killed and resumed, and files that cannot be written.
+ * Invariant tested: a log consists of whole lines, however often the run was killed, and loses none. */
 #include "journal/parts.h"
 #include "support/journal.h"
 

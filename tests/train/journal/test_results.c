@@ -1,5 +1,5 @@
-/* test_results.c - what a run amounts to: train_results.json and the last lines.
- * Invariant tested: the number in the file is that of the formula beside it, and the shares add up. */
+/* test_results.c - the results of a run: train_results.json and the last lines.
+ * Invariant tested: each number is that of its formula, and the shares add up. */
 #include "support/journal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* test_model.c - models as tables of numbers: names, parameters, costs, options, start values. */
+/* test_model.c - the tables of models: names, parameters, costs, options, start values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* test_optimizer.c - clipping, and SGD and AdamW against a restatement in double.
- * Invariant tested: what the sources' trainers would have done with the same gradients is done, and gradients that are
- * not finite change nothing. */
+/* test_optimizer.c - clipping, SGD and AdamW against a restatement in double.
+ * Invariant tested: updates are those of the reference trainers for the same gradients, and gradients that are not
+ * finite change nothing. */
 #include "model/optimizer.h"
 #include "support/support.h"
 

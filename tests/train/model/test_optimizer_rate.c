@@ -1,5 +1,5 @@
-/* test_optimizer_rate.c - learning rates by update: those of the schedules' sources, and closed forms.
- * Invariant tested: update k uses the rate that the sources' trainers used for it, to the last digits. */
+/* test_optimizer_rate.c - learning rates by update: those of the reference schedules, and closed forms.
+ * Invariant tested: update k uses the rate that the reference trainers use for it, to the last digits. */
 #include "json/json.h"
 #include "model/optimizer.h"
 #include "support/support.h"

@@ -1,5 +1,5 @@
-/* test_settings.c - options of train in a checkpoint.
- * Invariant tested: a resumed run has the options of the run before, except those that may change and are given. */
+/* test_settings.c - the options of train in a checkpoint.
+ * Invariant tested: a resumed run has the options of the original run, except those that may change and are given. */
 #include "run/settings.h"
 #include "support/support.h"
 

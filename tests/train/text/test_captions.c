@@ -1,5 +1,6 @@
-/* test_captions.c - the words of a picture out of its meta.
- * Invariant tested: texts are those that a JSON parser sees, for each layout's form; foreign bytes do no harm. */
+/* test_captions.c - captions from metas.
+ * Invariant tested: texts are those that a JSON parser reads, for each layout's form; bytes that are not UTF-8 do no
+ * harm. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_maker.c - learned tokenizers: cases worked out by hand, a slow form of the same for random texts.
- * Invariant: equal texts, in whatever order, give equal bytes.
+/* test_maker.c - learned tokenizers: worked examples, and a slow implementation for random texts.
+ * Invariant tested: equal texts, in any order, give equal bytes.
  * Covers text/learn.c. */
 #include <stdlib.h>
 #include <string.h>

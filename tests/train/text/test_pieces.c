@@ -1,5 +1,5 @@
-/* test_pieces.c - texts fall into the pieces of the pattern; classes of characters; what is not UTF-8.
- * Invariant: what is expected was worked out by hand from the pattern, or is the standard's own example. */
+/* test_pieces.c - the split of texts into pieces; classes of characters; bytes that are not UTF-8.
+ * Invariant tested: expected values were worked out from the pattern, or are examples of the Unicode standard. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* test_tokenizer.c - texts to ids: merges, added tokens, ends, bytes that are not UTF-8, threads.
- * Invariant: what is expected was worked out by hand, or by a slow and simple form of the same.
+/* test_tokenizer.c - texts to ids: merges, added tokens, special tokens, bytes that are not UTF-8, threads.
+ * Invariant tested: expected values were worked out by hand, or by a slow and simple implementation.
  * Covers text/encode.c, text/parse.c, text/tables.c, text/unicode.c, text/vocab.c. */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_tokenizer_files.c - tokenizers opened from files: known answers, folders, vocab.json and merges.txt.
- * Invariant: ids are equal, all of them. */
+ * Invariant tested: all ids are equal. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
-/* test_tokenizer_hostile.c - tokenizer files that are not tokenizers of ours: each is refused by name, in bounded time.
- * Invariant: every case fails with the words that name what is wrong, and the sound file it was made from does not. */
+/* test_tokenizer_hostile.c - tokenizer files that are not supported or damaged: each is rejected in bounded time.
+ * Invariant tested: every case fails with a message that names what is wrong, and the intact file it was made from
+ * does not. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* test_tokenizer_oracle.c - classes of code points and ids of random texts are those of the `tokenizers` package, which
- * reads what we learn and write.  MILLRACE_TOKENIZERS_TEXTS asks for more than 4,000 texts.
- * Invariant: without that package every test here is skipped with a message. */
+/* test_tokenizer_oracle.c - classes of code points and ids of random texts are those of the `tokenizers` package for
+ * the files that millrace learns and writes. MILLRACE_TOKENIZERS_TEXTS asks for more than 4,000 texts.
+ * Invariant tested: without that package every test here is skipped with a message. */
 #include <stdlib.h>
 #include <string.h>
 

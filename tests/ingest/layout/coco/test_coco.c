@@ -1,4 +1,4 @@
-/* test_coco.c - COCO trees: where images may lie, splits, classes, what goes into meta and what into notes. */
+/* test_coco.c - COCO trees: where images may be, splits, classes, what goes into metas and what into notes. */
 #include <stdlib.h>
 #include <string.h>
 

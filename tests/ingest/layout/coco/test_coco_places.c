@@ -1,6 +1,6 @@
-/* test_coco_places.c - COCO: which of several files of one name an image is.
- * Invariant tested: the folder that the split names wins over images/, images/ wins over what lies loose, and where two
- * files have equal claims the error names both and the option that settles it. */
+/* test_coco_places.c - COCO: which of several files of the same name an image is.
+ * Invariant tested: the folder that the split names wins over images/, images/ wins over the root, and where two
+ * files have equal claims the error names both and the option that decides. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_hub.c - hub folders to datasets: names, rows without images, jobs and ranks; the reader is cat. */
+/* test_hub.c - hub folders to datasets: names, rows without images, jobs and ranks; the reader is `cat`. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_hub_labels.c - labels and words of hub folders: which column makes classes, what is said else. */
+/* test_hub_labels.c - labels and text of hub folders: which column makes classes, and the remarks about it. */
 #include <stdlib.h>
 #include <string.h>
 

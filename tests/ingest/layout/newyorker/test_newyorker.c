@@ -1,4 +1,4 @@
-/* test_newyorker.c - contest rows: configs, rows verbatim in meta, everything that a row may lack.
+/* test_newyorker.c - contest rows: configs, rows verbatim in the meta, every member that a row may lack.
  * Covers tables/jsonl.c. */
 #include <stdlib.h>
 #include <string.h>

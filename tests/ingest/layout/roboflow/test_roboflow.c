@@ -1,4 +1,4 @@
-/* test_roboflow.c - the exports of Roboflow: four are read, the others refused by name. */
+/* test_roboflow.c - Roboflow exports: four formats are read, the others refused by name. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_roboflow_meta.c - exports of Roboflow that say more than a label: boxes and captions. */
+/* test_roboflow_meta.c - Roboflow exports with more than a label: boxes and captions. */
 #include <stdlib.h>
 #include <string.h>
 

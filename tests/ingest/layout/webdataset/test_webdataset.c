@@ -1,6 +1,7 @@
-/* test_webdataset.c - tars of samples: which files are one sample, splits, labels, metas, and the return from export.
- * Invariant tested: numbered shards never collide, every file of a sample is used or named, and what millrace exported
- * comes back with the same images, labels, classes and metas. */
+/* test_webdataset.c - tars of samples: which files are one sample, splits, labels, metas, and the round trip through
+ * export.
+ * Invariant tested: numbered shards never collide, every file of a sample is used or named, and an export comes back
+ * with the same images, labels, classes and metas. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

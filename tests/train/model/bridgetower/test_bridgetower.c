@@ -1,5 +1,5 @@
-/* test_bridgetower.c - BridgeTower's passes, on small models and pairs that the test draws: gradients, and what must
- * not matter. */
+/* test_bridgetower.c - BridgeTower's passes on small models and drawn pairs: gradients, and what must not change
+ * them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_bridgetower_around.c - BridgeTower and what stands around it: the device whose chance and memory it takes, other
- * ranks' negatives, texts of every length. */
+/* test_bridgetower_around.c - BridgeTower and its surroundings: dropout and memory of the device, negatives of other
+ * ranks, texts of every length. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_bridgetower_params.c - BridgeTower's parameters: names, shapes, order, places, which of them decay. */
+/* test_bridgetower_params.c - BridgeTower's parameters: names, shapes, order, offsets, weight decay. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* test_bridgetower_parity.c - BridgeTower gives what the reference implementation gave: hidden states, embeddings,
- * losses, every gradient and three updates.  Fixtures: every bt_*.json of the parity folder, shapes as it says,
- * tolerances as its README says.  MILLRACE_VERBOSE=1 prints the worst error of each kind over its tolerance. */
+/* test_bridgetower_parity.c - BridgeTower against the reference implementation: hidden states, embeddings, losses,
+ * every gradient and three updates. Fixtures: every bt_*.json of the parity folder, with its shapes and the
+ * tolerances of its README. MILLRACE_VERBOSE=1 prints the largest error of each kind over its tolerance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_config.c - the hub's config.json: what is taken, what is written, what is refused by which name. */
+/* test_config.c - the hub's config.json: what is read, what is written, what is refused and how it is named. */
 #include <stdlib.h>
 #include <string.h>
 

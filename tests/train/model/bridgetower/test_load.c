@@ -1,5 +1,5 @@
-/* test_load.c - weights of the hub: what is taken, left out and said, refused by which name.
- * Invariant: the files are laid out here, not by the writer that belongs to the reader under test. */
+/* test_load.c - weights of the hub: what is loaded, left out, reported and refused.
+ * Invariant tested: the files are written by this test, not by the writer that belongs to the reader under test. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

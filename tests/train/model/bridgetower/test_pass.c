@@ -1,5 +1,4 @@
-/* test_pass.c - what BridgeTower's passes promise to others: losses as they are defined, frozen towers,
- * gradients that are ready, memory. */
+/* test_pass.c - BridgeTower's passes: losses as defined, frozen towers, gradients that are ready, memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

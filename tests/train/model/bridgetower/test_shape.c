@@ -1,4 +1,4 @@
-/* test_shape.c - BridgeTower as numbers: ranges of options, costs, start values. */
+/* test_shape.c - the shape of BridgeTower: ranges of options, costs, start values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_load.c - foreign weights: what is taken, what is left out and said, what is refused and by which name. */
+/* test_load.c - weights from other trainers: what is loaded, left out, reported and refused. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>

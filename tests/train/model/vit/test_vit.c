@@ -1,4 +1,4 @@
-/* test_vit.c - the Vision Transformer's passes, on small models and images that the test draws. */
+/* test_vit.c - the Vision Transformer's passes on small models and drawn images. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* test_vit_forward.c - the Vision Transformer's forward pass against its formulas, written down word for word in
- * double. Invariant: the reference shares nothing with the product but the parameters' names.  Its tokens are small, so
- * that an epsilon of the wrong size is seen, and GELU's two forms differ by more than what is accepted. */
+/* test_vit_forward.c - the Vision Transformer's forward pass against its formulas in double.
+ * Invariant tested: the reference shares nothing with the product but the names of parameters. Its activations are
+ * small, so that a wrong epsilon is seen, and the two forms of GELU differ by more than the tolerance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

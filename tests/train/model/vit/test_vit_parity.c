@@ -1,6 +1,6 @@
-/* test_vit_parity.c - the Vision Transformer gives what the reference implementation gave: activations, losses, every
- * gradient and three updates.  Fixtures: every vit_*.json of the parity folder, shapes as it says, tolerances as its
- * README says.  MILLRACE_VERBOSE=1 prints the worst error of each kind over its tolerance. */
+/* test_vit_parity.c - the Vision Transformer against the reference implementation: activations, losses, every
+ * gradient and three updates. Fixtures: every vit_*.json of the parity folder, with its shapes and the tolerances of
+ * its README. MILLRACE_VERBOSE=1 prints the largest error of each kind over its tolerance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_vit_posembed.c - position embeddings of another image size are those that scipy.ndimage.zoom makes. */
+/* test_vit_posembed.c - position embeddings for another image size are those of scipy.ndimage.zoom. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_train_pairs_ends.c - ranks that take one another's samples for negatives, and one of them fails.
- * Invariant tested: all end with the words of the one that failed, said once; none is left waiting. */
+/* test_train_pairs_failures.c - ranks that use each other's samples as negatives, when one of them fails.
+ * Invariant tested: all end with the message of the one that failed, printed once; none is left waiting. */
 #include <stdlib.h>
 #include <string.h>
 

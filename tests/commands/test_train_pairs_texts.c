@@ -1,6 +1,6 @@
-/* test_train_pairs_words.c - which words a run learns from, and what it says where it cannot.
- * Invariant tested: a run sees every caption that it is told to see, as often as it is told; what cannot be done is
- * said before the first update, with the option and what would do. */
+/* test_train_pairs_texts.c - which texts a run learns from, and what it reports where it cannot.
+ * Invariant tested: a run sees every caption as often as asked; what is impossible is reported before the first
+ * update, with the option and a value that works. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

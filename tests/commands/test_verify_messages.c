@@ -1,7 +1,7 @@
-/* test_verify_told.c - what verify says of datasets whose shards are all as they were written: of pictures that never
- * were sound, of files beside them, of links, of ranks that read different datasets.
- * Invariant tested: whole bytes are not called damaged, what was not looked at is not called whole, and each way out
- * that is named is one. */
+/* test_verify_messages.c - what verify prints about intact shards: defective pictures that were stored as they were,
+ * foreign files beside shards, links, ranks that read different datasets.
+ * Invariant tested: intact bytes are not called damaged, what was not checked is not called intact, and each
+ * suggested remedy works. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

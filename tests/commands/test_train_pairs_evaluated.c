@@ -1,6 +1,7 @@
-/* test_train_pairs_judged.c - `millrace eval` and `predict` of a model of pictures and words, on one rank and more.
- * Invariant tested: what is said of a split depends on the checkpoint, the split and --batch alone, every sample once;
- * lines, recall and embeddings tell of the same numbers. */
+/* test_train_pairs_evaluated.c - `millrace eval` and `predict` of a model of pictures and text, on one and several
+ * ranks.
+ * Invariant tested: the result for a split depends only on the checkpoint, the split and --batch, with every sample
+ * counted once; lines, recall and embeddings agree. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
