@@ -24,7 +24,7 @@ static double best_accuracy(const char *dir, const char *const *argv)
     return best;
 }
 
-static void drawn_shapes_are_told_apart(void **state)
+static void drawn_shapes_are_learned(void **state)
 {
     (void)state;
     char *dir = support_tmpdir(), *source = support_path("%s/source", dir), *data = support_path("%s/data", dir);
@@ -73,7 +73,7 @@ static void drawn_shapes_are_told_apart(void **state)
     support_tmpdir_remove(dir);
 }
 
-static void flowers_are_told_apart(void **state)
+static void flowers_are_learned(void **state)
 {
     (void)state;
     char *photographs = support_data("roboflow/folder_flowers");
@@ -128,8 +128,8 @@ static void flowers_are_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drawn_shapes_are_told_apart),
-        cmocka_unit_test(flowers_are_told_apart),
+        cmocka_unit_test(drawn_shapes_are_learned),
+        cmocka_unit_test(flowers_are_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

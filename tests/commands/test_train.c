@@ -158,7 +158,7 @@ static void resume_refuses_another_run(void **state)
 /* ---- what cannot be done ------------------------------------------------------------------------------------------
  */
 
-static void wrong_use_is_said_at_once(void **state)
+static void wrong_use_is_reported_at_once(void **state)
 {
     static const struct {
         const char *option, *value, *words;
@@ -398,7 +398,7 @@ int main(void)
         cmocka_unit_test(ten_and_ten_are_twenty),
         cmocka_unit_test(another_world_goes_on),
         cmocka_unit_test(resume_refuses_another_run),
-        cmocka_unit_test(wrong_use_is_said_at_once),
+        cmocka_unit_test(wrong_use_is_reported_at_once),
         cmocka_unit_test(a_bad_sample_ends_all_ranks),
         cmocka_unit_test(the_plan_takes_no_step),
         cmocka_unit_test(eval_and_predict_agree_with_training),

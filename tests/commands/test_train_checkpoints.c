@@ -97,7 +97,7 @@ static void a_resumed_run_knows_how_often(void **state)
 }
 
 /* The run is killed without a word when it has one of its own: what it did since is done again. */
-static void a_killed_run_goes_on_from_one(void **state)
+static void a_killed_run_continues_from_one(void **state)
 {
     const char *dir = *state;
     static const char killed[] =
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(checkpoints_come_between_evaluations),
         cmocka_unit_test(only_what_is_to_be_kept_stays),
         cmocka_unit_test(a_resumed_run_knows_how_often),
-        cmocka_unit_test(a_killed_run_goes_on_from_one),
+        cmocka_unit_test(a_killed_run_continues_from_one),
         cmocka_unit_test(how_often_is_a_number_from_one),
         cmocka_unit_test(a_checkpoint_comes_when_its_time_is_up),
         cmocka_unit_test(the_clock_of_rank_0_counts),

@@ -191,7 +191,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
 }
 
 /* A verdict on nothing would look like one. */
-static void nothing_that_could_be_judged(void **state)
+static void nothing_to_evaluate_on(void **state)
 {
     const char *dir = *state;
     support_result r =
@@ -209,7 +209,7 @@ int main(void)
         cmocka_unit_test(an_evaluation_that_fails_costs_nothing),
         cmocka_unit_test(training_counts_and_names),
         cmocka_unit_test(eval_and_predict_say_what_was_left_out),
-        cmocka_unit_test(nothing_that_could_be_judged),
+        cmocka_unit_test(nothing_to_evaluate_on),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

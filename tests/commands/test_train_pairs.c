@@ -171,7 +171,7 @@ static void what_predict_reads_stays(void **state)
 
 /* The signal comes when the first checkpoint is there, wherever the run is then; to one that was faster it comes again.
  */
-static void a_run_that_is_told_to_end_goes_on(void **state)
+static void a_stopped_run_continues(void **state)
 {
     const char *dir = *state;
     static const char script[] = "for try in 1 2 3 4 5 6 7 8 9; do rm -rf t2; \"$0\" \"$@\" --output t2 & p=$!; "
@@ -315,7 +315,7 @@ int main(void)
         cmocka_unit_test(the_same_options_give_the_same_bits),
         cmocka_unit_test(ten_and_ten_are_twenty),
         cmocka_unit_test(what_predict_reads_stays),
-        cmocka_unit_test(a_run_that_is_told_to_end_goes_on),
+        cmocka_unit_test(a_stopped_run_continues),
         cmocka_unit_test(equal_pictures_are_no_negatives),
         cmocka_unit_test(what_is_frozen_stays),
         cmocka_unit_test(a_checkpoint_is_pretrained_weights),

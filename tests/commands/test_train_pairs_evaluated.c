@@ -40,7 +40,7 @@ static json_t *judged(const char *dir, unsigned ranks, const char *data, const c
 }
 
 /* 96 by 7 leaves 5, which two ranks and three do not share, nor what they say of each sample. */
-static void any_number_of_ranks_judges_alike(void **state)
+static void any_number_of_ranks_evaluates_alike(void **state)
 {
     const char *dir = *state;
     IN(log, "e.jsonl");
@@ -71,7 +71,7 @@ static void any_number_of_ranks_judges_alike(void **state)
 }
 
 /* A picture without words is not a pair; what becomes of the others is the same for all ranks. */
-static void samples_without_words_are_not_judged(void **state)
+static void samples_without_text_are_not_evaluated(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");
     support_result r = train_pairs_run(dir, 0, "--steps", "4", "--expand-captions", "--output", "e", (char *)NULL);
@@ -91,7 +91,7 @@ static void samples_without_words_are_not_judged(void **state)
 }
 
 /* How captions and equal pictures come to the learner is not part of the verdict, which chooses the best checkpoint. */
-static void learning_otherwise_is_judged_alike(void **state)
+static void evaluation_does_not_depend_on_training_options(void **state)
 {
     const char *const ways[][2] = {{".", "--unique-images"}, {"coco", "--expand-captions"}};
     for (size_t i = 0; i < 2; i++) {
@@ -174,7 +174,7 @@ static void words_shown_are_those_that_were_read(void **state)
     support_result_free(&r);
 }
 
-static void eval_says_what_it_judged(void **state)
+static void eval_names_what_it_evaluated(void **state)
 {
     const char *dir = *state;
     support_result r = train_command(0, dir, 0, "eval", "data", "e", "--batch", "4", "--threads", "1", (char *)NULL);
@@ -283,7 +283,7 @@ static void expect_lines(char *text, const embeddings *e, int from, int to, cons
     assert_int_equal(n, e->count);
 }
 
-static void lines_tell_of_the_embeddings(void **state)
+static void lines_agree_with_the_embeddings(void **state)
 {
     const char *dir = *state;
     IN(path, "e.npz");
@@ -308,7 +308,7 @@ static void lines_tell_of_the_embeddings(void **state)
 }
 
 /* Known before anything is judged, which the split here would not survive; and nothing is left behind. */
-static void a_place_where_no_file_can_be_is_told_at_once(void **state)
+static void an_unwritable_place_is_reported_at_once(void **state)
 {
     static const struct {
         const char *place, *words;
@@ -354,7 +354,7 @@ static void numpy_reads_the_embeddings(void **state)
     support_result_free(&r);
 }
 
-static void a_model_of_classes_finds_no_words(void **state)
+static void a_classifier_reads_no_text(void **state)
 {
     const char *dir = *state;
     train_expect(0, dir, 0, "--steps", "2", "--batch", "8", "--eval-every", "0", "--output", "classes", (char *)NULL);
@@ -370,15 +370,15 @@ static void a_model_of_classes_finds_no_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_ranks_judges_alike),
-        cmocka_unit_test(samples_without_words_are_not_judged),
-        cmocka_unit_test(learning_otherwise_is_judged_alike),
+        cmocka_unit_test(any_number_of_ranks_evaluates_alike),
+        cmocka_unit_test(samples_without_text_are_not_evaluated),
+        cmocka_unit_test(evaluation_does_not_depend_on_training_options),
         cmocka_unit_test(words_shown_are_those_that_were_read),
-        cmocka_unit_test(eval_says_what_it_judged),
-        cmocka_unit_test(lines_tell_of_the_embeddings),
-        cmocka_unit_test(a_place_where_no_file_can_be_is_told_at_once),
+        cmocka_unit_test(eval_names_what_it_evaluated),
+        cmocka_unit_test(lines_agree_with_the_embeddings),
+        cmocka_unit_test(an_unwritable_place_is_reported_at_once),
         cmocka_unit_test(numpy_reads_the_embeddings),
-        cmocka_unit_test(a_model_of_classes_finds_no_words),
+        cmocka_unit_test(a_classifier_reads_no_text),
     };
     return cmocka_run_group_tests(tests, set_up, support_tmpdir_tear_down);
 }

@@ -90,7 +90,7 @@ static void expect_words(support_result r, int status, const char *words)
     support_result_free(&r);
 }
 
-static void wrong_options_are_said_at_once(void **state)
+static void wrong_options_are_reported_at_once(void **state)
 {
     static const struct {
         const char *option, *value;
@@ -150,7 +150,7 @@ static void edit(const char *from, const char *to, const char *what)
     support_result_free(&r);
 }
 
-static void shapes_that_do_not_fit_are_said(void **state)
+static void shapes_that_do_not_fit_are_reported(void **state)
 {
     const char *dir = *state;
     IN(config, "start/step-00000001/config.json");
@@ -213,7 +213,7 @@ static void a_tokenizer_has_the_ids_of_the_model(void **state)
 }
 
 /* The same in a checkpoint, every digest and the seal right. */
-static void ids_of_a_strangers_checkpoint_are_checked(void **state)
+static void ids_of_a_foreign_checkpoint_are_checked(void **state)
 {
     const char *dir = *state;
     IN(start, "start");
@@ -242,7 +242,7 @@ static void ids_of_a_strangers_checkpoint_are_checked(void **state)
 
 /* They are not pairs: not of an epoch, not damage.  Of the others a run that was cut sees what one that was not sees.
  */
-static void samples_without_words_are_left_out(void **state)
+static void samples_without_text_are_left_out(void **state)
 {
     TRAIN_PATH(dir, *state, "coco");
     IN(whole, "all-6/step-00000006/model.safetensors");
@@ -334,11 +334,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_caption_comes_as_often_as_asked),
         cmocka_unit_test(expanded_runs_go_on),
-        cmocka_unit_test(wrong_options_are_said_at_once),
-        cmocka_unit_test(shapes_that_do_not_fit_are_said),
+        cmocka_unit_test(wrong_options_are_reported_at_once),
+        cmocka_unit_test(shapes_that_do_not_fit_are_reported),
         cmocka_unit_test(a_tokenizer_has_the_ids_of_the_model),
-        cmocka_unit_test(ids_of_a_strangers_checkpoint_are_checked),
-        cmocka_unit_test(samples_without_words_are_left_out),
+        cmocka_unit_test(ids_of_a_foreign_checkpoint_are_checked),
+        cmocka_unit_test(samples_without_text_are_left_out),
         cmocka_unit_test(labels_are_not_needed),
         cmocka_unit_test(damaged_checkpoints_are_named),
         cmocka_unit_test(the_rate_that_is_zero),

@@ -137,7 +137,7 @@ static void a_log_keeps_its_lines(void **state)
 /* ---- checkpoints that are none of use -----------------------------------------------------------------------------
  */
 
-static void a_damaged_checkpoint_is_told_with_the_way_around_it(void **state)
+static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
 {
     const char *dir = *state;
     IN(whole, "whole/step-00000008/weights.npz");
@@ -178,7 +178,7 @@ static void an_output_that_can_be_none(void **state)
 }
 
 /* A folder and a link called like the runs' files, and no log to look for names. */
-static void odd_things_beside_the_events(void **state)
+static void foreign_files_beside_the_events(void **state)
 {
     const char *dir = *state;
     support_shell(dir, "mkdir -p beside/tensorboard/events.out.tfevents.0\n"
@@ -280,9 +280,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_shared_is_refused),
         cmocka_unit_test(a_misspelt_name_begins_no_run),
         cmocka_unit_test(a_log_keeps_its_lines),
-        cmocka_unit_test(a_damaged_checkpoint_is_told_with_the_way_around_it),
+        cmocka_unit_test(a_damaged_checkpoint_is_reported_with_the_way_out),
         cmocka_unit_test(an_output_that_can_be_none),
-        cmocka_unit_test(odd_things_beside_the_events),
+        cmocka_unit_test(foreign_files_beside_the_events),
         cmocka_unit_test(a_log_takes_the_place_of_nothing),
         cmocka_unit_test(the_end_of_the_terminal_ends_a_run_behind_a_checkpoint),
         cmocka_unit_test(a_checkpoint_is_no_output),

@@ -217,7 +217,7 @@ static void test_ranks_read_different_datasets(void **state)
 }
 
 /* What only rank 1 sees is told, and what both see is told once. */
-static void test_ranks_tell_of_the_dataset(void **state)
+static void test_ranks_read_the_same_dataset(void **state)
 {
     const scene *s = *state;
     char *path = support_path("%s/manifest.json", s->ds);
@@ -255,7 +255,7 @@ int main(void)
         TEST(test_linked_seek_index),
         TEST(test_one_report),
         TEST(test_ranks_read_different_datasets),
-        TEST(test_ranks_tell_of_the_dataset),
+        TEST(test_ranks_read_the_same_dataset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,7 @@ static void memory_is_zeroed_and_kept(void **state)
     support_on_devices(memory);
 }
 
-static void what_is_not_there_is_said(void **state)
+static void what_is_missing_is_reported(void **state)
 {
     mr_error err;
     mr_device *d = NULL;
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(updates_are_right),
         cmocka_unit_test(tiny_gradients_are_harmless),
         cmocka_unit_test(memory_is_zeroed_and_kept),
-        cmocka_unit_test(what_is_not_there_is_said),
+        cmocka_unit_test(what_is_missing_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

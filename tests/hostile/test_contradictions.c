@@ -185,7 +185,7 @@ static void expect_classes(const char *words, const mr_class *classes, size_t co
         fail_msg("%s", err.text);
 }
 
-static void test_classes_that_cannot_be_told_apart(void **out)
+static void test_classes_of_the_same_name(void **out)
 {
     char ant[] = "ant", bee[] = "bee", none[] = "";
     const mr_class plain[] = {{ant, false, 0}, {bee, false, 0}},
@@ -333,7 +333,7 @@ static void test_many_shards(void **out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_labels_beyond_the_classes),         TEST(test_metas_beyond_the_classes),      TEST(test_false_counts),
-        TEST(test_classes_that_cannot_be_told_apart), TEST(test_eval_with_classes_of_one_name), TEST(test_many_shards)};
+        TEST(test_labels_beyond_the_classes), TEST(test_metas_beyond_the_classes),      TEST(test_false_counts),
+        TEST(test_classes_of_the_same_name),  TEST(test_eval_with_classes_of_one_name), TEST(test_many_shards)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

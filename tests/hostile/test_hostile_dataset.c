@@ -223,7 +223,7 @@ static void expect_misuse(support_result r, const char *words)
 }
 
 /* A dataset without anything to judge: no result is better than one of nothing. */
-static void test_nothing_to_judge(void **state)
+static void test_nothing_to_evaluate(void **state)
 {
     (void)state;
     static const char words[] = "split \"void\" has no samples to evaluate", none[] = "it has no splits";
@@ -279,8 +279,9 @@ static void test_many_classes(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_names),       TEST(test_numbers),          TEST(test_shapes),      TEST(test_classes_of_splits),
-        TEST(test_checkpoints), TEST(test_nothing_to_judge), TEST(test_many_classes)};
+    const struct CMUnitTest tests[] = {TEST(test_names),       TEST(test_numbers),
+                                       TEST(test_shapes),      TEST(test_classes_of_splits),
+                                       TEST(test_checkpoints), TEST(test_nothing_to_evaluate),
+                                       TEST(test_many_classes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ typedef struct named {
     bool like;
 } named;
 
-static void usual_names_stand_for_splits(void **state)
+static void usual_names_are_splits(void **state)
 {
     (void)state;
     static const named names[] = {
@@ -121,7 +121,7 @@ static void any_bytes_are_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(usual_names_stand_for_splits),
+        cmocka_unit_test(usual_names_are_splits),
         cmocka_unit_test(containers_are_no_classes),
         cmocka_unit_test(any_bytes_are_a_name),
     };

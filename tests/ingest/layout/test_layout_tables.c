@@ -46,7 +46,7 @@ static void check(const table *t, const char *root)
     support_tmpdir_remove(dir);
 }
 
-static void the_way_out_is_told(void **state)
+static void the_way_out_is_named(void **state)
 {
     (void)state;
     const table tables[] = {
@@ -167,7 +167,7 @@ static void paths_are_quoted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_way_out_is_told),
+        cmocka_unit_test(the_way_out_is_named),
         cmocka_unit_test_setup_teardown(what_cannot_be_spared, plan_set_up, plan_tear_down),
         cmocka_unit_test(paths_are_quoted),
     };

@@ -313,7 +313,7 @@ static void wrong_use_says_the_way_out(void **out)
     }
 }
 
-static void a_full_disk_is_said(void **out)
+static void a_full_disk_is_reported(void **out)
 {
     const state *s = *out;
     char *line =
@@ -368,7 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(json_is_the_schedule), TEST(memory_is_the_loaders_formula), TEST(words_are_exact),
-        TEST(tails_are_explained),  TEST(wrong_use_says_the_way_out),    TEST(a_full_disk_is_said),
+        TEST(tails_are_explained),  TEST(wrong_use_says_the_way_out),    TEST(a_full_disk_is_reported),
         TEST(damage_is_bad_data),   TEST(mpirun_gives_the_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -351,7 +351,7 @@ static char *unzip(const char *dir, const char *zip, const char *name, size_t *e
     return text;
 }
 
-static void newyorker_rows_tell_their_cartoon(void **state)
+static void newyorker_rows_name_their_cartoon(void **state)
 {
     (void)state;
     char *dir = support_tmpdir(), *out = support_path("%s/d", dir);
@@ -404,7 +404,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imagenette_csv_names_every_picture),   cmocka_unit_test(roboflow_copies_stay_in_train),
         cmocka_unit_test(roboflow_tables_agree_with_the_files), cmocka_unit_test(coco_annotations_fit_their_images),
-        cmocka_unit_test(newyorker_rows_tell_their_cartoon),
+        cmocka_unit_test(newyorker_rows_name_their_cartoon),
     };
     return cmocka_run_group_tests_name("sample files", tests, NULL, NULL);
 }

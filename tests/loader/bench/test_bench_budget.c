@@ -70,7 +70,7 @@ static void small_pictures_lose_nothing(void **state)
         }
 }
 
-static void odd_clocks(void **state)
+static void wrong_clocks(void **state)
 {
     (void)state;
     const mr_bench_budget b = {0, 1};
@@ -90,7 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_in_time),
         cmocka_unit_test(small_pictures_lose_nothing),
-        cmocka_unit_test(odd_clocks),
+        cmocka_unit_test(wrong_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

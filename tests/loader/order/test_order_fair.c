@@ -190,7 +190,7 @@ static void every_order_of_few_is_as_likely(void **state)
     expect("orders", 6, 0, orders(six_rounds, 6, 100));
 }
 
-static void half_of_the_orders_are_odd(void **state)
+static void half_of_the_orders_are_odd_permutations(void **state)
 {
     (void)state;
     expect("parity", 16, parity(mr_permute, 16, 2000), parity(six_rounds, 16, 2000));
@@ -198,7 +198,7 @@ static void half_of_the_orders_are_odd(void **state)
     assert_true(fabs(parity(mr_permute, 37, 1000)) < FAIR);
 }
 
-static void epochs_and_seeds_are_strangers(void **state)
+static void epochs_and_seeds_are_independent(void **state)
 {
     (void)state;
     static const unsigned bits[] = {0, 1, 2, 7, 31, 32, 62, 63};
@@ -233,8 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_even),
         cmocka_unit_test(every_order_of_few_is_as_likely),
-        cmocka_unit_test(half_of_the_orders_are_odd),
-        cmocka_unit_test(epochs_and_seeds_are_strangers),
+        cmocka_unit_test(half_of_the_orders_are_odd_permutations),
+        cmocka_unit_test(epochs_and_seeds_are_independent),
         cmocka_unit_test(one_bit_changes_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void equal_embeddings_find_nothing(void **state)
     mr_embeddings_release(&g);
 }
 
-static void a_masked_sample_is_not_there(void **state)
+static void a_masked_sample_counts_for_nothing(void **state)
 {
     fixture *f = *state;
     mr_embeddings g = {0};
@@ -194,7 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(recall_is_that_of_a_plain_search, set_up, tear_down),
         cmocka_unit_test_setup_teardown(equal_embeddings_find_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_masked_sample_is_not_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_masked_sample_counts_for_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(matches_are_the_nearest_best_first, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static mr_model_config preset(const char *word, uint32_t image, uint32_t classes
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-static void params_stand_in_order(void **state)
+static void params_are_in_order(void **state)
 {
     const uint64_t shape[] = {3, 5}, zero[] = {3, 0}, huge[] = {UINT64_MAX / 2, 4}, big[] = {UINT64_MAX / 8};
     char name[200] = "", text[64], tiny[8];
@@ -351,10 +351,10 @@ static void starts_as_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(params_stand_in_order), cmocka_unit_test(costs_are_the_published),
-        cmocka_unit_test(keys_are_googles),      cmocka_unit_test(keys_of_a_block),
-        cmocka_unit_test(models_are_found),      cmocka_unit_test(check_names_the_option),
-        cmocka_unit_test(starts_as_it_says),     cmocka_unit_test(many_params_are_found),
+        cmocka_unit_test(params_are_in_order), cmocka_unit_test(costs_are_the_published),
+        cmocka_unit_test(keys_are_googles),    cmocka_unit_test(keys_of_a_block),
+        cmocka_unit_test(models_are_found),    cmocka_unit_test(check_names_the_option),
+        cmocka_unit_test(starts_as_it_says),   cmocka_unit_test(many_params_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

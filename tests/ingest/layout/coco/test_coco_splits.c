@@ -122,7 +122,7 @@ static void test_two_names_of_val(void **state)
 }
 
 /* What a name means inside the folder counts, not how it is written. */
-static void test_odd_file_names(void **state)
+static void test_unusual_file_names(void **state)
 {
     static const struct {
         const char *name;
@@ -160,7 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_TMPDIR(test_two_files_of_a_kind),     IN_TMPDIR(test_years),
         IN_TMPDIR(test_a_year_without_pictures), IN_TMPDIR(test_folds),
-        IN_TMPDIR(test_two_names_of_val),        IN_TMPDIR(test_odd_file_names),
+        IN_TMPDIR(test_two_names_of_val),        IN_TMPDIR(test_unusual_file_names),
         IN_TMPDIR(test_unknown_category),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

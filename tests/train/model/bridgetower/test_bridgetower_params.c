@@ -126,7 +126,7 @@ static const struct part {
     {"", scale},
 };
 
-static void parameters_stand_in_order(void **state)
+static void parameters_are_in_order(void **state)
 {
     mr_model_config c = support_pairs_shape();
     mr_params p = support_pairs_params(&c);
@@ -287,7 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_is_the_hubs),
         cmocka_unit_test(names_are_the_hubs),
-        cmocka_unit_test(parameters_stand_in_order),
+        cmocka_unit_test(parameters_are_in_order),
         cmocka_unit_test(layout_leads_to_them),
         cmocka_unit_test(decay_spares_biases_and_norms),
     };

@@ -154,7 +154,7 @@ static void on_ready(void *ctx, uint64_t from)
     w->calls++;
 }
 
-static void ready_tells_the_truth(void **state)
+static void ready_reports_complete_gradients_only(void **state)
 {
     (void)state;
     for (unsigned frozen = 0; frozen < 4; frozen++) {
@@ -241,7 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_as_defined),  cmocka_unit_test(frozen_towers_do_not_learn),
-        cmocka_unit_test(memory_is_what_is_kept), cmocka_unit_test(ready_tells_the_truth),
+        cmocka_unit_test(memory_is_what_is_kept), cmocka_unit_test(ready_reports_complete_gradients_only),
         cmocka_unit_test(looks_at_what_is_kept),  cmocka_unit_test(open_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void check_names_the_option(void **state)
 }
 
 /* The most layers that are taken are listed in the blink of an eye, and widths beyond memory are refused. */
-static void extremes_are_bearable(void **state)
+static void extremes_work(void **state)
 {
     mr_model_config c = support_pairs_shape();
     mr_error err;
@@ -205,7 +205,7 @@ static void starts_as_it_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_names_the_option), cmocka_unit_test(extremes_are_bearable),
+        cmocka_unit_test(check_names_the_option), cmocka_unit_test(extremes_work),
         cmocka_unit_test(costs_are_the_measured), cmocka_unit_test(frozen_towers_cost_less),
         cmocka_unit_test(starts_as_it_says),
     };

@@ -360,7 +360,7 @@ static void on_ready(void *ctx, uint64_t from)
     w->calls++;
 }
 
-static void ready_tells_the_truth(void **state)
+static void ready_reports_complete_gradients_only(void **state)
 {
     mr_model_config c = small(0.1, false);
     c.layers = 3;
@@ -426,7 +426,7 @@ int main(void)
         cmocka_unit_test(evaluation_drops_nothing),
         cmocka_unit_test(weights_weigh),
         cmocka_unit_test(same_bits_for_any_threads),
-        cmocka_unit_test(ready_tells_the_truth),
+        cmocka_unit_test(ready_reports_complete_gradients_only),
         cmocka_unit_test(looks_at_what_is_kept),
         cmocka_unit_test(open_refuses),
     };
