@@ -113,15 +113,15 @@ static void test_a_target_inside_the_source(void **state)
     assert_int_equal(symlink("source", link), 0);
     uint64_t before = support_tree_hash(source);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *said = support_path("millrace: %s: lies in the source source; choose a DST outside of it\n", places[i]);
+        char *said = support_path("millrace: %s: is inside the source source; choose a DST outside it\n", places[i]);
         says(2, said, "ingest", "source", places[i]);
         free(said);
     }
     assert_true(support_tree_hash(source) == before);
     says(0, NULL, "ingest", "source", "source-2", "--quiet"); /* beside it, though the name begins alike */
     says(2,
-         "millrace: source-2: is a millrace dataset already; `millrace inspect` says what is in it, `millrace "
-         "export` gives its files back\n",
+         "millrace: source-2: is already a millrace dataset; `millrace inspect` shows what is in it, `millrace "
+         "export` writes its files again\n",
          "ingest", "source-2", "out");
     free(link);
 }
@@ -151,8 +151,8 @@ static void test_interrupted(void **state)
 {
     (void)state;
     static const char *const signals[] = {"INT 130", "TERM 143", "HUP 129", "USR1 138", "USR2 140"};
-    const char *said = "millrace: interrupted; some\\x09target is as it was, and the same command goes on from the "
-                       "shards that are finished\n";
+    const char *said = "millrace: interrupted; some\\x09target is unchanged; run the same command again to continue "
+                       "with the shards that are finished\n";
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         char *line = support_path("set -- %s; rm -f pipe; mkfifo pipe; head -c 400000 /dev/zero > big\n"
                                   "'%s' ingest - 'some\ttarget' < pipe & pid=$!; exec 3> pipe\n"

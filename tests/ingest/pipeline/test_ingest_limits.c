@@ -112,11 +112,11 @@ static void test_a_manifest_that_nobody_could_read(void **state)
         skip();
     }
     assert_int_equal(check(4, 1400000, "", &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "of memory, the limit is 512; that comes of 1400000 classes and 4 shards"));
+    assert_non_null(strstr(err.text, "of memory, the limit is 512; there are 1400000 classes and 4 shards"));
     char *name = calloc(1, (32 << 20) + 1);
     memset(name, 'n', 32 << 20);
     assert_int_equal(check(4, 8, name, &err), MR_BAD_DATA);
-    assert_non_null(strstr(err.text, "bytes are more than the limit of 256 MiB; that comes of 8 classes and 4 shards"));
+    assert_non_null(strstr(err.text, "bytes are more than the limit of 256 MiB; there are 8 classes and 4 shards"));
     free(name);
 }
 

@@ -76,9 +76,10 @@ static void test_equal_bytes_are_proof(void **state)
     put("valid/daisy/a_jpg.rf.02.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/rose/other.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     put("test/daisy/b_jpg.rf.03.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
-    expect("test/daisy/b_jpg.rf.03.jpg: equal bytes (with another label), in val and test: also valid/rose/other.jpg\n"
-           "valid/daisy/a_jpg.rf.02.jpg: equal bytes, in train and val: also train/daisy/a_jpg.rf.01.jpg\n",
-           "", 1, 1);
+    expect(
+        "test/daisy/b_jpg.rf.03.jpg: equal bytes (with different labels), in val and test: also valid/rose/other.jpg\n"
+        "valid/daisy/a_jpg.rf.02.jpg: equal bytes, in train and val: also train/daisy/a_jpg.rf.01.jpg\n",
+        "", 1, 1);
 }
 
 static void test_one_name_and_pictures_that_look_alike(void **state)
@@ -107,7 +108,7 @@ static void test_one_name_and_other_pictures(void **state)
     put("train/daisy/a_jpg.rf.01.jpg", 1, (alike_edit){0}, ALIKE_JPEG);
     put("valid/daisy/a_jpg.rf.02.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     expect("",
-           "valid/daisy/a_jpg.rf.02.jpg: same name, but another picture, in train and val: also "
+           "valid/daisy/a_jpg.rf.02.jpg: same name, but different pictures, in train and val: also "
            "train/daisy/a_jpg.rf.01.jpg\n",
            0, 0);
 }
@@ -119,12 +120,13 @@ static void test_one_name_and_another_label(void **state)
     put("valid/rose/a_jpg.rf.02.jpg", 1, (alike_edit){.mirror = true}, ALIKE_JPEG);
     put("train/daisy/b_jpg.rf.01.jpg", 2, (alike_edit){0}, ALIKE_JPEG);
     put("valid/rose/b_jpg.rf.not-hex!.jpg", 3, (alike_edit){0}, ALIKE_JPEG);
-    expect("",
-           "valid/rose/a_jpg.rf.02.jpg: same name, and the pictures look alike, but another label, in train and val: "
-           "also train/daisy/a_jpg.rf.01.jpg\n"
-           "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but another label and another picture, in train and val: also "
-           "train/daisy/b_jpg.rf.01.jpg\n",
-           0, 0);
+    expect(
+        "",
+        "valid/rose/a_jpg.rf.02.jpg: same name, and the pictures look alike, but different labels, in train and val: "
+        "also train/daisy/a_jpg.rf.01.jpg\n"
+        "valid/rose/b_jpg.rf.not-hex!.jpg: same name, but different labels and pictures, in train and val: also "
+        "train/daisy/b_jpg.rf.01.jpg\n",
+        0, 0);
 }
 
 static void test_pictures_that_tell_nothing(void **state)
@@ -138,9 +140,9 @@ static void test_pictures_that_tell_nothing(void **state)
     put_bytes("train/daisy/b_jpg.rf.01.jpg", alike_file(&red, ALIKE_PNG));
     put_bytes("valid/daisy/b_jpg.rf.02.jpg", alike_file(&dark, ALIKE_JPEG));
     expect("",
-           "valid/daisy/a_jpg.rf.02.jpg: same name, but a picture that cannot be decoded, in train and val: also "
+           "valid/daisy/a_jpg.rf.02.jpg: same name, but one picture cannot be decoded, in train and val: also "
            "train/daisy/a_jpg.rf.01.jpg\n"
-           "valid/daisy/b_jpg.rf.02.jpg: same name, but a picture of one tone, in train and val: also "
+           "valid/daisy/b_jpg.rf.02.jpg: same name, but one picture has a single tone, in train and val: also "
            "train/daisy/b_jpg.rf.01.jpg\n",
            0, 0);
     mr_picture_free(&photo);
@@ -194,7 +196,7 @@ static void test_equal_bytes_in_a_group(void **state)
            "", 1, 1);
 }
 
-/* A leak with the same label hides behind no copy that has another. */
+/* A leak with the same label is not hidden by a copy that has another. */
 static void test_labels_in_a_group(void **state)
 {
     (void)state;
@@ -219,11 +221,11 @@ static void test_too_many_of_one_name(void **state)
         free(name);
     }
     put_bytes("valid/daisy/image.rf.9999.jpg", alike_file(&again, ALIKE_JPEG));
-    expect(
-        "valid/daisy/image.rf.9999.jpg: " COPY "train/daisy/image.rf.0000.jpg\n",
-        "valid/daisy/image.rf.9999.jpg: same name (301 files have it, too many to compare all), in train and val: also "
-        "train/daisy/image.rf.0000.jpg\n",
-        0, 1);
+    expect("valid/daisy/image.rf.9999.jpg: " COPY "train/daisy/image.rf.0000.jpg\n",
+           "valid/daisy/image.rf.9999.jpg: same name (301 files have it, too many to compare them all), in train and "
+           "val: also "
+           "train/daisy/image.rf.0000.jpg\n",
+           0, 1);
     mr_picture_free(&photo);
     mr_picture_free(&again);
 }
@@ -239,10 +241,11 @@ static void test_too_many_pictures_of_one_name(void **state)
         free(name);
     }
     put("valid/daisy/image.rf.8888.jpg", 200 + PICTURES, (alike_edit){0}, ALIKE_JPEG);
-    expect("",
-           "valid/daisy/image.rf.8888.jpg: same name (19 files have it, too many to compare all), in train and val: "
-           "also train/daisy/image.rf.0000.jpg\n",
-           0, 0);
+    expect(
+        "",
+        "valid/daisy/image.rf.8888.jpg: same name (19 files have it, too many to compare them all), in train and val: "
+        "also train/daisy/image.rf.0000.jpg\n",
+        0, 0);
 }
 
 /* ---- labels of other exports ----------------------------------------------------------------------------------- */
@@ -272,9 +275,9 @@ static void test_several_labels(void **state)
     put_text("valid/_classes.csv", "filename, round, red, blue\na_jpg.rf.2.jpg, 1, 1, 0\nb_jpg.rf.2.jpg, 1, 1, 0\n"
                                    "c_jpg.rf.2.jpg, 0, 1, 1\n");
     expect("valid/a_jpg.rf.2.jpg: " COPY "train/a_jpg.rf.1.jpg\n",
-           "valid/b_jpg.rf.2.jpg: same name, and the pictures look alike, but another label, in train and val: also "
+           "valid/b_jpg.rf.2.jpg: same name, and the pictures look alike, but different labels, in train and val: also "
            "train/b_jpg.rf.1.jpg\n"
-           "valid/c_jpg.rf.2.jpg: same name, and the pictures look alike, but another label, in train and val: also "
+           "valid/c_jpg.rf.2.jpg: same name, and the pictures look alike, but different labels, in train and val: also "
            "train/c_jpg.rf.1.jpg\n",
            0, 1);
 }
@@ -348,7 +351,7 @@ static void test_jobs_and_ranks_agree(void **state)
     char *report = report_of(one), *other = report_of(four);
     assert_string_equal(report, other);
     assert_int_equal(support_occurrences(report, "copies of one picture"), 9);
-    assert_int_equal(support_occurrences(report, "same name, but another picture"), 3);
+    assert_int_equal(support_occurrences(report, "same name, but different pictures"), 3);
     free(other);
     const char *argv[] = {support_millrace_path(), "ingest", source, ranks, "--quiet", NULL};
     support_result r = support_mpirun(3, argv);
@@ -402,12 +405,11 @@ static void test_real_exports(void **state)
         skip();
     free(source);
     source = folder;
-    expect(
-        "test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one picture (they look "
-        "alike), in val and test: also valid/znak1222-_jpg.rf.ca42f6d51e348b510a2741d8cd6de6d2.jpg\n",
-        "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but another label and another picture, in "
-        "val and test: also valid/images_png.rf.6d57e82f9ebe32a74b5430d347420375.jpg\n",
-        0, 1);
+    expect("test/znak1222-_jpg.rf.34ba6c372fd8441de303c151fd9acbba.jpg: copies of one picture (they look "
+           "alike), in val and test: also valid/znak1222-_jpg.rf.ca42f6d51e348b510a2741d8cd6de6d2.jpg\n",
+           "test/images_png.rf.4367fdc755d197b54d2d5ceea29ddfbe.jpg: same name, but different labels and pictures, in "
+           "val and test: also valid/images_png.rf.6d57e82f9ebe32a74b5430d347420375.jpg\n",
+           0, 1);
 }
 
 int main(void)
