@@ -118,14 +118,14 @@ static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
     size_t count = q->paths.count;
-    bool alone = count == 1 && q->o.dry_run; /* a dry run needs no DST */
+    bool no_target = count == 1 && q->o.dry_run;
     if (count == 0)
         return mr_fail(err, MR_MISUSE, "SRC and DST are missing, for example: %s", cmd_ingest.example);
-    if (count == 1 && !alone)
+    if (count == 1 && !no_target)
         return mr_fail(err, MR_MISUSE, "DST is missing, for example: millrace ingest %s dataset", q->paths.items[0]);
     q->o.sources = q->paths.items;
-    q->o.source_count = count - !alone;
-    q->o.target = alone ? NULL : q->paths.items[count - 1];
+    q->o.source_count = count - !no_target;
+    q->o.target = no_target ? NULL : q->paths.items[count - 1];
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
         return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
     q->o.for_layout.maps = q->maps;

@@ -212,7 +212,7 @@ static mr_status check_folders(search *s, mr_error *err)
                    mr_text_count(s->images, count));
 }
 
-/* What a link stands for, a class folder or an image, would be missing. */
+/* A link may stand for an image or a class folder, which would be missing. */
 static mr_status check_links(const mr_ingest *in, mr_error *err)
 {
     const mr_tree *t = &in->choice.tree;

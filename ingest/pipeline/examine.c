@@ -47,9 +47,7 @@ static mr_status check(const mr_ingest *in, const mr_buf *bytes, mr_examined *x,
     return MR_OK;
 }
 
-/* A large file that is not an image is rejected by its first bytes: an archive of 10 KB can contain a gigabyte of
- * zeros.
- */
+/* A large file that is not an image is rejected by its first bytes: 10 KB of archive can unpack to a gigabyte. */
 static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examined *x, mr_error *err)
 {
     if (!mr_buf_reserve(bytes, HEAD))

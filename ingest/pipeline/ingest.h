@@ -1,5 +1,5 @@
 /* ingest.h - a source tree becomes a dataset.
- * Invariant: DST is absent, or as it was, until the one rename that makes the whole new dataset visible.
+ * Invariant: DST is absent or unchanged until the one rename that makes the complete new dataset visible.
  *
  *   source -> layout -> plan of samples -> examine every image -> cut into shards -> build each -> publish
  *   (list)    (bid)     (names, labels)    (pass 1: trust)        (pure function)    (pass 2)      (rename)

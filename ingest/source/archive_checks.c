@@ -1,9 +1,9 @@
 /* archive_checks.c - damage that libarchive reports, and what it does not check.
  * Invariant: nothing that libarchive complains about passes unless it is known to be harmless.
  *
- * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it goes on after
- * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does
- * not compare a zip's two copies of a name, nor check 7z's start header or the CRC-32 of links in zip and 7z. */
+ * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it continues
+ * after one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It
+ * does not compare a zip's two copies of a name, nor check 7z's start header or the CRC-32 of links in zip and 7z. */
 #include "source/archive_checks.h"
 
 #include <inttypes.h>

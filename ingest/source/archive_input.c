@@ -194,10 +194,10 @@ mr_status archive_input_broken(struct archive *a, const archive_input *in, uint6
 
 uint64_t archive_input_excess(const archive_input *in)
 {
-    uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, most;
-    if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &most) || in->grown <= most)
+    uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, max;
+    if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &max) || in->grown <= max)
         return 0;
-    return in->grown - most;
+    return in->grown - max;
 }
 
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)

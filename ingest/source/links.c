@@ -243,7 +243,7 @@ mr_status list_resolve(list *l, mr_error *err)
             return mr_fail_memory(err, "listing the source");
         find_contested(l, contested);
         MR_TRY(resolve_once(l, contested, err));
-        if (l->count == before) /* the links that contest a name have no target yet */
+        if (l->count == before) /* the links that contest a name have no target */
             MR_TRY(resolve_once(l, NULL, err));
         if (l->count == before)
             break;

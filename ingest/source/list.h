@@ -15,7 +15,7 @@ typedef struct holder {
     char *path; /* as given, for messages */
     int fd;
     holder_kind kind;
-    atomic_bool requested; /* HOLD_DAMAGED: its bytes were */
+    atomic_bool requested; /* HOLD_DAMAGED: the entry was read */
 } holder;
 
 typedef struct listed {
@@ -23,7 +23,7 @@ typedef struct listed {
     uint32_t order; /* of arrival: the first of two equal names is kept */
 } listed;
 
-typedef enum link_end { /* what a link in a folder leads to, as the file system has it; unknown in archives */
+typedef enum link_end { /* what a link in a folder leads to, as stat() reports it; unknown in archives */
                         LINK_UNKNOWN,
                         LINK_FOLDER,
                         LINK_FILE,
