@@ -1,5 +1,5 @@
 /* cmd_ingest.c - millrace ingest SRC... DST: the command line.
- * Invariant: results go to stdout, progress and complaints to stderr; only rank 0 prints. */
+ * Invariant: results go to stdout, progress and errors to stderr; only rank 0 prints. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,43 +45,42 @@ static mr_status take_max_rejects(void *field, const char *text, mr_error *err)
 
 static const mr_option options[] = {
     {"layout", 0, MR_ARG_TEXT, MR_FIELD(request, o.layout),
-     .words = (const char *const[]){MR_LAYOUTS(LAYOUT_NAME) NULL},
-     .group = "What the source is:", .help = "found by looking if not given"},
+     .words = (const char *const[]){MR_LAYOUTS(LAYOUT_NAME) NULL}, .group = "Source:", .help = "detected if not given"},
     {"config", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.config), .value = "NAME",
-     .help = "newyorker, hub: which config (matching, ranking, explanation ...)"},
+     .help = "newyorker, hub: the config (matching, ranking, explanation ...)"},
     {"label-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.label_column), .value = "NAME",
      .help = "take labels from this column (imagenette: noisy_labels_25; newyorker, hub, webdataset: any)"},
     {"image-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.image_column), .value = "NAME",
-     .help = "hub: the column with the images; found by its type if not given; webdataset: the member (seg.png)"},
+     .help = "hub: the column with the images, detected by its type if not given; webdataset: the member (seg.png)"},
     {"text-column", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.text_column), .value = "NAME",
-     .help = "hub, webdataset: keep this column's text as the sample's captions, too"},
+     .help = "hub, webdataset: also keep this column's text as the sample's captions"},
     {"split-map", 0, MR_ARG_OTHER, .take = take_split_map, .value = "FROM=TO,..",
      .help = "store split or folder FROM as split TO (test=val); an empty TO leaves FROM out"},
     {"root", 0, MR_ARG_TEXT, MR_FIELD(request, o.for_layout.root), .value = "FOLDER",
-     .help = "the dataset is this folder of the source; found by looking if not given"},
+     .help = "the dataset is this folder of the source; detected if not given"},
     {"leave-out", 0, MR_ARG_LIST, MR_FIELD(request, left_out), .value = "PATH",
      .help = "ignore this file, folder or pattern ('train/*.png') of the source; may be repeated"},
     {"class-depth", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_layout.class_depth), .value = "N", .low = 1, .high = 16,
      .help = "imagenette, roboflow: the class is the path of N folders below the split (1: train/CLASS; 2: "
              "train/animals/cat is class animals/cat)"},
     {"keep-unlisted", 0, MR_ARG_FLAG, MR_FIELD(request, o.for_layout.keep_unlisted),
-     .help = "imagenette, roboflow, coco: take images that no annotation file lists, too"},
+     .help = "imagenette, roboflow, coco: also take images that no annotation file lists"},
     {"shard-size", 0, MR_ARG_SIZE, MR_FIELD(request, o.shard_size), .value = "SIZE", .low = 1 << 12,
      .high = (uint64_t)1 << 36, .standard = "256MiB",
-     .group = "What the dataset becomes:", .help = "bytes a shard aims at, 4KiB to 64GiB"},
+     .group = "Dataset:", .help = "target size of a shard, 4KiB to 64GiB"},
     {"shuffle", 0, MR_ARG_COUNT, MR_FIELD(request, o.seed), .value = "SEED", .high = INT64_MAX,
-     .given = offsetof(request, o.shuffle), .help = "shuffle the samples of each split by this number"},
+     .given = offsetof(request, o.shuffle), .help = "shuffle the samples of each split with this seed"},
     {"seek-index", 0, MR_ARG_COUNT, MR_FIELD(request, o.seek_every), .value = "N", .high = MR_SEEK_EVERY_MAX,
      .standard = "16", .optional = "16", .given = offsetof(request, o.seek),
      .help = "make seek indexes with an entry every N MCUs: crops decode faster, for 1 to 2 % of space"},
     {"no-seek-index", 0, MR_ARG_SET, MR_FIELD(request, o.seek), .low = false,
-     .help = "make none; 'millrace seek' can do it later"},
+     .help = "make none; 'millrace seek' can make them later"},
     {"force", 0, MR_ARG_FLAG, MR_FIELD(request, o.force),
      .help = "replace a finished dataset at DST once the new one is complete"},
     {"check", 0, MR_ARG_WORD, MR_FIELD(request, o.decode), .words = MR_WORDS("header", "decode"), .standard = "header",
-     .group = "What is let in:", .help = "header: structure to the end marker; decode: every pixel"},
+     .group = "Checks and limits:", .help = "header: structure to the end marker; decode: every pixel"},
     {"max-rejects", 0, MR_ARG_OTHER, .take = take_max_rejects, .value = "N or N%", .standard = "1%",
-     .help = "end with exit code 1 if more images are rejected"},
+     .help = "fail with exit code 1 if more images are rejected"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_pixels), .value = "N", .low = 1,
      .help = "reject images with more pixels (default " MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS) ")"},
     {"max-scans", 0, MR_ARG_COUNT, MR_FIELD(request, o.limits.max_scans), .value = "N", .low = 1,
@@ -89,21 +88,22 @@ static const mr_option options[] = {
     {"max-file", 0, MR_ARG_SIZE, MR_FIELD(request, o.for_source.max_entry), .value = "SIZE", .low = 1,
      .high = MR_RECORD_MAX, .help = "reject larger image files (default 1GiB)"},
     {"max-files", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_source.max_entries), .value = "N", .low = 1,
-     .high = UINT32_MAX - 1, .help = "refuse a source of more files (default 20000000)"},
+     .high = UINT32_MAX - 1, .help = "reject a source with more files (default 20000000)"},
     {"max-ratio", 0, MR_ARG_COUNT, MR_FIELD(request, o.for_source.max_ratio), .value = "N", .low = 1,
-     .help = "refuse an archive that unpacks to more than N times its size, and metas of more than N times the files "
-             "they are made of (default 100; the first 64 MiB are free)"},
+     .help = "reject an archive that unpacks to more than N times its size, and metas larger than N times the files "
+             "that they are made from (default 100; the first 64 MiB are free)"},
     {"fail-on-leak", 0, MR_ARG_WORD, MR_FIELD(request, o.fail_on_leak), .optional = "equal",
      .words =
          (const char *const[]){[MR_LEAK_NONE] = "none", [MR_LEAK_EQUAL] = "equal", [MR_LEAK_ALIKE] = "alike", NULL},
-     .help = "end with exit code 1 if a picture is in two splits, byte for byte; =alike: or as copies of one name that "
-             "look alike"},
+     .help =
+         "fail with exit code 1 if a picture is in two splits, byte for byte or, with =alike, also as copies of one "
+         "name that look alike"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, o.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
-     .group = "How it runs:", .help = "threads (default: the processors; under mpirun 1 per rank)"},
+     .group = "Execution:", .help = "threads (default: one per processor; under mpirun 1 per rank)"},
     {"dry-run", 0, MR_ARG_FLAG, MR_FIELD(request, o.dry_run),
-     .help = "look at everything, report what would be done, write nothing; a single SRC then needs no DST"},
+     .help = "check everything, report what would be done, write nothing; DST may be left out with a single SRC"},
     {"report", 0, MR_ARG_PATH, MR_FIELD(request, report), .value = "FILE",
-     .help = "write the report here as well, also when ingest fails"},
+     .help = "also write the report here, even if ingest fails"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true,
      .help = "print one JSON object instead of the summary"},
     {"progress-fd", 0, MR_ARG_COUNT, MR_FIELD(request, progress_fd), .value = "N", .low = 3, .high = 1 << 20,
@@ -118,16 +118,16 @@ static mr_status check(void *ctx, mr_error *err)
 {
     request *q = ctx;
     size_t count = q->paths.count;
-    bool alone = count == 1 && q->o.dry_run; /* what is only looked at needs no DST */
+    bool no_target = count == 1 && q->o.dry_run;
     if (count == 0)
         return mr_fail(err, MR_MISUSE, "SRC and DST are missing, for example: %s", cmd_ingest.example);
-    if (count == 1 && !alone)
+    if (count == 1 && !no_target)
         return mr_fail(err, MR_MISUSE, "DST is missing, for example: millrace ingest %s dataset", q->paths.items[0]);
     q->o.sources = q->paths.items;
-    q->o.source_count = count - !alone;
-    q->o.target = alone ? NULL : q->paths.items[count - 1];
+    q->o.source_count = count - !no_target;
+    q->o.target = no_target ? NULL : q->paths.items[count - 1];
     if (q->o.target && (strcmp(q->o.target, "-") == 0 || !*q->o.target))
-        return mr_fail(err, MR_MISUSE, "DST must be a folder to make, not '%s'", q->o.target);
+        return mr_fail(err, MR_MISUSE, "DST must be a new folder, not '%s'", q->o.target);
     q->o.for_layout.maps = q->maps;
     q->o.for_source.leave_out = q->left_out.items;
     q->o.for_source.leave_out_count = q->left_out.count;
@@ -150,9 +150,9 @@ static mr_status write_report(const mr_ingest *in, const char *path, bool comple
     return mr_file_publish(AT_FDCWD, path, text.data, text.len, err);
 }
 
-static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 static atomic_bool published;
-static mr_buf interrupts[2]; /* messages, until then and from then on; written before a signal can arrive */
+static mr_buf interrupts[2]; /* messages before and after that; complete before a signal can arrive */
 
 static void on_signal(int number)
 {
@@ -166,9 +166,9 @@ static void on_signal(int number)
 static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
 {
     const char *const ends[] = {
-        " is as it was, and the same command goes on from the shards that are finished\n",
-        o->force ? " is the new dataset, whole; what may be left of the old one lies beside it, as .partial\n"
-                 : " is the new dataset, whole\n",
+        " is unchanged; run the same command again to continue with the shards that are finished\n",
+        o->force ? " is the new dataset, complete; what may be left of the old one is beside it, as .partial\n"
+                 : " is the new dataset, complete\n",
     };
     for (size_t i = 0; i < MR_COUNT(interrupts); i++) {
         mr_buf *message = &interrupts[i];
@@ -178,13 +178,13 @@ static mr_status catch_signals(const mr_ingest_options *o, mr_error *err)
         mr_buf_add_text(message, o->dry_run ? "nothing was written\n" : ends[i]);
         MR_TRY(mr_buf_status(message, err, "starting"));
     }
-    for (size_t i = 0; i < MR_COUNT(caught); i++) /* `nohup` ignores SIGHUP: keep that */
-        if (signal(caught[i], on_signal) == SIG_IGN && caught[i] == SIGHUP)
+    for (size_t i = 0; i < MR_COUNT(handled); i++) /* `nohup` ignores SIGHUP: keep that */
+        if (signal(handled[i], on_signal) == SIG_IGN && handled[i] == SIGHUP)
             signal(SIGHUP, SIG_IGN);
     return MR_OK;
 }
 
-/* The report may replace neither an input nor a part of the dataset. */
+/* The report must not replace an input or a part of the dataset. */
 static mr_status check_report(const request *q, mr_error *err)
 {
     const char *report = q->report, *target = q->o.target;
@@ -196,7 +196,7 @@ static mr_status check_report(const request *q, mr_error *err)
             MR_TRY(mr_path_keep_out(report, q->o.sources[i], err));
         else if (fstat(STDIN_FILENO, &in) == 0 && S_ISREG(in.st_mode) &&
                  mr_file_is_at(STDIN_FILENO, AT_FDCWD, report, true))
-            return mr_fail(err, MR_MISUSE, "--report %s: is what standard input reads; name another file", report);
+            return mr_fail(err, MR_MISUSE, "--report %s: standard input reads this file; name another one", report);
     if (!target)
         return MR_OK;
     MR_AUTO(mr_scope_free) char *partial = mr_stage_name(target);
@@ -205,24 +205,24 @@ static mr_status check_report(const request *q, mr_error *err)
     if (!mr_path_inside(report, target) && !mr_path_inside(report, partial))
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "--report %s: is in the dataset (%s), which has a report of its own; name another file", report,
+                   "--report %s: is inside the dataset (%s), which has a report of its own; name another file", report,
                    target);
 }
 
-/* Everything that only rank 0 prints and writes at the end; the status is the command's. */
+/* What rank 0 prints and writes at the end; returns the command's status. */
 static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_error *err)
 {
-    mr_status beside = MR_OK; /* of what was asked for beside the dataset */
+    mr_status extra = MR_OK; /* of --report and --json */
     mr_error other;
     if (q->report && in->options)
-        beside = write_report(in, q->report, status == MR_OK, &other);
-    if (beside != MR_OK)
+        extra = write_report(in, q->report, status == MR_OK, &other);
+    if (extra != MR_OK)
         mr_term_error(&other);
     if (q->json && in->options) {
         mr_status printed = cmd_ingest_json(in, status, err, &other);
         if (printed != MR_OK)
             mr_term_error(&other);
-        beside = beside == MR_OK ? printed : beside;
+        extra = extra == MR_OK ? printed : extra;
     } else if (status == MR_OK && !q->o.quiet) {
         status = cmd_ingest_summary(in, stdout, err);
     } else if (status != MR_OK && in->options) {
@@ -230,7 +230,7 @@ static mr_status finish(const request *q, mr_ingest *in, mr_status status, mr_er
     }
     if (status != MR_OK)
         mr_term_error(err);
-    return status != MR_OK ? status : beside;
+    return status != MR_OK ? status : extra;
 }
 
 static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *err)
@@ -240,7 +240,7 @@ static mr_status ingest(request *q, mr_ranks *ranks, mr_ingest *in, mr_error *er
         q->o.jobs = mr_ranks_world(ranks) > 1 ? 1 : mr_pool_processors();
     MR_TRY(mr_ranks_agree(ranks, leader ? catch_signals(&q->o, err) : MR_OK, err));
     if (q->o.dry_run && mr_ranks_world(ranks) > 1)
-        return mr_fail(err, MR_MISUSE, "--dry-run: not under mpirun; one process is enough to look");
+        return mr_fail(err, MR_MISUSE, "--dry-run: not supported under mpirun; run it in one process");
     MR_TRY(mr_ranks_agree(ranks, leader ? check_report(q, err) : MR_OK, err));
     return mr_ingest_run(&q->o, ranks, in, err);
 }
@@ -277,10 +277,9 @@ const mr_command cmd_ingest = {
     .example = "millrace ingest imagenette2-160.tgz imagenette",
     .summary = "Turns image datasets into shards of the untouched encoded bytes.",
     .notes = "Each SRC is a folder, an archive (tar, tar.gz, tar.zst, zip, 7z ...) or - for an archive on "
-             "standard input; several are laid over one another as one tree.  A folder that holds the "
-             "archives as downloaded is read without unpacking.  DST must not exist yet; it appears "
-             "whole, in one step, at the end.  An interrupted ingest goes on where it was when the same "
-             "command is given again.\n"
+             "standard input; several are merged into one tree.  A folder with downloaded archives is read "
+             "without unpacking them.  DST must not exist yet; it appears at the end, complete, in one "
+             "step.  To continue an interrupted ingest, run the same command again.\n"
              "\n"
              "  millrace ingest imagenette2-160.tgz imagenette\n"
              "  millrace ingest flowers/ flowers.mr --split-map test=val\n"
@@ -289,13 +288,13 @@ const mr_command cmd_ingest = {
              "  mpirun -n 4 millrace ingest imagenet/ imagenet.mr\n"
              "\n"
              "Parquet files are read by a program, parquet_rows.py, which needs Python with pyarrow.  "
-             "MILLRACE_PYTHON names the Python to use in place of python3; MILLRACE_PARQUET_READER "
+             "MILLRACE_PYTHON names the Python to use instead of python3; MILLRACE_PARQUET_READER names "
              "another program, which gets a Parquet file on standard input and its name, /dev/stdin, as "
              "the last argument, and writes a tar stream.\n"
              "\n"
              "Exit status: 0 done; 1 the data is bad; 2 wrong use; 3 the system failed; 130 or 143 "
              "interrupted by SIGINT (Ctrl-C) or SIGTERM (129, 138, 140: by SIGHUP, SIGUSR1, SIGUSR2), "
-             "with DST as it was or, if the message says so, new and whole.",
+             "with DST unchanged or, if the message says so, new and complete.",
     .options = options,
     .arguments = arguments,
     .check = check,

@@ -1,5 +1,5 @@
-/* cmd_ingest.h - between the command line of ingest and what it prints.
- * Invariant: these print; nothing else in ingest/ but cmd_*.c does. */
+/* cmd_ingest.h - what the command ingest prints.
+ * Invariant: in ingest/ only cmd_*.c print. */
 #ifndef MR_CMD_INGEST_H
 #define MR_CMD_INGEST_H
 

@@ -11,13 +11,14 @@
 
 enum { SHOWN = 10, SHOWN_IGNORED = 3 }; /* examples of each kind */
 
-static const char keep_all[] = "--report FILE keeps them all";
+static const char advice[] = "--report FILE keeps them all";
 
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
 
+/* `rest`: where to find the notes that are not printed. */
 static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
 {
     for (int kind = 0; kind < MR_NOTE_COUNT; kind++) {
@@ -28,8 +29,8 @@ static void print_notes(const mr_notes *notes, const char *rest, FILE *stream)
             continue;
         fprintf(stream, "%s%s: %s%s\n", mr_sgr(stream, bad ? MR_RED : MR_YELLOW), mr_note_heads[kind],
                 mr_text_count(count, number), mr_sgr(stream, MR_PLAIN));
-        size_t most = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
-        for (size_t i = 0; i < notes->count && shown < most; i++) {
+        size_t max = kind == MR_NOTE_IGNORED ? SHOWN_IGNORED : SHOWN;
+        for (size_t i = 0; i < notes->count && shown < max; i++) {
             const mr_note *n = &notes->items[i];
             if ((int)n->kind != kind)
                 continue;
@@ -61,7 +62,7 @@ static void add_aliases(const mr_plan_split *split, mr_buf *out)
     }
 }
 
-/* The names that splits have in the source are shown where one of them is stored under another name. */
+/* With the names that the splits have in the source, if any of them is stored under a different name. */
 static mr_status print_splits(const mr_ingest *in, FILE *stream, mr_error *err)
 {
     char samples[32], images[32], bytes[32], shards[32];
@@ -96,7 +97,7 @@ static void print_classes(const mr_ingest *in, FILE *stream)
     fprintf(stream, "%s\n", n > 12 ? ", ..." : "");
 }
 
-/* What was made of seek indexes; false: none were asked for, or it did not come to that. */
+/* Sums up the seek indexes; false: none were made. */
 static bool sum_seeks(const mr_ingest *in, cmd_seek_sums *sums)
 {
     const mr_shard **shards = in->seeks ? mr_alloc(in->cut_count, sizeof *shards) : NULL;
@@ -135,7 +136,7 @@ mr_status cmd_ingest_summary(const mr_ingest *in, FILE *stream, mr_error *err)
     MR_TRY(mr_buf_status(&root, err, "printing"));
     MR_TRY(print_splits(in, stream, err));
     print_classes(in, stream);
-    print_notes(&in->notes, o->dry_run ? keep_all : "all in report.json", stream);
+    print_notes(&in->notes, o->dry_run ? advice : "all in report.json", stream);
     if (!in->rejects && !in->leaks)
         fprintf(stream, "no image rejected, no leak between splits\n");
     if (o->dry_run) {
@@ -159,7 +160,7 @@ void cmd_ingest_failure(const mr_ingest *in)
         for (size_t i = 0; mr_layouts[i]; i++)
             fprintf(stderr, "  %-11s %s\n", mr_layouts[i]->name, mr_layouts[i]->needs);
     }
-    print_notes(&in->notes, keep_all, stderr);
+    print_notes(&in->notes, advice, stderr);
 }
 
 json_t *cmd_ingest_sources(const mr_ingest_options *o)

@@ -1,4 +1,4 @@
-/* cmd_lists.c - option values of ingest and sample that are more than a word; see cmd_lists.h. */
+/* cmd_lists.c - structured option values of ingest and sample; see cmd_lists.h. */
 #include "ingest/cmd_lists.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ mr_status mr_max_rejects_take(const char *text, uint64_t *count, double *percent
                    text);
 }
 
-mr_status mr_sides_take(const char *text, uint32_t *least, uint32_t *most, mr_error *err)
+mr_status mr_sides_take(const char *text, uint32_t *min, uint32_t *max, mr_error *err)
 {
     static const mr_option side = {
         "size", 0, MR_ARG_COUNT, .size = sizeof(uint32_t), .low = MR_SKETCH_MIN_SIDE, .high = MR_SKETCH_MAX_SIDE};
@@ -61,7 +61,7 @@ mr_status mr_sides_take(const char *text, uint32_t *least, uint32_t *most, mr_er
     MR_TRY(mr_option_take(&side, &high, colon ? colon + 1 : first, err));
     if (high < low)
         return mr_fail(err, MR_MISUSE, "--size %s: the smaller side comes first", text);
-    *least = low;
-    *most = high;
+    *min = low;
+    *max = high;
     return MR_OK;
 }

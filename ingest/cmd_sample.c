@@ -1,5 +1,5 @@
 /* cmd_sample.c - `millrace sample`: a small dataset of drawn shapes in a layout, to try everything without a download.
- * Invariant: a folder that holds anything is never touched, and what a failed run began is removed again. */
+ * Invariant: a folder that is not empty is never touched, and what a failed run has written is removed. */
 #include "ingest/commands.h"
 
 #include <dirent.h>
@@ -35,18 +35,18 @@ static mr_status take_sides(void *field, const char *text, mr_error *err)
 
 static const mr_option options[] = {
     {"layout", 0, MR_ARG_TEXT, MR_FIELD(request, layout_name),
-     .words = (const char *const[]){MR_SKETCH_LAYOUTS(LAYOUT_NAME) NULL}, .help = "whose names and files to use"},
+     .words = (const char *const[]){MR_SKETCH_LAYOUTS(LAYOUT_NAME) NULL}, .help = "the layout to draw"},
     {"variant", 0, MR_ARG_TEXT, MR_FIELD(request, sketch.variant), .value = "FORMAT",
-     .help = "of roboflow: folder (default), multi-class, coco or clip"},
+     .help = "roboflow: folder (default), multi-class, coco or clip"},
     {"images", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.images), .value = "N", .low = MR_SKETCH_MIN_IMAGES,
      .high = MR_SKETCH_MAX_IMAGES, .standard = "120", .help = "pictures to draw, 10 to 100000"},
     {"seed", 0, MR_ARG_COUNT, MR_FIELD(request, sketch.seed), .value = "S", .standard = "1",
-     .help = "another seed, other pictures"},
+     .help = "another seed draws other pictures"},
     {"size", 0, MR_ARG_OTHER, MR_FIELD(request, sketch), .take = take_sides, .value = "MIN[:MAX]",
-     .help = "shorter side in pixels, 32 to 4096 (default: as the layout has it)"},
+     .help = "shorter side in pixels, 32 to 4096 (default: depends on the layout)"},
     {"simple", 0, MR_ARG_FLAG, MR_FIELD(request, sketch.simple),
-     .help = "plain paper with what a small model learns in a minute or two: of imagenette one large figure in the "
-             "middle, of newyorker one at each side"},
+     .help = "pictures that a small model learns in a minute or two: a plain background with one large figure in the "
+             "middle (imagenette) or one at each side (newyorker)"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, quiet), .own = true, .help = "print nothing but errors"},
     {0},
 };
@@ -61,7 +61,7 @@ static const mr_sketch_layout *find_layout(const char *name)
     return mr_sketch_layouts[i];
 }
 
-/* Is `word` one of the blank-separated `words`? */
+/* Whether `word` is one of the space-separated `words`. */
 static bool has_word(const char *words, const char *word)
 {
     size_t len = strlen(word);
@@ -86,7 +86,7 @@ static mr_status check(void *ctx, mr_error *err)
     if (s->variant && !has_word(layout->variants, s->variant))
         return mr_fail(err, MR_MISUSE, "--variant %s: %s has %s", s->variant, layout->name, layout->variants);
     if (s->simple && !layout->has_simple)
-        return mr_fail(err, MR_MISUSE, "--simple: %s is drawn in one way only", layout->name);
+        return mr_fail(err, MR_MISUSE, "--simple: %s has no simple form", layout->name);
     if (!s->variant)
         s->variant = *layout->variants ? "folder" : "";
     if (!s->min_side) {
@@ -96,7 +96,7 @@ static mr_status check(void *ctx, mr_error *err)
     return MR_OK;
 }
 
-/* MR_OK: `dir` is not there (*is_new) or an empty folder. */
+/* MR_OK: `dir` does not exist (*is_new) or is an empty folder. */
 static mr_status check_folder(const char *dir, bool *is_new, mr_error *err)
 {
     char text[2];
@@ -170,7 +170,7 @@ const mr_command cmd_sample = {
     .usage = "DIR --layout LAYOUT",
     .example = "millrace sample shapes --layout imagenette",
     .summary = "Draws a dataset of shapes into DIR, in the exact names and files of a layout.",
-    .notes = "The class of a picture is its shape; boxes, polygons and captions tell what was drawn. "
+    .notes = "The class of a picture is its shape; boxes, polygons and captions describe what was drawn. "
              "Equal arguments give equal bytes. DIR must be new or empty.\n"
              "\n"
              "  millrace sample shapes --layout imagenette\n"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "format/index.h"
 #include "format/writer.h"
 #include "pipeline/build_parts.h"
@@ -15,53 +16,45 @@
 static mr_status put_sample(mr_build *b, mr_writer *w, size_t row, mr_error *err)
 {
     uint64_t number = b->cut->first + row;
-    mr_status status = mr_build_row(b, row, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_build_row(b, row, err));
     bool own = b->rows[row].holder == row;
     if (own)
-        status = mr_writer_image(w, number, b->image.data, b->image.len, err);
-    if (status == MR_OK)
-        status = mr_writer_meta(w, number, b->meta.data, b->meta.len, err);
+        MR_TRY(mr_writer_image(w, number, b->image.data, b->image.len, err));
+    MR_TRY(mr_writer_meta(w, number, b->meta.data, b->meta.len, err));
     mr_progress_add(b->in->progress, 1, own ? b->rows[row].image_len : 0);
-    return status;
+    return MR_OK;
 }
 
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err)
 {
     mr_hasher *h = NULL;
-    mr_status status = mr_index_locate(mdb, size, b->mdb, b->cut->first, b->cut->count, b->rows, err);
-    if (status == MR_OK) {
-        mr_index_pack(b->rows, b->cut->first, b->cut->count, size, index);
-        status = mr_buf_status(index, err, b->idx);
-    }
-    if (status == MR_OK)
-        status = mr_hasher_begin(true, &h, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_index_locate(mdb, size, b->mdb, b->cut->first, b->cut->count, b->rows, err));
+    mr_index_pack(b->rows, b->cut->first, b->cut->count, size, index);
+    MR_TRY(mr_buf_status(index, err, b->idx));
+    MR_TRY(mr_hasher_begin(true, &h, err));
     mr_hasher_add(h, index->data, index->len);
     return mr_hasher_end(h, &b->shard.idx, err);
 }
 
-/* The file's digest, its records' places, the index: from the finished .mdb, which is on disk when this returns. */
+/* Syncs the written .mdb to disk, and derives its digest and its index. */
 static mr_status finish(mr_build *b, mr_error *err)
 {
-    int fd = -1;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_AUTO(mr_buf_free) mr_buf index = {0};
     uint64_t size = 0;
-    mr_buf index = {0};
-    mr_status status = mr_file_open(b->dir, b->mdb, false, &fd, &size, err);
-    if (status == MR_OK)
-        status = mr_digest_file(fd, size, true, b->mdb, &b->shard.mdb, err);
-    if (status == MR_OK)
-        status = mr_build_index(b, fd, size, &index, err);
-    if (status == MR_OK && fsync(fd) != 0)
-        status = mr_fail_errno(err, errno, "%s: cannot sync", b->mdb);
-    if (status == MR_OK)
-        status = mr_file_publish(b->dir, b->idx, index.data, index.len, err);
-    mr_buf_free(&index);
-    if (fd >= 0)
-        close(fd);
-    return status;
+    MR_TRY(mr_file_open(b->dir, b->mdb, false, &fd, &size, err));
+    MR_TRY(mr_digest_file(fd, size, true, b->mdb, &b->shard.mdb, err));
+    MR_TRY(mr_build_index(b, fd, size, &index, err));
+    if (fsync(fd) != 0)
+        return mr_fail_errno(err, errno, "%s: cannot sync", b->mdb);
+    return mr_file_publish(b->dir, b->idx, index.data, index.len, err);
+}
+
+static mr_status write_records(mr_build *b, mr_writer *w, mr_error *err)
+{
+    for (size_t row = 0; row < b->cut->count; row++)
+        MR_TRY(put_sample(b, w, row, err));
+    return MR_OK;
 }
 
 static mr_status build_new(mr_build *b, mr_error *err)
@@ -70,22 +63,30 @@ static mr_status build_new(mr_build *b, mr_error *err)
     b->shard.images = b->shard.image_bytes = 0;
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
-    mr_status status = mr_stage_held(b->stage, err); /* LMDB opens by path */
-    if (status == MR_OK)
-        status = mr_writer_open(b->path, &w, err);
-    for (size_t row = 0; status == MR_OK && row < b->cut->count; row++)
-        status = put_sample(b, w, row, err);
+    MR_TRY(mr_stage_held(b->stage, err)); /* LMDB opens by path */
+    MR_TRY(mr_writer_open(b->path, &w, err));
+    mr_status status = write_records(b, w, err);
     if (status == MR_OK)
         status = mr_writer_finish(w, err);
     else
         mr_writer_abandon(w);
-    if (status == MR_OK)
-        status = finish(b, err);
-    return status == MR_OK ? mr_build_write_done(b->dir, &b->shard, err) : status;
+    MR_TRY(status);
+    MR_TRY(finish(b, err));
+    return mr_build_write_done(b->dir, &b->shard, err);
+}
+
+static void end_build(mr_build *b)
+{
+    free(b->holders);
+    free(b->rows);
+    mr_buf_free(&b->image);
+    mr_buf_free(&b->other);
+    mr_buf_free(&b->meta);
 }
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bool *resumed, mr_error *err)
 {
+    MR_AUTO(end_build)
     mr_build b = {.in = in, .cut = &in->cuts[number], .stage = stage, .dir = mr_stage_dir(stage)};
     snprintf(b.mdb, sizeof b.mdb, "%s.mdb", b.cut->name);
     snprintf(b.idx, sizeof b.idx, "%s.idx", b.cut->name);
@@ -95,18 +96,12 @@ mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bo
     memcpy(b.shard.name, b.cut->name, sizeof b.shard.name);
     b.shard.first = b.cut->first;
     b.shard.samples = b.cut->count;
-    mr_status status = mr_build_begin(&b, err);
-    *resumed = status == MR_OK && mr_build_resume(&b);
+    MR_TRY(mr_build_begin(&b, err));
+    *resumed = mr_build_resume(&b);
     if (*resumed)
         mr_progress_add(in->progress, b.cut->count, b.shard.image_bytes);
-    else if (status == MR_OK)
-        status = build_new(&b, err);
-    if (status == MR_OK)
-        in->shards[number] = b.shard;
-    free(b.holders);
-    free(b.rows);
-    mr_buf_free(&b.image);
-    mr_buf_free(&b.other);
-    mr_buf_free(&b.meta);
-    return status;
+    else
+        MR_TRY(build_new(&b, err));
+    in->shards[number] = b.shard;
+    return MR_OK;
 }

@@ -1,4 +1,4 @@
-/* build_parts.h - between the files of build: one shard on its way from the plan into the staging folder.
+/* build_parts.h - private to build*.c: one shard on its way from the plan into the staging folder.
  *
  *   begin -> row, row, ... (image, meta, index row)  ->  rewritten (build.c)                  ->  index: where LMDB
  *                                                        or compared with what is there (build_resume.c)   put them
@@ -15,25 +15,24 @@ typedef struct mr_build {
     const mr_stage *stage;
     int dir; /* its folder */
     char mdb[128], idx[128], done[128], path[4096];
-    uint32_t *holders; /* row -> first row of the shard with the same content, as far as hashes tell */
+    uint32_t *holders; /* row -> first row of the shard with the same content, by its hash */
     mr_row *rows;
     mr_buf image, other, meta;
     mr_shard shard;
 } mr_build;
 
-/* build_rows.c: holders and room for the rows; then row after row, each into b->rows[row] but for the offsets, its meta
- * in b->meta, its image, unless another row stores it, in b->image and counted in b->shard. */
+/* build_rows.c: fills the holders and allocates the rows. */
 mr_status mr_build_begin(mr_build *b, mr_error *err);
+/* Fills b->rows[row] except its offsets, b->meta and, unless another row stores the image, b->image, which is counted
+ * in b->shard.  Called for each row in order. */
 mr_status mr_build_row(mr_build *b, size_t row, mr_error *err);
 
-/* build.c: the offsets by the pages of the .mdb, the whole index in `index`, its digest in b->shard.idx. */
+/* build.c: sets the offsets from the pages of the .mdb, `index` to the index file and b->shard.idx to its digest. */
 mr_status mr_build_index(mr_build *b, int mdb, uint64_t size, mr_buf *index, mr_error *err);
 
-/* build_resume.c: NAME.done; what it says of the .mdb, and whether what an earlier run left is what this one would
- * write.
- */
+/* build_resume.c: NAME.done, which has the digest of the .mdb. */
 void mr_build_done_name(const char *shard, char name[128]);
 mr_status mr_build_write_done(int dir, const mr_shard *shard, mr_error *err);
-bool mr_build_resume(mr_build *b);
+bool mr_build_resume(mr_build *b); /* an earlier run left exactly what this one would write */
 
 #endif

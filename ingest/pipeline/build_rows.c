@@ -1,10 +1,10 @@
-/* build_rows.c - what the samples of a shard are to be: image, meta and index row of each, from source and plan.
- * Invariant: all of it follows from the source as it was examined; a file that has changed since is a failure. */
+/* build_rows.c - the image, meta and index row of each sample of a shard, from source and plan.
+ * Invariant: all of it follows from the source as it was examined; a file that has changed since is an error. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/meta.h"
 #include "base/scope.h"
+#include "format/meta.h"
 #include "pipeline/build_parts.h"
 
 static const mr_sample *sample_of(const mr_build *b, size_t row)
@@ -31,13 +31,11 @@ static int by_content(const void *a, const void *b)
 mr_status mr_build_begin(mr_build *b, mr_error *err)
 {
     size_t n = b->cut->count;
-    content_row *pairs = mr_alloc(n, sizeof *pairs);
+    MR_AUTO(mr_scope_free) content_row *pairs = mr_alloc(n, sizeof *pairs);
     b->holders = mr_alloc(n, sizeof *b->holders);
     b->rows = mr_alloc(n, sizeof *b->rows);
-    if (!pairs || !b->holders || !b->rows) {
-        free(pairs);
+    if (!pairs || !b->holders || !b->rows)
         return mr_fail_memory(err, b->cut->name);
-    }
     for (size_t i = 0; i < n; i++)
         pairs[i] = (content_row){examined_of(b, i)->content, (uint32_t)i};
     qsort(pairs, n, sizeof *pairs, by_content);
@@ -46,7 +44,6 @@ mr_status mr_build_begin(mr_build *b, mr_error *err)
             first = i;
         b->holders[pairs[i].row] = pairs[first].row;
     }
-    free(pairs);
     return MR_OK;
 }
 
@@ -65,14 +62,13 @@ static mr_status compose_meta(mr_build *b, size_t row, uint32_t holder, mr_error
     const char *path = mr_tree_path(&in->choice.tree, s->entry, &len);
     mr_buf_clear(&b->meta);
     mr_meta_begin(&b->meta, path, len, &facts, facts.label >= 0 ? in->plan.classes[facts.label].name : NULL);
-    mr_status status = MR_OK;
     if (in->choice.layout->meta)
-        status = in->choice.layout->meta(&in->choice.tree, &in->plan, s, &b->meta, err);
+        MR_TRY(in->choice.layout->meta(&in->choice.tree, &in->plan, s, &b->meta, err));
     mr_buf_add(&b->meta, "}", 1);
-    return status == MR_OK ? mr_buf_status(&b->meta, err, b->cut->name) : status;
+    return mr_buf_status(&b->meta, err, b->cut->name);
 }
 
-/* Equal hashes are not proof: XXH3-128 can be forged.  The bytes are compared before one copy stands for two. */
+/* Equal hashes prove nothing: XXH3-128 can be forged.  The bytes are compared before two samples share one copy. */
 static mr_status settle_holder(mr_build *b, size_t row, uint32_t *holder, mr_error *err)
 {
     enum { CHUNK = 1 << 20 };
@@ -88,11 +84,8 @@ static mr_status settle_holder(mr_build *b, size_t row, uint32_t *holder, mr_err
         return mr_fail_memory(err, b->cut->name);
     for (uint64_t at = 0; at < size && *holder != row; at += CHUNK) {
         size_t len = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
-        mr_status status = mr_source_pread(source, mine, b->image.data, len, at, err);
-        if (status == MR_OK)
-            status = mr_source_pread(source, other, b->other.data, len, at, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_source_pread(source, mine, b->image.data, len, at, err));
+        MR_TRY(mr_source_pread(source, other, b->other.data, len, at, err));
         if (memcmp(b->image.data, b->other.data, len) != 0)
             *holder = (uint32_t)row;
     }

@@ -1,15 +1,16 @@
-/* completeness.c - is everything that looks like part of the dataset in it?
+/* completeness.c - checks that everything that looks like part of the dataset is in it.
  * Invariant: an image in a folder is a sample, or an option left it out, or the dataset's annotations do not list it;
- * if anything else is true of one, nothing is written.
+ * otherwise nothing is written.
  *
  *      data/train/cat/1.jpg        a sample of root data/
  *      data/test/1.jpg             in a split folder, but in no class folder
  *      data/bird/1.jpg             beside the split folders
  *      extra/cat/1.jpg             beside the root
- *      banner.png                  in no folder: only reported, as any other file                                    */
+ *      banner.png                  in no folder: only reported, like any other file                                  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "pipeline/ingest.h"
 
@@ -19,14 +20,14 @@ typedef struct folder { /* of images that would be left out */
     uint32_t first; /* its first such image */
     size_t images;
     uint64_t bytes;
-    bool inside;                /* the root */
-    const mr_plan_split *split; /* whose folder it is; NULL: none */
+    bool inside;                /* it is in the root */
+    const mr_plan_split *split; /* to which it belongs; NULL: none */
 } folder;
 
 typedef struct search {
     mr_ingest *in;
     uint8_t *taken;  /* by entry: it is a sample */
-    folder at;       /* the folder at hand; images 0: none */
+    folder at;       /* the current folder; images 0: none */
     mr_buf sentence; /* about the first folder */
     size_t images, folders;
 } search;
@@ -36,9 +37,10 @@ static bool is_hidden(const mr_entry *e)
     return e->path[0] == '.' || memmem(e->path, e->path_len, "/.", 2) != NULL;
 }
 
-/* ---- which folder an image is missed in -------------------------------------------------------------------------- */
+/* ---- the folder of a missed image -------------------------------------------------------------------------------- */
 
-/* The folder below the last one that the path shares with the root; 0: the file lies in that one itself. */
+/* The length of the folder below the last one that the path shares with the root; 0: the file is directly in that one.
+ */
 static size_t folder_outside(const mr_tree *t, const mr_entry *e)
 {
     size_t shared = 0;
@@ -49,13 +51,13 @@ static size_t folder_outside(const mr_tree *t, const mr_entry *e)
     return slash ? (size_t)(slash - e->path) : 0;
 }
 
-static const mr_plan_split *split_of(const mr_plan *plan, const char *path, size_t len, size_t *called)
+static const mr_plan_split *split_of(const mr_plan *plan, const char *path, size_t len, size_t *name_len)
 {
     for (size_t s = 0; s < plan->split_count; s++)
         for (size_t k = 0; k < plan->splits[s].alias_count; k++) {
             const mr_split_alias *a = &plan->splits[s].aliases[k];
             if (len > a->len && path[a->len] == '/' && !memcmp(path, a->name, a->len)) {
-                *called = a->len;
+                *name_len = a->len;
                 return &plan->splits[s];
             }
         }
@@ -73,11 +75,11 @@ static bool find_folder(const search *s, uint32_t n, folder *out)
         return out->len > 0;
     }
     const char *path = e->path + t->root_len, *slash = strchr(path, '/');
-    size_t called = slash ? (size_t)(slash - path) : 0;
+    size_t name_len = slash ? (size_t)(slash - path) : 0;
     if (!s->in->plan.flat)
-        out->split = split_of(&s->in->plan, path, e->path_len - t->root_len, &called);
-    out->len = t->root_len + called;
-    return called > 0;
+        out->split = split_of(&s->in->plan, path, e->path_len - t->root_len, &name_len);
+    out->len = t->root_len + name_len;
+    return name_len > 0;
 }
 
 static bool is_missed(const search *s, uint32_t n)
@@ -98,7 +100,7 @@ static void advise_split(const search *s, mr_buf *out)
     const folder *f = &s->at;
     const mr_entry *first = mr_source_entry(s->in->source, f->first);
     const char *slash = memrchr(first->path, '/', first->path_len), *dot = memrchr(first->path, '.', first->path_len);
-    size_t called = f->len - s->in->choice.tree.root_len;
+    size_t name_len = f->len - s->in->choice.tree.root_len;
     bool any = false;
     for (size_t i = 0; i < s->in->plan.sample_count && !any; i++)
         any = &s->in->plan.splits[s->in->plan.samples[i].split] == f->split;
@@ -108,18 +110,17 @@ static void advise_split(const search *s, mr_buf *out)
                         " (the labels of ILSVRC2012's val and test are in its devkit, which millrace does not read)");
     mr_buf_add_text(out, "; --keep-unlisted takes them without labels, ");
     if (any) {
-        mr_buf pattern = {0};
+        MR_AUTO(mr_buf_free) mr_buf pattern = {0};
         mr_buf_add(&pattern, first->path, (size_t)(slash - first->path) + 1);
         mr_buf_add_text(&pattern, "*");
         if (dot && dot > slash)
             mr_buf_add_text(&pattern, dot);
         mr_source_leave_out(mr_buf_text(&pattern), pattern.len, out);
         mr_buf_add_text(out, " leaves them out");
-        mr_buf_free(&pattern);
         return;
     }
     mr_buf_add_text(out, "--split-map ");
-    mr_source_quote(f->path + f->len - called, called, out);
+    mr_source_quote(f->path + f->len - name_len, name_len, out);
     mr_buf_add_text(out, "= leaves the split out");
 }
 
@@ -147,7 +148,7 @@ static void advise_outside(const search *s, mr_buf *out)
     const folder *f = &s->at;
     const mr_tree *t = &s->in->choice.tree;
     size_t root = t->root_len ? t->root_len - 1 : 0;
-    mr_buf_add_text(out, "outside of the dataset's root ");
+    mr_buf_add_text(out, "outside the dataset's root ");
     mr_text_escape(out, t->root, t->root_len);
     mr_buf_add_text(out, "; --root ");
     mr_source_quote(t->root, root, out);
@@ -158,11 +159,12 @@ static void advise_outside(const search *s, mr_buf *out)
         mr_buf_add_text(out, ", --class-depth 1 takes each folder as a class");
 }
 
-/* The folder at hand has ended: it becomes a note, and the first one a sentence. */
+/* Notes the current folder, which is complete; the first one also becomes the error's sentence. */
 static void end_folder(search *s)
 {
     folder *f = &s->at;
-    mr_buf advice = {0}, path = {0};
+    MR_AUTO(mr_buf_free) mr_buf advice = {0};
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
     char count[32];
     if (!f->images)
         return;
@@ -180,8 +182,6 @@ static void end_folder(search *s)
                 mr_text_count(f->images, count), f->images == 1 ? "" : "s", mr_buf_text(&advice));
     s->images += f->images;
     s->sentence.failed = s->sentence.failed || advice.failed || path.failed;
-    mr_buf_free(&advice);
-    mr_buf_free(&path);
     f->images = 0;
 }
 
@@ -193,10 +193,10 @@ static void count_image(search *s, uint32_t n, const folder *f)
         s->at = *f;
     s->at.images++;
     s->at.bytes += mr_source_entry(s->in->source, n)->size;
-    s->in->plan.used[n] = MR_USE_TAKEN; /* its folder is in a note */
+    s->in->plan.used[n] = MR_USE_TAKEN; /* its folder is noted */
 }
 
-static mr_status judge(search *s, mr_error *err)
+static mr_status check_folders(search *s, mr_error *err)
 {
     char count[32], more[32];
     const char *source = s->in->options->sources[0];
@@ -207,17 +207,17 @@ static mr_status judge(search *s, mr_error *err)
     if (s->folders == 1)
         return mr_fail(err, MR_BAD_DATA, "%s: %s. Nothing was written", source, mr_buf_text(&s->sentence));
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: %s. With %s more folder%s, listed above, these are %s images; nothing was written", source,
-                   mr_buf_text(&s->sentence), mr_text_count(s->folders - 1, more), s->folders == 2 ? "" : "s",
+                   "%s: %s. With %s more folder%s, listed above, %s images would be left out; nothing was written",
+                   source, mr_buf_text(&s->sentence), mr_text_count(s->folders - 1, more), s->folders == 2 ? "" : "s",
                    mr_text_count(s->images, count));
 }
 
-/* A class folder or an image that is a link to somewhere else: what is there would be missing. */
+/* A link may stand for an image or a class folder, which would be missing. */
 static mr_status check_links(const mr_ingest *in, mr_error *err)
 {
     const mr_tree *t = &in->choice.tree;
-    const mr_lost_link *links;
-    size_t count = mr_source_lost_links(in->source, &links), missed = 0, first = 0;
+    const mr_unfollowed_link *links;
+    size_t count = mr_source_unfollowed_links(in->source, &links), missed = 0, first = 0;
     for (size_t i = 0; i < count && in->plan.by_folder; i++) {
         const mr_entry e = {.path = links[i].path, .path_len = links[i].len};
         bool inside = e.path_len >= t->root_len && !memcmp(e.path, t->root, t->root_len);
@@ -227,25 +227,29 @@ static mr_status check_links(const mr_ingest *in, mr_error *err)
     }
     if (!missed)
         return MR_OK;
-    mr_buf path = {0}, option = {0};
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    MR_AUTO(mr_buf_free) mr_buf option = {0};
     char more[32];
     mr_text_escape(&path, links[first].path, links[first].len);
     mr_source_leave_out(links[first].path, links[first].len, &option);
-    mr_fail(err, MR_BAD_DATA,
-            "%s: %s is a link that is not followed, so what it leads to would be left out%s%s%s: put the "
-            "files themselves there (`cp -rL`), or %s passes over it. Nothing was written",
-            in->options->sources[0], mr_buf_text(&path), missed > 1 ? " (and " : "",
-            missed > 1 ? mr_text_count(missed - 1, more) : "", missed > 1 ? " more, listed above)" : "",
-            mr_buf_text(&option));
-    mr_buf_free(&path);
-    mr_buf_free(&option);
-    return MR_BAD_DATA;
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: %s is a link that is not followed, so what it leads to would be left out%s%s%s; put the "
+                   "files themselves there (`cp -rL`), or leave it out with %s. Nothing was written",
+                   in->options->sources[0], mr_buf_text(&path), missed > 1 ? " (and " : "",
+                   missed > 1 ? mr_text_count(missed - 1, more) : "", missed > 1 ? " more, listed above)" : "",
+                   mr_buf_text(&option));
+}
+
+static void end_search(search *s)
+{
+    mr_buf_free(&s->sentence);
+    free(s->taken);
 }
 
 mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
 {
     uint32_t entries = mr_source_count(in->source);
-    search s = {.in = in, .taken = mr_alloc(entries, 1)};
+    MR_AUTO(end_search) search s = {.in = in, .taken = mr_alloc(entries, 1)};
     folder f;
     if (!s.taken)
         return mr_fail_memory(err, "looking for images that are left out");
@@ -255,12 +259,8 @@ mr_status mr_check_left_out(mr_ingest *in, mr_error *err)
         if (is_missed(&s, n) && find_folder(&s, n, &f))
             count_image(&s, n, &f);
     end_folder(&s);
-    mr_status status = judge(&s, err);
-    if (status == MR_OK)
-        status = check_links(in, err);
-    mr_buf_free(&s.sentence);
-    free(s.taken);
-    return status;
+    MR_TRY(check_folders(&s, err));
+    return check_links(in, err);
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------ */
@@ -272,18 +272,17 @@ static mr_status empty_split(const mr_ingest *in, uint32_t split, mr_error *err)
     bool unlisted = in->notes.counts[MR_NOTE_UNLISTED] && !in->options->for_layout.keep_unlisted &&
                     in->choice.layout->options & MR_OPTION_UNLISTED;
     size_t planned = 0;
-    mr_buf name = {0};
+    MR_AUTO(mr_buf_free) mr_buf name = {0};
     for (size_t i = 0; i < in->plan.sample_count; i++)
         planned += in->plan.samples[i].split == split;
     if (a)
         mr_source_quote(a->name, a->len, &name);
     else
         mr_buf_add_text(&name, s->name);
-    mr_fail(err, MR_BAD_DATA, "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",
-            in->options->sources[0], s->name, planned ? ": all of its images are rejected" : "", mr_buf_text(&name),
-            unlisted ? ", --keep-unlisted takes the images that no annotation lists" : "");
-    mr_buf_free(&name);
-    return MR_BAD_DATA;
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s: split %s would be empty%s, and nothing was written; --split-map %s= leaves it out%s",
+                   in->options->sources[0], s->name, planned ? ": all of its images are rejected" : "",
+                   mr_buf_text(&name), unlisted ? ", --keep-unlisted takes the images that no annotation lists" : "");
 }
 
 mr_status mr_check_splits(const mr_ingest *in, mr_error *err)

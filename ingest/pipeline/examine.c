@@ -1,23 +1,24 @@
-/* examine.c - pass 1: every image file is read once, hashed, and its header judged.
- * Invariant: the verdict on a file depends on its bytes and the limits alone; work is shared by threads and ranks. */
+/* examine.c - pass 1: every image file is read once, hashed and checked; work is shared by threads and ranks.
+ * Invariant: the result for a file depends on its bytes and the limits alone. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "pipeline/ingest.h"
 
 enum {
-    RANK_BLOCK = 64,  /* neighbouring files go to the same rank */
-    LARGE = 64 << 20, /* one such file at a time: memory is the largest record, not that times threads */
+    RANK_BLOCK = 64,  /* neighboring files go to the same rank */
+    LARGE = 64 << 20, /* larger files are read one at a time: memory is the largest one, not that times threads */
     HEAD = 4096,
 };
 
 typedef struct pass {
     mr_ingest *in;
-    mr_buf *buffers; /* one a worker */
+    mr_buf *buffers; /* one per worker */
     mr_progress *progress;
     pthread_mutex_t large;
 } pass;
@@ -27,8 +28,8 @@ static bool mine(const mr_ingest *in, size_t file)
     return file / RANK_BLOCK % mr_ranks_world(in->ranks) == mr_ranks_rank(in->ranks);
 }
 
-/* Hashes and judges what has been read. */
-static mr_status judge(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_error *err)
+/* Hashes and checks the bytes of a file. */
+static mr_status check(const mr_ingest *in, const mr_buf *bytes, mr_examined *x, mr_error *err)
 {
     mr_error why;
     x->hash = mr_hash64(bytes->data, bytes->len);
@@ -46,28 +47,26 @@ static mr_status judge(const mr_ingest *in, const mr_buf *bytes, mr_examined *x,
     return MR_OK;
 }
 
-/* A large file that is not an image is refused by its first bytes: an archive of 10 KB can hold a gigabyte of nothing.
- */
+/* A large file that is not an image is rejected by its first bytes: 10 KB of archive can unpack to a gigabyte. */
 static mr_status examine_large(pass *p, uint32_t entry, mr_buf *bytes, mr_examined *x, mr_error *err)
 {
-    mr_status status = mr_buf_reserve(bytes, HEAD) ? mr_source_pread(p->in->source, entry, bytes->data, HEAD, 0, err)
-                                                   : mr_fail_memory(err, "examining images");
-    if (status != MR_OK)
-        return status;
+    if (!mr_buf_reserve(bytes, HEAD))
+        return mr_fail_memory(err, "examining images");
+    MR_TRY(mr_source_pread(p->in->source, entry, bytes->data, HEAD, 0, err));
     bytes->len = HEAD;
     if (!mr_codec_find(bytes->data, HEAD, NULL))
-        return judge(p->in, bytes, x, err);
+        return check(p->in, bytes, x, err);
     pthread_mutex_lock(&p->large);
-    status = mr_source_read(p->in->source, entry, bytes, err);
+    mr_status status = mr_source_read(p->in->source, entry, bytes, err);
     if (status == MR_OK)
-        status = judge(p->in, bytes, x, err);
+        status = check(p->in, bytes, x, err);
     mr_buf_free(bytes);
     pthread_mutex_unlock(&p->large);
     return status;
 }
 
-/* The listing goes by names, and lets more in under one that does not end like an image's. */
-static mr_status refuse_size(mr_examined *x, uint64_t max, mr_error *err)
+/* The listing has this limit only for names that end like an image's. */
+static mr_status reject_size(mr_examined *x, uint64_t max, mr_error *err)
 {
     mr_error why;
     mr_fail(&why, MR_BAD_DATA, "larger than the limit of %llu bytes", (unsigned long long)max);
@@ -86,16 +85,16 @@ static mr_status examine_file(void *ctx, size_t file, unsigned worker, mr_error 
     if (!mine(in, file))
         return MR_OK;
     mr_buf_clear(bytes);
-    mr_status status = MR_OK;
-    if (size > max)
-        status = refuse_size(&in->examined[file], max, err);
-    else if (size > LARGE)
-        status = examine_large(p, entry, bytes, &in->examined[file], err);
-    else if ((status = mr_source_read(in->source, entry, bytes, err)) == MR_OK)
-        status = judge(in, bytes, &in->examined[file], err);
-    if (status == MR_OK)
-        mr_progress_add(p->progress, 1, size);
-    return status;
+    if (size > max) {
+        MR_TRY(reject_size(&in->examined[file], max, err));
+    } else if (size > LARGE) {
+        MR_TRY(examine_large(p, entry, bytes, &in->examined[file], err));
+    } else {
+        MR_TRY(mr_source_read(in->source, entry, bytes, err));
+        MR_TRY(check(in, bytes, &in->examined[file], err));
+    }
+    mr_progress_add(p->progress, 1, size);
+    return MR_OK;
 }
 
 /* Each image file once, however many samples show it. */
@@ -119,54 +118,53 @@ static mr_status list_files(mr_ingest *in, mr_error *err)
     return in->examined ? MR_OK : mr_fail_memory(err, "examining images");
 }
 
-/* The ranks' verdicts, each a struct and the reason's text, joined on every rank. */
-static mr_status exchange(mr_ingest *in, mr_error *err)
+/* What this rank examined: for each file the struct, u32 length of the reason, and the reason. */
+static mr_status pack_examined(const mr_ingest *in, mr_buf *out, mr_error *err)
 {
-    mr_buf part = {0}, all = {0};
-    unsigned world = mr_ranks_world(in->ranks);
-    if (world == 1)
-        return MR_OK;
-    uint64_t *lens = mr_alloc(world, sizeof *lens);
     for (size_t i = 0; i < in->file_count; i++) {
         if (!mine(in, i))
             continue;
         uint32_t len = in->examined[i].why ? (uint32_t)strlen(in->examined[i].why) + 1 : 0;
-        mr_buf_add(&part, &in->examined[i], sizeof in->examined[i]);
-        mr_buf_add(&part, &len, sizeof len);
-        mr_buf_add(&part, in->examined[i].why, len);
+        mr_buf_add(out, &in->examined[i], sizeof in->examined[i]);
+        mr_buf_add(out, &len, sizeof len);
+        mr_buf_add(out, in->examined[i].why, len);
     }
-    mr_status status = lens ? mr_buf_status(&part, err, "examining images") : mr_fail_memory(err, "examining images");
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(in->ranks, &part, &all, lens, err);
-    uint64_t at = 0;
-    for (unsigned rank = 0; status == MR_OK && rank < world; rank++) {
-        for (size_t i = 0; status == MR_OK && i < in->file_count; i++) {
-            uint32_t len;
-            if (i / RANK_BLOCK % world != rank)
-                continue;
-            free(in->examined[i].why);
-            size_t room = at < all.len ? (size_t)(all.len - at) : 0, head = sizeof in->examined[i] + sizeof len;
-            if (room >= head)
-                memcpy(&len, all.data + at + sizeof in->examined[i], sizeof len);
-            if (room < head || room - head < len) {
-                in->examined[i].why = NULL;
-                status =
-                    mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
-                break;
-            }
-            memcpy(&in->examined[i], all.data + at, sizeof in->examined[i]);
-            at += head;
-            in->examined[i].why = len ? strdup((char *)all.data + at) : NULL;
-            if (len && !in->examined[i].why)
-                status = mr_fail_memory(err, "examining images");
-            at += len;
-        }
-    }
-    mr_buf_free(&part);
-    mr_buf_free(&all);
-    free(lens);
-    return status;
+    return mr_buf_status(out, err, "examining images");
+}
+
+static mr_status take_examined(const mr_buf *all, size_t *at, mr_examined *x, mr_error *err)
+{
+    uint32_t len;
+    size_t room = all->len - *at, head = sizeof *x + sizeof len;
+    if (room >= head)
+        memcpy(&len, all->data + *at + sizeof *x, sizeof len);
+    if (room < head || room - head < len)
+        return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("listed different files"));
+    free(x->why);
+    memcpy(x, all->data + *at, sizeof *x);
+    x->why = len ? strdup((char *)all->data + *at + head) : NULL;
+    if (len && !x->why)
+        return mr_fail_memory(err, "examining images");
+    *at += head + len;
+    return MR_OK;
+}
+
+/* What all ranks examined, on every rank. */
+static mr_status exchange(mr_ingest *in, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf part = {0};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    unsigned world = mr_ranks_world(in->ranks);
+    size_t at = 0;
+    if (world == 1)
+        return MR_OK;
+    MR_TRY(mr_ranks_agree(in->ranks, pack_examined(in, &part, err), err));
+    MR_TRY(mr_ranks_gather(in->ranks, &part, &all, NULL, err));
+    for (unsigned rank = 0; rank < world; rank++)
+        for (size_t i = 0; i < in->file_count; i++)
+            if (i / RANK_BLOCK % world == rank)
+                MR_TRY(take_examined(&all, &at, &in->examined[i], err));
+    return MR_OK;
 }
 
 typedef struct content_key {
@@ -186,7 +184,7 @@ static int by_content(const void *a, const void *b)
 
 static mr_status number_contents(mr_ingest *in, mr_error *err)
 {
-    content_key *keys = mr_alloc(in->file_count, sizeof *keys);
+    MR_AUTO(mr_scope_free) content_key *keys = mr_alloc(in->file_count, sizeof *keys);
     if (!keys)
         return mr_fail_memory(err, "examining images");
     for (size_t i = 0; i < in->file_count; i++) {
@@ -201,11 +199,10 @@ static mr_status number_contents(mr_ingest *in, mr_error *err)
         in->content_count += !same;
         in->examined[keys[i].file].content = (uint32_t)in->content_count - 1;
     }
-    free(keys);
     return MR_OK;
 }
 
-/* One remark for each kind, with the first file of it. */
+/* One note per kind of oddity, with the first file that has it. */
 static void note_oddities(mr_ingest *in)
 {
     for (int oddity = 0; oddity < MR_ODDITY_COUNT; oddity++) {
@@ -224,36 +221,42 @@ static void note_oddities(mr_ingest *in)
     }
 }
 
-mr_status mr_examine(mr_ingest *in, mr_error *err)
+static void note_rejects(mr_ingest *in)
 {
-    pass p = {.in = in, .large = PTHREAD_MUTEX_INITIALIZER};
-    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
-    mr_status status = list_files(in, err);
-    p.buffers = mr_alloc(jobs, sizeof *p.buffers);
-    if (status == MR_OK && !p.buffers)
-        status = mr_fail_memory(err, "examining images");
-    if (status == MR_OK) {
-        p.progress = mr_progress_begin("checking", in->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
-        status = mr_pool_run(in->file_count, jobs, examine_file, &p, err);
-        mr_progress_end(p.progress);
-    }
-    for (unsigned i = 0; p.buffers && i < jobs; i++)
-        mr_buf_free(&p.buffers[i]);
-    free(p.buffers);
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK)
-        status = exchange(in, err);
-    if (status == MR_OK)
-        status = number_contents(in, err);
-    for (size_t i = 0; status == MR_OK && i < in->file_count; i++) {
+    for (size_t i = 0; i < in->file_count; i++) {
         size_t len;
         const char *path = mr_tree_path(&in->choice.tree, in->files[i], &len);
         if (in->examined[i].why)
             mr_note_add(&in->notes, MR_NOTE_REJECT, path, len, mr_source_entry(in->source, in->files[i])->size, "%s",
                         in->examined[i].why);
     }
-    if (status == MR_OK)
-        note_oddities(in);
     in->rejects = in->notes.counts[MR_NOTE_REJECT];
+}
+
+/* This rank's share. */
+static mr_status examine_files(mr_ingest *in, mr_error *err)
+{
+    pass p = {.in = in, .large = PTHREAD_MUTEX_INITIALIZER};
+    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
+    MR_TRY(list_files(in, err));
+    p.buffers = mr_alloc(jobs, sizeof *p.buffers);
+    if (!p.buffers)
+        return mr_fail_memory(err, "examining images");
+    p.progress = mr_progress_begin("checking", in->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
+    mr_status status = mr_pool_run(in->file_count, jobs, examine_file, &p, err);
+    mr_progress_end(p.progress);
+    for (unsigned i = 0; i < jobs; i++)
+        mr_buf_free(&p.buffers[i]);
+    free(p.buffers);
     return status;
+}
+
+mr_status mr_examine(mr_ingest *in, mr_error *err)
+{
+    MR_TRY(mr_ranks_agree(in->ranks, examine_files(in, err), err));
+    MR_TRY(exchange(in, err));
+    MR_TRY(number_contents(in, err));
+    note_rejects(in);
+    note_oddities(in);
+    return MR_OK;
 }

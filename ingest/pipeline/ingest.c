@@ -1,4 +1,4 @@
-/* ingest.c - the way from source to dataset, step by step; every rank walks it.
+/* ingest.c - from source to dataset, step by step, on every rank.
  * Invariant: each step ends with an agreement of all ranks, so a failure anywhere ends all of them together. */
 #include "pipeline/ingest.h"
 
@@ -23,7 +23,7 @@ int mr_ingest_progress(const mr_ingest *in)
     return o->quiet || !leader(in) ? MR_PROGRESS_QUIET : o->progress;
 }
 
-/* Lists and unpacks the source; `listing` for other ranks, NULL if there are none. */
+/* Lists and unpacks the source; fills `listing` for other ranks, unless it is NULL. */
 static mr_status list_source(mr_ingest *in, mr_stage *stage, mr_buf *listing, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
@@ -36,7 +36,7 @@ static mr_status list_source(mr_ingest *in, mr_stage *stage, mr_buf *listing, mr
     return listing ? mr_source_pack(in->source, listing, err) : MR_OK;
 }
 
-/* The source takes the spool's descriptor over. */
+/* The source takes over the spool's descriptor. */
 static mr_status adopt_listing(mr_ingest *in, mr_stage *stage, const mr_buf *listing, mr_error *err)
 {
     int spool = -1;
@@ -44,7 +44,7 @@ static mr_status adopt_listing(mr_ingest *in, mr_stage *stage, const mr_buf *lis
     return mr_source_unpack(listing, spool, &in->source, err);
 }
 
-/* Rank 0 lists and unpacks; the others open the same files by its listing. */
+/* Rank 0 lists and unpacks; the others open the files in its listing. */
 static mr_status open_on_all(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf listing = {0};
@@ -64,7 +64,7 @@ static mr_status open_source(mr_ingest *in, mr_stage *stage, mr_error *err)
     return status;
 }
 
-/* Files under the root that the layout had no use for. */
+/* Notes the files that the layout does not use. */
 static void note_ignored(mr_ingest *in)
 {
     const mr_tree *t = &in->choice.tree;
@@ -75,14 +75,14 @@ static void note_ignored(mr_ingest *in)
         bool inside = e >= t->begin && e < t->end;
         size_t skip = inside ? t->root_len : 0;
         mr_note_add(&in->notes, MR_NOTE_IGNORED, entry->path + skip, entry->path_len - skip, entry->size, "%s",
-                    inside ? "no part of the layout" : "lies outside of the dataset's root");
+                    inside ? "not part of the layout" : "outside the dataset's root");
     }
 }
 
-/* What the listing noted has full paths; from here on a path starts at the layout's root, wherever that lies. */
+/* The listing's notes have full paths; from here on paths start at the layout's root. */
 static mr_status shorten_notes(mr_ingest *in, mr_error *err)
 {
-    mr_buf root = {0};
+    MR_AUTO(mr_buf_free) mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root, in->choice.tree.root_len);
     for (size_t i = 0; i < in->notes.count && root.len && !root.failed; i++) {
         mr_note *n = &in->notes.items[i];
@@ -90,23 +90,22 @@ static mr_status shorten_notes(mr_ingest *in, mr_error *err)
             strncmp(n->path, (const char *)root.data, root.len) == 0)
             memmove(n->path, n->path + root.len, strlen(n->path + root.len) + 1);
     }
-    mr_status status = mr_buf_status(&root, err, "planning");
-    mr_buf_free(&root);
-    return status;
+    return mr_buf_status(&root, err, "planning");
 }
 
 static mr_status choose_layout(mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     mr_status status = mr_layout_choose(in->source, o->layout, &o->for_layout, &in->choice, err);
-    /* What a layout could not look at may have been what it looked for. */
+    /* What a layout could not read may have been what it looked for. */
     if (status != MR_SYSTEM && mr_source_check(in->source, err) != MR_OK)
         return MR_BAD_DATA;
     if (status == MR_BAD_DATA && err)
         return mr_fail(err, status, "%s%s: %s", o->sources[0], o->source_count > 1 ? " and the other sources" : "",
                        err->text);
+    MR_TRY(status);
     in->plan.notes = &in->notes;
-    return status == MR_OK ? mr_layout_check(in->choice.layout, &o->for_layout, err) : status;
+    return mr_layout_check(in->choice.layout, &o->for_layout, err);
 }
 
 static mr_status make_plan(mr_ingest *in, mr_error *err)
@@ -115,26 +114,20 @@ static mr_status make_plan(mr_ingest *in, mr_error *err)
     in->plan.used = mr_alloc(mr_source_count(in->source), 1);
     if (!in->plan.used)
         return mr_fail_memory(err, "planning");
-    mr_status status = shorten_notes(in, err);
-    if (status == MR_OK)
-        status = in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err);
-    if (status == MR_OK)
-        status = mr_source_check(in->source, err);
-    if (status == MR_OK)
-        status = mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err);
-    if (status == MR_OK)
-        status = mr_plan_review(&in->plan, &o->for_layout, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_check_left_out(in, err);
-    note_ignored(in);
+    MR_TRY(shorten_notes(in, err));
+    MR_TRY(in->choice.layout->plan(&in->choice.tree, &o->for_layout, &in->plan, err));
+    MR_TRY(mr_source_check(in->source, err));
+    MR_TRY(mr_classes_check(in->plan.classes, in->plan.class_count, o->sources[0], err));
+    MR_TRY(mr_plan_review(&in->plan, &o->for_layout, err));
+    mr_status status = mr_check_left_out(in, err);
+    note_ignored(in); /* also on failure */
     in->rejects_listed = in->notes.counts[MR_NOTE_REJECT];
-    if (status == MR_OK)
-        status = mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err);
-    return status == MR_OK ? mr_check_metas(in, err) : status;
+    MR_TRY(status);
+    MR_TRY(mr_plan_check(&in->plan, &o->for_layout, in->choice.layout, o->sources[0], err));
+    return mr_check_metas(in, err);
 }
 
-static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
+static mr_status check_rejects(const mr_ingest *in, mr_error *err)
 {
     const mr_ingest_options *o = in->options;
     uint64_t rejects = in->rejects, files = in->file_count + in->rejects_listed;
@@ -149,15 +142,14 @@ static mr_status judge_rejects(const mr_ingest *in, mr_error *err)
     }
     if (too_many)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s of %s images are rejected, more than --max-rejects %s allows; nothing was "
-                       "written",
+                       "%s of %s images are rejected, more than --max-rejects %s allows; nothing was written",
                        mr_text_count(rejects, rejected), mr_text_count(files, of), limit);
     if (in->order_count == 0)
         return mr_fail(err, MR_BAD_DATA, "all %s images are rejected; nothing was written", mr_text_count(files, of));
     return MR_OK;
 }
 
-static mr_status judge_leaks(const mr_ingest *in, mr_error *err)
+static mr_status check_leaks(const mr_ingest *in, mr_error *err)
 {
     bool alike = in->options->fail_on_leak == MR_LEAK_ALIKE;
     uint64_t leaks = alike ? in->leaks : in->equal_leaks;
@@ -171,7 +163,7 @@ static mr_status judge_leaks(const mr_ingest *in, mr_error *err)
 typedef struct pass {
     mr_ingest *in;
     const mr_stage *stage;
-    uint8_t *resumed; /* one a shard */
+    uint8_t *resumed; /* one per shard */
 } pass;
 
 static mr_status build_one(void *ctx, size_t number, unsigned worker, mr_error *err)
@@ -190,124 +182,117 @@ static mr_status build_one(void *ctx, size_t number, unsigned worker, mr_error *
 static mr_status exchange_shards(mr_ingest *in, uint8_t *resumed, mr_error *err)
 {
     unsigned world = mr_ranks_world(in->ranks), rank = mr_ranks_rank(in->ranks);
-    mr_buf mine = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
+    size_t at = 0;
     if (world == 1)
         return MR_OK;
     for (size_t i = rank; i < in->cut_count; i += world) {
         mr_buf_add(&mine, &in->shards[i], sizeof in->shards[i]);
         mr_buf_add(&mine, &resumed[i], 1);
     }
-    mr_status status = mr_ranks_agree(in->ranks, mr_buf_status(&mine, err, "joining shards"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(in->ranks, &mine, &all, NULL, err);
-    size_t at = 0;
-    if (status == MR_OK && all.len != in->cut_count * (sizeof in->shards[0] + 1))
-        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks cut other shards; give all of them the same source");
-    for (unsigned r = 0; status == MR_OK && r < world; r++) {
+    MR_TRY(mr_ranks_agree(in->ranks, mr_buf_status(&mine, err, "joining shards"), err));
+    MR_TRY(mr_ranks_gather(in->ranks, &mine, &all, NULL, err));
+    if (all.len != in->cut_count * (sizeof in->shards[0] + 1))
+        return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("planned different shards"));
+    for (unsigned r = 0; r < world; r++) {
         for (size_t i = r; i < in->cut_count; i += world) {
             memcpy(&in->shards[i], all.data + at, sizeof in->shards[i]);
             resumed[i] = all.data[at + sizeof in->shards[i]];
             at += sizeof in->shards[i] + 1;
         }
     }
-    mr_buf_free(&mine);
-    mr_buf_free(&all);
-    return status;
+    return MR_OK;
 }
 
 static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
 {
-    pass p = {.in = in, .stage = stage, .resumed = mr_alloc(in->cut_count, 1)};
-    if (!p.resumed)
+    MR_AUTO(mr_scope_free) uint8_t *resumed = mr_alloc(in->cut_count, 1);
+    pass p = {.in = in, .stage = stage, .resumed = resumed};
+    if (!resumed)
         return mr_ranks_agree(in->ranks, mr_fail_memory(err, "building shards"), err);
     in->progress = mr_progress_begin("writing", in->order_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
     mr_status status = mr_pool_run(in->cut_count, in->options->jobs, build_one, &p, err);
     mr_progress_end(in->progress);
     in->progress = NULL;
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK)
-        status = exchange_shards(in, p.resumed, err);
+    MR_TRY(mr_ranks_agree(in->ranks, status, err));
+    MR_TRY(exchange_shards(in, resumed, err));
     for (size_t i = 0; i < in->cut_count; i++)
-        in->resumed += p.resumed[i];
-    free(p.resumed);
-    return status;
+        in->resumed += resumed[i];
+    return MR_OK;
+}
+
+/* Everything before the first shard is written; may fail on some ranks only. */
+static mr_status plan_dataset(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    MR_TRY(open_source(in, stage, err));
+    MR_TRY(mr_ranks_agree(in->ranks, choose_layout(in, err), err));
+    if (in->choice.layout->open)
+        MR_TRY(mr_open_files(in, stage, err));
+    MR_TRY(mr_ranks_agree(in->ranks, make_plan(in, err), err));
+    MR_TRY(mr_examine(in, err));
+    MR_TRY(mr_find_leaks(in, err));
+    MR_TRY(mr_plan_shards(in, err));
+    if (in->notes.failed)
+        return mr_fail_memory(err, "writing the report");
+    MR_TRY(check_rejects(in, err));
+    MR_TRY(mr_check_splits(in, err));
+    return check_leaks(in, err);
+}
+
+/* May fail on some ranks only. */
+static mr_status write_dataset(mr_ingest *in, mr_stage *stage, mr_error *err)
+{
+    bool first = leader(in);
+    MR_TRY(mr_ranks_agree(in->ranks, first ? mr_stage_sweep(stage, in->cuts, in->cut_count, err) : MR_OK, err));
+    MR_TRY(build_all(in, stage, err));
+    if (in->options->seek)
+        MR_TRY(mr_build_seeks(in, stage, err));
+    return first ? mr_publish(in, stage, err) : MR_OK;
 }
 
 static mr_status run_steps(mr_ingest *in, mr_stage *stage, mr_error *err)
 {
-    const mr_ingest_options *o = in->options;
-    mr_status status = open_source(in, stage, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(in->ranks, choose_layout(in, err), err);
-    if (status == MR_OK && in->choice.layout->open)
-        status = mr_open_files(in, stage, err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(in->ranks, make_plan(in, err), err);
-    if (status == MR_OK)
-        status = mr_examine(in, err);
-    if (status == MR_OK)
-        status = mr_find_leaks(in, err);
-    if (status == MR_OK)
-        status = mr_plan_shards(in, err);
-    if (status == MR_OK && in->notes.failed)
-        status = mr_fail_memory(err, "writing the report");
-    if (status == MR_OK)
-        status = judge_rejects(in, err);
-    if (status == MR_OK)
-        status = mr_check_splits(in, err);
-    if (status == MR_OK)
-        status = judge_leaks(in, err);
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status != MR_OK || o->dry_run)
-        return status;
-    if (leader(in))
-        status = mr_stage_sweep(stage, in->cuts, in->cut_count, err);
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK)
-        status = build_all(in, stage, err);
-    if (status == MR_OK && o->seek)
-        status = mr_build_seeks(in, stage, err);
-    if (status == MR_OK && leader(in))
-        status = mr_publish(in, stage, err);
-    return mr_ranks_agree(in->ranks, status, err);
+    MR_TRY(mr_ranks_agree(in->ranks, plan_dataset(in, stage, err), err));
+    return in->options->dry_run ? MR_OK : mr_ranks_agree(in->ranks, write_dataset(in, stage, err), err);
 }
 
-/* A dataset among its own pictures would be taken for some of them the next time. */
+/* A dataset inside its source would be ingested as a part of it the next time. */
 static mr_status check_paths(const mr_ingest_options *o, mr_error *err)
 {
-    mr_status status = MR_OK;
-    for (size_t i = 0; status == MR_OK && i < o->source_count; i++) {
+    for (size_t i = 0; i < o->source_count; i++) {
         const char *source = o->sources[i];
         mr_manifest *dataset = NULL;
-        if (mr_manifest_open(source, &dataset, NULL, NULL) == MR_OK)
-            status = mr_fail(err, MR_MISUSE,
-                             "%s: is a millrace dataset already; `millrace inspect` says what is in "
-                             "it, `millrace export` gives its files back",
-                             source);
-        else if (o->target && mr_path_inside(o->target, source))
-            status =
-                mr_fail(err, MR_MISUSE, "%s: lies in the source %s; choose a DST outside of it", o->target, source);
+        bool is_dataset = mr_manifest_open(source, &dataset, NULL, NULL) == MR_OK;
         mr_manifest_free(dataset);
+        if (is_dataset)
+            return mr_fail(err, MR_MISUSE,
+                           "%s: is already a millrace dataset; `millrace inspect` shows what is in it, `millrace "
+                           "export` writes its files again",
+                           source);
+        if (o->target && mr_path_inside(o->target, source))
+            return mr_fail(err, MR_MISUSE, "%s: is inside the source %s; choose a DST outside it", o->target, source);
     }
-    return status;
+    return MR_OK;
+}
+
+/* Rank 0 makes the folder that the others open. */
+static mr_status open_stage(const mr_ingest *in, mr_stage **stage, mr_error *err)
+{
+    const mr_ingest_options *o = in->options;
+    bool first = leader(in);
+    MR_TRY(mr_ranks_agree(in->ranks, first ? mr_stage_open(o->target, o->force, true, stage, err) : MR_OK, err));
+    return mr_ranks_agree(in->ranks, first ? MR_OK : mr_stage_open(o->target, o->force, false, stage, err), err);
 }
 
 mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err)
 {
     double started = mr_seconds();
     mr_stage *stage = NULL;
-    mr_status status = MR_OK;
     *in = (mr_ingest){.options = o, .ranks = ranks};
-    status = mr_ranks_agree(ranks, leader(in) ? check_paths(o, err) : MR_OK, err);
-    if (status == MR_OK && !o->dry_run) {
-        /* Rank 0 makes the folder that the others open. */
-        if (leader(in))
-            status = mr_stage_open(o->target, o->force, true, &stage, err);
-        status = mr_ranks_agree(ranks, status, err);
-        if (status == MR_OK && !leader(in))
-            status = mr_stage_open(o->target, o->force, false, &stage, err);
-        status = mr_ranks_agree(ranks, status, err);
-    }
+    mr_status status = mr_ranks_agree(ranks, leader(in) ? check_paths(o, err) : MR_OK, err);
+    if (status == MR_OK && !o->dry_run)
+        status = open_stage(in, &stage, err);
     if (status == MR_OK)
         status = run_steps(in, stage, err);
     mr_stage_close(stage);

@@ -1,9 +1,9 @@
 /* ingest.h - a source tree becomes a dataset.
- * Invariant: DST is absent, or as it was, until the one rename that makes the whole new dataset visible.
+ * Invariant: DST is absent or unchanged until the one rename that makes the complete new dataset visible.
  *
  *   source -> layout -> plan of samples -> examine every image -> cut into shards -> build each -> publish
  *   (list)    (bid)     (names, labels)    (pass 1: trust)        (pure function)    (pass 2)      (rename)
- *                `--> files of rows are opened by a program, and listed, before the plan
+ *                `--> before the plan, files of rows are opened by a program, and their rows listed
  *
  * Two passes over the images: what is rejected must be known before samples get their numbers. */
 #ifndef MR_INGEST_H
@@ -18,7 +18,7 @@
 #include "layout/layout.h"
 #include "seek/seek.h"
 
-typedef enum mr_leak_limit { /* which leaks end an ingest */
+typedef enum mr_leak_limit { /* which leaks make ingest fail */
                              MR_LEAK_NONE,
                              MR_LEAK_EQUAL, /* equal bytes */
                              MR_LEAK_ALIKE, /* and pictures that look alike */
@@ -32,7 +32,7 @@ typedef struct mr_ingest_options {
     mr_layout_options for_layout;
     mr_source_options for_source;
     mr_image_limits limits;
-    uint64_t shard_size; /* bytes of images and metas a shard aims at */
+    uint64_t shard_size; /* target for a shard's images and metas, in bytes */
     bool shuffle;
     uint64_t seed;
     unsigned jobs;
@@ -43,7 +43,7 @@ typedef struct mr_ingest_options {
     bool force, dry_run, quiet;
     bool seek;              /* with seek indexes ... */
     unsigned seek_every;    /* ... of this spacing */
-    atomic_bool *published; /* becomes true in one act with the rename, as signal handlers see it */
+    atomic_bool *published; /* for signal handlers: becomes true atomically with the rename */
 } mr_ingest_options;
 
 /* One image file of the source, read once. */
@@ -52,8 +52,8 @@ typedef struct mr_examined {
     uint8_t hash128[16];
     mr_image_facts facts;
     char *why;         /* rejected: the reason; NULL: good */
-    uint32_t oddities; /* of decoding it: a bit 1 << mr_oddity each */
-    uint32_t content;  /* equal numbers: equal bytes (as far as XXH3-128 tells) */
+    uint32_t oddities; /* found by decoding it: bits 1 << mr_oddity */
+    uint32_t content;  /* equal numbers: equal bytes, by XXH3-128 */
 } mr_examined;
 
 typedef struct mr_shard_plan { /* a shard to be built */
@@ -74,75 +74,79 @@ typedef struct mr_ingest {
     mr_examined *examined; /* by position in `files` */
     uint32_t *files;       /* entries to examine, ascending */
     size_t file_count;
-    uint32_t *file_of; /* entry -> position in files, MR_NO_ENTRY */
+    uint32_t *file_of; /* entry -> position in files, or MR_NO_ENTRY */
     size_t content_count;
     uint32_t *order; /* sample numbers of the plan, split by split, shuffled if asked */
     size_t order_count;
     mr_shard_plan *cuts;
     size_t cut_count, cut_room;
     mr_shard *shards;      /* as built, parallel to cuts */
-    mr_seek_result *seeks; /* of their seek indexes; NULL: none were asked for */
+    mr_seek_result *seeks; /* of their seek indexes; NULL: none were requested */
     mr_manifest *manifest; /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed; /* shards taken over from an earlier run */
     uint64_t rejects, leaks;
-    uint64_t equal_leaks;    /* those of `leaks` that are equal bytes */
-    uint64_t rejects_listed; /* those of the listing and the plan, on rank 0: no files that were examined */
+    uint64_t equal_leaks;    /* of `leaks`, those by equal bytes */
+    uint64_t rejects_listed; /* of `rejects`, those by the listing and the plan, before any file was examined; rank 0 */
     double seconds;
-    mr_progress *progress; /* of the step at work */
+    mr_progress *progress; /* of the current step */
 } mr_ingest;
 
-/* Runs everything.  On MR_BAD_DATA the notes say why in detail.  `in` is filled as far as it got; the caller releases
- * it with mr_ingest_release() in any case.  Every rank calls it. */
+/* Runs everything.  On MR_BAD_DATA the notes have the details.  `in` is filled as far as ingest got; the caller
+ * releases it with mr_ingest_release() in any case.  Collective. */
 mr_status mr_ingest_run(const mr_ingest_options *o, mr_ranks *ranks, mr_ingest *in, mr_error *err);
 void mr_ingest_release(mr_ingest *in);
 int mr_ingest_progress(const mr_ingest *in); /* where this rank's progress goes: mr_progress_begin()'s `to` */
+
+/* What fails where ranks exchange results. */
+#define MR_RANKS_DIFFER(what) "mpirun: the ranks " what "; give all of them the same source"
 
 /* ---- the steps (each in a file of its own) ---------------------------------------------------------------------- */
 
 typedef struct mr_stage mr_stage; /* stage.c: DST.partial */
 
 mr_status mr_open_files(mr_ingest *in, const mr_stage *stage, mr_error *err); /* open_files.c: rows become entries */
-mr_status mr_check_left_out(mr_ingest *in, mr_error *err);     /* completeness.c: no image of a folder is forgotten */
-mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split ends empty */
+mr_status mr_check_left_out(mr_ingest *in, mr_error *err);     /* completeness.c: no image in a folder is left out */
+mr_status mr_check_splits(const mr_ingest *in, mr_error *err); /* ... and no split is empty */
 mr_status mr_examine(mr_ingest *in, mr_error *err);            /* examine.c: hashes, headers, rejects */
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err);         /* leak.c; collective */
-mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: that they stay within limits */
+mr_status mr_check_metas(const mr_ingest *in, mr_error *err);  /* shard_plan.c: their size is within limits */
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err);        /* shard_plan.c: order and shards */
 
 char *mr_stage_name(const char *target); /* DST.partial, to be freed; NULL: no memory */
 mr_status mr_stage_open(const char *target, bool force, bool first_rank, mr_stage **out, mr_error *err);
 const char *mr_stage_path(const mr_stage *s);
 int mr_stage_dir(const mr_stage *s);
-mr_status mr_stage_held(const mr_stage *s, mr_error *err); /* MR_SYSTEM: another folder has its name by now, or none */
+mr_status mr_stage_held(const mr_stage *s,
+                        mr_error *err); /* MR_SYSTEM: its name is gone, or another folder has it now */
 mr_status mr_stage_spool(mr_stage *s, int *fd, mr_error *err); /* an empty file, named until unlinked */
 void mr_stage_spool_unlink(mr_stage *s);
-/* The same for one thread of one rank: rows-NUMBER.spool and its path, an empty file for this rank to write. */
+/* The same for one thread of one rank: creates rows-NUMBER.spool, and sets its path. */
 mr_status mr_stage_rows(const mr_stage *s, unsigned number, int *fd, char path[4096], mr_error *err);
 void mr_stage_rows_unlink(const mr_stage *s, unsigned number);
-/* Removes files of ours that are not an .mdb, .idx or .done of the shards named.  MR_MISUSE: there are others. */
+/* Removes millrace's files except the .mdb, .idx and .done of these shards.  MR_MISUSE: there are other files. */
 mr_status mr_stage_sweep(mr_stage *s, const mr_shard_plan *cuts, size_t count, mr_error *err);
-/* The rename, after another look at the target.  On failure all is as it was unless *published. */
+/* The rename, after checking the target again.  On failure nothing has changed unless *published. */
 mr_status mr_stage_publish(mr_stage *s, atomic_bool *published, mr_error *err);
 void mr_stage_close(mr_stage *s); /* removes the folder if it is empty */
 
-mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
 /* build.c: thread-safe; fills in->shards[cut] */
+mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
 
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err); /* build_seeks.c; every rank */
 
 mr_status mr_publish(mr_ingest *in, mr_stage *stage, mr_error *err); /* publish.c; rank 0 */
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err); /* report.c */
-/* Of what is planned: that the manifest of it can be read. */
+/* Checks that the manifest of what is planned can be read. */
 mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err);
-json_t *mr_ingest_report(const mr_ingest *in, bool complete); /* what report.json holds; NULL: no memory */
+json_t *mr_ingest_report(const mr_ingest *in, bool complete); /* the content of report.json; NULL: no memory */
 
 typedef struct mr_split_sums {
     uint64_t samples, images, bytes, shards;
 } mr_split_sums;
 
-/* Of the shards as built; of one that is not built yet as planned. */
+/* Of the shards as built or, before that, as planned. */
 mr_split_sums mr_ingest_split(const mr_ingest *in, uint32_t split); /* report.c */
 
 #endif

@@ -1,10 +1,11 @@
 /* leak.c - the same picture in two splits: proven by equal bytes, or by a name and pixels that look alike.
- * Invariant: a leak is reported once, with one file of each of two splits; the samples stay where the source has them.
- */
+ * Invariant: a leak is reported once, with one file of each of two splits; samples stay in the split that the source
+ * gives them. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/scope.h"
 #include "base/text.h"
 #include "pipeline/leak_parts.h"
 
@@ -26,7 +27,7 @@ bool mr_leak_equal_bytes(const mr_ingest *in, uint32_t sample, uint32_t other)
 bool mr_leak_other_label(const mr_ingest *in, uint32_t sample, uint32_t other)
 {
     const mr_sample *a = &in->plan.samples[sample], *b = &in->plan.samples[other];
-    if ((a->flags | b->flags) & MR_FLAG_UNANNOTATED) /* none contradicts nothing */
+    if ((a->flags | b->flags) & MR_FLAG_UNANNOTATED) /* a missing label contradicts none */
         return false;
     return a->label != b->label || a->labels != b->labels;
 }
@@ -37,16 +38,15 @@ void mr_leak_note(mr_ingest *in, mr_note_kind kind, uint32_t sample, uint32_t ot
     size_t first_len, other_len;
     const char *first_path = mr_tree_path(&in->choice.tree, a->entry, &first_len);
     const char *other_path = mr_tree_path(&in->choice.tree, b->entry, &other_len);
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_text_escape(&text, first_path, first_len);
     mr_note_add(&in->notes, kind, other_path, other_len, mr_source_entry(in->source, b->entry)->size,
                 "%s, in %s and %s: also %s", what, in->plan.splits[a->split].name, in->plan.splits[b->split].name,
                 mr_buf_text(&text));
     in->notes.failed = in->notes.failed || text.failed;
-    mr_buf_free(&text);
 }
 
-/* Runs of equal keys that span splits; sorted, so the first and last member of a run lie in different ones. */
+/* Reports runs of equal keys that span splits: the members are sorted, so the first and last are in different ones. */
 static void report_equal_bytes(mr_ingest *in, const mr_leak_member *members, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
@@ -55,11 +55,11 @@ static void report_equal_bytes(mr_ingest *in, const mr_leak_member *members, siz
         uint32_t a = members[i].sample, b = members[end - 1].sample;
         if (members[i].split != members[end - 1].split)
             mr_leak_note(in, MR_NOTE_LEAK, a, b,
-                         mr_leak_other_label(in, a, b) ? "equal bytes (with another label)" : "equal bytes");
+                         mr_leak_other_label(in, a, b) ? "equal bytes (with different labels)" : "equal bytes");
     }
 }
 
-/* The samples whose images are good, by what they hold or, of those that have one, by their group's name; sorted. */
+/* The samples whose images are good, keyed by content or, if they have one, by their group's name; sorted. */
 static size_t list_members(const mr_ingest *in, bool by_name, mr_leak_member *members)
 {
     const mr_plan *plan = &in->plan;
@@ -81,25 +81,25 @@ static size_t list_members(const mr_ingest *in, bool by_name, mr_leak_member *me
     return count;
 }
 
+/* Reports equal bytes, and lists the files of one name. */
+static mr_status group_samples(mr_ingest *in, mr_namesakes *names, mr_error *err)
+{
+    MR_AUTO(mr_scope_free) mr_leak_member *members = mr_alloc(in->plan.sample_count, sizeof *members);
+    if (!members)
+        return mr_fail_memory(err, "looking for leaks");
+    report_equal_bytes(in, members, list_members(in, false, members));
+    in->equal_leaks = in->notes.counts[MR_NOTE_LEAK];
+    return mr_leak_names_find(in, members, list_members(in, true, members), names, err);
+}
+
 mr_status mr_find_leaks(mr_ingest *in, mr_error *err)
 {
-    mr_namesakes names = {0};
+    MR_AUTO(mr_leak_names_free) mr_namesakes names = {0};
     size_t noted = in->notes.count;
-    mr_leak_member *members = mr_alloc(in->plan.sample_count, sizeof *members);
-    mr_status status = members ? MR_OK : mr_fail_memory(err, "looking for leaks");
-    if (status == MR_OK) {
-        report_equal_bytes(in, members, list_members(in, false, members));
-        in->equal_leaks = in->notes.counts[MR_NOTE_LEAK];
-        status = mr_leak_names_find(in, members, list_members(in, true, members), &names, err);
-    }
-    free(members);
-    status = mr_ranks_agree(in->ranks, status, err);
-    if (status == MR_OK)
-        status = mr_leak_look(in, &names, err);
-    if (status == MR_OK)
-        mr_leak_names_report(in, &names);
-    mr_leak_names_free(&names);
-    mr_notes_sort(&in->notes, noted); /* they came in the order of the keys, which means nothing */
+    MR_TRY(mr_ranks_agree(in->ranks, group_samples(in, &names, err), err));
+    MR_TRY(mr_leak_look(in, &names, err));
+    mr_leak_names_report(in, &names);
+    mr_notes_sort(&in->notes, noted); /* until here in the order of hashes */
     in->leaks = in->notes.counts[MR_NOTE_LEAK];
-    return status;
+    return MR_OK;
 }

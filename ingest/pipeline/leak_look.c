@@ -1,20 +1,20 @@
-/* leak_look.c - decodes the files of one name, and tells how many pictures they show.
- * Invariant: a group is looked at by one thread in the order of its files, so that the result is the same for any
- * number of threads and ranks; a thread holds one file and MR_LOOKS small pictures.
- */
+/* leak_look.c - decodes files of one name, and numbers the different pictures that they show.
+ * Invariant: a group is processed by one thread in the order of its files, so that the result is the same for any
+ * number of threads and ranks; a thread holds one file and MR_LOOKS small pictures. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alike/alike.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "pipeline/leak_parts.h"
 
-enum { LARGE = 64 << 20 }; /* bytes or pixels: one such picture at a time */
+enum { LARGE = 64 << 20 }; /* bytes or pixels; such pictures are decoded one at a time */
 
-typedef struct looker { /* one a worker */
+typedef struct looker { /* one per worker */
     mr_buf bytes;
-    mr_alike looks[MR_LOOKS], here;
+    mr_alike looks[MR_LOOKS], current;
 } looker;
 
 typedef struct pass {
@@ -40,7 +40,7 @@ static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
         pthread_mutex_lock(&p->large);
     mr_status status = mr_source_read(p->in->source, entry, &l->bytes, err);
     if (status == MR_OK)
-        status = mr_image_shrink(l->bytes.data, l->bytes.len, &p->in->options->limits, &l->here, err);
+        status = mr_image_shrink(l->bytes.data, l->bytes.len, &p->in->options->limits, &l->current, err);
     if (large) {
         mr_buf_free(&l->bytes);
         pthread_mutex_unlock(&p->large);
@@ -48,22 +48,21 @@ static mr_status shrink(pass *p, looker *l, uint32_t entry, mr_error *err)
     return status;
 }
 
-/* The number of the picture that l->here is; it becomes a new one if it is none of those before.  *left: comparisons.
- */
+/* The number of the picture in l->current, which gets a new one if it looks like none before.  *left: comparisons. */
 static uint8_t recognise(looker *l, unsigned *looks, size_t *left)
 {
-    if (mr_alike_plain(&l->here))
+    if (mr_alike_plain(&l->current))
         return MR_LOOK_PLAIN;
     for (unsigned i = 0; i < *looks; i++) {
         if (*left == 0)
             return MR_LOOK_UNCOMPARED;
         (*left)--;
-        if (mr_alike_compare(&l->looks[i], &l->here))
+        if (mr_alike_compare(&l->looks[i], &l->current))
             return (uint8_t)i;
     }
     if (*looks == MR_LOOKS)
         return MR_LOOK_UNCOMPARED;
-    l->looks[*looks] = l->here;
+    l->looks[*looks] = l->current;
     return (uint8_t)(*looks)++;
 }
 
@@ -107,47 +106,46 @@ static mr_status look_at_group(void *ctx, size_t number, unsigned worker, mr_err
 /* Every rank's groups, joined on all. */
 static mr_status exchange(const mr_ingest *in, mr_namesakes *names, mr_error *err)
 {
-    mr_buf part = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf part = {0};
+    MR_AUTO(mr_buf_free) mr_buf all = {0};
     unsigned world = mr_ranks_world(in->ranks);
     if (world == 1)
         return MR_OK;
     for (size_t g = mr_ranks_rank(in->ranks); g < names->group_count; g += world)
         for (size_t i = 0; i < names->groups[g].count; i++)
             mr_buf_add(&part, &names->files[names->groups[g].begin + i].look, 1);
-    mr_status status = mr_ranks_agree(in->ranks, mr_buf_status(&part, err, "looking for leaks"), err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(in->ranks, &part, &all, NULL, err);
-    if (status == MR_OK && all.len != names->file_count)
-        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks list other files; give all of them the same source");
+    MR_TRY(mr_ranks_agree(in->ranks, mr_buf_status(&part, err, "looking for leaks"), err));
+    MR_TRY(mr_ranks_gather(in->ranks, &part, &all, NULL, err));
+    if (all.len != names->file_count)
+        return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("listed different files"));
     const uint8_t *next = all.data;
-    for (unsigned rank = 0; status == MR_OK && rank < world; rank++)
+    for (unsigned rank = 0; rank < world; rank++)
         for (size_t g = rank; g < names->group_count; g += world)
             for (size_t i = 0; i < names->groups[g].count; i++)
                 names->files[names->groups[g].begin + i].look = *next++;
-    mr_buf_free(&part);
-    mr_buf_free(&all);
+    return MR_OK;
+}
+
+static mr_status look_at_groups(mr_ingest *in, mr_namesakes *names, mr_error *err)
+{
+    pass p = {.in = in, .names = names, .large = PTHREAD_MUTEX_INITIALIZER};
+    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
+    p.lookers = mr_alloc(jobs, sizeof *p.lookers);
+    if (!p.lookers)
+        return mr_fail_memory(err, "looking for leaks");
+    p.progress = mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
+    mr_status status = mr_pool_run(names->group_count, jobs, look_at_group, &p, err);
+    mr_progress_end(p.progress);
+    for (unsigned i = 0; i < jobs; i++)
+        mr_buf_free(&p.lookers[i].bytes);
+    free(p.lookers);
     return status;
 }
 
 mr_status mr_leak_look(mr_ingest *in, mr_namesakes *names, mr_error *err)
 {
-    pass p = {.in = in, .names = names, .large = PTHREAD_MUTEX_INITIALIZER};
-    unsigned jobs = in->options->jobs ? in->options->jobs : 1;
-    mr_status status = MR_OK;
     if (names->group_count == 0)
         return MR_OK;
-    p.lookers = mr_alloc(jobs, sizeof *p.lookers);
-    if (!p.lookers)
-        status = mr_fail_memory(err, "looking for leaks");
-    if (status == MR_OK) {
-        p.progress =
-            mr_progress_begin("comparing", names->file_count / mr_ranks_world(in->ranks), mr_ingest_progress(in));
-        status = mr_pool_run(names->group_count, jobs, look_at_group, &p, err);
-        mr_progress_end(p.progress);
-    }
-    for (unsigned i = 0; p.lookers && i < jobs; i++)
-        mr_buf_free(&p.lookers[i].bytes);
-    free(p.lookers);
-    status = mr_ranks_agree(in->ranks, status, err);
-    return status == MR_OK ? exchange(in, names, err) : status;
+    MR_TRY(mr_ranks_agree(in->ranks, look_at_groups(in, names, err), err));
+    return exchange(in, names, err);
 }

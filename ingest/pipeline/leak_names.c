@@ -1,10 +1,9 @@
-/* leak_names.c - files of one name before ".rf." in several splits: which of them are compared, and what is said of
- * them. Invariant: only the same label and pixels that look alike make a leak; every group of other files gets one
- * line.
- */
+/* leak_names.c - files in several splits that have the same name before ".rf.": which are compared, and what is
+ * reported. Invariant: only the same label and pixels that look alike make a leak; every other group gets one line. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "pipeline/leak_parts.h"
 
@@ -26,7 +25,7 @@ static bool all_equal(const mr_ingest *in, const mr_leak_member *members, size_t
     return true;
 }
 
-/* Of a group of too many the first ones of each split, so that every split has its share. */
+/* Of too large a group the first files of each split are kept, so that every split has its share. */
 static mr_status add_group(mr_namesakes *names, const mr_leak_member *members, size_t count, size_t splits)
 {
     size_t share = count <= MR_GROUP_MAX ? count : MR_GROUP_MAX / splits + (splits > MR_GROUP_MAX), of_split = 0;
@@ -69,11 +68,11 @@ void mr_leak_names_free(mr_namesakes *names)
     *names = (mr_namesakes){0};
 }
 
-/* ---- what is said ------------------------------------------------------------------------------------------------ */
+/* ---- what is reported -------------------------------------------------------------------------------------------- */
 
 enum { ANY_LOOK = -1 };
 
-/* Two files in two splits that look so, the bytes not equal. */
+/* Two files in two splits with this look and different bytes. */
 static bool find_pair(const mr_ingest *in, const mr_namesake *files, size_t count, int look, bool same_label,
                       const mr_namesake *pair[2])
 {
@@ -98,48 +97,47 @@ static const char *difference(const mr_ingest *in, const mr_namesake *a, const m
 {
     bool compared = a->look < MR_LOOKS && b->look < MR_LOOKS;
     if (mr_leak_other_label(in, a->sample, b->sample))
-        return compared ? "same name, but another label and another picture" : "same name, but another label";
+        return compared ? "same name, but different labels and pictures" : "same name, but different labels";
     if (a->look == MR_LOOK_UNREADABLE || b->look == MR_LOOK_UNREADABLE)
-        return "same name, but a picture that cannot be decoded";
+        return "same name, but one picture cannot be decoded";
     if (a->look == MR_LOOK_PLAIN || b->look == MR_LOOK_PLAIN)
-        return "same name, but a picture of one tone";
+        return "same name, but one picture has a single tone";
     if (a->look == MR_LOOK_UNCOMPARED || b->look == MR_LOOK_UNCOMPARED)
         return "same name";
-    return "same name, but another picture";
+    return "same name, but different pictures";
 }
 
-static void say(mr_ingest *in, mr_note_kind kind, const mr_namesake *pair[2], const char *what, const char *rest)
+static void note_pair(mr_ingest *in, mr_note_kind kind, const mr_namesake *pair[2], const char *what, const char *rest)
 {
-    mr_buf words = {0};
-    mr_buf_printf(&words, "%s%s", what, rest);
-    mr_leak_note(in, kind, pair[0]->sample, pair[1]->sample, mr_buf_text(&words));
-    in->notes.failed = in->notes.failed || words.failed;
-    mr_buf_free(&words);
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_buf_printf(&text, "%s%s", what, rest);
+    mr_leak_note(in, kind, pair[0]->sample, pair[1]->sample, mr_buf_text(&text));
+    in->notes.failed = in->notes.failed || text.failed;
 }
 
 static void report_group(mr_ingest *in, const struct mr_name_group *g, const mr_namesake *files)
 {
     const mr_namesake *pair[2];
-    bool said = false, uncompared = g->count < g->all;
+    bool reported = false, uncompared = g->count < g->all;
     char number[32], rest[96] = "";
     for (size_t i = 0; i < g->count; i++)
         uncompared = uncompared || files[i].look == MR_LOOK_UNCOMPARED;
     if (uncompared)
-        snprintf(rest, sizeof rest, " (%s files have it, too many to compare all)", mr_text_count(g->all, number));
+        snprintf(rest, sizeof rest, " (%s files have it, too many to compare them all)", mr_text_count(g->all, number));
     for (int look = 0; look < MR_LOOKS; look++) {
         bool leak = find_pair(in, files, g->count, look, true, pair);
         if (!leak && !find_pair(in, files, g->count, look, false, pair))
             continue;
-        said = true;
+        reported = true;
         if (leak)
-            say(in, MR_NOTE_LEAK, pair, "copies of one picture (they look alike)", "");
+            note_pair(in, MR_NOTE_LEAK, pair, "copies of one picture (they look alike)", "");
         else
-            say(in, MR_NOTE_SAME_NAME, pair, "same name, and the pictures look alike, but another label", "");
+            note_pair(in, MR_NOTE_SAME_NAME, pair, "same name, and the pictures look alike, but different labels", "");
     }
-    if (said && !uncompared)
+    if (reported && !uncompared)
         return;
     if (find_pair(in, files, g->count, ANY_LOOK, true, pair) || find_pair(in, files, g->count, ANY_LOOK, false, pair))
-        say(in, MR_NOTE_SAME_NAME, pair, said ? "same name" : difference(in, pair[0], pair[1]), rest);
+        note_pair(in, MR_NOTE_SAME_NAME, pair, reported ? "same name" : difference(in, pair[0], pair[1]), rest);
 }
 
 void mr_leak_names_report(mr_ingest *in, const mr_namesakes *names)

@@ -1,9 +1,10 @@
-/* report.c - what ingest did: the manifest, and report.json for people who ask why.
- * Invariant: neither holds a clock, a host or a path of this run; the manifest depends on the samples alone. */
+/* report.c - what ingest did: the manifest, and report.json, which explains it.
+ * Invariant: neither contains a time, host or path of this run; the manifest depends on the samples alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "base/text.h"
 #include "pipeline/ingest.h"
 
@@ -85,10 +86,15 @@ static mr_status fill_splits(const mr_ingest *in, const mr_shard *shards, mr_man
     return MR_OK;
 }
 
+static void free_manifest(mr_manifest **m)
+{
+    mr_manifest_free(*m);
+}
+
 /* `shards`: parallel to in->cuts. */
 static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_manifest **out, mr_error *err)
 {
-    mr_manifest *m = mr_alloc(1, sizeof *m);
+    MR_AUTO(free_manifest) mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "writing the manifest");
     m->layout = strdup(in->choice.layout->name);
@@ -96,18 +102,13 @@ static mr_status make_manifest(const mr_ingest *in, const mr_shard *shards, mr_m
     m->variant = strdup(variant ? variant : "");
     m->licence = in->plan.licence ? strdup(in->plan.licence) : NULL;
     m->options = options_json(in);
-    mr_status status = m->layout && m->variant && m->options && (m->licence || !in->plan.licence)
-                           ? MR_OK
-                           : mr_fail_memory(err, "writing the manifest");
-    if (status == MR_OK)
-        status = copy_classes(&in->plan, m, err);
-    if (status == MR_OK)
-        status = fill_splits(in, shards, m, err);
-    if (status == MR_OK)
-        *out = m;
-    else
-        mr_manifest_free(m);
-    return status;
+    if (!m->layout || !m->variant || !m->options || (in->plan.licence && !m->licence))
+        return mr_fail_memory(err, "writing the manifest");
+    MR_TRY(copy_classes(&in->plan, m, err));
+    MR_TRY(fill_splits(in, shards, m, err));
+    *out = m;
+    m = NULL;
+    return MR_OK;
 }
 
 mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
@@ -115,15 +116,17 @@ mr_status mr_ingest_manifest(mr_ingest *in, mr_error *err)
     return make_manifest(in, in->shards, &in->manifest, err);
 }
 
-/* A manifest is written and thrown away: with digests of nothing and the longest sizes, for no file is there yet. */
+/* Writes a manifest to memory and discards it; since no file exists yet, digests are zero and sizes as long as they can
+ * be. */
 mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
 {
-    mr_manifest *m = NULL;
-    mr_buf text = {0};
+    MR_AUTO(free_manifest) mr_manifest *m = NULL;
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_AUTO(mr_scope_free) mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
     mr_error why;
-    mr_shard *shards = mr_alloc(in->cut_count, sizeof *shards);
-    mr_status status = shards ? MR_OK : mr_fail_memory(err, "planning shards");
-    for (size_t i = 0; shards && i < in->cut_count; i++) {
+    if (!shards)
+        return mr_fail_memory(err, "planning shards");
+    for (size_t i = 0; i < in->cut_count; i++) {
         const mr_shard_plan *cut = &in->cuts[i];
         shards[i] = (mr_shard){.first = cut->first,
                                .samples = cut->count,
@@ -133,19 +136,14 @@ mr_status mr_ingest_check_manifest(const mr_ingest *in, mr_error *err)
                                .idx.bytes = INT64_MAX};
         memcpy(shards[i].name, cut->name, sizeof shards[i].name);
     }
-    if (status == MR_OK)
-        status = make_manifest(in, shards, &m, err);
-    if (status == MR_OK && mr_manifest_write(m, &text, &why) != MR_OK)
-        status = why.status == MR_BAD_DATA
-                     ? mr_fail(err, MR_BAD_DATA,
-                               "%s; that comes of %zu classes and %zu shards: a larger --shard-size "
-                               "makes fewer shards",
-                               why.text, in->plan.class_count, in->cut_count)
-                     : mr_fail(err, why.status, "%s", why.text);
-    mr_buf_free(&text);
-    mr_manifest_free(m);
-    free(shards);
-    return status;
+    MR_TRY(make_manifest(in, shards, &m, err));
+    if (mr_manifest_write(m, &text, &why) == MR_OK)
+        return MR_OK;
+    if (why.status != MR_BAD_DATA)
+        return mr_fail(err, why.status, "%s", why.text);
+    return mr_fail(err, MR_BAD_DATA,
+                   "%s; there are %zu classes and %zu shards, and a larger --shard-size makes fewer shards", why.text,
+                   in->plan.class_count, in->cut_count);
 }
 
 static json_t *notes_of(const mr_notes *notes, mr_note_kind kind)
@@ -182,13 +180,15 @@ static json_t *aliases_json(const mr_plan_split *split)
     return names;
 }
 
-/* Samples of one split: all that are not rejected, by class, and those without a label. */
+/* The samples of one split that are not rejected: all, those without a label, and those of each class. */
 static json_t *samples_json(const mr_ingest *in, uint32_t split)
 {
     const mr_plan *plan = &in->plan;
-    json_int_t samples = 0, unlabelled = 0, *by_class = mr_alloc(plan->class_count, sizeof *by_class);
-    json_t *classes = json_object();
-    for (size_t i = 0; by_class && i < plan->sample_count; i++) {
+    json_int_t samples = 0, unlabelled = 0;
+    MR_AUTO(mr_scope_free) json_int_t *by_class = mr_alloc(plan->class_count, sizeof *by_class);
+    if (!by_class)
+        return NULL;
+    for (size_t i = 0; i < plan->sample_count; i++) {
         const mr_sample *s = &plan->samples[i];
         if (s->split != split || (in->examined && in->examined[in->file_of[s->entry]].why))
             continue;
@@ -198,15 +198,11 @@ static json_t *samples_json(const mr_ingest *in, uint32_t split)
         else
             unlabelled++;
     }
-    for (size_t c = 0; by_class && c < plan->class_count; c++)
+    json_t *classes = json_object();
+    for (size_t c = 0; c < plan->class_count; c++)
         if (by_class[c])
             json_object_set_new(classes, plan->classes[c].name, json_integer(by_class[c]));
-    json_t *doc =
-        by_class ? json_pack("{sIsIso}", "samples", samples, "unlabelled", unlabelled, "classes", classes) : NULL;
-    free(by_class);
-    if (!doc)
-        json_decref(classes);
-    return doc;
+    return json_pack("{sIsIso}", "samples", samples, "unlabelled", unlabelled, "classes", classes);
 }
 
 static json_t *splits_json(const mr_ingest *in)
@@ -226,14 +222,13 @@ static json_t *splits_json(const mr_ingest *in)
 
 json_t *mr_ingest_report(const mr_ingest *in, bool complete)
 {
-    mr_buf root = {0};
+    MR_AUTO(mr_buf_free) mr_buf root = {0};
     mr_text_escape(&root, in->choice.tree.root ? in->choice.tree.root : "", in->choice.tree.root_len);
     json_t *doc = json_pack("{sbss?ss?ssss?sIsIsoso}", "complete", (int)complete, "layout",
                             in->choice.layout ? in->choice.layout->name : NULL, "variant", mr_plan_variant(&in->plan),
                             "root", mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL,
                             "files", (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
                             (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
-    mr_buf_free(&root);
     json_t *counts = json_object_get(doc, "counts");
     for (int kind = 0; doc && kind < MR_NOTE_COUNT; kind++) {
         json_object_set_new(counts, mr_note_words[kind], json_integer((json_int_t)in->notes.counts[kind]));

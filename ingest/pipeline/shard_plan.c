@@ -1,14 +1,14 @@
-/* shard_plan.c - which samples go into which shard, in which order; that their metas stay within limits, and that there
- * are no more shards than readers take. Invariant: a pure function of the plan, the verdicts, the shard size and the
- * seed. */
+/* shard_plan.c - which samples go into which shard, in which order; checks the limits on metas and shards.
+ * Invariant: a pure function of the plan, the examined images, the shard size and the seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/scope.h"
 #include "pipeline/ingest.h"
 
-enum { MAX_SHARD_SAMPLES = 1 << 20 };
+enum { SHARD_SAMPLES_MAX = 1 << 20 };
 
 typedef struct keyed {
     uint64_t key;
@@ -21,10 +21,10 @@ static int by_key(const void *a, const void *b)
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-/* A keyed sort: the place of a sample is the rank of XXH3-64(seed, its number), so the order is the seed's alone. */
+/* Sorts the samples by XXH3-64(seed, position), so that the order depends on the seed alone. */
 static mr_status shuffle(uint32_t *samples, size_t count, uint64_t seed, mr_error *err)
 {
-    keyed *keys = mr_alloc(count, sizeof *keys);
+    MR_AUTO(mr_scope_free) keyed *keys = mr_alloc(count, sizeof *keys);
     if (!keys)
         return mr_fail_memory(err, "shuffling");
     for (size_t i = 0; i < count; i++) {
@@ -37,7 +37,6 @@ static mr_status shuffle(uint32_t *samples, size_t count, uint64_t seed, mr_erro
         qsort(keys, count, sizeof *keys, by_key);
     for (size_t i = 0; i < count; i++)
         samples[i] = keys[i].sample;
-    free(keys);
     return MR_OK;
 }
 
@@ -46,8 +45,8 @@ static uint64_t size_of(const mr_ingest *in, const mr_sample *s)
     return mr_source_entry(in->source, s->entry)->size;
 }
 
-/* Two neighbours hold more than a shard's size together, so half as many shards as there may be are room enough if each
- * were full.  (Shards cut for their number of samples would need 10^11 of them to be too many.) */
+/* Two neighboring shards together exceed the shard size, so a size at which half the allowed number of shards could
+ * hold everything is large enough.  (Shards cut at SHARD_SAMPLES_MAX are too many only beyond 10^11 samples.) */
 static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
 {
     uint64_t bytes = 0;
@@ -55,8 +54,7 @@ static mr_status too_many(const mr_ingest *in, uint32_t split, mr_error *err)
         if (in->plan.samples[i].split == split)
             bytes += in->plan.samples[i].meta_bytes + size_of(in, &in->plan.samples[i]);
     return mr_fail(err, MR_MISUSE,
-                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use "
-                   "%lluMiB or more",
+                   "--shard-size %llu: makes more than the %d shards that split '%s' may have; use %lluMiB or more",
                    (unsigned long long)in->options->shard_size, MR_SHARDS_MAX, in->plan.splits[split].name,
                    (unsigned long long)(bytes / (MR_SHARDS_MAX / 2) >> 20) + 1);
 }
@@ -73,6 +71,7 @@ static mr_status begin_cut(mr_ingest *in, uint32_t split, size_t at, uint64_t fi
     return MR_OK;
 }
 
+/* last_cut: by content, the number of the cut that last got it, from 1. */
 static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t end, uint32_t *last_cut, mr_error *err)
 {
     uint64_t bytes = 0;
@@ -85,10 +84,8 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
         uint64_t more = s->meta_bytes;
         if (!cut || last_cut[x->content] != in->cut_count)
             more += size;
-        if (!cut || (cut->count && bytes + more > in->options->shard_size) || cut->count >= MAX_SHARD_SAMPLES) {
-            mr_status status = begin_cut(in, split, at, at - begin, number++, err);
-            if (status != MR_OK)
-                return status;
+        if (!cut || (cut->count && bytes + more > in->options->shard_size) || cut->count >= SHARD_SAMPLES_MAX) {
+            MR_TRY(begin_cut(in, split, at, at - begin, number++, err));
             cut = &in->cuts[in->cut_count - 1];
             bytes = 0;
             more = s->meta_bytes + size;
@@ -104,44 +101,43 @@ static mr_status cut_split(mr_ingest *in, uint32_t split, size_t begin, size_t e
     return MR_OK;
 }
 
-/* A class's name, a table's header and a caption stand once in the source, and in the meta of each sample. */
+/* A class's name, a table's header or a caption may occur once in the source, but in the meta of every sample. */
 mr_status mr_check_metas(const mr_ingest *in, mr_error *err)
 {
     const mr_plan *plan = &in->plan;
     uint64_t ratio = in->options->for_source.max_ratio, metas = 0, bytes = 0;
     for (uint32_t e = 0; e < mr_source_count(in->source); e++)
         bytes += plan->used[e] ? mr_source_entry(in->source, e)->size : 0;
-    uint64_t most = mr_source_most(bytes, ratio);
-    for (size_t i = 0; i < plan->sample_count && metas <= most; i++) {
+    uint64_t max = mr_source_max_expansion(bytes, ratio);
+    for (size_t i = 0; i < plan->sample_count && metas <= max; i++) {
         const mr_sample *s = &plan->samples[i];
         metas += s->meta_bytes + (s->label >= 0 ? strlen(plan->classes[s->label].name) : 0);
     }
-    if (metas <= most)
+    if (metas <= max)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: its %zu samples repeat so much of its tables that their metas have more than "
-                   "%llu times the bytes of all its files, as a bomb's would; --max-ratio N lets more through",
+                   "%s: its %zu samples repeat so much of its tables that their metas have more than %llu times the "
+                   "bytes of all its files, like an archive bomb; --max-ratio N raises the limit",
                    in->options->sources[0], plan->sample_count, (unsigned long long)mr_source_ratio(ratio));
 }
 
 mr_status mr_plan_shards(mr_ingest *in, mr_error *err)
 {
     const mr_plan *plan = &in->plan;
-    uint32_t *last_cut = mr_alloc(in->content_count, sizeof *last_cut);
+    MR_AUTO(mr_scope_free) uint32_t *last_cut = mr_alloc(in->content_count, sizeof *last_cut);
     in->order = mr_alloc(plan->sample_count, sizeof *in->order);
-    mr_status status = last_cut && in->order ? MR_OK : mr_fail_memory(err, "planning shards");
-    for (uint32_t split = 0; status == MR_OK && split < plan->split_count; split++) {
+    if (!last_cut || !in->order)
+        return mr_fail_memory(err, "planning shards");
+    for (uint32_t split = 0; split < plan->split_count; split++) {
         size_t begin = in->order_count;
         for (size_t i = 0; i < plan->sample_count; i++)
             if (plan->samples[i].split == split && !in->examined[in->file_of[plan->samples[i].entry]].why)
                 in->order[in->order_count++] = (uint32_t)i;
         if (in->options->shuffle)
-            status = shuffle(in->order + begin, in->order_count - begin, in->options->seed, err);
-        if (status == MR_OK)
-            status = cut_split(in, split, begin, in->order_count, last_cut, err);
+            MR_TRY(shuffle(in->order + begin, in->order_count - begin, in->options->seed, err));
+        MR_TRY(cut_split(in, split, begin, in->order_count, last_cut, err));
     }
-    free(last_cut);
-    if (status == MR_OK && !(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
-        status = mr_fail_memory(err, "planning shards");
-    return status == MR_OK && mr_ranks_rank(in->ranks) == 0 ? mr_ingest_check_manifest(in, err) : status;
+    if (!(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
+        return mr_fail_memory(err, "planning shards");
+    return mr_ranks_rank(in->ranks) == 0 ? mr_ingest_check_manifest(in, err) : MR_OK;
 }

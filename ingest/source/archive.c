@@ -16,8 +16,8 @@
 #include "base/scope.h"
 #include "base/term.h"
 
-/* A program that goes on after its tar must not keep us forever. */
-enum { MAX_PROGRAM_PADDING = 1 << 20 };
+/* A program that keeps writing after its tar must not block us forever. */
+enum { PROGRAM_PADDING_MAX = 1 << 20 };
 
 static mr_status open_spool(list *l, mr_error *err)
 {
@@ -27,7 +27,7 @@ static mr_status open_spool(list *l, mr_error *err)
     if (l->spool < 0)
         MR_TRY(mr_file_scratch(&fd, err));
     else if ((fd = dup(l->spool)) < 0)
-        return mr_fail_errno(err, errno, "cannot make a file to unpack archives to");
+        return mr_fail_errno(err, errno, "cannot create a file to unpack archives to");
     return list_holder(l, l->spool_path ? l->spool_path : "the unpacked archive", fd,
                        l->spool_path ? HOLD_ARCHIVE : HOLD_SPOOL, &l->spool_holder, err);
 }
@@ -42,14 +42,14 @@ static mr_status archive_holder(unpack *u, mr_error *err)
     return list_holder(u->list, u->name, fd, HOLD_ARCHIVE, &u->holder, err);
 }
 
-/* Listed all the same: reading its bytes fails with the reason.  Its size may be damaged, too; an entry of 0 bytes
- * would never be read. */
+/* Listed anyway: reading its bytes fails with the reason.  Its size may be damaged as well; an entry of 0 bytes would
+ * never be read. */
 static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t size, mr_error *err)
 {
     list *l = u->list;
     MR_AUTO(mr_buf_free) mr_buf sentence = {0};
-    bool likely = size > 0 && size <= list_max_size(l, path, len);
-    mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = likely ? size : 1};
+    bool plausible = size > 0 && size <= list_max_size(l, path, len);
+    mr_entry e = {.path = path, .path_len = (uint32_t)len, .size = plausible ? size : 1};
     const char *complaint = mr_buf_text(&u->complaint);
     mr_buf_printf(&sentence, "%s: %.*s: %s", u->name, (int)len, path, complaint);
     const char *text = mr_buf_text(&sentence);
@@ -60,8 +60,8 @@ static mr_status add_damaged(unpack *u, const char *path, size_t len, uint64_t s
     return list_add(l, &e, err);
 }
 
-/* Follows the entry's data to where it is.  The spool keeps rejected bytes: holes of what comes next must read as
- * zeros. */
+/* Reads the entry's data, and copies it to the spool unless it can stay in place.  The spool keeps rejected bytes:
+ * holes in what comes next must read as zeros. */
 static mr_status place_data(unpack *u, struct archive_entry *e, const char *path, uint64_t max, place *p, mr_error *err)
 {
     list *l = u->list;
@@ -72,12 +72,12 @@ static mr_status place_data(unpack *u, struct archive_entry *e, const char *path
         MR_TRY(unpack_end_hole(u, size, p, err));
     if (!p->in_place)
         l->spool_at += p->size;
-    /* A file may end in a hole: the spool must be as long as the entry says. */
+    /* A file may end in a hole: the spool must be as long as the entry. */
     if (!p->in_place && p->size && ftruncate(l->source->holders[l->spool_holder].fd, (off_t)l->spool_at) != 0)
         return mr_fail_errno(err, errno, "the spool file");
     if (!p->large && !p->damaged && stated && p->size != size) {
         p->damaged = true;
-        mr_buf_add_text(&u->complaint, "has another length than the archive says");
+        mr_buf_add_text(&u->complaint, "is not as long as the archive says");
     }
     return MR_OK;
 }
@@ -119,7 +119,7 @@ static mr_status add_file(unpack *u, struct archive_entry *e, const char *path, 
                     err);
 }
 
-/* Counts it, and checks what is known of it without its data. */
+/* Counts the entry, and checks what is known without its data. */
 static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, bool *damaged, mr_error *err)
 {
     list *l = u->list;
@@ -129,7 +129,7 @@ static mr_status begin_entry(unpack *u, struct archive_entry *e, size_t len, boo
     if (!archive_check_kind(u->archive, e, &u->census, &u->complaint))
         *damaged = true;
     if (u->census.read.entries > list_max_entries(l))
-        return mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N lets more in", u->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: more than %" PRIu64 " entries; --max-files N raises the limit", u->name,
                        list_max_entries(l));
     return MR_OK;
 }
@@ -155,7 +155,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
     if (target) {
         while (target[0] == '.' && target[1] == '/')
             target += 2;
-        MR_AUTO(mr_buf_free) mr_buf full = {0}; /* `path` lies in the list's own buffer */
+        MR_AUTO(mr_buf_free) mr_buf full = {0}; /* `path` is in the list's own buffer */
         mr_buf_add_text(&full, l->prefix ? l->prefix : "");
         mr_buf_add_text(&full, target);
         target = mr_buf_text(&full);
@@ -172,7 +172,7 @@ static mr_status add_entry(unpack *u, struct archive_entry *e, bool damaged, mr_
     return add_file(u, e, path, len, err);
 }
 
-/* A zip's or a 7z's directory is at its end: a stream of one goes to the spool whole. */
+/* The directory of a zip or 7z is at its end: all of a stream is copied to the spool first. */
 static mr_status keep_stream(unpack *u, mr_error *err)
 {
     list *l = u->list;
@@ -204,7 +204,7 @@ static mr_status each_entry(unpack *u, archive_input *in, mr_error *err)
     mr_status status = archive_input_end(u->archive, in, u->census.read.entries, &more, err);
     if (more)
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
-                    "the bytes after its end mark are not read: is it more than one archive?");
+                    "the bytes after its end mark were not read: is it more than one archive?");
     if (archive_input_has_garbage(in))
         mr_note_add(u->list->notes, MR_NOTE_INFO, u->name, strlen(u->name), 0,
                     "the bytes after its gzip stream are not gzip and were ignored");
@@ -223,7 +223,7 @@ static mr_status read_entries(unpack *u, archive_input *in, mr_error *err)
         return mr_fail(err, MR_BAD_DATA, "%s: not a readable archive: %s", u->name, archive_input_why(u->archive, in));
     }
     /* Names must not depend on the user's locale: UTF-8 in, UTF-8 out, other bytes as they are.  In a UTF-8 locale
-     * libarchive would compose the letters of a tar's names; in "C" it leaves them.  It never composes those of zip and
+     * libarchive would compose the letters of a tar's names; in "C" it does not.  It never composes those of zip and
      * 7z. */
     locale_t names = newlocale(LC_CTYPE_MASK, archive_input_is_tar(in) ? "C" : "C.UTF-8", (locale_t)0);
     locale_t before = names ? uselocale(names) : (locale_t)0;
@@ -246,7 +246,7 @@ static void end_unpack(unpack *u)
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
 {
     struct stat st;
-    uint64_t beyond = l->source->beyond;
+    uint64_t excess = l->source->excess;
     bool is_file = fd != STDIN_FILENO && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     MR_AUTO(end_unpack) unpack u = {.list = l, .name = path, .fd = is_file ? fd : -1, .holder = MR_NO_ENTRY};
     MR_TRY(open_spool(l, err));
@@ -259,12 +259,12 @@ mr_status list_archive(list *l, int fd, const char *path, mr_error *err)
     in->seekable = is_file;
     in->size = is_file ? (uint64_t)st.st_size : 0;
     in->ratio = l->options.max_ratio;
-    in->allowance = beyond < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - beyond : 0;
+    in->allowance = excess < MR_SOURCE_ALLOWANCE ? MR_SOURCE_ALLOWANCE - excess : 0;
     in->weight = l->made_from;
-    in->padding = l->made_from ? MAX_PROGRAM_PADDING : 0;
+    in->padding = l->made_from ? PROGRAM_PADDING_MAX : 0;
     u.progress = mr_progress_begin("unpacking", 0, l->options.quiet ? MR_PROGRESS_QUIET : l->options.progress);
     mr_status status = read_entries(&u, in, err);
     mr_progress_end(u.progress);
-    l->source->beyond += archive_input_beyond(in);
+    l->source->excess += archive_input_excess(in);
     return status;
 }

@@ -1,4 +1,4 @@
-/* archive.h - an archive that is being listed; for archive*.c alone.
+/* archive.h - an archive that is being listed; private to archive*.c.
  * Invariant: no byte of a damaged entry is ever handed out. */
 #ifndef MR_SOURCE_ARCHIVE_H
 #define MR_SOURCE_ARCHIVE_H
@@ -14,10 +14,10 @@ typedef struct unpack {
     const char *name;
     mr_progress *progress;
     archive_census census;
-    int fd;          /* of the archive, if its bytes can be read in place; -1 */
-    uint64_t base;   /* its first byte in that file */
-    uint32_t holder; /* its number, MR_NO_ENTRY before the first use */
-    mr_buf compare, complaint;
+    int fd;                    /* of the archive, if its bytes can be read in place; -1 */
+    uint64_t base;             /* its first byte in that file */
+    uint32_t holder;           /* its number, MR_NO_ENTRY before the first use */
+    mr_buf compare, complaint; /* the complaint: why the current entry is damaged */
 } unpack;
 
 /* Where the data of the current entry is. */
@@ -26,7 +26,7 @@ typedef struct place {
     uint64_t at;   /* in the archive's file, while in_place */
     uint64_t size; /* so far */
     bool large;    /* over the limit */
-    bool damaged;  /* the complaint says why */
+    bool damaged;
 } place;
 
 /* Follows the entry's data to its end, block by block.  A damaged entry ends early, with a complaint. */

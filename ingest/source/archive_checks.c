@@ -1,9 +1,9 @@
 /* archive_checks.c - damage that libarchive reports, and what it does not check.
  * Invariant: nothing that libarchive complains about passes unless it is known to be harmless.
  *
- * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it goes on after
- * one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It does
- * not compare a zip's two copies of a name, nor check 7z's start header or the CRC-32 of links in zip and 7z. */
+ * libarchive 3.6 ends an archive (ARCHIVE_FATAL) for a checksum of rar, xz, bzip2, zstd, lz4 and lzip; it continues
+ * after one of zip, 7z, lha (ARCHIVE_WARN), xar and cab (ARCHIVE_FAILED), and after a tar header's (ARCHIVE_RETRY).  It
+ * does not compare a zip's two copies of a name, nor check 7z's start header or the CRC-32 of links in zip and 7z. */
 #include "source/archive_checks.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ static bool reports(struct archive *a, const char *words)
 
 archive_verdict archive_check_header(struct archive *a, int returned)
 {
-    /* A 7z's link is read with its header; only the message reports its checksum. */
+    /* A link in a 7z is read with its header; only the message reports its checksum. */
     if (returned == ARCHIVE_OK)
         return reports(a, "bad CRC") ? ARCHIVE_BAD_ENTRY : ARCHIVE_GOOD;
     /* Names and owners that the locale cannot represent (names are checked elsewhere); permissions, which are not kept.
@@ -104,7 +104,7 @@ bool archive_check_kind(struct archive *a, struct archive_entry *e, archive_cens
     census->read.full_folders += type == AE_IFDIR && has_bytes;
     if (format_of(a) != ARCHIVE_FORMAT_ZIP || !has_bytes || type == AE_IFREG || type == AE_IFDIR || type == 0)
         return true;
-    mr_buf_printf(out, "is marked as a device or FIFO, but holds %" PRId64 " bytes", archive_entry_size(e));
+    mr_buf_printf(out, "is marked as a device or FIFO, but has %" PRId64 " bytes", archive_entry_size(e));
     return false;
 }
 
@@ -115,7 +115,7 @@ mr_status archive_check_census(const archive_input *in, const archive_census *ce
         (r->entries == d->entries && r->links == d->links && r->full_folders == d->full_folders))
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: its directory has %" PRIu64 " entries, %" PRIu64 " links and %" PRIu64 " folders "
-                   "with bytes among them; read were %" PRIu64 ", %" PRIu64 " and %" PRIu64 "; the archive is damaged",
+                   "%s: its directory lists %" PRIu64 " entries (%" PRIu64 " links, %" PRIu64 " folders with bytes), "
+                   "but %" PRIu64 " (%" PRIu64 ", %" PRIu64 ") were read; the archive is damaged",
                    in->name, d->entries, d->links, d->full_folders, r->entries, r->links, r->full_folders);
 }

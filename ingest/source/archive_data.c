@@ -18,7 +18,7 @@ static bool same_bytes(unpack *u, uint64_t at, const void *bytes, size_t len)
            memcmp(u->compare.data, bytes, len) == 0;
 }
 
-/* A tar reader may not have consumed the header's last block yet: two places are possible. */
+/* The tar reader may not have consumed the header's last block yet: two places are possible. */
 static bool find_place(unpack *u, const void *bytes, size_t len, place *p)
 {
     int64_t position = archive_filter_bytes(u->archive, 0);
@@ -36,7 +36,7 @@ static mr_status write_spool(unpack *u, const void *bytes, size_t len, uint64_t 
     return mr_file_pwrite(l->source->holders[l->spool_holder].fd, bytes, len, l->spool_at + at, "the spool file", err);
 }
 
-/* The entry is not in one piece after all: copies what has passed so far. */
+/* The entry is not in one piece after all: copies what has been read so far. */
 static mr_status leave_place(unpack *u, place *p, mr_error *err)
 {
     enum { CHUNK = 1 << 16 };

@@ -47,7 +47,7 @@ static const char *why_not(struct archive *a)
     return why ? why : "it is damaged, or was cut short";
 }
 
-/* A pipe gives a little at a time.  The block is filled all the same: no tar block may span two of ours. */
+/* A pipe returns a little at a time.  The block is filled anyway: no tar block may span two of ours. */
 static ssize_t read_block(archive_input *in)
 {
     uint64_t left = in->seekable ? in->size - in->at : sizeof in->block;
@@ -180,7 +180,7 @@ mr_status archive_input_blame(const archive_input *in, mr_error *err)
 {
     if (in->read_errno)
         return mr_fail_errno(err, in->read_errno, "%s: cannot read", in->name);
-    /* libarchive reports absurd sizes as ENOMEM, too; errno tells whether an allocation failed. */
+    /* libarchive reports absurd sizes as ENOMEM as well; errno shows whether an allocation failed. */
     return errno == ENOMEM ? mr_fail_memory(err, in->name) : MR_OK;
 }
 
@@ -192,23 +192,22 @@ mr_status archive_input_broken(struct archive *a, const archive_input *in, uint6
                    entries, entry ? ", the last of them " : "", entry ? entry : "", archive_input_why(a, in));
 }
 
-uint64_t archive_input_beyond(const archive_input *in)
+uint64_t archive_input_excess(const archive_input *in)
 {
-    uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, most;
-    if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &most) || in->grown <= most)
+    uint64_t weight = in->weight ? in->weight : in->seekable && in->size < in->taken ? in->size : in->taken, max;
+    if (__builtin_mul_overflow(weight, mr_source_ratio(in->ratio), &max) || in->grown <= max)
         return 0;
-    return in->grown - most;
+    return in->grown - max;
 }
 
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err)
 {
     if (__builtin_add_overflow(in->grown, bytes, &in->grown))
         in->grown = UINT64_MAX;
-    if (archive_input_beyond(in) <= in->allowance)
+    if (archive_input_excess(in) <= in->allowance)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
-                   "%s: unpacks to more than %llu times its size, as a bomb does; --max-ratio N lets "
-                   "more through",
+                   "%s: unpacks to more than %llu times its size, like an archive bomb; --max-ratio N raises the limit",
                    in->name, (unsigned long long)mr_source_ratio(in->ratio));
 }
 
@@ -249,7 +248,7 @@ int archive_input_open(struct archive *a, archive_input *in)
 {
     errno = 0; /* archive_input_blame() reads it */
     archive_read_support_format_tar(a);
-    /* No mtree (it may name files of this machine), no raw and no empty (they take anything). */
+    /* No mtree (it may name files of this machine), no raw and no empty (they accept anything). */
     archive_read_support_format_zip(a);
     archive_read_support_format_7zip(a);
     archive_read_support_format_cpio(a);
@@ -300,11 +299,11 @@ mr_status archive_input_end(struct archive *a, archive_input *in, uint64_t entri
     bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
     if (!is_tar && !is_packed(in))
         return MR_OK;
-    /* libarchive takes the end of the bytes for the end of a tar, too; it reads one or two blocks of a mark. */
+    /* libarchive also accepts the end of the bytes as the end of a tar; of an end mark it reads one or two blocks. */
     if (is_tar && end == (uint64_t)archive_read_header_position(a))
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: ends without a tar's end mark (%" PRIu64 " entries read): it was cut off, or "
-                       "never finished",
+                       "%s: ends without a tar's end mark (%" PRIu64
+                       " entries read): it was cut off, or never finished",
                        in->name, entries);
     size_t left = !is_tar ? 0 : in->given_end - end < in->given_len ? (size_t)(in->given_end - end) : in->given_len;
     const void *bytes = in->given + in->given_len - left;

@@ -10,23 +10,23 @@
 
 #include <stdbool.h>
 
-typedef struct archive_input { /* of mr_alloc(), zeroed but for name, fd, the rules and, if seekable, place */
+typedef struct archive_input { /* from mr_alloc(), zero except name, fd, limits and, if seekable, base and size */
     const char *name;          /* for messages */
     int fd;
     bool seekable;
     uint64_t base, size; /* where in the file the archive is */
 
-    uint64_t ratio, allowance; /* of what may come out; see archive_input_grow() */
-    uint64_t weight;           /* what the ratio is of, 0: the bytes that are read */
-    uint64_t padding;          /* zeros that are read after a tar's end, 0: all */
+    uint64_t ratio, allowance; /* limits on what comes out; see archive_input_grow() */
+    uint64_t weight;           /* the ratio is to this; 0: to the bytes that are read */
+    uint64_t padding;          /* zeros that are read after a tar's end; 0: all */
 
-    uint64_t at;              /* seekable: what is read next, in the archive */
+    uint64_t at;              /* seekable: offset in the archive of what is read next */
     uint64_t taken, grown;    /* bytes read; bytes and names that came out */
-    int read_errno;           /* of the read that failed, or 0; libarchive loses it while it detects the format */
+    int read_errno;           /* of the read that failed, or 0; libarchive drops it while it detects the format */
     struct archive *unpacker; /* decompresses; at most one of the two is set */
     struct gzip_input *gzip;
     bool unpacking_failed;
-    const uint8_t *given; /* the block that the format was given last, */
+    const uint8_t *given; /* the last block that the format got, */
     size_t given_len;
     uint64_t given_end; /* and where it ends in the decompressed bytes */
     size_t ready;       /* bytes of `block` read ahead of libarchive's first request */
@@ -50,7 +50,7 @@ bool archive_input_is_tar(const archive_input *in);
 /* After a failure of libarchive: MR_SYSTEM if disk or memory caused it, MR_OK if the archive did. */
 mr_status archive_input_blame(const archive_input *in, mr_error *err);
 const char *archive_input_why(struct archive *a, const archive_input *in); /* the archive's fault, as text */
-/* The same, or MR_BAD_DATA with that text.  `entry`: the one being read, or NULL. */
+/* The same, or MR_BAD_DATA with that text.  `entry`: the one that was read, or NULL. */
 mr_status archive_input_broken(struct archive *a, const archive_input *in, uint64_t entries, const char *entry,
                                mr_error *err);
 /* After the last entry.  A tar: MR_BAD_DATA if it has no end mark, as when cut off between two entries; *more if
@@ -61,14 +61,14 @@ bool archive_input_has_garbage(const archive_input *in);
 /* After the archive's reader has been freed.  Takes NULL. */
 void archive_input_free(archive_input *in);
 
-enum { ARCHIVE_INPUT_HEADER = 512 }; /* bytes of an entry's header, about */
+enum { ARCHIVE_INPUT_HEADER = 512 }; /* approximate bytes of an entry's header */
 
 /* Counts what came out of the archive: data, holes, names and headers.  Against archive bombs, MR_BAD_DATA when that is
  * more than the allowance (MR_SOURCE_ALLOWANCE for all archives of a source together) and `ratio` (0: 100) times its
  * weight: what was read of it or, where parts may be read repeatedly, its size. */
 mr_status archive_input_grow(archive_input *in, uint64_t bytes, mr_error *err);
-/* What has come out beyond the ratio. */
-uint64_t archive_input_beyond(const archive_input *in);
+/* Bytes that have come out beyond the ratio. */
+uint64_t archive_input_excess(const archive_input *in);
 
 /* The entry's name in the archive's bytes; "./a" is "a".  NULL: not readable. */
 const char *archive_input_name(struct archive_entry *e, size_t *len);

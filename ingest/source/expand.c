@@ -1,4 +1,4 @@
-/* expand.c - files of a source that a program opens: their contents become entries of the tree.
+/* expand.c - opens files of a source by running a program: their contents become entries of the tree.
  * Invariant: each thread has its own list and spool; nothing is shared until all have ended. */
 #include "source/expand.h"
 
@@ -28,7 +28,8 @@ typedef struct expansion {
     const mr_source *source;
     const mr_expand *x;
     const char **argv; /* with the file appended */
-    worker *workers;
+    unsigned jobs;
+    worker *workers; /* one per job */
     mr_progress *progress;
 } expansion;
 
@@ -69,7 +70,7 @@ static mr_status absorb(list *into, mr_source *from, mr_error *err)
         into->items[into->count++].entry.holder += base;
     }
     from->count = 0;
-    s->beyond += from->beyond;
+    s->excess += from->excess;
     return MR_OK;
 }
 
@@ -85,16 +86,16 @@ static mr_status publish(list *l, mr_error *err)
     return MR_OK;
 }
 
-/* Threads and ranks keep to the limits separately; the sum is checked here, so the outcome is the same for any number
- * of them. */
+/* Each thread and rank checks the limits on its own; the sum is checked here, so the outcome does not depend on their
+ * number. */
 static mr_status check_limits(const list *l, mr_error *err)
 {
     if (l->count > list_max_entries(l))
         return list_too_many(l, err);
-    if (l->source->beyond > MR_SOURCE_ALLOWANCE)
+    if (l->source->excess > MR_SOURCE_ALLOWANCE)
         return mr_fail(err, MR_BAD_DATA,
-                       "the source: its files unpack to more than %llu times their size, as bombs do; "
-                       "--max-ratio N lets more through",
+                       "the source: its files unpack to more than %llu times their size, like archive bombs; "
+                       "--max-ratio N raises the limit",
                        (unsigned long long)mr_source_ratio(l->options.max_ratio));
     return MR_OK;
 }
@@ -146,7 +147,7 @@ static mr_status begin_worker(expansion *e, unsigned number, mr_error *err)
     return MR_OK;
 }
 
-/* A file in an archive is copied out: programs seek in a file of their own. */
+/* A file in an archive is copied out: the program needs a file in which it can seek. */
 static mr_status copy_out(const mr_source *s, uint32_t entry, int *out, mr_error *err)
 {
     enum { CHUNK = 1 << 20 };
@@ -175,7 +176,7 @@ static mr_status open_input(const mr_source *s, uint32_t entry, int *fd, mr_erro
     return copy_out(s, entry, fd, err);
 }
 
-/* Links would name files other than the program's own rows. */
+/* Links would lead to files other than the program's own rows. */
 static void reject_links(worker *w)
 {
     for (size_t i = 0; i < w->list.link_count; i++)
@@ -226,9 +227,9 @@ static mr_status expand_one(void *ctx, size_t item, unsigned number, mr_error *e
 
 /* ---- all ------------------------------------------------------------------------------------------------------ */
 
-static mr_status gather(expansion *e, unsigned jobs, mr_notes *notes, list *all, mr_error *err)
+static mr_status gather(expansion *e, mr_notes *notes, list *all, mr_error *err)
 {
-    for (unsigned i = 0; i < jobs; i++) {
+    for (unsigned i = 0; i < e->jobs; i++) {
         worker *w = &e->workers[i];
         if (!w->list.source)
             continue;
@@ -239,59 +240,56 @@ static mr_status gather(expansion *e, unsigned jobs, mr_notes *notes, list *all,
     return publish(all, err);
 }
 
-/* Everything that the threads listed, as one source. */
-static mr_status join_workers(expansion *e, unsigned jobs, mr_notes *notes, mr_source **part, mr_error *err)
+/* What all threads listed, as one source. */
+static mr_status join_workers(expansion *e, mr_notes *notes, mr_source **part, mr_error *err)
 {
-    list all = {.source = mr_alloc(1, sizeof *all.source)};
+    MR_AUTO(list_free) list all = {.source = mr_alloc(1, sizeof *all.source)};
     if (!all.source)
         return mr_fail_memory(err, "listing the source");
-    mr_status status = gather(e, jobs, notes, &all, err);
-    free(all.items);
-    if (status == MR_OK)
-        *part = all.source;
-    else
-        mr_source_free(all.source);
-    return status;
+    MR_TRY(gather(e, notes, &all, err));
+    *part = all.source;
+    all.source = NULL;
+    return MR_OK;
 }
 
 static void end_worker(worker *w)
 {
     if (w->list.source && w->spool >= 0)
         close(w->spool);
-    mr_source_free(w->list.source);
-    free(w->list.items);
-    free(w->list.links);
-    mr_buf_free(&w->list.prefixed);
+    list_free(&w->list);
     mr_notes_free(&w->notes);
     mr_buf_free(&w->prefix);
     mr_buf_free(&w->name);
 }
 
+static void end_expansion(expansion *e)
+{
+    for (unsigned i = 0; e->workers && i < e->jobs; i++)
+        end_worker(&e->workers[i]);
+    free(e->workers);
+    free(e->argv);
+}
+
 mr_status mr_source_expand(const mr_source *s, const mr_expand *x, mr_notes *notes, mr_source **part, mr_error *err)
 {
     size_t argc = 0, noted = notes->count;
-    unsigned jobs = x->jobs ? x->jobs : 1;
+    MR_AUTO(end_expansion) expansion e = {.source = s, .x = x, .jobs = x->jobs ? x->jobs : 1};
     while (x->argv[argc])
         argc++;
-    expansion e = {
-        .source = s, .x = x, .argv = mr_alloc(argc + 2, sizeof *e.argv), .workers = mr_alloc(jobs, sizeof *e.workers)};
-    mr_status status = e.argv && e.workers ? MR_OK : mr_fail_memory(err, "listing the source");
-    if (status == MR_OK) {
-        memcpy(e.argv, x->argv, argc * sizeof *e.argv);
-        e.argv[argc] = "/dev/stdin";
-        for (unsigned i = 0; i < jobs; i++)
-            e.workers[i].spool = -1;
-        e.progress = mr_progress_begin("opening", x->count / x->world,
-                                       x->options->quiet || x->rank ? MR_PROGRESS_QUIET : x->options->progress);
-        status = mr_pool_run(x->count, jobs, expand_one, &e, err);
-        mr_progress_end(e.progress);
-    }
-    if (status == MR_OK)
-        status = join_workers(&e, jobs, notes, part, err);
+    e.argv = mr_alloc(argc + 2, sizeof *e.argv);
+    e.workers = mr_alloc(e.jobs, sizeof *e.workers);
+    if (!e.argv || !e.workers)
+        return mr_fail_memory(err, "listing the source");
+    memcpy(e.argv, x->argv, argc * sizeof *e.argv);
+    e.argv[argc] = "/dev/stdin";
+    for (unsigned i = 0; i < e.jobs; i++)
+        e.workers[i].spool = -1;
+    e.progress = mr_progress_begin("opening", x->count / x->world,
+                                   x->options->quiet || x->rank ? MR_PROGRESS_QUIET : x->options->progress);
+    mr_status status = mr_pool_run(x->count, e.jobs, expand_one, &e, err);
+    mr_progress_end(e.progress);
+    MR_TRY(status);
+    MR_TRY(join_workers(&e, notes, part, err));
     mr_notes_sort(notes, noted);
-    for (unsigned i = 0; e.workers && i < jobs; i++)
-        end_worker(&e.workers[i]);
-    free(e.workers);
-    free(e.argv);
-    return status;
+    return MR_OK;
 }

@@ -1,6 +1,6 @@
 /* folder.c - a folder's files, and the downloaded archives in it.
- * Invariant: no link is followed here: its target is a name in the tree, for links.c to resolve, so none leads out of
- * the folder that was given. */
+ * Invariant: no link is followed here: its target is a name in the tree, which links.c resolves, so none leads out of
+ * the given folder. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static link_end end_of(int dirfd, const char *name)
     return S_ISDIR(st.st_mode) ? LINK_FOLDER : S_ISREG(st.st_mode) ? LINK_FILE : LINK_DEVICE;
 }
 
-/* Its target need not exist yet: it may be a file of another source. */
+/* Its target may not exist yet: it may be a file of another source. */
 static mr_status add_link(walk *w, int dirfd, const char *name, mr_error *err)
 {
     char target[PATH_MAX];
@@ -130,31 +130,33 @@ static mr_status add(walk *w, int dirfd, const char *name, unsigned depth, mr_er
     return list_add(w->list, &e, err);
 }
 
+static void close_dir(DIR **dir)
+{
+    if (*dir)
+        closedir(*dir);
+}
+
 /* Takes over fd. */
 static mr_status walk_dir(walk *w, int fd, unsigned depth, mr_error *err)
 {
-    DIR *dir = fdopendir(fd);
-    mr_status status = MR_OK;
+    MR_AUTO(close_dir) DIR *dir = fdopendir(fd);
     if (!dir) {
-        status = mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
+        mr_status status = mr_fail_errno(err, errno, "%s/%s", w->given, mr_buf_text(&w->path));
         close(fd);
         return status;
     }
     size_t len = w->path.len;
     errno = 0;
-    for (struct dirent *e; status == MR_OK && (e = readdir(dir)); errno = 0) {
+    for (struct dirent *e; (e = readdir(dir)); errno = 0) {
         if (mr_is_dots(e->d_name))
             continue;
         if (len)
             mr_buf_add(&w->path, "/", 1);
         mr_buf_add_text(&w->path, e->d_name);
-        status = add(w, fd, e->d_name, depth, err);
+        MR_TRY(add(w, fd, e->d_name, depth, err));
         w->path.len = len;
     }
-    if (status == MR_OK && errno)
-        status = mr_fail_errno(err, errno, "%s/%s: cannot list", w->given, mr_buf_text(&w->path));
-    closedir(dir);
-    return status;
+    return errno ? mr_fail_errno(err, errno, "%s/%s: cannot list", w->given, mr_buf_text(&w->path)) : MR_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -162,7 +164,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* train2017.zip next to train2017/ has been unpacked already: its names would only collide. */
+/* train2017.zip next to train2017/ has been unpacked: its names would only collide. */
 static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *err)
 {
     size_t stem_len = 0;
@@ -173,7 +175,7 @@ static mr_status read_archive(walk *w, int dirfd, const char *name, mr_error *er
         return mr_fail_memory(err, "listing the source");
     if (fstatat(dirfd, stem, &st, 0) == 0 && S_ISDIR(st.st_mode)) {
         mr_note_add(w->list->notes, MR_NOTE_INFO, name, strlen(name), 0,
-                    "not read: the folder of the same name is there");
+                    "not read: there is a folder of the same name");
         return MR_OK;
     }
     char path[2 * PATH_MAX];

@@ -1,8 +1,8 @@
 /* gzip_input.c - decompresses a gzip stream with zlib, member by member; zlib compares each CRC-32 and length.
  * Invariant: the end of the stream is reported only after a whole member, never inside one.
  *
- *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding; what follows them, or does
- *      1F 8B  1F 8B                                not start with a member's magic, is ignored                      */
+ *      member member ... [zeros] [garbage]         as gzip reads it: zeros are padding; what follows them, or does not
+ *      1F 8B  1F 8B                                start with a member's magic, is ignored                          */
 #include "source/gzip_input.h"
 
 #include <limits.h>
@@ -93,7 +93,7 @@ static int next_member(gzip_input *g)
         g->garbage = more == 1 || known;
         return 0;
     }
-    /* The two bytes may have come from two blocks, so zlib gets ours. */
+    /* The two bytes may have come from two blocks, so zlib gets a copy. */
     z_const Bytef *rest = g->z.next_in;
     uInt left = g->z.avail_in;
     inflateReset(&g->z);
@@ -163,7 +163,7 @@ ssize_t gzip_read(gzip_input *g, void *out, size_t room)
     g->z.avail_out = want;
     while (g->z.avail_out && g->place != AT_END && !g->failed)
         g->failed = !(g->place == IN_MEMBER ? step_inside(g) : step_between(g));
-    /* What came out before the failure is handed out first. */
+    /* What came out before the failure is returned first. */
     ssize_t n = (ssize_t)(want - g->z.avail_out);
     return g->failed && n == 0 ? -1 : n;
 }

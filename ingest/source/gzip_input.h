@@ -1,6 +1,6 @@
 /* gzip_input.h - decompresses a gzip stream (RFC 1952) and checks it: the CRC-32 and length of every member, and a
  * header's CRC-16 if it has one.
- * Invariant: bytes are handed out before their member's checksum has been read, so they can be trusted only once the
+ * Invariant: bytes are returned before their member's checksum has been read, so they can be trusted only once the
  * end of the stream has been reached without a failure. */
 #ifndef MR_GZIP_INPUT_H
 #define MR_GZIP_INPUT_H
@@ -19,7 +19,7 @@ gzip_input *gzip_begin(gzip_pull pull, void *ctx); /* NULL: no memory */
 ssize_t gzip_read(gzip_input *g, void *out, size_t room);
 /* Why the last read failed; NULL: because the pull did. */
 const char *gzip_why(const gzip_input *g);
-/* At the end: something other than zeros follows the last member.  As in gzip it is not read. */
+/* At the end: something other than zeros follows the last member.  As in gzip, it is not read. */
 bool gzip_has_garbage(const gzip_input *g);
 void gzip_end(gzip_input *g); /* takes NULL */
 

@@ -21,8 +21,8 @@ static size_t trimmed(const char *name, size_t len)
     return len;
 }
 
-/* Names are given in bytes, as a pattern, or as reports write them. */
-static bool fits(const char *option, const char *path, size_t len)
+/* The option is a path in bytes, a pattern, or a path as reports write it. */
+static bool matches(const char *option, const char *path, size_t len)
 {
     size_t n = trimmed(option, strlen(option));
     if (is_under(path, len, option, n))
@@ -37,7 +37,7 @@ static bool fits(const char *option, const char *path, size_t len)
 size_t list_left_out(const list *l, const char *path, size_t len)
 {
     size_t i = 0;
-    while (i < l->options.leave_out_count && !fits(l->options.leave_out[i], path, len))
+    while (i < l->options.leave_out_count && !matches(l->options.leave_out[i], path, len))
         i++;
     return i;
 }

@@ -1,7 +1,7 @@
 /* links.c - links of folders and archives: other names for files of the same tree.
  * Invariant: a link is resolved by names alone, inside the tree, so it cannot lead out of it, and a folder and its
  * archive give the same files.  Absolute links and links to folders are not followed: what they lead to has no name in
- * the tree.  What the file system knows of a link is used for messages alone. */
+ * the tree.  What the file system knows about a link is used only for messages. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static void find_contested(const list *l, bool *contested)
     }
 }
 
-/* Adds the links whose targets are listed by now and are not contested; `contested` NULL: contested ones, too. */
+/* Adds the links whose targets are listed by now and, unless `contested` is NULL, not contested. */
 static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
 {
     for (size_t i = 0; i < l->link_count; i++) {
@@ -109,7 +109,7 @@ static mr_status resolve_once(list *l, const bool *contested, mr_error *err)
     return MR_OK;
 }
 
-/* ---- what is not followed ---------------------------------------------------------------------------------------- */
+/* ---- links that are not followed --------------------------------------------------------------------------------- */
 
 static int by_path(const void *a, const void *b)
 {
@@ -117,13 +117,13 @@ static int by_path(const void *a, const void *b)
     return list_compare(x->path, x->path_len, y->path, y->path_len);
 }
 
-typedef struct left { /* links that were not resolved, sorted by path */
+typedef struct unresolved { /* links, sorted by path */
     const list *list;
     const pending_link **items;
     size_t count;
-} left;
+} unresolved;
 
-static const pending_link *left_at(const left *l, const char *path, size_t len)
+static const pending_link *find_unresolved(const unresolved *l, const char *path, size_t len)
 {
     const pending_link key = {.path = path, .path_len = (uint32_t)len}, *wanted = &key;
     const pending_link **found = l->count ? bsearch(&wanted, l->items, l->count, sizeof *l->items, by_path) : NULL;
@@ -131,17 +131,17 @@ static const pending_link *left_at(const left *l, const char *path, size_t len)
 }
 
 /* Whether one of the folders above the target is a link. */
-static bool through_link(const left *l, const pending_link *link)
+static bool through_link(const unresolved *l, const pending_link *link)
 {
     for (size_t i = 1; i < link->target_len; i++)
-        if (link->target[i] == '/' && left_at(l, link->target, i))
+        if (link->target[i] == '/' && find_unresolved(l, link->target, i))
             return true;
     return false;
 }
 
 typedef struct reason { /* why a link is not followed */
-    const char *words;
-    bool folder; /* it leads to a folder, or may do so */
+    const char *text;
+    bool folder; /* it leads, or may lead, to a folder */
 } reason;
 
 /* For a link whose target is unknown: by its name, "bird" may be a folder, "notes.txt" is not. */
@@ -161,14 +161,14 @@ static reason outside(const pending_link *link)
     case LINK_DEVICE:
         return (reason){"a link to a device, socket or FIFO outside the tree", false};
     case LINK_NOTHING:
-        return (reason){"a link to outside the tree, to nothing", named_as_folder(link)};
+        return (reason){"a dangling link out of the tree", named_as_folder(link)};
     default:
-        return (reason){"a link to outside the tree: not followed", named_as_folder(link)};
+        return (reason){"a link out of the tree: not followed", named_as_folder(link)};
     }
 }
 
-/* Why a link inside the tree is not followed, once it leads to no other link. */
-static reason inside(const left *l, const pending_link *link)
+/* Why a link inside the tree, whose target is not a link, is not followed. */
+static reason inside(const unresolved *l, const pending_link *link)
 {
     mr_tree whole = mr_tree_at(l->list->source, "", 0);
     if (list_find(l->list->source, link->target, link->target_len) != MR_NO_ENTRY)
@@ -179,21 +179,20 @@ static reason inside(const left *l, const pending_link *link)
         return (reason){"a link through a link that is not followed; `cp -rL` copies what it leads to", true};
     if (link->end == LINK_DEVICE)
         return (reason){"a link to a device, socket or FIFO", false};
-    return (reason){"a link to what is not a file of the tree", named_as_folder(link)};
+    return (reason){"a link to something that is not a file of the tree", named_as_folder(link)};
 }
 
-static reason why_left(const left *l, const pending_link *link)
+static reason why_unresolved(const unresolved *l, const pending_link *link)
 {
     const pending_link *seen[HOPS_MAX + 1] = {NULL}, *next = link;
     if (!link->symbolic)
-        return (reason){
-            link->target_len ? "a hard link to a file that is not there" : "a hard link to outside the tree", false};
+        return (reason){link->target_len ? "a hard link to a missing file" : "a hard link out of the tree", false};
     for (size_t hop = 0; hop <= HOPS_MAX; hop++) {
         for (size_t i = 0; i < hop; i++)
             if (seen[i] == next)
                 return (reason){"a link to itself, or into a loop of links", false};
         seen[hop] = next;
-        const pending_link *after = next->target_len ? left_at(l, next->target, next->target_len) : NULL;
+        const pending_link *after = next->target_len ? find_unresolved(l, next->target, next->target_len) : NULL;
         if (!after)
             return next->target_len ? inside(l, next) : outside(next);
         next = after;
@@ -202,25 +201,25 @@ static reason why_left(const left *l, const pending_link *link)
 }
 
 /* A link that the options leave out is reported by list_leave_out(). */
-static mr_status note_one(list *l, const left *rest, const pending_link *link, mr_error *err)
+static mr_status note_one(list *l, const unresolved *rest, const pending_link *link, mr_error *err)
 {
     mr_source *s = l->source;
-    reason why = why_left(rest, link);
+    reason why = why_unresolved(rest, link);
     if (list_left_out(l, link->path, link->path_len) < l->options.leave_out_count)
         return MR_OK;
-    mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.words);
+    mr_note_add(l->notes, MR_NOTE_LINK, link->path, link->path_len, 0, "%s", why.text);
     if (!why.folder && !mr_name_is_image(link->path, link->path_len))
         return MR_OK;
-    if (!MR_GROW(s->lost, s->lost_count, s->lost_room))
+    if (!MR_GROW(s->unfollowed, s->unfollowed_count, s->unfollowed_room))
         return mr_fail_memory(err, "listing the source");
-    s->lost[s->lost_count++] = (mr_lost_link){link->path, link->path_len};
+    s->unfollowed[s->unfollowed_count++] = (mr_unfollowed_link){link->path, link->path_len};
     return MR_OK;
 }
 
-static mr_status note_left(list *l, mr_error *err)
+static mr_status note_unresolved(list *l, mr_error *err)
 {
     MR_AUTO(mr_scope_free) const pending_link **items = mr_alloc(l->link_count, sizeof *items);
-    left rest = {.list = l, .items = items};
+    unresolved rest = {.list = l, .items = items};
     if (!items)
         return mr_fail_memory(err, "listing the source");
     for (size_t i = 0; i < l->link_count; i++)
@@ -250,5 +249,5 @@ mr_status list_resolve(list *l, mr_error *err)
             break;
         MR_TRY(list_settle(l, err));
     }
-    return note_left(l, err);
+    return note_unresolved(l, err);
 }

@@ -1,4 +1,4 @@
-/* list.h - the listing while it grows; for this room alone.
+/* list.h - the listing while it grows; private to this room.
  * Invariant: a path gets in only through list_add(), which rejects unsafe ones with a note. */
 #ifndef MR_SOURCE_LIST_H
 #define MR_SOURCE_LIST_H
@@ -8,14 +8,14 @@
 
 #include "source/source.h"
 
-/* HOLD_DAMAGED: of one damaged entry of an archive; the path is the error sentence. */
+/* HOLD_DAMAGED: one damaged entry of an archive; its `path` is the error message. */
 typedef enum holder_kind { HOLD_FOLDER, HOLD_ARCHIVE, HOLD_SPOOL, HOLD_DAMAGED } holder_kind;
 
 typedef struct holder {
     char *path; /* as given, for messages */
     int fd;
     holder_kind kind;
-    atomic_bool wanted; /* HOLD_DAMAGED: its bytes were asked for */
+    atomic_bool requested; /* HOLD_DAMAGED: the entry was read */
 } holder;
 
 typedef struct listed {
@@ -23,7 +23,7 @@ typedef struct listed {
     uint32_t order; /* of arrival: the first of two equal names is kept */
 } listed;
 
-typedef enum link_end { /* what a folder's link leads to, by the file system; archives cannot tell */
+typedef enum link_end { /* what a link in a folder leads to, as stat() reports it; unknown in archives */
                         LINK_UNKNOWN,
                         LINK_FOLDER,
                         LINK_FILE,
@@ -32,10 +32,10 @@ typedef enum link_end { /* what a folder's link leads to, by the file system; ar
 } link_end;
 
 typedef struct pending_link {  /* of a folder or an archive: another name for bytes of the tree */
-    const char *path, *target; /* the target is a path in the tree, too; "": outside */
+    const char *path, *target; /* the target is a path in the tree as well; "": outside */
     uint32_t path_len, target_len;
-    uint32_t order; /* of arrival, among the files */
-    link_end end;   /* for messages alone: what is followed depends on names */
+    uint32_t order; /* of arrival, counted with the files */
+    link_end end;   /* only for messages: what is followed depends on names */
     bool symbolic, done;
 } pending_link;
 
@@ -50,9 +50,9 @@ struct mr_source {
     size_t holder_count, holder_room;
     mr_entry *entries;
     size_t count;
-    mr_lost_link *lost;
-    size_t lost_count, lost_room;
-    uint64_t beyond; /* what came out of its archives beyond the ratio */
+    mr_unfollowed_link *unfollowed;
+    size_t unfollowed_count, unfollowed_room;
+    uint64_t excess; /* bytes that came out of its archives beyond the ratio */
     block *blocks;
 };
 
@@ -66,7 +66,7 @@ typedef struct list {
     size_t link_count, link_room;
     uint32_t arrived;       /* files and links */
     int spool;              /* where archives unpack to */
-    const char *spool_path; /* where other ranks open that file by name; NULL: they are given its descriptor */
+    const char *spool_path; /* where other ranks open that file; NULL: they get its descriptor */
     const char *prefix;     /* put before the names of an archive's entries: "data/rows.parquet/"; NULL: none */
     mr_buf prefixed;
     uint64_t made_from; /* if the archive is a program's output: the bytes of its input, at least 1; otherwise 0 */
@@ -74,9 +74,9 @@ typedef struct list {
     uint64_t spool_at;
 } list;
 
-enum { FOLLOW_LINK = 1 }; /* entry.offset of a file that was given on the command line: it may be a link to anywhere */
+enum { FOLLOW_LINK = 1 }; /* entry.offset of a file from the command line, which may be a link to anywhere */
 
-char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long; NULL: no memory */
+char *list_keep(mr_source *s, const char *bytes, size_t len); /* a copy that lives as long as s; NULL: no memory */
 /* Takes over fd, on failure too. */
 mr_status list_holder(list *l, const char *path, int fd, holder_kind kind, uint32_t *out, mr_error *err);
 /* False: the name was rejected, with a note. */
@@ -91,7 +91,7 @@ mr_status list_symlink(list *l, const char *path, size_t len, const char *target
 mr_status list_resolve(list *l, mr_error *err);
 /* Puts the list's prefix before the name, lent until the next call; NULL and "" are left alone. */
 mr_status list_prefixed(list *l, const char **path, size_t *len, mr_error *err);
-const char *list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is fine */
+const char *list_unsafe(const char *path, size_t len); /* why the name is rejected; NULL: it is safe */
 int list_compare(const char *a, size_t a_len, const char *b, size_t b_len); /* bytewise, as memcmp() */
 uint32_t list_find(const mr_source *s, const char *path, size_t len);       /* once settled; MR_NO_ENTRY */
 /* Sorts, drops duplicates, and publishes the entries in the source. */
@@ -102,15 +102,16 @@ mr_status list_drop_under_files(list *l, mr_error *err);
 size_t list_left_out(const list *l, const char *path, size_t len);
 /* Drops what the options leave out, with a note each.  MR_MISUSE: an option matches nothing. */
 mr_status list_leave_out(list *l, mr_error *err);
+void list_free(list *l); /* with its source, unless that is NULL */
 uint64_t list_max_entries(const list *l);
-/* MR_BAD_DATA: there are more files than that; one message for all places that count. */
+/* MR_BAD_DATA: there are more files than that. */
 mr_status list_too_many(const list *l, mr_error *err);
 uint64_t list_max_size(const list *l, const char *path, size_t len);
 /* Notes a larger file: an image is a reject, anything else is ignored. */
 void list_note_large(list *l, const char *path, size_t len, uint64_t size);
 
 mr_status list_folder(list *l, const char *path, mr_error *err);
-/* A file that is a source by itself and not an archive: a folder with this one entry. */
+/* A file that is a source and not an archive: a folder with this one entry. */
 mr_status list_lone_file(list *l, const char *path, uint64_t size, mr_error *err);
 mr_status list_archive(list *l, int fd, const char *path, mr_error *err);
 bool archive_name(const char *name, size_t len, size_t *stem_len);

@@ -7,13 +7,13 @@
 
 /* word: in report.json; head: in the summary, before a count */
 #define MR_NOTE_KINDS(X)                                                                                               \
-    X(REJECT, "rejects", "rejected")                 /* an image that cannot be trusted */                             \
-    X(LINK, "links", "links not followed")           /* symbolic or hard links, devices, FIFOs */                      \
-    X(BAD_NAME, "bad_names", "unsafe names refused") /* .., absolute, NUL, empty, too long */                          \
-    X(COLLISION, "collisions", "names seen twice")   /* the first is kept */                                           \
-    X(ODD_NAME, "odd_names", "names not UTF-8")      /* kept byte-exact */                                             \
+    X(REJECT, "rejects", "rejected")                  /* an image that cannot be trusted */                            \
+    X(LINK, "links", "links not followed")            /* symbolic or hard links, devices, FIFOs */                     \
+    X(BAD_NAME, "bad_names", "unsafe names rejected") /* .., absolute, NUL, empty, too long */                         \
+    X(COLLISION, "collisions", "duplicate names")     /* the first is kept */                                          \
+    X(NOT_UTF8, "odd_names", "names not UTF-8")       /* kept byte for byte */                                         \
     X(UNLISTED, "unlisted", "images in no annotation")                                                                 \
-    X(MISSING, "missing", "annotated but not there")                                                                   \
+    X(MISSING, "missing", "annotated but missing")                                                                     \
     X(CLASS, "class_notes", "classes not in every split")                                                              \
     X(LEAK, "leaks", "leaks between splits")                                                                           \
     X(LEFT_OUT, "left_out", "folders with images that would be left out")                                              \
@@ -55,7 +55,7 @@ void mr_note_add(mr_notes *notes, mr_note_kind kind, const char *path, size_t pa
 void mr_notes_sort(mr_notes *notes, size_t from);
 /* Appends all of `from`, which becomes empty. */
 void mr_notes_move(mr_notes *notes, mr_notes *from);
-/* Notes as bytes for another rank of the same program: appended to `out`; added to `notes` from what was packed. */
+/* Sends notes to another rank of the same program: pack appends them to `out`, unpack adds them to `notes`. */
 void mr_notes_pack(const mr_notes *notes, mr_buf *out);
 void mr_notes_unpack(mr_notes *notes, const uint8_t *packed, size_t len);
 void mr_notes_free(mr_notes *notes);

@@ -22,7 +22,7 @@ mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err)
         put32(out, (uint32_t)strlen(s->holders[i].path));
         mr_buf_add_text(out, s->holders[i].path);
     }
-    mr_buf_add(out, &s->beyond, sizeof s->beyond);
+    mr_buf_add(out, &s->excess, sizeof s->excess);
     put32(out, (uint32_t)s->count);
     for (size_t i = 0; i < s->count; i++) {
         const mr_entry *e = &s->entries[i];
@@ -95,20 +95,18 @@ static mr_status take_entries(mr_source *s, const uint8_t **at, mr_error *err)
 static mr_status take_source(list *l, const uint8_t *at, int spool, mr_error *err)
 {
     MR_TRY(take_holders(l, &at, spool, err));
-    memcpy(&l->source->beyond, take(&at, sizeof l->source->beyond), sizeof l->source->beyond);
+    memcpy(&l->source->excess, take(&at, sizeof l->source->excess), sizeof l->source->excess);
     return take_entries(l->source, &at, err);
 }
 
 mr_status mr_source_unpack(const mr_buf *packed, int spool, mr_source **out, mr_error *err)
 {
     MR_AUTO(mr_scope_close) int shared = spool;
-    list l = {.source = mr_alloc(1, sizeof(mr_source))};
+    MR_AUTO(list_free) list l = {.source = mr_alloc(1, sizeof(mr_source))};
     if (!l.source)
         return mr_fail_memory(err, "sharing the listing");
-    mr_status status = take_source(&l, packed->data, shared, err);
-    if (status == MR_OK)
-        *out = l.source;
-    else
-        mr_source_free(l.source);
-    return status;
+    MR_TRY(take_source(&l, packed->data, shared, err));
+    *out = l.source;
+    l.source = NULL;
+    return MR_OK;
 }

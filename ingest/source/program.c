@@ -1,5 +1,5 @@
-/* program.c - another program that turns one file into a tar stream.
- * Invariant: each program that was started is waited for once, however reading its output ended. */
+/* program.c - runs another program, which turns one file into a tar stream.
+ * Invariant: each program that was started is waited for once, whether or not reading its output failed. */
 #include "source/program.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ struct mr_program {
     pid_t pid;
     int out, errors;
     pthread_t listener;
-    atomic_bool ended;         /* the process has: its own children may keep the pipe open */
-    char message[MESSAGE_MAX]; /* the last bytes of stderr; the listener's until it is joined */
+    atomic_bool ended;         /* the process; its own children may keep the pipe open */
+    char message[MESSAGE_MAX]; /* the last bytes of stderr; written by the listener until it is joined */
     size_t message_len;
 };
 
@@ -81,7 +81,7 @@ static mr_status spawn(mr_program *p, const char *const *argv, int input, int ou
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t ignored; /* by us, and a child would inherit that */
+    sigset_t ignored; /* in this process; a child would inherit that */
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGPIPE);
     sigaddset(&ignored, SIGXFSZ);
@@ -124,7 +124,7 @@ mr_status mr_program_start(const char *const *argv, int input, mr_program **out,
     if (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0)
         status = mr_fail_errno(err, errno, "%s: cannot make a pipe", argv[0]);
     if (status == MR_OK) {
-        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* fewer switches; not needed */
+        fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE); /* best effort: fewer context switches */
         status = spawn(p, argv, input, fds[1], fds[3], err);
     }
     if (status != MR_OK) {
@@ -157,7 +157,7 @@ int mr_program_output(const mr_program *p)
 
 /* ---- end ------------------------------------------------------------------------------------------------------ */
 
-/* Padding after the tar's end is fine.  False: there is no end to it. */
+/* Reads the padding after the tar's end.  False: there is no end to it. */
 static bool drain(int fd)
 {
     char bytes[1 << 14];
@@ -171,37 +171,37 @@ static bool drain(int fd)
     return false;
 }
 
-static mr_status own_end(const mr_program *p, int ended, const char *name, mr_error *err)
+static mr_status exit_failure(const mr_program *p, int wait_status, const char *name, mr_error *err)
 {
     int len;
     const char *line = last_line(p, &len);
-    if (WIFSIGNALED(ended))
-        return mr_fail(err, MR_SYSTEM, "%s: was ended by signal %d (%s)%s%.*s", name, WTERMSIG(ended),
-                       strsignal(WTERMSIG(ended)), len ? ": " : "", len, line);
-    int code = WEXITSTATUS(ended);
+    if (WIFSIGNALED(wait_status))
+        return mr_fail(err, MR_SYSTEM, "%s: was killed by signal %d (%s)%s%.*s", name, WTERMSIG(wait_status),
+                       strsignal(WTERMSIG(wait_status)), len ? ": " : "", len, line);
+    int code = WEXITSTATUS(wait_status);
     mr_status status = code == 1 ? MR_BAD_DATA : code == 2 ? MR_MISUSE : MR_SYSTEM;
     if (!len)
-        return mr_fail(err, status, "%s: ended with exit code %d without a message", name, code);
+        return mr_fail(err, status, "%s: exited with code %d and no message", name, code);
     return mr_fail(err, status, "%s: %.*s", name, len, line);
 }
 
 mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_error *err)
 {
-    int ended = 0;
-    bool in_time = so_far != MR_SYSTEM && drain(p->out);
+    int wait_status = 0;
+    bool complete = so_far != MR_SYSTEM && drain(p->out);
     close(p->out);
-    if (!in_time)
+    if (!complete)
         kill(p->pid, SIGKILL);
-    while (waitpid(p->pid, &ended, 0) < 0 && errno == EINTR)
+    while (waitpid(p->pid, &wait_status, 0) < 0 && errno == EINTR)
         ;
     atomic_store(&p->ended, true);
     pthread_join(p->listener, NULL);
     close(p->errors);
     mr_status status = so_far;
-    if (in_time && !(WIFEXITED(ended) && WEXITSTATUS(ended) == 0))
-        status = own_end(p, ended, name, err);
-    else if (!in_time && so_far == MR_OK)
-        status = mr_fail(err, MR_BAD_DATA, "%s: goes on after the end of its tar stream", name);
+    if (complete && !(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
+        status = exit_failure(p, wait_status, name, err);
+    else if (!complete && so_far == MR_OK)
+        status = mr_fail(err, MR_BAD_DATA, "%s: keeps writing after the end of its tar stream", name);
     free(p);
     return status;
 }

@@ -1,6 +1,6 @@
-/* program.h - another program that turns one file into a tar stream.
- * Invariant: the program's output and messages are foreign bytes; it is always waited for, cannot block this process by
- * filling stderr, and a failure is never taken for success.
+/* program.h - runs another program, which turns one file into a tar stream.
+ * Invariant: the program's output and messages are untrusted; it is always waited for, cannot block this process by
+ * filling stderr, and its failure is never mistaken for success.
  *
  *      FILE --stdin--> program --stdout, a pipe--> libarchive (list_archive)
  *                         `----stderr, a pipe----> a thread that keeps the last message                           */
@@ -11,14 +11,14 @@
 
 typedef struct mr_program mr_program;
 
-/* Starts argv[0] (looked for in PATH) with argv, which ends with NULL; `input` becomes its standard input and stays the
+/* Starts argv[0] (found by PATH) with argv, which ends with NULL; `input` becomes its standard input and remains the
  * caller's.  MR_SYSTEM: it cannot be started. */
 mr_status mr_program_start(const char *const *argv, int input, mr_program **out, mr_error *err);
 
-/* The pipe with what it writes; the program's, not to be closed. */
+/* The pipe that it writes to; not to be closed by the caller. */
 int mr_program_output(const mr_program *p);
 
-/* Waits for the program's end and frees `p` in any case.  `so_far` is the outcome of reading its output, with its
+/* Waits for the program to end and frees `p` in any case.  `so_far` is the outcome of reading its output, with its
  * sentence in `err`; the result is the worse of that and the program's own, with its own message: exit 1 is
  * MR_BAD_DATA, 2 MR_MISUSE, anything else and a signal MR_SYSTEM.  A program that writes more than 1 MiB after what was
  * read is killed.  `name` is for messages. */

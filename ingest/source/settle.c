@@ -27,14 +27,13 @@ mr_status list_settle(list *l, mr_error *err)
         const mr_entry *e = &l->items[i].entry, *last = s->count ? &s->entries[s->count - 1] : NULL;
         if (last && list_compare(last->path, last->path_len, e->path, e->path_len) == 0) {
             mr_note_add(l->notes, MR_NOTE_COLLISION, e->path, e->path_len, e->size,
-                        "there is an earlier file of this name (%llu bytes), which is kept",
-                        (unsigned long long)last->size);
+                        "an earlier file of this name (%llu bytes) is kept", (unsigned long long)last->size);
         } else {
             l->items[s->count] = l->items[i];
             s->entries[s->count++] = *e;
         }
     }
-    l->count = s->count; /* duplicates are gone: links may be added and the list settled again */
+    l->count = s->count; /* without duplicates, so that links may be added and the list settled again */
     return MR_OK;
 }
 
@@ -43,7 +42,7 @@ static bool begins(const mr_entry *name, const mr_entry *with)
     return name->path_len >= with->path_len && memcmp(name->path, with->path, with->path_len) == 0;
 }
 
-/* "a" and "a/b" cannot both be exported: the file is kept, what is under its name is dropped.
+/* "a" and "a/b" cannot both be exported: the file "a" is kept, what is under its name is dropped.
  *
  *   a  a-b  a-b/c  a/d      names with a common prefix are neighbors, so the prefixes of the current one are a stack:
  *                           at a-b/c it holds a and a-b; at a/d only a                                              */
@@ -60,7 +59,7 @@ mr_status list_drop_under_files(list *l, mr_error *err)
         for (size_t k = 0; k < depth && !under; k++)
             under = e.path[s->entries[stack[k]].path_len] == '/';
         if (under) {
-            mr_note_add(l->notes, MR_NOTE_COLLISION, e.path, e.path_len, e.size, "is under the name of a file");
+            mr_note_add(l->notes, MR_NOTE_COLLISION, e.path, e.path_len, e.size, "a file has the name of its folder");
             continue;
         }
         if (!MR_GROW(stack, depth, room))

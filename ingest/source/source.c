@@ -1,5 +1,5 @@
 /* source.c - folders, archives and standard input as one sorted tree.
- * Invariant: after mr_source_open() nothing in a source changes except which damaged entries were wanted, so every
+ * Invariant: after mr_source_open() nothing in a source changes except which damaged entries were requested, so every
  * reader is thread-safe. */
 #include "source/source.h"
 
@@ -61,7 +61,7 @@ const char *list_unsafe(const char *path, size_t len)
     if (len > PATH_LIMIT)
         return "the name is longer than 4,096 bytes";
     if (memchr(path, '\0', len))
-        return "the name holds a NUL byte";
+        return "the name contains a NUL byte";
     if (path[0] == '/')
         return "the name is an absolute path";
     for (size_t at = 0; at <= len;) {
@@ -86,7 +86,7 @@ bool list_name_ok(list *l, const char *path, size_t len)
     return !why;
 }
 
-/* macOS writes a shadow of every file into archives: named like an image, but not one. */
+/* macOS adds a resource fork of every file to archives: named like an image, but not one. */
 static bool is_resource_fork(const char *path, size_t len)
 {
     const char *slash = memrchr(path, '/', len);
@@ -111,7 +111,7 @@ uint64_t list_max_entries(const list *l)
 
 mr_status list_too_many(const list *l, mr_error *err)
 {
-    return mr_fail(err, MR_BAD_DATA, "the source: more than %llu files; --max-files N lets more in",
+    return mr_fail(err, MR_BAD_DATA, "the source: more than %llu files; --max-files N raises the limit",
                    (unsigned long long)list_max_entries(l));
 }
 
@@ -140,7 +140,7 @@ mr_status list_add(list *l, const mr_entry *entry, mr_error *err)
     if (l->count >= list_max_entries(l))
         return list_too_many(l, err);
     if (!mr_utf8_valid(e.path, len))
-        mr_note_add(l->notes, MR_NOTE_ODD_NAME, e.path, len, e.size, "kept byte for byte");
+        mr_note_add(l->notes, MR_NOTE_NOT_UTF8, e.path, len, e.size, "kept byte for byte");
     e.path = list_keep(l->source, e.path, len);
     if (!e.path || !MR_GROW(l->items, l->count, l->room))
         return mr_fail_memory(err, "listing the source");
@@ -171,7 +171,7 @@ static mr_status list_one(list *l, const char *path, mr_error *err)
         return list_archive(l, STDIN_FILENO, "standard input", err);
     if (stat(path, &st) != 0) {
         if (errno == ENOENT || errno == ENOTDIR)
-            return mr_fail(err, MR_MISUSE, "%s: there is no such file or folder", path);
+            return mr_fail(err, MR_MISUSE, "%s: no such file or folder", path);
         return mr_fail_errno(err, errno, "%s", path);
     }
     if (S_ISDIR(st.st_mode))
@@ -197,20 +197,25 @@ static mr_status list_all(list *l, char *const *srcs, size_t count, mr_error *er
 mr_status mr_source_open(char *const *srcs, size_t count, int spool, const mr_source_options *o, mr_notes *notes,
                          mr_source **out, mr_error *err)
 {
+    MR_AUTO(list_free)
     list l = {.notes = notes, .options = *o, .spool = spool, .spool_holder = MR_NO_ENTRY};
     size_t noted = notes->count;
     if (!(l.source = mr_alloc(1, sizeof *l.source)))
         return mr_fail_memory(err, "listing the source");
     mr_status status = list_all(&l, srcs, count, err);
-    mr_notes_sort(notes, noted); /* they came in the order of the file system */
-    mr_buf_free(&l.prefixed);
-    free(l.items);
-    free(l.links);
-    if (status == MR_OK)
-        *out = l.source;
-    else
-        mr_source_free(l.source);
-    return status;
+    mr_notes_sort(notes, noted); /* they were added in file system order */
+    MR_TRY(status);
+    *out = l.source;
+    l.source = NULL;
+    return MR_OK;
+}
+
+void list_free(list *l)
+{
+    mr_source_free(l->source);
+    mr_buf_free(&l->prefixed);
+    free(l->items);
+    free(l->links);
 }
 
 void mr_source_free(mr_source *s)
@@ -228,16 +233,16 @@ void mr_source_free(mr_source *s)
     }
     free(s->holders);
     free(s->entries);
-    free(s->lost);
+    free(s->unfollowed);
     free(s);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links)
+size_t mr_source_unfollowed_links(const mr_source *s, const mr_unfollowed_link **links)
 {
-    *links = s->lost;
-    return s->lost_count;
+    *links = s->unfollowed;
+    return s->unfollowed_count;
 }
 
 uint32_t mr_source_count(const mr_source *s)
@@ -274,7 +279,7 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
     const mr_entry *e = &s->entries[entry];
     holder *h = &s->holders[e->holder];
     if (h->kind == HOLD_DAMAGED) {
-        atomic_store(&h->wanted, true);
+        atomic_store(&h->requested, true);
         return mr_fail(err, MR_BAD_DATA, "%s", h->path);
     }
     if (at > e->size || len > e->size - at)
@@ -285,7 +290,7 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
     uint64_t size;
     MR_TRY(list_open(s, e, &fd, &size, err));
     if (size != e->size)
-        return mr_fail(err, MR_BAD_DATA, "%s: changed its size while being read (%llu bytes, now %llu)", e->path,
+        return mr_fail(err, MR_BAD_DATA, "%s: its size changed while it was read (%llu bytes, now %llu)", e->path,
                        (unsigned long long)e->size, (unsigned long long)size);
     return mr_file_pread(fd, bytes, len, at, e->path, err);
 }
@@ -293,7 +298,7 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
 mr_status mr_source_check(const mr_source *s, mr_error *err)
 {
     for (size_t i = 0; i < s->holder_count; i++)
-        if (s->holders[i].kind == HOLD_DAMAGED && atomic_load(&s->holders[i].wanted))
+        if (s->holders[i].kind == HOLD_DAMAGED && atomic_load(&s->holders[i].requested))
             return mr_fail(err, MR_BAD_DATA, "%s", s->holders[i].path);
     return MR_OK;
 }

@@ -1,11 +1,11 @@
 /* source.h - folders, archives and standard input as one sorted tree of regular files.
  * Invariant: every entry's path is relative, has no empty, "." or ".." part and no NUL, and occurs once; entries are
- * sorted bytewise by path, so everything under a folder is one run.  What does not fit is in the notes.
+ * sorted bytewise by path, so everything under a folder is one run.  What breaks these rules is in the notes.
  *
  * The room: source.c collects the listing (list.h) from folder.c and archive.c; links.c, settle.c and leave_out.c make
  * it final; tree.c is a layout's view of it.  archive_*.c, gzip_input.c and zip_*.c read archives and check what
- * libarchive does not; expand.c has programs (program.c) open files; pack.c hands the listing to other ranks; notes.c
- * is what the user is told.  The room uses base/ and libarchive. */
+ * libarchive does not; expand.c opens files by running programs (program.c); pack.c sends the listing to other ranks;
+ * notes.c collects what is reported.  The room uses base/ and libarchive. */
 #ifndef MR_SOURCE_H
 #define MR_SOURCE_H
 
@@ -25,17 +25,17 @@ typedef struct mr_entry {
 typedef struct mr_source mr_source;
 
 typedef struct mr_source_options {
-    uint64_t max_entry;     /* larger files are noted as rejects and left out; 0: 1 GiB, except for text */
+    uint64_t max_entry;     /* larger images are left out and noted; 0: 1 GiB */
     uint64_t max_entries;   /* 0: 20,000,000 */
-    uint64_t max_ratio;     /* see mr_source_most() */
+    uint64_t max_ratio;     /* see mr_source_max_expansion() */
     char *const *leave_out; /* files, folders and patterns (fnmatch) to ignore */
     size_t leave_out_count;
     bool quiet;   /* no progress */
     int progress; /* mr_progress_begin()'s `to` */
 } mr_source_options;
 
-/* A tar whose name ends in so many digits (train-000012.tar) is a shard of many: its entries are put into a folder of
- * its name (train-000012.tar/0001.jpg), so that shards which number their files alike do not collide. */
+/* A tar whose name ends in this many digits or more (train-000012.tar) is one shard of several: its entries are put
+ * into a folder of its name (train-000012.tar/0001.jpg), so that equal names in two shards do not collide. */
 enum { MR_SHARD_DIGITS = 5 };
 
 enum { MR_SOURCE_ALLOWANCE = 64 << 20 }; /* beyond the ratio: small files may be repetitive */
@@ -46,20 +46,20 @@ static inline uint64_t mr_source_ratio(uint64_t max_ratio)
     return max_ratio ? max_ratio : 100;
 }
 
-/* The most bytes of an image, 0: the default. */
+/* The size limit of an image; 0: the default. */
 static inline uint64_t mr_source_max_entry(uint64_t max_entry)
 {
     return max_entry ? max_entry : (uint64_t)1 << 30;
 }
 
-/* The most that foreign bytes may expand to (an archive to its files, a source to its metas): the ratio times as much,
- * and 64 MiB. */
-static inline uint64_t mr_source_most(uint64_t bytes, uint64_t max_ratio)
+/* The size that untrusted bytes may expand to (an archive to its files, a source to its metas): the ratio times as
+ * many, plus 64 MiB. */
+static inline uint64_t mr_source_max_expansion(uint64_t bytes, uint64_t max_ratio)
 {
-    uint64_t most;
-    bool over = __builtin_mul_overflow(bytes, mr_source_ratio(max_ratio), &most) ||
-                __builtin_add_overflow(most, (uint64_t)MR_SOURCE_ALLOWANCE, &most);
-    return over ? UINT64_MAX : most;
+    uint64_t max;
+    bool over = __builtin_mul_overflow(bytes, mr_source_ratio(max_ratio), &max) ||
+                __builtin_add_overflow(max, (uint64_t)MR_SOURCE_ALLOWANCE, &max);
+    return over ? UINT64_MAX : max;
 }
 
 /* Opens and lists all SRCs ("-": standard input, an archive).  Archives are read once; what cannot be read in place is
@@ -80,17 +80,17 @@ mr_status mr_source_pread(const mr_source *s, uint32_t entry, void *bytes, size_
 /* The whole entry; replaces out's contents. */
 mr_status mr_source_read(const mr_source *s, uint32_t entry, mr_buf *out, mr_error *err);
 
-/* MR_BAD_DATA: the bytes of a damaged entry have been asked for; names archive and entry.  Others are only noted. */
+/* MR_BAD_DATA: the bytes of a damaged entry were requested; names archive and entry.  Other damage is only noted. */
 mr_status mr_source_check(const mr_source *s, mr_error *err);
 
 /* A symbolic link that is not followed, though it may lead to an image or a folder of images. */
-typedef struct mr_lost_link {
+typedef struct mr_unfollowed_link {
     const char *path; /* bytes, from the top of the source; lives as long as the source */
     uint32_t len;
-} mr_lost_link;
+} mr_unfollowed_link;
 
 /* In order of path; empty in a source unpacked from another rank. */
-size_t mr_source_lost_links(const mr_source *s, const mr_lost_link **links);
+size_t mr_source_unfollowed_links(const mr_source *s, const mr_unfollowed_link **links);
 
 /* ---- a layout's view: the tree under a root ------------------------------------------------------------------- */
 
@@ -116,7 +116,7 @@ typedef struct mr_child {
  *      while (mr_tree_next(&tree, "train", 5, &c)) ...                                                              */
 bool mr_tree_next(const mr_tree *t, const char *dir, size_t dir_len, mr_child *child);
 
-/* One past the last entry from `entry` on whose path under the root begins with the same `len` bytes. */
+/* The end of the run of entries, from `entry` on, whose paths under the root begin with the same `len` bytes. */
 uint32_t mr_tree_run_end(const mr_tree *t, uint32_t entry, size_t len);
 uint32_t mr_tree_find(const mr_tree *t, const char *path, size_t len); /* a file; MR_NO_ENTRY */
 bool mr_tree_has_dir(const mr_tree *t, const char *path, size_t len);
@@ -129,8 +129,7 @@ bool mr_path_beside(const char *path, size_t len, const char *target, mr_buf *ou
 
 /* Appends a path as reports write it, quoted for a shell if needed: --leave-out and --root accept it. */
 void mr_source_quote(const char *path, size_t len, mr_buf *out);
-/* Appends the option that ingests a source without this file or folder, as the source lists it: --leave-out 'my
- * data/a.txt'. */
+/* Appends the option that leaves out this file or folder, as the source lists it: --leave-out 'my data/a.txt'. */
 void mr_source_leave_out(const char *path, size_t len, mr_buf *out);
 /* For a table that ingest can do without: returns `status`; if that is MR_BAD_DATA, appends "; --leave-out PATH WHAT"
  * to the sentence. */
@@ -140,7 +139,7 @@ mr_status mr_source_dispensable(const mr_source *s, uint32_t entry, const char *
 bool mr_name_is_image(const char *name, size_t len);
 bool mr_name_ends(const char *name, size_t len, const char *suffix); /* ASCII case ignored */
 
-/* ---- for ranks: rank 0 lists, the others take its listing ------------------------------------------------------ */
+/* ---- for ranks: rank 0 lists, the others use its listing ------------------------------------------------------- */
 
 mr_status mr_source_pack(const mr_source *s, mr_buf *out, mr_error *err);
 /* Opens the same folders and archives by path; `spool`: the shared spool file (taken over), or -1. */

@@ -20,10 +20,10 @@
 enum {
     RECORD = 46,       /* bytes of its fixed part */
     HEADER = 30,       /* the same */
-    TARGET_MAX = 4096, /* of a link, as the kernel's */
+    TARGET_MAX = 4096, /* of a link; the kernel's limit */
     DIRECTORY_WINDOW = 1 << 18,
-    ONE_HEADER = 1 << 12,   /* bytes read at once where headers are far apart, */
-    MANY_HEADERS = 1 << 16, /* and where they are within */
+    ONE_HEADER = 1 << 12,   /* bytes read at once where headers are far apart */
+    MANY_HEADERS = 1 << 16, /* ... and where they are less than NEAR apart */
     NEAR = 1 << 13,
     ENCRYPTED = 0x2041,    /* flags: encrypted, strongly, and its header masked */
     DESCRIBED = 0x0008,    /* flag: lengths and CRC-32 follow the data */
@@ -111,11 +111,11 @@ static mr_status compare_names(const zip *z, const record *r, const uint8_t *hea
     const uint8_t *name = header + HEADER;
     size_t here_len = 0, there_len = 0;
     if (name_len != r->name_len || memcmp(name, r->name, name_len) != 0)
-        return contradicts(z, r, "has another name in the directory than before its data");
+        return contradicts(z, r, "its name in the directory differs from the one before its data");
     const uint8_t *here = extra_field(name + name_len, extra_len, UNICODE_PATH, &here_len);
     const uint8_t *there = extra_field(r->extra, r->extra_len, UNICODE_PATH, &there_len);
     if (here && there && (here_len != there_len || memcmp(here, there, here_len) != 0))
-        return contradicts(z, r, "has another Unicode name in the directory than before its data");
+        return contradicts(z, r, "its Unicode name in the directory differs from the one before its data");
     return MR_OK;
 }
 
@@ -134,7 +134,7 @@ static mr_status compare_descriptor(zip *z, const record *r, uint64_t data)
         if (zip_le32(d) == r->crc && (narrow || wide))
             return MR_OK;
     }
-    return contradicts(z, r, "has another CRC-32 or length in the directory than after its data");
+    return contradicts(z, r, "its CRC-32 or length in the directory differs from the one after its data");
 }
 
 /* *data: where the data begin. */
@@ -155,9 +155,9 @@ static mr_status compare_header(zip *z, const record *r, uint64_t *data)
     MR_TRY(zip_view(z, &z->headers, at, len, &p));
     unsigned same = ENCRYPTED | (is_ascii(r->name, r->name_len) ? 0 : UTF8);
     if (((zip_le16(p + 6) ^ r->flags) & same) != 0)
-        return contradicts(z, r, "has other flags in the directory than before its data");
+        return contradicts(z, r, "its flags in the directory differ from those before its data");
     if (zip_le16(p + 8) != r->method)
-        return contradicts(z, r, "has another compression in the directory than before its data");
+        return contradicts(z, r, "its compression in the directory differs from the one before its data");
     *data = at + len;
     bool described = zip_le16(p + 6) & DESCRIBED && zip_le32(p + 14) == 0 && r->crc != 0;
     MR_TRY(compare_names(z, r, p));
@@ -172,7 +172,7 @@ static bool is_link(const record *r)
     return S_ISLNK(mode) && r->name_len && r->name[r->name_len - 1] != '/';
 }
 
-/* A file that damage turned into a link holds bytes that no path has. */
+/* A file that damage turned into a link contains bytes that no path has. */
 static bool is_path(const uint8_t *text, size_t len)
 {
     while (len && text[len - 1] >= ' ')
@@ -204,7 +204,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
 {
     size_t len = 0;
     if (r->fixed[5] != UNIX)
-        return contradicts(z, r, "is marked as a link, but not one of Unix");
+        return contradicts(z, r, "is marked as a link, but was not made on Unix");
     if (r->flags & ENCRYPTED || (r->method != STORED && r->method != DEFLATED))
         return MR_OK; /* libarchive does not follow these */
     if (r->packed > TARGET_MAX || r->unpacked > TARGET_MAX)
@@ -216,7 +216,7 @@ static mr_status check_link(zip *z, const record *r, uint64_t data)
         return contradicts(z, r,
                            "checksum mismatch: the link's target does not have the CRC-32 that is stored with it");
     if (!is_path(z->target.data, len))
-        return contradicts(z, r, "is marked as a link, but does not hold a path");
+        return contradicts(z, r, "is marked as a link, but does not contain a path");
     return MR_OK;
 }
 
@@ -250,7 +250,7 @@ static mr_status check_records(zip *z, zip_directory *out)
     uint64_t counted = z->wrap ? out->entries % z->wrap : out->entries;
     if (at != z->end || counted != z->count)
         return mr_fail(z->err, MR_BAD_DATA,
-                       "%s: its directory has %" PRIu64 " entries, its end says %" PRIu64 "; the archive "
+                       "%s: its directory has %" PRIu64 " entries, its end record says %" PRIu64 "; the archive "
                        "is damaged",
                        z->name, out->entries, z->count);
     return MR_OK;

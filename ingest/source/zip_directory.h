@@ -1,7 +1,6 @@
 /* zip_directory.h - a zip's directory, compared with the header before each entry's data.
  * Invariant: in an archive that passes, both copies of each name, kind and method agree, so damage to either is found.
- * (Sizes and CRC-32 are libarchive's to compare, with each other and with the data.)
- */
+ * (libarchive compares sizes and CRC-32, with each other and with the data.) */
 #ifndef MR_ZIP_DIRECTORY_H
 #define MR_ZIP_DIRECTORY_H
 
@@ -10,8 +9,8 @@
 #include <stdint.h>
 
 typedef struct zip_directory {
-    uint64_t entries, links; /* in the directory; symbolic links among them, */
-    uint64_t full_folders;   /* and folders (by name) that have bytes */
+    uint64_t entries;             /* in the directory */
+    uint64_t links, full_folders; /* of these: symbolic links, and folders (by name) that have bytes */
 } zip_directory;
 
 /* Reads the directory of the zip of `size` bytes at `base` of `fd`, and the header of each entry in it.  The CRC-32 of

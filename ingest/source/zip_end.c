@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/scope.h"
 
-enum { END = 22, END64 = 56, LOCATOR = 20, MOST_COMMENT = 65535 };
+enum { END = 22, END64 = 56, LOCATOR = 20, COMMENT_MAX = 65535 };
 
 unsigned zip_le16(const uint8_t *p)
 {
@@ -46,7 +46,7 @@ mr_status zip_view(const zip *z, window *w, uint64_t at, size_t len, const uint8
     return MR_OK;
 }
 
-/* Takes what a zip64 end says, if there is one. */
+/* Takes the values of the zip64 end, if there is one. */
 static mr_status take_end64(zip *z, uint64_t at, bool *found)
 {
     const uint8_t *p;
@@ -66,8 +66,8 @@ static mr_status take_end64(zip *z, uint64_t at, bool *found)
     return MR_OK;
 }
 
-/* A locator before the end points to it; if other bytes precede the archive, it is still right before the locator.
- * (What looks like a locator may be the end of a name.) */
+/* A locator before the end points to the zip64 end; if other bytes precede the archive, it is still right before the
+ * locator.  (What looks like a locator may be the end of a name.) */
 static mr_status find_end64(zip *z)
 {
     const uint8_t *p;
@@ -84,7 +84,7 @@ static mr_status find_end64(zip *z)
 
 mr_status zip_find_end(zip *z)
 {
-    size_t tail = z->size < END + MOST_COMMENT ? (size_t)z->size : END + MOST_COMMENT;
+    size_t tail = z->size < END + COMMENT_MAX ? (size_t)z->size : END + COMMENT_MAX;
     const uint8_t *p = NULL;
     MR_TRY(zip_view(z, &z->directory, z->size - tail, tail, &p));
     size_t at = tail < END ? 0 : tail - END + 1;

@@ -1,11 +1,11 @@
-/* zip_end.h - the bytes of a zip, and where its directory is; for zip_*.c alone.
+/* zip_end.h - the bytes of a zip, and where its directory is; private to zip_*.c.
  * Invariant: no byte outside the archive is ever read. */
 #ifndef MR_ZIP_END_H
 #define MR_ZIP_END_H
 
 #include "base/buf.h"
 
-typedef struct window { /* bytes of the archive; zeroed but for the chunk */
+typedef struct window { /* bytes of the archive; initially zero except the chunk */
     mr_buf bytes;
     uint64_t at;
     size_t chunk; /* read ahead */
@@ -20,7 +20,7 @@ typedef struct zip {
     uint64_t headers_len;       /* of all that were read: at most the archive's size */
     mr_buf target;              /* of a link */
     uint64_t start, end, count; /* of the directory; the records that it should have */
-    uint64_t wrap;              /* the count is known modulo this, 0: exactly */
+    uint64_t wrap;              /* the count is known modulo this; 0: exactly */
     uint64_t shift;             /* bytes before the archive, which its offsets do not count */
     bool several_parts;
     mr_error *err;

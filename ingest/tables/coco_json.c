@@ -1,6 +1,6 @@
-/* coco_json.c - COCO annotation files: reading one in chunks, its tables, and its text again.
- * Invariant: the tables of a parsed file are consistent (ids once, every range inside the annotations), and no text is
- * handed out that does not start and end as the object that was parsed. */
+/* coco_json.c - COCO annotation files: reads one in chunks, sorts its tables, and reads objects again.
+ * Invariant: the tables of a parsed file are consistent (unique ids, every range inside the annotations), and no text
+ * is returned that does not start and end like the object that was parsed. */
 #include "tables/coco_json.h"
 
 #include <inttypes.h>
@@ -65,11 +65,11 @@ static mr_status check_categories(const mr_coco_file *f, const char *name, mr_er
     qsort(ids, f->category_count, sizeof *ids, by_value);
     for (size_t i = 1; i < f->category_count; i++)
         if (ids[i] == ids[i - 1])
-            return mr_fail(err, MR_BAD_DATA, "%s: category id %" PRId64 " twice", name, ids[i]);
+            return mr_fail(err, MR_BAD_DATA, "%s: has category id %" PRId64 " twice", name, ids[i]);
     return MR_OK;
 }
 
-/* Sorts, refuses duplicate ids, and gives each image its run of annotations. */
+/* Sorts, rejects duplicate ids, and assigns each image its run of annotations. */
 static mr_status link_tables(mr_coco_file *f, const char *name, mr_error *err)
 {
     if (f->image_count)
@@ -81,8 +81,8 @@ static mr_status link_tables(mr_coco_file *f, const char *name, mr_error *err)
     for (size_t i = 0; i < f->image_count; i++) {
         mr_coco_image *image = &f->images[i];
         if (i && image->id == image[-1].id)
-            return mr_fail(err, MR_BAD_DATA, "%s: image id %" PRId64 " twice, at bytes %" PRIu64 " and %" PRIu64, name,
-                           image->id, image[-1].at, image->at);
+            return mr_fail(err, MR_BAD_DATA, "%s: has image id %" PRId64 " twice, at bytes %" PRIu64 " and %" PRIu64,
+                           name, image->id, image[-1].at, image->at);
         while (next < f->annotation_count && f->annotations[next].image_id < image->id)
             next++;
         image->first = (uint32_t)next;
@@ -95,7 +95,7 @@ static mr_status link_tables(mr_coco_file *f, const char *name, mr_error *err)
     return check_categories(f, name, err);
 }
 
-/* ---- the text again ------------------------------------------------------------------------------------------- */
+/* ---- reading objects again ------------------------------------------------------------------------------------- */
 
 static mr_status add_object(const mr_source *s, const mr_coco_file *f, const uint8_t *text, uint32_t len, uint64_t at,
                             mr_buf *out, mr_error *err)
@@ -154,7 +154,8 @@ mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n
 
 /* ---- the file ------------------------------------------------------------------------------------------------- */
 
-/* "byte 95", and where there are lines "byte 95 (line 3, column 17)", of the byte at `at`; the file is read again. */
+/* "byte 95" or, in a file of several lines, "byte 95 (line 3, column 17)" for the byte at `at`; reads the file again.
+ */
 static const char *describe_place(const mr_source *s, uint32_t entry, uint64_t at, char *chunk, char out[100])
 {
     uint64_t lines = 0, line_at = 0;
@@ -174,8 +175,8 @@ static const char *describe_place(const mr_source *s, uint32_t entry, uint64_t a
     return out;
 }
 
-/* The bytes around the fault are read again: what is there may go on in the next chunk. */
-static mr_status refuse_file(const mr_source *s, mr_coco_parser *p, char *chunk)
+/* The bytes around the fault are read again: it may extend into the next chunk. */
+static mr_status reject_file(const mr_source *s, mr_coco_parser *p, char *chunk)
 {
     char window[256], place[100];
     mr_json_fault fault;
@@ -218,7 +219,7 @@ static mr_status parse(const mr_source *s, mr_coco_parser *p)
     MR_TRY(mr_json_stream_open(&rules, "reading COCO annotations", &p->stream, p->err));
     mr_status status = feed(s, p, chunk);
     if (status == MR_BAD_DATA)
-        status = refuse_file(s, p, chunk);
+        status = reject_file(s, p, chunk);
     mr_json_stream_close(&p->stream);
     MR_TRY(status);
     return link_tables(p->file, p->name, p->err);

@@ -1,4 +1,4 @@
-/* coco_json.h - a COCO annotation file, streamed: only where each object is in the file is kept.
+/* coco_json.h - a COCO annotation file, streamed: only the position of each object in the file is kept.
  * Invariant: memory is a few dozen bytes per image and annotation, however large their polygons; the text is read again
  * from the source when a sample's meta is written, so every number keeps the source's spelling.
  *
@@ -10,7 +10,7 @@
 
 typedef struct mr_coco_image {
     int64_t id;
-    char *file_name; /* UTF-8 and a NUL; a hostile one may hold a NUL before name_len */
+    char *file_name; /* UTF-8 and a NUL; a hostile one may contain a NUL before name_len */
     uint64_t at;     /* the object's text in the file */
     uint32_t len, name_len;
     uint32_t first, count; /* its annotations: file->annotations[first .. first + count - 1] */
@@ -38,7 +38,7 @@ typedef struct mr_coco_file {
 } mr_coco_file;
 
 /* Parses entry `entry` in chunks. MR_BAD_DATA: not JSON, not a COCO object (a bare list is reported as a COCO *result*
- * file), an image or category id twice, an id that is not an integer; the message names file and byte. */
+ * file), a duplicate image or category id, an id that is not an integer; the message names file and byte. */
 mr_status mr_coco_parse(const mr_source *s, uint32_t entry, mr_coco_file **out, mr_error *err);
 void mr_coco_free(mr_coco_file *f);
 

@@ -1,6 +1,6 @@
-/* coco_parse.c - picks the tables out of a COCO annotation file while it streams by.
- * Invariant: nothing below depth three of "images", "annotations" and "categories" is looked at; what is deeper
- * (polygons, nearly the whole file) never reaches this file.
+/* coco_parse.c - extracts the tables of a COCO annotation file while it is streamed.
+ * Invariant: only tokens down to depth three are examined; what is deeper (polygons, nearly all of the file) never
+ * reaches this code.
  *
  *      { "images": [ { "id": 7, "file_name": "a.jpg" }, ... ], "annotations": [ { "image_id": 7, "segmentation": [[...
  *      depth 1     2 3                                                                                          4 5  */
@@ -17,13 +17,13 @@ static const char *const section_words[SECTIONS] = {"", "images", "annotations",
 static const char *const field_words[] = {"", "id", "image_id", "category_id", "file_name", "name"};
 static const uint8_t field_lengths[] = {0, 2, 8, 11, 9, 4}; /* there are millions of keys */
 static const unsigned fields_of[SECTIONS] = {
-    /* the members we read, as bits */
+    /* the members that are read, as bits */
     [IMAGES] = 1u << ID | 1u << FILE_NAME,
     [ANNOTATIONS] = 1u << IMAGE_ID | 1u << CATEGORY_ID,
     [CATEGORIES] = 1u << ID | 1u << NAME,
 };
 
-MR_PRINTF(2, 3) static mr_status refuse(mr_coco_parser *p, const char *format, ...)
+MR_PRINTF(2, 3) static mr_status reject(mr_coco_parser *p, const char *format, ...)
 {
     char text[600];
     va_list args;
@@ -58,9 +58,9 @@ static bool integer(const char *text, size_t len, int64_t *out)
 static mr_status take_text(mr_coco_parser *p, const mr_json_token *t)
 {
     if (t->len > 1 << 20)
-        return refuse(p, "\"%s\" of %zu bytes is not a name", field_words[p->field], t->len);
+        return reject(p, "\"%s\" of %zu bytes is too long for a name", field_words[p->field], t->len);
     if (p->field == NAME && memchr(t->text, '\0', t->len))
-        return refuse(p, "a category's name holds a NUL character");
+        return reject(p, "a category's name contains a NUL character");
     p->text = malloc(t->len + 1);
     if (!p->text)
         return out_of_memory(p);
@@ -74,16 +74,16 @@ static mr_status take_field(mr_coco_parser *p, const mr_json_token *t)
 {
     const char *word = field_words[p->field];
     if (p->seen_fields & 1u << p->field)
-        return refuse(p, "\"%s\" twice in one of \"%s\"", word, section_words[p->section]);
+        return reject(p, "an element of \"%s\" has \"%s\" twice", section_words[p->section], word);
     p->seen_fields |= 1u << p->field;
     if (p->field == FILE_NAME || p->field == NAME)
-        return t->kind == MR_JSON_STRING ? take_text(p, t) : refuse(p, "\"%s\" is not a string", word);
+        return t->kind == MR_JSON_STRING ? take_text(p, t) : reject(p, "\"%s\" is not a string", word);
     if (t->kind == MR_JSON_STRING)
-        return refuse(p, "\"%s\" is a string, not a number: COCO ids are integers", word);
+        return reject(p, "\"%s\" is a string, not a number: COCO ids are integers", word);
     if (t->kind != MR_JSON_NUMBER)
-        return refuse(p, "\"%s\" is not a number: COCO ids are integers", word);
+        return reject(p, "\"%s\" is not a number: COCO ids are integers", word);
     if (!integer(t->text, t->len, p->field == CATEGORY_ID ? &p->category_id : &p->id))
-        return refuse(p, "\"%s\" is %.*s: COCO ids are integers of 64 bits, written without point or exponent", word,
+        return reject(p, "\"%s\" is %.*s: COCO ids are 64-bit integers, written without a point or exponent", word,
                       t->len > 40 ? 40 : (int)t->len, t->text);
     return MR_OK;
 }
@@ -97,7 +97,7 @@ static mr_status key_section(mr_coco_parser *p, const char *key, size_t len)
             p->section = (enum mr_coco_section)i;
     p->fields = fields_of[p->section];
     if (p->section != OTHER && p->seen_sections & 1u << p->section)
-        return refuse(p, "\"%s\" twice: the file is two files run together", section_words[p->section]);
+        return reject(p, "has \"%s\" twice, like two files run together", section_words[p->section]);
     p->seen_sections |= 1u << p->section;
     return MR_OK;
 }
@@ -159,9 +159,10 @@ static mr_status end_element(mr_coco_parser *p)
     size_t count = p->section == IMAGES ? p->file->image_count : p->file->annotation_count;
     unsigned missing = p->fields & ~p->seen_fields & ~(1u << CATEGORY_ID);
     if (missing)
-        return refuse(p, "one of \"%s\" has no \"%s\"", section_words[p->section], field_words[__builtin_ctz(missing)]);
+        return reject(p, "an element of \"%s\" has no \"%s\"", section_words[p->section],
+                      field_words[__builtin_ctz(missing)]);
     if (len > UINT32_MAX || count >= UINT32_MAX)
-        return refuse(p, "more than 4,294,967,295 %s", len > UINT32_MAX ? "bytes in one object" : "objects");
+        return reject(p, "more than 4,294,967,295 %s", len > UINT32_MAX ? "bytes in one object" : "objects");
     if (p->section == IMAGES)
         return add_image(p, (uint32_t)len);
     return p->section == ANNOTATIONS ? add_annotation(p, (uint32_t)len) : add_category(p);
@@ -174,9 +175,9 @@ static mr_status take_document(mr_coco_parser *p, const mr_json_token *t)
     if (t->kind == MR_JSON_OBJECT || t->kind == MR_JSON_OBJECT_END)
         return MR_OK;
     if (t->kind == MR_JSON_LIST)
-        return refuse(p, "a bare list is a COCO *result* file (what a model found), which names no image files; give "
+        return reject(p, "a bare list is a COCO *result* file (what a model found), which names no image files; give "
                          "the annotation file with \"images\" instead");
-    return refuse(p, "not a COCO annotation file: it holds a single value instead of an object");
+    return reject(p, "not a COCO annotation file: it holds a single value instead of an object");
 }
 
 static mr_status take_section(mr_coco_parser *p, const mr_json_token *t)
@@ -185,7 +186,7 @@ static mr_status take_section(mr_coco_parser *p, const mr_json_token *t)
         return key_section(p, t->text, t->len);
     if (!p->fields || t->kind == MR_JSON_LIST || t->kind == MR_JSON_LIST_END)
         return MR_OK;
-    return refuse(p, "\"%s\" is not a list", section_words[p->section]);
+    return reject(p, "\"%s\" is not a list", section_words[p->section]);
 }
 
 static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
@@ -195,7 +196,7 @@ static mr_status take_element(mr_coco_parser *p, const mr_json_token *t)
     if (t->kind == MR_JSON_OBJECT_END)
         return end_element(p);
     if (t->kind != MR_JSON_OBJECT)
-        return refuse(p, "\"%s\" lists something that is not an object", section_words[p->section]);
+        return reject(p, "\"%s\" lists something that is not an object", section_words[p->section]);
     begin_element(p);
     return MR_OK;
 }

@@ -1,4 +1,4 @@
-/* coco_parse.h - what a COCO annotation file holds (coco_parse.c), for the file that reads it (coco_json.c) alone.
+/* coco_parse.h - the parser of COCO annotation files; private to coco_json.c and coco_parse.c.
  * Invariant: the parser keeps one element's fields; everything else goes into the file's tables at once. */
 #ifndef MR_COCO_PARSE_H
 #define MR_COCO_PARSE_H
@@ -12,7 +12,7 @@ enum mr_coco_section { OTHER, IMAGES, ANNOTATIONS, CATEGORIES, INFO, LICENSES, S
 enum mr_coco_field { NO_FIELD, ID, IMAGE_ID, CATEGORY_ID, FILE_NAME, NAME };
 
 typedef struct mr_coco_parser {
-    unsigned fields; /* of the section we are in; 0: a section we do not read */
+    unsigned fields; /* of the current section; 0: one that is not read */
     enum mr_coco_section section;
     enum mr_coco_field field; /* the member whose value comes next */
     unsigned seen_fields, seen_sections;

@@ -1,6 +1,6 @@
 /* csv.c - comma-separated lines as spreadsheets export them, parsed in place.
- * Invariant: the writing position never overtakes the reading position, so a cell and its closing NUL always fit where
- * the cell and its delimiter were; the last cell has the byte that mr_buf keeps after its length. */
+ * Invariant: the write position never overtakes the read position, so a cell and its NUL always fit where the cell and
+ * its delimiter were; the last cell has the byte that mr_buf keeps after its length. */
 #include "tables/csv.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The length of the line end at `p`: 2 for CRLF, 1 for LF or a CR that ends the file, 0 for none. */
+/* The length of the line end at `p`: 2 for CRLF, 1 for LF or for a CR at the end of the file, 0 for none. */
 static size_t line_end(const reader *r, const char *p)
 {
     if (p < r->end && *p == '\n')
@@ -47,7 +47,7 @@ static mr_status put_cell(reader *r, char *cell, mr_error *err)
     return MR_OK;
 }
 
-/* At an opening quote.  Leaves `at` past the closing one; the cell is shifted left over removed quotes. */
+/* From the opening quote to past the closing one; the cell is shifted left over removed quotes. */
 static mr_status quoted_cell(reader *r, char **cell, char **cell_end, mr_error *err)
 {
     size_t opened = r->line;
@@ -140,15 +140,15 @@ static mr_status read_rows(reader *r, mr_error *err)
     while (r->at < r->end) {
         if (skip_blank_line(r))
             continue;
-        size_t line = r->line, before = r->cell_count, cells = 0, most = before ? csv->columns : COLUMNS_MAX;
+        size_t line = r->line, before = r->cell_count, cells = 0, max = before ? csv->columns : COLUMNS_MAX;
         for (bool last = false; !last;) {
             char *cell = NULL;
             MR_TRY(read_cell(r, &cell, &last, err));
-            if (++cells <= most) /* the others are only counted, for the message */
+            if (++cells <= max) /* the others are only counted, for the message */
                 MR_TRY(put_cell(r, cell, err));
         }
         if (!before && cells > COLUMNS_MAX)
-            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, which is more than %d", r->name, line, cells,
+            return mr_fail(err, MR_BAD_DATA, "%s: line %zu: %zu columns, more than %d", r->name, line, cells,
                            COLUMNS_MAX);
         if (!before)
             csv->columns = cells;

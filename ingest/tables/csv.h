@@ -1,6 +1,6 @@
 /* csv.h - comma-separated lines as spreadsheets export them.
- * Invariant: cells are slices of the text given to mr_csv_parse(); nothing is lost between LF, CRLF, a missing final
- * newline and blanks after commas.  Quoted cells ("a, ""b""") follow RFC 4180. */
+ * Invariant: cells are slices of the text given to mr_csv_parse(); they are the same with LF or CRLF, with or without a
+ * final newline and blanks after commas.  Quoted cells ("a, ""b""") follow RFC 4180. */
 #ifndef MR_CSV_H
 #define MR_CSV_H
 
@@ -14,8 +14,8 @@ typedef struct mr_csv {
 } mr_csv;
 
 /* Takes over `text`. Blank lines are skipped; blanks around unquoted cells and a byte order mark are removed.
- * MR_BAD_DATA: a row with a different number of cells, an unclosed quote, a NUL byte, no header (`name` and line
- * named). */
+ * MR_BAD_DATA, naming the file (`name`) and line: a row with a different number of cells, an unclosed quote, a NUL
+ * byte, no header. */
 mr_status mr_csv_parse(mr_buf *text, const char *name, mr_csv *out, mr_error *err);
 const char *mr_csv_cell(const mr_csv *csv, size_t row, size_t column);
 int mr_csv_column(const mr_csv *csv, const char *name); /* -1: none */

@@ -1,4 +1,4 @@
-/* jsonl.c - files with one JSON object a line, streamed, with the place of every row. */
+/* jsonl.c - files with one JSON object per line, streamed, with the position of every row. */
 #include "tables/jsonl.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 enum { CHUNK = 256 << 10, LINE_MAX_BYTES = 64 << 20, DEPTH_MAX = 200 };
 
 MR_PRINTF(4, 5)
-static mr_status refuse(const mr_jsonl *j, uint64_t line, mr_error *err, const char *format, ...)
+static mr_status reject(const mr_jsonl *j, uint64_t line, mr_error *err, const char *format, ...)
 {
     MR_AUTO(mr_buf_free) mr_buf name = {0};
     va_list args;
@@ -28,7 +28,7 @@ static mr_status refuse(const mr_jsonl *j, uint64_t line, mr_error *err, const c
 
 /* ---- lines ---------------------------------------------------------------------------------------------------- */
 
-/* Reads more after what is left; *more is false at the end of the file. */
+/* Appends more of the file to what is left; *more is false at its end. */
 static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
 {
     uint64_t size = mr_source_entry(j->source, j->entry)->size;
@@ -44,7 +44,7 @@ static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
     if (!len)
         return MR_OK;
     if (j->buf.len > LINE_MAX_BYTES)
-        return refuse(j, j->line + 1, err, "longer than 64 MiB");
+        return reject(j, j->line + 1, err, "longer than 64 MiB");
     if (!mr_buf_reserve(&j->buf, len))
         return mr_fail_memory(err, "reading JSON lines");
     MR_TRY(mr_source_pread(j->source, j->entry, j->buf.data + j->buf.len, len, at, err));
@@ -52,21 +52,21 @@ static mr_status fill(mr_jsonl *j, bool *more, mr_error *err)
     return MR_OK;
 }
 
-static bool blank(char c)
+static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The line of `len` bytes at pos, without blanks around it or a byte order mark; pos moves past it. */
+/* The line of `len` bytes at pos, without whitespace around it or a byte order mark; pos moves past it. */
 static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
 {
     const char *text = (const char *)j->buf.data + j->pos, *end = text + len;
     *row = (mr_jsonl_row){.line = ++j->line};
     if (j->buf_at + j->pos == 0 && len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
         text += 3;
-    while (text < end && blank(*text))
+    while (text < end && is_space(*text))
         text++;
-    while (end > text && blank(end[-1]))
+    while (end > text && is_space(end[-1]))
         end--;
     row->text = text;
     row->len = (size_t)(end - text);
@@ -76,7 +76,7 @@ static void take_line(mr_jsonl *j, size_t len, mr_jsonl_row *row)
 
 mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err)
 {
-    size_t seen = 0; /* bytes after pos known to hold no line end */
+    size_t seen = 0; /* bytes after pos known to contain no line end */
     for (;;) {
         size_t left = j->buf.len - j->pos;
         const uint8_t *start = left ? j->buf.data + j->pos : NULL;
@@ -120,7 +120,7 @@ typedef struct pick {
     mr_jsonl_field *fields;
     size_t count;
     mr_buf *names;
-    uint64_t wanted; /* as bits: the fields whose value comes next or, if a list of texts, is being read */
+    uint64_t wanted; /* as bits: the fields whose value comes next or, if it is a list of texts, is being read */
     mr_error *err;
 } pick;
 
@@ -141,7 +141,7 @@ static mr_status take_key(pick *p, const mr_json_token *t)
         if (strlen(p->fields[i].name) != t->len || memcmp(p->fields[i].name, t->text, t->len) != 0)
             continue;
         if (p->fields[i].kind != MR_JSONL_ABSENT)
-            return refuse(p->j, p->row->line, p->err, "\"%.100s\" twice", p->fields[i].name);
+            return reject(p->j, p->row->line, p->err, "has \"%.100s\" twice", p->fields[i].name);
         p->wanted |= (uint64_t)1 << i;
     }
     return MR_OK;
@@ -156,7 +156,7 @@ static mr_jsonl_kind kind_of(const mr_json_token *t)
     return integer ? MR_JSONL_INTEGER : MR_JSONL_OTHER;
 }
 
-/* The value of a field: at depth one, where it begins. */
+/* At depth one: a field's value, or its beginning. */
 static void take_value(mr_jsonl_field *f, const mr_json_token *t)
 {
     f->kind = kind_of(t);
@@ -168,7 +168,7 @@ static void take_value(mr_jsonl_field *f, const mr_json_token *t)
         mr_buf_add(&f->text, t->text, t->len);
 }
 
-/* What is in a list of texts, at depth two: strings and nulls. */
+/* At depth two: an item of a list of texts, which are strings and nulls. */
 static void take_item(mr_jsonl_field *f, const mr_json_token *t)
 {
     if (f->kind != MR_JSONL_TEXTS)
@@ -183,7 +183,7 @@ static mr_status take_token(void *ctx, const mr_json_token *t)
 {
     pick *p = ctx;
     if (t->depth == 0 && t->kind != MR_JSON_OBJECT && t->kind != MR_JSON_OBJECT_END)
-        return refuse(p->j, p->row->line, p->err, "not a JSON object");
+        return reject(p->j, p->row->line, p->err, "not a JSON object");
     if (t->depth == 1 && t->kind == MR_JSON_KEY)
         return take_key(p, t);
     if (t->kind == MR_JSON_OBJECT_END || t->kind == MR_JSON_LIST_END)
@@ -197,12 +197,12 @@ static mr_status take_token(void *ctx, const mr_json_token *t)
     return MR_OK;
 }
 
-static mr_status refuse_row(const pick *p, mr_json_stream *stream)
+static mr_status reject_row(const pick *p, mr_json_stream *stream)
 {
     mr_json_fault fault;
     if (!mr_json_stream_fault(stream, p->row->text, p->row->len, 0, true, &fault))
         return MR_BAD_DATA;
-    return refuse(p->j, p->row->line, p->err, "byte %" PRIu64 ": %s", fault.at + 1, fault.why);
+    return reject(p->j, p->row->line, p->err, "byte %" PRIu64 ": %s", fault.at + 1, fault.why);
 }
 
 mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_field *fields, size_t count, mr_buf *names,
@@ -220,7 +220,7 @@ mr_status mr_jsonl_pick(const mr_jsonl *j, const mr_jsonl_row *row, mr_jsonl_fie
     if (status == MR_OK)
         status = mr_json_stream_end(stream, err);
     if (status == MR_BAD_DATA)
-        return refuse_row(&p, stream);
+        return reject_row(&p, stream);
     MR_TRY(status);
     for (size_t i = 0; i < count; i++)
         MR_TRY(mr_buf_status(&fields[i].text, err, "reading JSON lines"));

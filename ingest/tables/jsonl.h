@@ -1,6 +1,6 @@
-/* jsonl.h - files with one JSON object per line, streamed, with the place of every row.
- * Invariant: memory is the longest line, at most 64 MiB; a row is handed out exactly as written, without the blanks
- * around it, and mr_jsonl_pick() has proven that it is one whole JSON object. */
+/* jsonl.h - files with one JSON object per line, streamed, with the position of every row.
+ * Invariant: memory is the longest line, at most 64 MiB; a row is returned exactly as written, without the whitespace
+ * around it, and mr_jsonl_pick() has checked that it is one complete JSON object. */
 #ifndef MR_JSONL_H
 #define MR_JSONL_H
 
@@ -9,10 +9,10 @@
 typedef struct mr_jsonl {
     const mr_source *source;
     uint32_t entry;
-    mr_buf buf; /* read, not yet handed out from `pos` on */
+    mr_buf buf; /* read; from `pos` on not yet returned */
     size_t pos;
-    uint64_t buf_at; /* the place of buf.data[0] in the file */
-    uint64_t line;   /* lines seen, blank ones too */
+    uint64_t buf_at; /* the position of buf.data[0] in the file */
+    uint64_t line;   /* lines read, including blank ones */
 } mr_jsonl;
 
 typedef struct mr_jsonl_row {
@@ -21,11 +21,11 @@ typedef struct mr_jsonl_row {
     uint64_t at, line; /* first byte in the file; line from 1 */
 } mr_jsonl_row;
 
-/* Begin with a struct that is zero but for source and entry; end with mr_buf_free(&j->buf).  The next row that is not
- * blank; lines end with LF or CRLF, which the last one may lack.  MR_END: no more. */
+/* Begin with a struct that is zero except source and entry; end with mr_buf_free(&j->buf).  Returns the next row that
+ * is not blank; lines end with LF or CRLF, which the last one may lack.  MR_END: no more. */
 mr_status mr_jsonl_next(mr_jsonl *j, mr_jsonl_row *row, mr_error *err);
 
-/* Appends a row seen before, verbatim.  MR_BAD_DATA: it is no longer an object.  Thread-safe. */
+/* Appends a row that was returned before, verbatim.  MR_BAD_DATA: it is no longer an object.  Thread-safe. */
 mr_status mr_jsonl_copy(const mr_source *source, uint32_t entry, uint64_t at, size_t len, mr_buf *out, mr_error *err);
 
 typedef enum mr_jsonl_kind {

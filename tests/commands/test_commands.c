@@ -264,7 +264,7 @@ static void test_reports_in_what_is_made(void **state)
         {"new.partial", "new"},
     };
     for (size_t i = 0; i < MR_COUNT(tries); i++) {
-        char *said = support_path("millrace: --report %s: is in the dataset (%s), which has a report of its own; "
+        char *said = support_path("millrace: --report %s: is inside the dataset (%s), which has a report of its own; "
                                   "name another file\n",
                                   tries[i][0], tries[i][1]);
         SAYS(dir, 2, "", said, "ingest", "drawn", tries[i][1], "--force", "--report", tries[i][0]);
@@ -280,7 +280,7 @@ static void test_reports_in_what_is_made(void **state)
     support_result r = support_run((const char *[]){"sh", "-c", script, support_millrace_path(), NULL},
                                    &(support_limits){.directory = dir});
     support_assert_status(&r, 2);
-    assert_string_equal(r.err, "millrace: --report drawn.tar: is what standard input reads; name another file\n");
+    assert_string_equal(r.err, "millrace: --report drawn.tar: standard input reads this file; name another one\n");
     support_result_free(&r);
 }
 

@@ -179,7 +179,8 @@ static void test_cells_of_nothing(void **state)
                                                 {.path = "s/train/_classes.csv", .bytes = table, .len = len}},
                         2);
         assert_true(support_size(path) < 1 << 20);
-        support_expect_refusal(RUN("ingest", path, dst), i ? "cells, where the header has 2" : "is more than 32768");
+        support_expect_refusal(RUN("ingest", path, dst),
+                               i ? "cells, where the header has 2" : "columns, more than 32768");
     }
     free(path);
     free(table);

@@ -143,7 +143,7 @@ static void test_many_entries(void **state)
 {
     (void)state;
     names kinds[] = {
-        {"ds/train/a/", NULL, true, "entries; --max-files N lets more in"},
+        {"ds/train/a/", NULL, true, "entries; --max-files N raises the limit"},
         {"../", NULL, false, "holds no files"},
         {"ds/train/a/", "", false, "holds no files"},
         {"ds/train/", NULL, false, "no layout fits"},
@@ -404,7 +404,7 @@ static void test_repeated_name(void **state)
     }
     entries[COUNT] = (support_entry){.path = "ds/train/_classes.csv", .bytes = mr_buf_text(&table), .len = table.len};
     char *path = archive("tar.gz", entries, COUNT + 1);
-    support_expect_refusal(RUN("ingest", path, dst), "as a bomb's would; --max-ratio N lets more through");
+    support_expect_refusal(RUN("ingest", path, dst), "like an archive bomb; --max-ratio N raises the limit");
     support_result r = RUN("ingest", path, dst, "--dry-run", "--max-ratio", "1000", "--quiet");
     support_assert_status(&r, 0); /* the limit is an option */
     support_result_free(&r);

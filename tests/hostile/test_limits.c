@@ -263,7 +263,7 @@ static const bound bounds[] = {
     {"links to links", 40, link_chain, "more than 40 links", NULL, false},
     {"bytes of a name", 4096, name_bytes, "longer than 4,096 bytes", NULL, false},
     {"bytes of a part", 255, part_bytes, "longer than 255 bytes", NULL, false},
-    {"columns of a CSV", 32768, csv_columns, "32769 columns, which is more than 32768", NULL, false},
+    {"columns of a CSV", 32768, csv_columns, "32769 columns, more than 32768", NULL, false},
     {"depth of JSON", 2048, json_depth, "maximum parsing depth", NULL, false},
     {"splits", 1000, splits, "1001 splits are more than 1000", NULL, false},
     {"shards", 100000, shards, "100001 shards are more than 100000", NULL, true},

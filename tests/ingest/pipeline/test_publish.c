@@ -296,12 +296,12 @@ static void test_names_that_cannot_be_replaced(void **state)
 static void test_interrupted_after_the_rename(void **state)
 {
     (void)state;
-    expect("143\n\nmillrace: interrupted; dst is the new dataset, whole; what may be left of the old one lies beside "
+    expect("143\n\nmillrace: interrupted; dst is the new dataset, complete; what may be left of the old one is beside "
            "it, as .partial\n",
            "(with stop $(ingest $M) --force -q) 2>err & pid=$!; stopped $pid\n"
            "kill -TERM $pid; kill -CONT $pid; wait $pid; echo $?; cat err");
     assert_true(support_dataset_hash(dst) == clean);
-    expect("143\n\nmillrace: interrupted; dst is the new dataset, whole\n",
+    expect("143\n\nmillrace: interrupted; dst is the new dataset, complete\n",
            "rm -r dst dst.partial; (with stop $(ingest $M) -q) 2>err & pid=$!; stopped $pid\n"
            "kill -TERM $pid; kill -CONT $pid; wait $pid; echo $?; cat err");
     expect_only(clean);

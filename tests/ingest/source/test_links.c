@@ -132,14 +132,14 @@ static void test_one_rule(void **state)
                    "a/up=1;b/real=1;c=1;d=1;\n"
                    "1 b/above: a link to a folder: not followed" COPY "\n"
                    "1 dir: a link to a folder: not followed" COPY "\n"
-                   "1 gone: a link to what is not a file of the tree\n"
+                   "1 gone: a link to something that is not a file of the tree\n"
                    "1 into: a link to itself, or into a loop of links\n"
                    "1 me: a link to itself, or into a loop of links\n"
                    "1 p: a link to itself, or into a loop of links\n"
                    "1 q: a link to itself, or into a loop of links\n"
                    "1 through: a link through a link that is not followed" COPY "\n"
                    "1 to-dir: a link to a folder: not followed" COPY "\n"
-                   "1 to-gone: a link to what is not a file of the tree");
+                   "1 to-gone: a link to something that is not a file of the tree");
 }
 
 /* Out of the tree nothing is followed, and an archive cannot know what there is; of a folder it is said. */
@@ -172,15 +172,15 @@ static void test_out_of_the_tree(void **state)
 #define OUT "a link to a file outside the tree: not followed\n"
     assert_string_equal((char *)t.dump.data,
                         "real=1;\n1 absolute: " OUT "1 dog: " DOG "1 dog2: " DOG
-                        "1 gone: a link to outside the tree, to "
-                        "nothing\n1 null: a link to a device, socket or FIFO outside the tree\n1 out: " OUT
-                        "1 slash: " DOG "1 system: " OUT "1 through: a link through a link that is not followed" COPY
-                        "\n1 top: " DOG "1 top2: a link to a folder outside the tree: not followed" COPY);
+                        "1 gone: a dangling link out of the tree\n"
+                        "1 null: a link to a device, socket or FIFO outside the tree\n1 out: " OUT "1 slash: " DOG
+                        "1 system: " OUT "1 through: a link through a link that is not followed" COPY "\n1 top: " DOG
+                        "1 top2: a link to a folder outside the tree: not followed" COPY);
     closed(&t);
     support_archive(archive, "tar", entries, MR_COUNT(entries));
     t = opened(&archive, 1, &quiet);
     for (size_t i = 0; i < MR_COUNT(names); i++) {
-        char *note = support_path("\n1 %s: a link to outside the tree: not followed", names[i]);
+        char *note = support_path("\n1 %s: a link out of the tree: not followed", names[i]);
         if (!strstr((char *)t.dump.data, note))
             fail_msg("%s\n%s", note, (char *)t.dump.data);
         free(note);
@@ -318,8 +318,8 @@ static void test_the_first_source_has_the_name(void **state)
         tree t = opened(srcs, 2, &quiet);
         const char *stays = first ? "c/a=22;c/far=4444;c/lost=55555;c/v=55555;c/w=22;c/x=22;c/y=1;c/z=333;\n"
                                   : "c/a=1;c/far=333;c/lost=55555;c/v=55555;c/w=1;c/x=1;c/y=1;c/z=333;\n";
-        const char *word = first ? "c/x: there is an earlier file of this name (2 bytes), which is kept"
-                                 : "c/x: there is an earlier file of this name (1 bytes), which is kept";
+        const char *word = first ? "c/x: an earlier file of this name (2 bytes) is kept"
+                                 : "c/x: an earlier file of this name (1 bytes) is kept";
         if (strncmp((char *)t.dump.data, stays, strlen(stays)) != 0 || !strstr((char *)t.dump.data, word))
             fail_msg("%d: %s", i, (char *)t.dump.data);
         closed(&t);

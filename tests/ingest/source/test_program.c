@@ -63,19 +63,19 @@ static void test_ends(void **state)
         {"cat; echo 'rows went bad' >&2; exit 1", 1, "train-00000-of-00002.parquet: rows went bad"},
         {"cat; echo 'choose a column' >&2; exit 2", 2, "train-00000-of-00002.parquet: choose a column"},
         {"printf 'Traceback:\\n  line 3\\nOSError: no\\n\\n' >&2; exit 3", 3, "parquet: OSError: no"},
-        {"cat; exit 77", 3, "ended with exit code 77 without a message"},
-        {"cat; kill -9 $$", 3, "was ended by signal 9 (Killed)"},
-        {"head -c 700; echo oh >&2; kill -SEGV $$", 3, "was ended by signal 11 (Segmentation fault): oh"},
+        {"cat; exit 77", 3, "exited with code 77 and no message"},
+        {"cat; kill -9 $$", 3, "was killed by signal 9 (Killed)"},
+        {"head -c 700; echo oh >&2; kill -SEGV $$", 3, "was killed by signal 11 (Segmentation fault): oh"},
         {"printf '\\033[31m\\377evil' >&2; exit 1", 1, "\\x1B[31m\\xFFevil"},
         {"exit 0", 1, "train-00000-of-00002.parquet: not a readable archive"},
         {"head -c 700", 1, "cannot be read to its end"},
         {"head -c 70000 /dev/urandom", 1, "not a readable archive"},
         {"echo hello; sleep 0.1; exit 0", 1, "train-00000-of-00002.parquet: not a readable archive"},
-        {"cat; exec cat /dev/zero", 1, "goes on after the end of its tar stream"},
+        {"cat; exec cat /dev/zero", 1, "keeps writing after the end of its tar stream"},
         {"cat /dev/zero", 1, "train-00000-of-00002.parquet: "},
         {"yes words | head -c 3000000 >&2; echo at last >&2; exit 1", 1, "train-00000-of-00002.parquet: at last"},
         {"head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1", 1, "train-00000-of-00002.parquet: xxxx"},
-        {"sleep 3600 >&2 & cat; exit 1", 1, "ended with exit code 1 without a message"},
+        {"sleep 3600 >&2 & cat; exit 1", 1, "exited with code 1 and no message"},
     };
     (void)state;
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -94,7 +94,7 @@ static void test_the_last_file_fails(void **state)
                                 "if cmp -s \"$0.$$\" %s/train-00001-of-00002.parquet; then kill -9 $$; fi\n",
                                 source);
     support_hub_reader(reader, script);
-    expect_failure(3, "train-00001-of-00002.parquet: was ended by signal 9");
+    expect_failure(3, "train-00001-of-00002.parquet: was killed by signal 9");
     support_hub_reader(reader, "#!/bin/sh\nexec cat\n");
     support_expect(0, "ingest", source, target, "--quiet", (char *)NULL);
     support_expect(0, "verify", target, "--quiet", (char *)NULL);
@@ -241,7 +241,7 @@ static void test_ends_of_streams(void **state)
     support_hub_reader(reader, "#!/bin/sh\ncat\necho more\n");
     support_expect(0, "ingest", source, target, "--quiet", END);
     char *text = (char *)support_read(report, NULL);
-    assert_non_null(strstr(text, "the bytes after its end mark are not read"));
+    assert_non_null(strstr(text, "the bytes after its end mark were not read"));
     free(text);
     free(report);
 }

@@ -152,8 +152,8 @@ static void test_hostile_names_are_noted(void **state)
     assert_int_equal(f->notes.counts[MR_NOTE_LINK], 3);
     assert_int_equal(f->notes.counts[MR_NOTE_COLLISION], 4);
     assert_int_equal(f->notes.counts[MR_NOTE_IGNORED], 1);
-    assert_int_equal(f->notes.counts[MR_NOTE_ODD_NAME], 1);
-    assert_string_equal(note_of(f, MR_NOTE_ODD_NAME)->path, "caf\\xE9");
+    assert_int_equal(f->notes.counts[MR_NOTE_NOT_UTF8], 1);
+    assert_string_equal(note_of(f, MR_NOTE_NOT_UTF8)->path, "caf\\xE9");
     free(archive);
 }
 

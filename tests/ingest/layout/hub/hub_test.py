@@ -494,7 +494,7 @@ def test_reader_killed(work):
                 killed = True
                 break
     words = child.communicate(timeout=HANG)[1]
-    assert killed and child.returncode == 3 and "was ended by signal 9" in words, (killed, child.returncode, words)
+    assert killed and child.returncode == 3 and "was killed by signal 9" in words, (killed, child.returncode, words)
     assert not (work / "refused").exists() and not (work / "refused.partial").exists()
 
 

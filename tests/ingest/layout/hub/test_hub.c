@@ -277,7 +277,7 @@ static void test_images_by_path(void **state)
     support_assert_status(&r, 0);
     support_result_free(&r);
     support_hub_file(hub_source, "data/train.parquet", TEXTS, rows, MR_COUNT(rows));
-    hub_ingest(0, "annotated but not there: 3", NULL, NULL);
+    hub_ingest(0, "annotated but missing: 3", NULL, NULL);
     hub_assert_meta("train", "0",
                     "{\"source\":\"data/pics/a b.png\","
                     "\"label\":0,\"class\":\"A\",\"columns\":{\"label\":\"A\"}}");

@@ -1,0 +1,76 @@
+/* test_stage_files.c - which files of a folder are millrace's.
+ * Invariant tested: other files in DST or DST.partial are never removed or replaced. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/support.h"
+
+static char *dir, *source;
+
+static int set_up(void **state)
+{
+    (void)state;
+    dir = support_tmpdir();
+    source = support_path("%s/source", dir);
+    support_expect(0, "sample", source, "--layout", "imagenette", "--images", "120", "--seed", "3", "--quiet",
+                   (char *)NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(source);
+    support_tmpdir_remove(dir);
+    return 0;
+}
+
+static void put_text(const char *text, const char *format, const char *a)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, format);
+    char *full = support_path("%s%s", path, a);
+    support_write_text(full, text);
+    free(full);
+}
+
+static void test_files_of_others_are_left_alone(void **state)
+{
+    (void)state;
+    char *target = support_path("%s/out", dir), *partial = support_path("%s/out.partial", dir);
+    put_text("precious", "out.partial/", "thesis.txt");
+    support_expect(2, "ingest", source, target, (char *)NULL);
+    char *list = support_list(partial);
+    assert_string_equal(list, "thesis.txt\n");
+    free(list);
+    support_tmpdir_remove(strdup(partial));
+    support_write_text(partial, "a file");
+    support_expect(2, "ingest", source, target, (char *)NULL);
+    assert_int_equal(unlink(partial), 0);
+
+    /* manifest.json is a common name: it makes no dataset of a folder of other things. */
+    put_text("{}", "out/", "manifest.json");
+    put_text("x", "out/", "app.js");
+    support_expect(2, "ingest", source, target, "--force", (char *)NULL);
+    list = support_list(target);
+    assert_string_equal(list, "app.js\nmanifest.json\n");
+    free(list);
+    char *path = support_path("%s/app.js", target);
+    assert_int_equal(unlink(path), 0);
+    free(path);
+    put_text("", "out/", "train-00000.mdb-lock"); /* as py-lmdb leaves them */
+    support_expect(0, "ingest", source, target, "--force", "--quiet", (char *)NULL);
+    support_expect(0, "verify", target, "--quiet", (char *)NULL);
+    free(target);
+    free(partial);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_files_of_others_are_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
