@@ -1,5 +1,5 @@
 /* codec_png.c - PNG: its own walk over the chunks for the facts, libspng for the pixels.
- * Invariant: a chunk is read only after checking that it ends inside the file; an ancillary chunk counts only if its
+ * Invariant: a chunk is read only after checking that it ends inside the file; an ancillary chunk is used only if its
  * CRC is right, as in other decoders.
  *
  *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
@@ -146,7 +146,7 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
                        MAX_SIDE);
     w->header = true;
     w->colour = colour;
-    /* A palette picture has the 8 bits of its colours, not the bits of an index. */
+    /* For a palette picture, bits are the 8 of its colours, not those of an index. */
     w->facts = (mr_image_facts){width, height, MR_CODEC_PNG, 1, components, colour == PALETTE ? 8 : depth, 0};
     w->facts.flags = (c->body[12] ? MR_FLAG_PROGRESSIVE : 0u) | (colour == PALETTE ? MR_FLAG_PALETTE : 0u) |
                      (colour == GRAY_ALPHA || colour == RGB_ALPHA ? MR_FLAG_ALPHA : 0u);
@@ -227,7 +227,7 @@ static void free_png(spng_ctx **ctx)
     spng_ctx_free(*ctx);
 }
 
-/* *ctx: NULL before; the caller's to free, after a failure too. */
+/* *ctx: NULL before; the caller frees it, even after a failure. */
 static mr_status open_png(const uint8_t *bytes, size_t len, const mr_image_limits *limits, spng_ctx **ctx,
                           struct spng_ihdr *ihdr, mr_error *err)
 {

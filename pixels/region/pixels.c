@@ -1,4 +1,4 @@
-/* pixels.c - chooses the decoder, and holds the memory that it works in.
+/* pixels.c - chooses the decoder, and owns its working memory.
  * Invariant: a decoder's region is not empty and inside the picture. */
 #include "region/parts.h"
 

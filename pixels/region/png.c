@@ -1,4 +1,4 @@
-/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures as a whole.
+/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures in full.
  * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
 #include <spng.h>
@@ -24,7 +24,7 @@ static mr_status spng_failure(int code, mr_error *err)
     return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
 }
 
-/* Indices beyond the palette are gray, as in Pillow. */
+/* Indices outside the palette are gray, as in Pillow. */
 static int take_palette(png_run *run, spng_ctx *ctx)
 {
     struct spng_plte plte;
@@ -52,11 +52,11 @@ static unsigned sample16(const uint8_t *p)
 /* Gray samples and palette indices of 1 to 8 bits. */
 static void put_small(const png_run *run, const uint8_t *row, uint8_t *out)
 {
-    unsigned depth = run->ihdr.bit_depth, most = (1u << depth) - 1, scale = 255 / most, each = 8 / depth;
+    unsigned depth = run->ihdr.bit_depth, max = (1u << depth) - 1, scale = 255 / max, each = 8 / depth;
     bool palette = run->ihdr.color_type == SPNG_COLOR_TYPE_INDEXED;
     uint32_t left = run->job->region.left, end = left + run->job->region.width;
     for (uint32_t x = left; x < end; x++, out += 3) {
-        unsigned v = row[x / each] >> (8 - depth - x % each * depth) & most;
+        unsigned v = row[x / each] >> (8 - depth - x % each * depth) & max;
         if (palette)
             memcpy(out, run->palette[v], 3);
         else
