@@ -1,4 +1,4 @@
-/* batch.c - one batch on its way from the plan to the caller; see batch.h. */
+/* batch.c - one batch, from planning to delivery; see batch.h. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
     const mr_sample_facts *f = &b->facts[slot];
     mr_bad_slot bad = {.slot = slot, .sample = f->sample, .padding = !(f->weight > 0), .error = *why};
     b->parts[slot].bad = true;
-    /* When a bad sample fails the batch, only the first in order is reported. */
+    /* If a bad sample fails the batch, only the first in order is reported. */
     if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
         if (slot < b->bad[0].slot)
             b->bad[0] = bad;
@@ -269,12 +269,12 @@ mr_status mr_batch_bad(const mr_batch *batch, uint64_t i, mr_bad_sample *out, mr
     return MR_OK;
 }
 
-/* ---- given away ----------------------------------------------------------------------------------------------- */
+/* ---- detached batches ----------------------------------------------------------------------------------------- */
 
 typedef struct detached {
-    mr_loading loading; /* first: what the caller has is its `lent` */
+    mr_loading loading; /* first: the caller has a pointer to its `lent` */
     mr_allocator allocator;
-    bool allocated; /* its data, by the allocator */
+    bool allocated; /* the data is from the allocator */
 } detached;
 
 mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err)

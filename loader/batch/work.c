@@ -266,7 +266,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     return 0;
 }
 
-/* All but the pixels. */
+/* All members except the pixels. */
 static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
