@@ -4,7 +4,7 @@
  *
  * This room: image.c finds the codec and checks the limits; codec_jpeg, codec_png and codec_webp are one mr_codec each.
  * JPEG's parts: jpeg_trap and jpeg_warnings (failures of libjpeg), jpeg_source (its input), shrink_jpeg.  exif is
- * shared. */
+ * shared; png_open opens PNGs for this room and region/. */
 #ifndef MR_IMAGE_H
 #define MR_IMAGE_H
 
