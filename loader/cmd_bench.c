@@ -267,6 +267,13 @@ static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_e
     return mr_ranks_agree(ranks, status, err);
 }
 
+static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
+{
+    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->dir, ds, err), err));
+    return measure(q, *ds, *ranks, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.bench = {.budget = {.begin = mr_seconds()}, .loader = {.threads = mr_pool_processors()}}};
@@ -276,11 +283,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
-    if (status == MR_OK)
-        status = measure(&q, ds, ranks, &err);
+    mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);
 }

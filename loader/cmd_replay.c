@@ -176,6 +176,14 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     return status;
 }
 
+static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
+{
+    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
+    MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
+    return replay(q, *ds, *ranks, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.json = false};
@@ -185,13 +193,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
-    if (status == MR_OK)
-        status = replay(&q, ds, ranks, &err);
+    mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_buf_free(&q.source);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);

@@ -143,18 +143,22 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->hash = row->image_hash;
 }
 
+static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
+                               mr_error *err)
+{
+    const uint8_t *rgb;
+    MR_TRY(mr_work_decode(w, worker, b->facts[slot].sample, &b->parts[slot].row, v, &rgb, err));
+    return mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+}
+
 static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
                              mr_error *err)
 {
-    const mr_row *row = &b->parts[slot].row;
-    const uint8_t *rgb;
     double start = mr_seconds();
-    mr_status status = mr_work_fetch(w, worker, b->facts[slot].sample, row, err);
+    mr_status status = mr_work_fetch(w, worker, b->facts[slot].sample, &b->parts[slot].row, err);
     double read = mr_seconds();
     if (status == MR_OK)
-        status = mr_work_decode(w, worker, b->facts[slot].sample, row, v, &rgb, err);
-    if (status == MR_OK)
-        status = mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+        status = decode_pixels(b, w, worker, slot, v, err);
     atomic_fetch_add_explicit(&w->reading, (uint64_t)((read - start) * 1e9), memory_order_relaxed);
     atomic_fetch_add_explicit(&w->decoding, (uint64_t)((mr_seconds() - read) * 1e9), memory_order_relaxed);
     return status;
