@@ -29,7 +29,7 @@ static size_t feed(void *to, size_t room, void *ctx)
     return len;
 }
 
-static mr_status refuse(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
+static mr_status reject(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
 {
     char found[MR_JSON_ODDITY];
     size_t at = why->position > 0 && (size_t)why->position <= len ? (size_t)why->position : 0;
@@ -58,7 +58,7 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
     if (out_of_memory)
         return mr_fail_memory(err, name);
     if (!doc)
-        return refuse(bytes, len, name, &why, err);
+        return reject(bytes, len, name, &why, err);
     *out = doc;
     return MR_OK;
 }

@@ -38,9 +38,9 @@ struct mr_json_stream {
     size_t len;
     uint64_t at; /* of `bytes` */
     yajl_status parsed;
-    mr_status status;   /* the handler's */
-    const char *beyond; /* what is not JSON, although yajl accepts it */
-    uint64_t beyond_at; /* its first byte */
+    mr_status status;     /* the handler's */
+    const char *not_json; /* what is not JSON, although yajl accepts it */
+    uint64_t not_json_at; /* its first byte */
     bool faulty, deep, too_quiet;
 };
 
@@ -249,19 +249,19 @@ static bool is_strict(mr_json_stream *s)
     if (s->len == 0)
         return true;
     if ((found = memchr(text, '\v', s->len)) || (found = memchr(text, '\f', s->len))) {
-        s->beyond = "it holds a form feed or vertical tab";
+        s->not_json = "it holds a form feed or vertical tab";
         at = (size_t)(found - text);
     } else if (!mr_utf8_valid(text, s->len)) {
-        s->beyond = "it is not UTF-8";
+        s->not_json = "it is not UTF-8";
         at = invalid_utf8_at(text, s->len);
     } else if (s->closed) {
         at = s->end > s->at ? (size_t)(s->end - s->at) : 0;
         while (at < s->len && text[at] && strchr(" \t\r\n", text[at]))
             at++;
-        s->beyond = at < s->len ? "other text follows after its end" : NULL;
+        s->not_json = at < s->len ? "other text follows after its end" : NULL;
     }
-    s->beyond_at = s->at + at;
-    return !s->beyond;
+    s->not_json_at = s->at + at;
+    return !s->not_json;
 }
 
 static mr_status outcome(mr_json_stream *s)
@@ -314,8 +314,8 @@ bool mr_json_stream_fault(mr_json_stream *s, const char *window, size_t len, uin
     } else if (s->too_quiet) {
         snprintf(out->why, sizeof out->why, "%d MiB without a value", QUIET_MAX >> 20);
     } else if (s->parsed == yajl_status_ok) {
-        snprintf(out->why, sizeof out->why, "not JSON: %s", s->beyond);
-        out->at = s->beyond_at;
+        snprintf(out->why, sizeof out->why, "not JSON: %s", s->not_json);
+        out->at = s->not_json_at;
     } else if (mr_json_oddity(&place, found)) {
         snprintf(out->why, sizeof out->why, "not JSON: %s", found);
         out->at = from + place.at;

@@ -37,7 +37,8 @@ static const float noise = 1.0F;
  * names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the
  * picture 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
-/* At the middle level, after the first step and at the top: every recognised copy had more.  They only save time. */
+/* At the middle level, after the first step and at the top: every recognised copy reached them.  They only save time.
+ */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 typedef struct level {
