@@ -38,7 +38,7 @@ static const mr_option options[] = {
     {"threads", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.threads), .value = "T", .high = MR_MAX_THREADS,
      .own = true, .help = "threads per rank (default: the processors; 0: only the caller's)"},
     {"seconds", 0, MR_ARG_REAL, MR_FIELD(request, bench.budget.seconds), .value = "N", .above = true, .high = 86400,
-     .standard = "8", .help = "total duration, at most 2 s more"},
+     .standard = "8", .help = "total duration; may run up to 2 s longer"},
     {"size", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.transform.size), .value = "PIXELS", .low = 1,
      .high = MR_MAX_SIDE, .standard = "224", .help = "side of decoded pictures"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.max_pixels), .value = "N", .low = 1,
