@@ -4,8 +4,8 @@
  *              |
  *     "unknown option --spilt; did you mean --split?"
  *
- * As getopt_long() has it: options and arguments in any order, "--" ends options, -qj4 is -q -j 4, and the beginning of
- * a long name is enough where only one option has it. */
+ * As in getopt_long(): options and arguments in any order, "--" ends options, -qj4 is -q -j 4, and an unambiguous
+ * prefix of a long name is enough. */
 #include "base/cli.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 typedef struct entry {
     const char *name; /* the row's, or its alias */
     const mr_option *row;
-    char *request; /* what the row's offsets count from */
+    char *request; /* base of the row's offsets */
 } entry;
 
 typedef struct line {
@@ -29,7 +29,7 @@ typedef struct line {
     void *request;
     entry *entries;
     size_t count, room;
-    const mr_option *argument; /* that comes next */
+    const mr_option *argument; /* the next one to read */
     uint64_t agreed;
 } line;
 
@@ -55,7 +55,7 @@ static mr_status list_options(line *l, const mr_option *rows, char *request, mr_
     return MR_OK;
 }
 
-/* ---- which option ----------------------------------------------------------------------------------------------- */
+/* ---- finding an option ------------------------------------------------------------------------------------------ */
 
 static mr_status unknown_long(const line *l, const char *name, mr_error *err)
 {
@@ -67,7 +67,7 @@ static mr_status unknown_long(const line *l, const char *name, mr_error *err)
                    near ? "?" : "");
 }
 
-/* By its name, or by a beginning that only its name has. */
+/* By its name, or by an unambiguous prefix of it. */
 static mr_status find_long(const line *l, const char *name, const entry **out, mr_error *err)
 {
     const entry *found = NULL, *other = NULL;
@@ -98,7 +98,7 @@ static const entry *find_short(const line *l, char key)
     return NULL;
 }
 
-/* ---- what it gets ----------------------------------------------------------------------------------------------- */
+/* ---- reading its value ------------------------------------------------------------------------------------------ */
 
 static mr_status take(line *l, const entry *e, const char *value, mr_error *err)
 {
@@ -107,7 +107,7 @@ static mr_status take(line *l, const entry *e, const char *value, mr_error *err)
         MR_TRY(mr_cli_help(l->command, row != &mr_help_options[0], err));
         return MR_END;
     }
-    if (value && !*value) /* as an unset variable of a script makes it */
+    if (value && !*value) /* typically an unset variable in a script */
         return mr_fail(err, MR_MISUSE, "--%s: the value is empty; leave the option out for its default", row->name);
     value = value ? value : row->optional;
     if (!row->own && row->kind != MR_ARG_PATH) {
@@ -127,7 +127,7 @@ static mr_status needs_value(const mr_option *row, const char *dashes, const cha
     return mr_fail(err, MR_MISUSE, "%s%s needs a value: %s%s %s", dashes, name, dashes, name, mr_buf_text(&value));
 }
 
-/* `*next` is taken as the value, and cleared, where the option needs one and has none of its own. */
+/* If the option needs a value and `arg` holds none, `*next` is the value, and is cleared. */
 static mr_status take_long(line *l, const char *arg, char **next, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *name = strdup(arg + 2);
@@ -174,7 +174,7 @@ static mr_status take_argument(line *l, const char *text, mr_error *err)
 {
     const mr_option *row = l->argument;
     if (!row->value)
-        return mr_fail(err, MR_MISUSE, "'%s' is one argument too many", text);
+        return mr_fail(err, MR_MISUSE, "unexpected argument '%s'", text);
     if (row->kind != MR_ARG_LIST)
         l->argument++;
     return mr_option_take(row, l->request, text, err);
@@ -213,7 +213,7 @@ bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv,
     mr_status status = parse(&l, argc, argv, &err);
     free(l.entries);
     cli->agreed = l.agreed;
-    /* Processes that cannot form one run would all print the same misuse: how they were started comes first. */
+    /* Processes that cannot form one run would all print the same misuse: report first how they were started. */
     if (status != MR_END && mr_launch_check(command->name, &apart) != MR_OK) {
         mr_term_error(&apart);
         cli->code = mr_exit_code(apart.status);
@@ -237,8 +237,8 @@ mr_status mr_cli_ranks(const mr_cli *cli, mr_ranks **ranks, mr_error *err)
     if (!other)
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "mpirun: rank %u was given another command, or other options, than rank 0; give "
-                   "all of them the same",
+                   "mpirun: rank %u was given a different command or different options than rank 0; give all ranks "
+                   "the same",
                    other);
 }
 

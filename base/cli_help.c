@@ -1,6 +1,6 @@
 /* cli_help.c - what --help and --usage print, from a command's table of options.
- * Invariant: no line is wider than the terminal, or 79 columns where there is none, but for examples, which can be
- * pasted, and for words that do not fit. */
+ * Invariant: no line is wider than the terminal, or 79 columns without one, except examples, which can be pasted, and
+ * words that do not fit. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -56,7 +56,7 @@ static void add_word(page *p, const char *word, size_t len, size_t blanks, size_
     p->column += blanks + len;
 }
 
-/* A paragraph: all words, `blanks` apart as they are in the text. */
+/* A paragraph, rewrapped; blanks between words are kept. */
 static void add_paragraph(page *p, const char *text, size_t len, size_t margin)
 {
     const char *end = text + len;
@@ -201,9 +201,9 @@ mr_status mr_cli_help(const mr_command *command, bool brief, mr_error *err)
     MR_TRY(mr_buf_status(&text, err, "writing help"));
     for (size_t at = 0, len; at < text.len; at += len) {
         const uint8_t *end = memchr(text.data + at, '\n', text.len - at);
-        len = (size_t)(end + 1 - (text.data + at)); /* the last line ends, too */
+        len = (size_t)(end + 1 - (text.data + at)); /* every line ends with a newline */
         fwrite(text.data + at, 1, len, stdout);
-        mr_term_push(stdout); /* line by line: it keeps the cause of a failure, which a full buffer would lose */
+        mr_term_push(stdout); /* per line: keeps the errno of a failed write, which a full buffer would lose */
     }
     return MR_OK;
 }

@@ -1,5 +1,5 @@
-/* cli_values.c - an option's value from text to its field.
- * Invariant: a value is read here and nowhere else, be it a default, from a command line or from a checkpoint. */
+/* cli_values.c - parses an option's value into its field.
+ * Invariant: values are parsed only here, whether they come from a default, a command line or a checkpoint. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -73,15 +73,15 @@ static mr_status take_real(const mr_option *row, void *request, const char *text
     char *end;
     const char *example = row->standard && strcmp(row->standard, "0") != 0 ? row->standard : "0.01";
     double low = (double)row->low;
-    char most[32] = "";
+    char high[32] = "";
     if (row->high)
-        snprintf(most, sizeof most, " to %llu", (ull)row->high);
+        snprintf(high, sizeof high, " to %llu", (ull)row->high);
     errno = 0;
     double x = strtod(text, &end);
     if (end == text || *end || errno || !isfinite(x) || x < low || (row->above && x <= low) ||
         (row->high && x > (double)row->high))
         return mr_fail(err, MR_MISUSE, NAME ": expected a number %s %llu%s, for example %s", OF(row),
-                       row->above ? "above" : "from", (ull)row->low, most, example);
+                       row->above ? "above" : "from", (ull)row->low, high, example);
     memcpy((char *)request + row->offset, &x, sizeof x);
     return MR_OK;
 }
@@ -109,7 +109,7 @@ static mr_status take_item(mr_cli_list *list, const char *text, mr_error *err)
 {
     if (!MR_GROW(list->items, list->count, list->room))
         return mr_fail_memory(err, "reading the command line");
-    list->items[list->count++] = (char *)text; /* a value is the user's own: it is argv's */
+    list->items[list->count++] = (char *)text; /* lists have no defaults, so `text` is in argv */
     return MR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* error.c - error messages, and allocation whose size cannot overflow.
- * Invariant: whatever untrusted text a message contains, it is one line of UTF-8 without control characters. */
+ * Invariant: a message is one line of UTF-8 without control characters, even if it contains untrusted text. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool inside_character(char c)
     return ((uint8_t)c & 0xC0) == 0x80;
 }
 
-/* A path may be longer than err->text: the middle is left out, as the end says what is wrong. */
+/* A path may be longer than err->text: the middle is left out, as the end states what is wrong. */
 static void fit(char *out, size_t room, const char *text)
 {
     static const char gap[] = " ... ";
@@ -26,7 +26,7 @@ static void fit(char *out, size_t room, const char *text)
         memcpy(out, text, len + 1);
         return;
     }
-    while (inside_character(text[head])) /* NOLINT: a text of `len` characters is set to there */
+    while (inside_character(text[head])) /* NOLINT: initialized, as head < len */
         head--;
     while (inside_character(text[len - tail]))
         tail--;

@@ -1,7 +1,7 @@
 /* error.h - error messages, exit codes, and allocation with checked sizes.
- * Invariant: a function that returns a failure has filled `err` (if not NULL) with a sentence fit to print.
+ * Invariant: a function that returns a failure has filled `err` (if not NULL) with a printable sentence.
  *
- * The base room: what every other room stands on.  Its files use one another in this order:
+ * The base room is used by every other room.  Its files use one another in this order:
  *   error buf scope text     messages, byte buffers, early return, printable text
  *   hash file path output    digests; files; output paths; files written under temporary names
  *   string_map slab random   lookup tables, large memory, seeded random numbers
@@ -23,13 +23,13 @@ mr_status mr_fail(mr_error *err, mr_status status, const char *format, ...) MR_P
 /* The same with ": strerror(errnum)" appended; the status is always MR_SYSTEM. */
 mr_status mr_fail_errno(mr_error *err, int errnum, const char *format, ...) MR_PRINTF(3, 4);
 
-/* Why a thread may not have started, for such a message: the text of EAGAIN names neither cause. */
+/* Why a thread did not start, for such a message: the text of EAGAIN names neither cause. */
 #define MR_NO_THREAD "for lack of memory or by `ulimit -u`"
 
 /* MR_SYSTEM, "WHAT: out of memory"; `what`: a file or an activity. */
 mr_status mr_fail_memory(mr_error *err, const char *what);
 
-/* A damaged sample, or its damaged shard: what --on-bad may skip. */
+/* A damaged sample or shard, which --on-bad may skip. */
 static inline bool mr_status_is_bad(mr_status status)
 {
     return status == MR_BAD_SAMPLE || status == MR_BAD_DATA;
@@ -38,7 +38,7 @@ static inline bool mr_status_is_bad(mr_status status)
 /* The exit code of a command that ended with `status`: 0 done, 1 data, 2 use, 3 system. */
 int mr_exit_code(mr_status status);
 
-/* Static analyzers see one file at a time and would assume that these may return MR_OK: tell them. */
+/* Static analyzers see one file at a time and would assume that these may return MR_OK. */
 #ifdef __clang_analyzer__
 #define mr_fail(err, status, ...)       ((void)mr_fail(err, status, __VA_ARGS__), (status))
 #define mr_fail_errno(err, errnum, ...) ((void)mr_fail_errno(err, errnum, __VA_ARGS__), MR_SYSTEM)

@@ -1,4 +1,4 @@
-/* file.c - files and directories, opened, read and made with care; output.c writes whole files. */
+/* file.c - opens, reads and creates files and directories safely; output.c writes whole files. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/scope.h"
 
 mr_status mr_file_open(int dirfd, const char *path, bool follow, int *fd, uint64_t *size, mr_error *err)
 {
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer; on a regular file it means nothing. */
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer; regular files ignore it. */
     int opened = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
     if (opened < 0) {
         if (errno == ELOOP && !follow)
@@ -59,22 +60,17 @@ mr_status mr_file_pread(int fd, void *bytes, size_t len, uint64_t offset, const 
 
 mr_status mr_file_read_all(int dirfd, const char *path, uint64_t max, mr_buf *out, mr_error *err)
 {
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     uint64_t size;
-    mr_status status = mr_file_open(dirfd, path, true, &fd, &size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_file_open(dirfd, path, true, &fd, &size, err));
     if (size > max)
-        status = mr_fail(err, MR_BAD_DATA, "%s: %llu bytes are more than the limit of %llu", path,
-                         (unsigned long long)size, (unsigned long long)max);
-    else if (!mr_buf_reserve(out, size))
-        status = mr_fail_memory(err, path);
-    else
-        status = mr_file_pread(fd, out->data + out->len, size, 0, path, err);
-    if (status == MR_OK)
-        out->len += size;
-    close(fd);
-    return status;
+        return mr_fail(err, MR_BAD_DATA, "%s: %llu bytes are more than the limit of %llu", path,
+                       (unsigned long long)size, (unsigned long long)max);
+    if (!mr_buf_reserve(out, size))
+        return mr_fail_memory(err, path);
+    MR_TRY(mr_file_pread(fd, out->data + out->len, size, 0, path, err));
+    out->len += size;
+    return MR_OK;
 }
 
 mr_status mr_file_write(int fd, const void *bytes, size_t len, const char *name, mr_error *err)
@@ -110,7 +106,7 @@ mr_status mr_file_pwrite(int fd, const void *bytes, size_t len, uint64_t offset,
 
 mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err)
 {
-    /* Some file systems have nothing to sync for a directory and say EINVAL. */
+    /* Some file systems have nothing to sync for a directory and return EINVAL. */
     if (fsync(dirfd) != 0 && errno != EINVAL)
         return mr_fail_errno(err, errno, "%s: cannot sync the directory", name);
     return MR_OK;
@@ -118,27 +114,18 @@ mr_status mr_dir_sync(int dirfd, const char *name, mr_error *err)
 
 mr_status mr_dir_sync_parent(int dirfd, const char *path, mr_error *err)
 {
-    char *dir = NULL, *name = NULL;
-    mr_status status = mr_path_split(path, &dir, &name, err);
-    if (status != MR_OK)
-        return status;
-    int fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        status = mr_fail_errno(err, errno, "%s", dir);
-    else
-        status = mr_dir_sync(fd, dir, err);
-    if (fd >= 0)
-        close(fd);
-    free(dir);
-    free(name);
-    return status;
+    MR_AUTO(mr_scope_free) char *dir = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    MR_TRY(mr_path_split(path, &dir, &name, err));
+    MR_AUTO(mr_scope_close) int fd = openat(dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? mr_fail_errno(err, errno, "%s", dir) : mr_dir_sync(fd, dir, err);
 }
 
 mr_status mr_file_scratch(int *fd, mr_error *err)
 {
     const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
     *fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (*fd < 0 && errno == EOPNOTSUPP) { /* a file system that knows no such files: a name for a moment */
+    if (*fd < 0 && errno == EOPNOTSUPP) { /* not on every file system: create a named file and unlink it */
         char *path = NULL;
         if (asprintf(&path, "%s/millrace-XXXXXX", dir) < 0)
             return mr_fail_memory(err, dir);
@@ -147,13 +134,13 @@ mr_status mr_file_scratch(int *fd, mr_error *err)
             unlink(path);
         free(path);
     }
-    return *fd < 0 ? mr_fail_errno(err, errno, "%s: cannot make a file to unpack to", dir) : MR_OK;
+    return *fd < 0 ? mr_fail_errno(err, errno, "%s: cannot create a temporary file", dir) : MR_OK;
 }
 
 static mr_status make_one(const char *path, mr_error *err)
 {
     if (mkdir(path, 0777) != 0)
-        return errno == EEXIST ? MR_OK : mr_fail_errno(err, errno, "%s: cannot make the directory", path);
+        return errno == EEXIST ? MR_OK : mr_fail_errno(err, errno, "%s: cannot create the directory", path);
     mr_status status = mr_dir_sync_parent(AT_FDCWD, path, err);
     if (status != MR_OK)
         rmdir(path);
@@ -162,22 +149,21 @@ static mr_status make_one(const char *path, mr_error *err)
 
 mr_status mr_dir_make(const char *path, mr_error *err)
 {
-    char *copy = strdup(path);
+    if (!*path)
+        return mr_fail(err, MR_MISUSE, "\"\": is not a valid path");
+    MR_AUTO(mr_scope_free) char *copy = strdup(path);
     if (!copy)
         return mr_fail_memory(err, path);
-    mr_status status = MR_OK;
-    for (char *at = copy + 1; status == MR_OK; at++) {
+    for (char *at = copy + 1;; at++) {
         if (*at != '/' && *at != '\0')
             continue;
         char end = *at;
         *at = '\0';
-        status = make_one(copy, err);
-        *at = end;
+        MR_TRY(make_one(copy, err));
         if (end == '\0')
-            break;
+            return MR_OK;
+        *at = end;
     }
-    free(copy);
-    return status;
 }
 
 static int remove_all(int dirfd, const char *path)
@@ -238,9 +224,8 @@ mr_status mr_dir_check_mount(int dirfd, const char *path, mr_error *err)
     if (statx(dirfd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
         (st.stx_attributes & st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
         return mr_fail(err, MR_MISUSE,
-                       "%s: is a mount point, which no folder can replace; name one in it, for example "
-                       "%s/dataset",
-                       path, path);
+                       "%s: is a mount point and cannot be replaced; name a folder in it, for example %s/dataset", path,
+                       path);
     return MR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* hash.c - XXH3 from xxHash (vector code chosen at run time), SHA-256 from libcrypto.
  * Invariant: a digest is of exactly the bytes that were added, in order.
  *
- * SHA256_*() rather than EVP: the same vector code, but no providers to load; OpenSSL 3.0 crashes if an allocation
+ * SHA256_*() rather than EVP: the same vector code without loading providers; OpenSSL 3.0 crashes if an allocation
  * fails while it loads one. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
@@ -96,7 +96,7 @@ void mr_hasher_add(mr_hasher *h, const void *bytes, size_t len)
 
 mr_status mr_hasher_end(mr_hasher *h, mr_digest *out, mr_error *err)
 {
-    (void)err; /* neither library can fail here; another one could */
+    (void)err; /* neither library can fail here, but a replacement could */
     if (out) {
         XXH128_canonical_t canonical;
         mr_digest digest = {.bytes = h->bytes};

@@ -12,8 +12,8 @@ typedef struct mr_digest { /* of a whole file */
 } mr_digest;
 
 uint64_t mr_hash64(const void *bytes, size_t len);
-/* For hash tables of untrusted text: a secret of this process, so that an attacker cannot choose colliding keys.  Never
- * used for what is stored or sent to another process. */
+/* For hash tables of untrusted text: a secret of this process, so that an attacker cannot choose colliding keys.  Not
+ * for hashes that are stored or sent to another process. */
 uint64_t mr_hash_seed(void);
 uint64_t mr_hash64_seeded(const void *bytes, size_t len, uint64_t seed);
 void mr_hash128(const void *bytes, size_t len, uint8_t out[16]);

@@ -18,9 +18,9 @@ typedef struct launcher {
     const char *with[2]; /* variables that must be set, too */
     const char *without; /* a variable that must not be set */
     bool pmix;           /* it offers PMIx */
-    const char *command; /* the only one that cannot run apart; NULL: all */
+    const char *command; /* the only command that `apart` applies to; NULL: all */
     bool apart;          /* its processes cannot join */
-    bool final;          /* decides even if it started a single process */
+    bool final;          /* matches even if it started a single process */
 } launcher;
 
 static const launcher launchers[] = {
@@ -39,7 +39,7 @@ static const launcher launchers[] = {
     {.by = "torchrun", .size = "WORLD_SIZE", .with = {"RANK", "MASTER_ADDR"}, .command = "train", .apart = true},
 };
 
-/* Every PMIx server sets a variable with its address for each protocol version that it speaks. */
+/* Every PMIx server sets a variable with its address for each protocol version that it supports. */
 static bool has_server(void)
 {
     for (char **e = environ; e && *e; e++)
@@ -108,10 +108,8 @@ mr_status mr_launch_check(const char *command, mr_error *err)
     if (!l || !l->apart || (l->command && strcmp(l->command, command) != 0))
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "%s: started %llu processes that cannot form one run, so each would do all the "
-                   "work; %s",
-                   l->by, (unsigned long long)tasks,
-                   l->command ? "use mpirun, or srun --mpi=pmix" : "give srun --mpi=pmix");
+                   "%s: started %llu processes that cannot form one run, so each would do all the work; %s", l->by,
+                   (unsigned long long)tasks, l->command ? "use mpirun, or srun --mpi=pmix" : "give srun --mpi=pmix");
 }
 
 mr_status mr_launch_joined(const mr_launch *l, unsigned world, mr_error *err)
@@ -119,7 +117,7 @@ mr_status mr_launch_joined(const mr_launch *l, unsigned world, mr_error *err)
     if (world > 1 || l->tasks < 2)
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "%s: started %llu processes (%s), and MPI finds this one alone; use the mpirun of the "
+                   "%s: started %llu processes (%s), but MPI finds only this one; use the mpirun of the "
                    "Open MPI that millrace was built with, or srun --mpi=pmix",
                    l->by, (unsigned long long)l->tasks, l->variable);
 }

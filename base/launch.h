@@ -8,7 +8,7 @@
 typedef struct mr_launch {
     const char *by;       /* "mpirun", "srun" ...; NULL: no launcher, or one that started this process alone */
     const char *variable; /* the variable with the number of processes */
-    uint64_t tasks;       /* processes it started; 0: unknown until MPI is asked */
+    uint64_t tasks;       /* processes it started; 0: unknown until MPI starts */
     bool apart;           /* millrace cannot join them into one run */
     bool unserved;        /* there are PMIx variables, but none with a server's address */
 } mr_launch;

@@ -1,5 +1,5 @@
-/* path.c - paths: their parts, where they lead, and whether one lies in another.
- * Invariant: what a path will lead to once somebody writes there counts as much as what is there. */
+/* path.c - paths: their parts, where they lead, and whether one is inside another.
+ * Invariant: a path that does not exist yet resolves to where a file written to it would be. */
 #include "base/path.h"
 
 #include <errno.h>
@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/scope.h"
 
-/* Of its first `len` bytes. */
+/* Length of the first `len` bytes without trailing slashes. */
 static size_t without_slashes(const char *path, size_t len)
 {
     while (len > 1 && path[len - 1] == '/')
@@ -44,43 +45,41 @@ mr_status mr_path_split(const char *path, char **dir, char **name, mr_error *err
 
 mr_status mr_path_follow(char **path, mr_error *err)
 {
-    char text[PATH_MAX], *dir = NULL, *name = NULL, *next = NULL;
+    MR_AUTO(mr_scope_free) char *dir = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    char text[PATH_MAX], *next = NULL;
     ssize_t len = readlink(*path, text, sizeof text);
     if (len < 0 || len == (ssize_t)sizeof text)
         return mr_fail_errno(err, len < 0 ? errno : ENAMETOOLONG, "%s", *path);
-    mr_status status = mr_path_split(*path, &dir, &name, err);
+    MR_TRY(mr_path_split(*path, &dir, &name, err));
     bool whole = *text == '/';
-    if (status == MR_OK && asprintf(&next, "%s%s%.*s", whole ? "" : dir, whole ? "" : "/", (int)len, text) < 0)
-        status = mr_fail_memory(err, *path);
-    free(dir);
-    free(name);
-    if (status != MR_OK)
-        return status;
+    if (asprintf(&next, "%s%s%.*s", whole ? "" : dir, whole ? "" : "/", (int)len, text) < 0)
+        return mr_fail_memory(err, *path);
     free(*path);
     *path = next;
     return MR_OK;
 }
 
-/* Takes the last name off a path, of which "" is the root. */
+/* Removes the last name of a path; "" is the root. */
 static void go_up(mr_buf *at)
 {
     while (at->len && at->data[--at->len] != '/')
         ;
 }
 
-/* The first `here` bytes of the path are the working directory's, which may be deeper than the system takes a path. */
+/* The first `here` bytes of the path are the working directory's, whose path may be longer than PATH_MAX. */
 static ssize_t read_link(const char *path, size_t here, char text[PATH_MAX + 1])
 {
     ssize_t len = readlink(path, text, PATH_MAX);
     return len < 0 && errno == ENAMETOOLONG && here ? readlink(path + here + 1, text, PATH_MAX) : len;
 }
 
-/* Appends where `path` leads: a path from the root without links, "." and "..", of what is or would be made there.
+/* Appends where `path` leads, whether it exists or not: an absolute path without links, "." and "..".
  *
  *      at             rest
- *      /data          to_new/x      the next name is a link to ../ds/new: it goes in front of the rest
+ *      /data          to_new/x      the next name is a link to ../ds/new: its target is prepended to the rest
  *      /data          ../ds/new/x
- *      /ds/new/x                    what is not there is no link, and stands for itself
+ *      /ds/new/x                    a name that does not exist is not a link, and is kept
  */
 static bool lead(const char *path, size_t here, mr_buf *at)
 {
@@ -121,7 +120,7 @@ static bool place_of(const char *path, mr_buf *place)
     return known && lead(path, place->len, place);
 }
 
-/* Whether `place`, which it takes to pieces, or a folder on the way to it is this file or folder under another name. */
+/* Whether `place` (which is consumed) or one of its parents is this file or folder under another name. */
 static bool leads_through(mr_buf *place, const struct stat *what)
 {
     struct stat st;
@@ -137,22 +136,20 @@ static bool leads_through(mr_buf *place, const struct stat *what)
 bool mr_path_inside(const char *path, const char *folder)
 {
     struct stat st;
-    mr_buf inner = {0}, outer = {0};
-    bool inside = place_of(path, &inner) && place_of(folder, &outer);
-    if (inside) {
-        inside = inner.len >= outer.len && (!outer.len || memcmp(inner.data, outer.data, outer.len) == 0) &&
-                 (inner.len == outer.len || inner.data[outer.len] == '/');
-        if (!inside && stat(folder, &st) == 0)
-            inside = leads_through(&inner, &st);
-    }
-    mr_buf_free(&inner);
-    mr_buf_free(&outer);
-    return inside;
+    MR_AUTO(mr_buf_free) mr_buf inner = {0};
+    MR_AUTO(mr_buf_free) mr_buf outer = {0};
+    if (!place_of(path, &inner) || !place_of(folder, &outer))
+        return false;
+    if (inner.len >= outer.len && (!outer.len || memcmp(inner.data, outer.data, outer.len) == 0) &&
+        (inner.len == outer.len || inner.data[outer.len] == '/'))
+        return true;
+    return stat(folder, &st) == 0 && leads_through(&inner, &st);
 }
 
 mr_status mr_path_keep_out(const char *path, const char *read, mr_error *err)
 {
     if (!mr_path_inside(path, read))
         return MR_OK;
-    return mr_fail(err, MR_MISUSE, "%s: is, or lies in, what is read (%s); name another place to write to", path, read);
+    return mr_fail(err, MR_MISUSE, "%s: is the input (%s) or is inside it; choose another path to write to", path,
+                   read);
 }

@@ -1,4 +1,4 @@
-/* pool.c - many items, a few threads: one shared counter hands out the next item. */
+/* pool.c - many items, a few threads: a shared counter assigns the next item. */
 #include "base/pool.h"
 
 #include <pthread.h>

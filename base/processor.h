@@ -1,5 +1,5 @@
 /* processor.h - the instruction sets that inner loops are written for.
- * Invariant: mr_processor_has() checks everything that the compiler may use. */
+ * Invariant: mr_processor_has() checks every extension that the compiler may use. */
 #ifndef MR_PROCESSOR_H
 #define MR_PROCESSOR_H
 
@@ -17,7 +17,7 @@ typedef enum mr_processor_set {
 #define MR_AVX512_TARGET      MR_AVX2_TARGET ",avx512f,avx512bw,avx512dq,avx512vl"
 #define MR_AVX512_VNNI_TARGET MR_AVX512_TARGET ",avx512vbmi,avx512vnni"
 
-/* Whether this machine, processor and operating system, runs code for the set. */
+/* Whether the processor and the operating system support the set. */
 bool mr_processor_has(mr_processor_set set);
 
 #endif

@@ -48,8 +48,8 @@ uint64_t mr_random_below(mr_random *r, uint64_t bound)
 {
     if (bound < 2)
         return 0;
-    /* The high half of the product maps 2^64 numbers onto `bound` values.  Those with a low half below `uneven` would
-     * make some values more likely than others, and are drawn again. */
+    /* The high half of the product maps 2^64 numbers onto `bound` values.  Numbers with a low half below `uneven` would
+     * make some values more likely than others, and are redrawn. */
     uint64_t uneven = -bound % bound;
     for (;;) {
         __extension__ unsigned __int128 product = (unsigned __int128)mr_random_u64(r) * bound;

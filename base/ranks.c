@@ -1,4 +1,4 @@
-/* ranks.c - this process among its peers; MPI only if a launcher started it.
+/* ranks.c - the ranks of a run; MPI is used only under a launcher.
  * Invariant: all ranks enter every collective below in the same order; mr_ranks_agree() carries failures. */
 #include "base/ranks.h"
 
@@ -167,7 +167,7 @@ mr_status mr_ranks_barrier(mr_ranks *r, mr_error *err)
     return r->card && r->card->barrier(r->group) != 0 ? failed(err) : MR_OK;
 }
 
-/* Collective; needs no memory.  Whether all ranks have the memory that the next call needs. */
+/* Collective; allocates nothing.  Whether all ranks have the memory that the next call needs. */
 static mr_status all_have(mr_ranks *r, bool mine, const char *what, mr_error *err)
 {
     uint64_t lacks = !mine;

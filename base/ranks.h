@@ -1,6 +1,6 @@
-/* ranks.h - this process among its peers under mpirun or srun; alone without them.
- * Invariant: MPI is loaded (millrace_mpi.so, by dlopen) only if a launcher's variables (launch.h) promise more than one
- * rank, as MPI_Init alone takes 0.3 s.  Without a launcher the world is 1, and every call here is a cheap no-op. */
+/* ranks.h - the ranks of a run under mpirun or srun; a single rank without them.
+ * Invariant: MPI is loaded (millrace_mpi.so, by dlopen) only if a launcher's variables (launch.h) announce more than
+ * one rank, as MPI_Init alone takes 0.3 s.  Without a launcher the world is 1, and every call here is a cheap no-op. */
 #ifndef MR_RANKS_H
 #define MR_RANKS_H
 
@@ -14,7 +14,7 @@ unsigned mr_ranks_rank(const mr_ranks *r);
 unsigned mr_ranks_world(const mr_ranks *r);
 unsigned mr_ranks_beside(const mr_ranks *r); /* ranks on this host, including this one; of a part: 1 */
 
-/* Gather, share and split fail on all ranks if one lacks memory, so that none waits for it.
+/* Gather, share and split fail on all ranks if one is out of memory, so that no rank waits for it.
  *
  * Collective.  Appends `mine` of every rank, in rank order, to `all`, and sets lens[world] unless NULL. */
 mr_status mr_ranks_gather(mr_ranks *r, const mr_buf *mine, mr_buf *all, uint64_t *lens, mr_error *err);
@@ -41,13 +41,13 @@ mr_status mr_ranks_split(mr_ranks *r, int64_t color, mr_ranks **out, mr_error *e
  * the same for every run with the same placement of ranks on hosts), MR_RANKS_OR of uint64_t, bitwise. */
 typedef enum mr_ranks_op { MR_RANKS_SUM = 0, MR_RANKS_OR } mr_ranks_op;
 mr_status mr_ranks_reduce(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, mr_error *err);
-/* The same without waiting, begun by all ranks in the same order, for at most INT_MAX values.  `values` belongs to MPI
- * until test() returns true; *status: whether it failed.  MPI makes progress only within these calls. */
+/* The same without waiting, started by all ranks in the same order, for at most INT_MAX values.  `values` belongs to
+ * MPI until test() returns true; *status: whether it failed.  MPI makes progress only within these calls. */
 mr_status mr_ranks_reduce_begin(mr_ranks *r, mr_ranks_op op, void *values, uint64_t count, void **request,
                                 mr_error *err);
 bool mr_ranks_reduce_test(mr_ranks *r, void **request, mr_status *status, mr_error *err);
 
-/* A rank is gone, so no collective can complete: mr_ranks_end() of this rank now ends the processes of all ranks with
+/* A rank has died, so no collective can complete: mr_ranks_end() on this rank now ends the processes of all ranks with
  * exit code 3 instead of waiting.  One rank reports why; the others give it time to print and to end the run. */
 void mr_ranks_break(mr_ranks *r, bool reports);
 

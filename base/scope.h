@@ -1,6 +1,6 @@
 /* scope.h - early return: MR_TRY returns a failure to the caller, MR_AUTO releases what a block owns.
  * Invariant: a variable declared with MR_AUTO is empty or valid from its declaration on, so that it can be released
- * wherever its block is left; a function that hands the content on clears the variable first.
+ * wherever its block is left; a function that passes ownership on clears the variable first.
  *
  *      MR_AUTO(mr_buf_free) mr_buf text = {0};
  *      MR_AUTO(mr_scope_close) int fd = -1;

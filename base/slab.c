@@ -17,14 +17,13 @@ static uint8_t *map_huge(size_t bytes)
     size_t before = (size_t)(-(uintptr_t)all & (HUGE - 1));
     if (before)
         munmap(all, before);
-    if (HUGE - before)
-        munmap(all + before + bytes, HUGE - before);
+    munmap(all + before + bytes, HUGE - before);
     /* May fail: a kernel without huge pages uses small ones. */
     madvise(all + before, bytes, MADV_HUGEPAGE);
     return all + before;
 }
 
-/* Huge pages from half a huge page on, small pages below. */
+/* Huge pages for at least half a huge page, small pages below. */
 static uint8_t *map(size_t *bytes)
 {
     size_t unit = *bytes >= HUGE / 2 ? HUGE : PAGE;
@@ -49,7 +48,7 @@ mr_status mr_slab_reserve(mr_slab *s, size_t bytes, size_t keep, const mr_alloca
         return MR_OK;
     if (bytes > SIZE_MAX / 4)
         return mr_fail_memory(err, "making a batch");
-    /* Batches differ a little in size: an eighth to spare avoids growing for each larger one. */
+    /* Batches differ a little in size: an eighth of slack avoids growing for each larger one. */
     size_t room = bytes + (keep || s->room ? bytes / 8 : 0);
     mr_slab grown = {.room = (room + ALIGN - 1) / ALIGN * ALIGN};
     /* With nothing to keep, the old memory is freed first: never both at once. */

@@ -1,6 +1,6 @@
 /* slab.h - large blocks of memory that are reused.
  * Invariant: a slab only grows.  New memory costs more than the work done in it (a fresh 4 KiB page fills at a fifth of
- * the rate of one in use), so it is kept, and pages are huge if the system has them. */
+ * the rate of one in use), so it is kept, in huge pages if the system has them. */
 #ifndef MR_SLAB_H
 #define MR_SLAB_H
 

@@ -1,5 +1,5 @@
 /* string_map.c - finds a string's number in a list: a hash table with linear probing.
- * Invariant: a string is in the first slot that was free from its hash on; nothing is ever removed. */
+ * Invariant: a string is in the first slot that was free at or after its hash; nothing is ever removed. */
 #include "base/string_map.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* string_map.h - finds a string's number in a list by hash.
- * Invariant: the list keeps its strings and numbers them in order; the map asks for them by number, so the list may
- * grow and move. */
+ * Invariant: the list owns the strings and numbers them in order; the map looks them up by number, so the list may grow
+ * and move. */
 #ifndef MR_STRING_MAP_H
 #define MR_STRING_MAP_H
 

@@ -22,7 +22,7 @@ double mr_seconds(void)
 static bool is_terminal(FILE *stream)
 {
     const char *term = getenv("TERM");
-    /* Open MPI gives rank 0 a pseudo terminal, wherever its standard output goes in the end. */
+    /* Open MPI gives rank 0 a pseudo terminal, wherever its standard output is redirected. */
     if (getenv("OMPI_COMM_WORLD_RANK"))
         return false;
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
@@ -51,7 +51,7 @@ size_t mr_term_text(FILE *stream, const char *text)
 
 #define CANNOT_WRITE "standard output: cannot write"
 
-static _Atomic int output_failed; /* errno: a stream remembers only that it failed, not why */
+static _Atomic int output_failed; /* errno: a stream records only that it failed, not why */
 
 void mr_term_push(FILE *stream)
 {

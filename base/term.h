@@ -19,7 +19,7 @@ void mr_term_push(FILE *stream);
 /* Flushes standard output.  MR_SYSTEM, with the cause, if anything printed could not be written. */
 mr_status mr_term_flush(mr_error *err);
 
-/* "millrace: WHERE: WHAT" on stderr, in red on a terminal; nothing if the reader of standard output has gone. */
+/* "millrace: WHERE: WHAT" on stderr, in red on a terminal; nothing if the reader of standard output has exited. */
 void mr_term_error(const mr_error *err);
 void mr_term_warn(const char *text);
 
@@ -35,7 +35,7 @@ mr_status mr_table_print(mr_table *t, FILE *stream, mr_error *err);
  * and time left, if that is a terminal; MR_PROGRESS_QUIET; or a descriptor from 3 up, which gets JSON objects, one per
  * line:
  *      {"step": "checking", "done": 120, "total": 84000, "bytes": 1234567}
- * (the last one of a step has its final numbers; a reader that goes away ends it quietly).  total 0: unknown. */
+ * (the last one of a step has its final numbers; write errors are ignored).  total 0: unknown. */
 enum { MR_PROGRESS_LINE, MR_PROGRESS_QUIET };
 typedef struct mr_progress mr_progress;
 mr_progress *mr_progress_begin(const char *what, uint64_t total, int to); /* NULL is a valid, silent progress */

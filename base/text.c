@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
+
 /* Length of the valid UTF-8 sequence at p (1 to 4), 0 if there is none.  Source: RFC 3629, section 4. */
 static size_t utf8_len(const uint8_t *p, size_t left)
 {
@@ -159,23 +161,21 @@ void mr_json_add_string(mr_buf *out, const char *bytes, size_t len)
 
 void mr_json_add_shown(mr_buf *out, const char *bytes, size_t len)
 {
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_json_add_string(&text, bytes, len);
     mr_json_show(out, (const char *)text.data, text.len);
     out->failed |= text.failed;
-    mr_buf_free(&text);
 }
 
 void mr_json_add_path(mr_buf *out, const char *bytes, size_t len)
 {
-    mr_buf text = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
     mr_text_escape(&text, bytes, len);
-    const char *words = mr_buf_text(&text); /* "" for no bytes, where text.data is NULL */
+    const char *escaped = mr_buf_text(&text); /* "" for no bytes, where text.data is NULL */
     if (text.failed)
         out->failed = true;
     else
-        mr_json_add_string(out, words, text.len);
-    mr_buf_free(&text);
+        mr_json_add_string(out, escaped, text.len);
 }
 
 /* Levenshtein distance with two rows; words longer than 63 bytes are near nothing. */
@@ -307,7 +307,8 @@ bool mr_text_parse_size(const char *text, uint64_t *out)
 {
     static const char letters[] = "kmgt";
     char *end;
-    if (!isdigit((unsigned char)*text))
+    if (!isdigit((unsigned char)text[0]) ||
+        tolower((unsigned char)text[1]) == 'x') /* strtod() reads hexadecimal, too */
         return false;
     errno = 0;
     double value = strtod(text, &end);

@@ -5,7 +5,7 @@
  * Types: activations are of `type` (MR_F32, or MR_BF16 if the card's `types` includes it); parameters, gradients,
  * statistics (mean, rstd), losses and the sums inside every operation are float32.  All matrices are row-major.
  * A stride of 0 means dense.  Operations do not allocate: what one needs beyond its arguments is reserved when it is
- * planned.  Results are the same, to the bit, for the same arguments on the same device, with any number of threads. */
+ * planned.  The same arguments on the same device give bit-identical results with any number of threads. */
 #ifndef MR_DEVICE_H
 #define MR_DEVICE_H
 
@@ -38,7 +38,7 @@ typedef struct mr_gemm {
 } mr_gemm;
 
 /* total = x + residual (residual NULL: x alone, and total may be NULL), then
- * y = (total - mean) * rstd * gain + bias, with mean and rstd = 1 / sqrt(variance + eps) of each row, kept for the
+ * y = (total - mean) * rstd * gain + bias, with mean and rstd = 1 / sqrt(variance + eps) of each row, saved for the
  * backward pass.  Dropout is applied to `x` first; `total` may be x or residual itself.  y NULL: only the sum. */
 typedef struct mr_norm {
     mr_type type;
@@ -84,15 +84,15 @@ typedef struct mr_attention {
     size_t batch, heads, head_dim, queries, keys;
     const void *q, *k, *v;
     size_t q_stride, k_stride, v_stride, out_stride; /* elements from row to row; 0: heads * head_dim */
-    const uint8_t *key_mask; /* [batch, keys], 0: masked; NULL: none is; if all are masked the result is 0 */
+    const uint8_t *key_mask; /* [batch, keys], 0: masked; NULL: no mask; if all are masked the result is 0 */
     float scale;
     mr_dropout dropout;
-    void *saved; /* for the backward pass: as many bytes as plan_attention() says */
+    void *saved; /* for the backward pass: as many bytes as plan_attention() returns */
     void *out;
 } mr_attention;
 
 typedef struct mr_attention_back {
-    const mr_attention *forward; /* as it ran */
+    const mr_attention *forward; /* the forward call, unchanged */
     const void *d_out;           /* out_stride */
     void *d_q, *d_k, *d_v;       /* written; strides of q, k, v */
 } mr_attention_back;
@@ -122,8 +122,8 @@ typedef struct mr_tokens {
     mr_dropout dropout;
 } mr_tokens;
 
-/* Copies `rows` rows of `width` elements from one stride to another, or adds them if `accumulate`: picks a token of
- * each sample, and returns its gradient. */
+/* Copies `rows` rows of `width` elements from one stride to another, or adds them if `accumulate`: picks one token per
+ * sample, or scatters its gradient. */
 typedef struct mr_rows {
     mr_type type;
     size_t rows, width, from_stride, to_stride;
@@ -146,13 +146,13 @@ typedef struct mr_cross_entropy {
     int32_t *best;
     float share;           /* factor of losses and d_logits; 0: 1 */
     bool add_losses;       /* losses[r] += */
-    const float *columns;  /* [classes]: 0: the column is excluded; NULL: none is */
+    const float *columns;  /* [classes]: 0: the column is excluded; NULL: all are used */
     const int32_t *groups; /* [classes]: excludes the other columns of the label's group; NULL: no groups */
 } mr_cross_entropy;
 
 /* y[r] = table[ids[r]], or y[r] += table[ids[r]]; ids NULL: row 0 for every r.  The caller checks the ids.
- * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], the same bits on every run; rows whose id is
- * `skip` contribute nothing (-1: no such id). */
+ * Backward (d_y, d_table set, y not used): d_table[ids[r]] += d_y[r], bit-identical on every run; rows whose id is
+ * `skip` contribute nothing (-1: no id is skipped). */
 typedef struct mr_lookup {
     mr_type type;                /* of y and d_y */
     size_t rows, width, entries; /* entries: rows of the table */
@@ -165,7 +165,7 @@ typedef struct mr_lookup {
     int32_t skip;
 } mr_lookup;
 
-/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is kept.  Backward: d_x = (d_y - y (y d_y)) / length,
+/* y[r] = x[r] / max(|x[r]|, eps); lengths[r] = max(|x[r]|, eps) is saved.  Backward: d_x = (d_y - y (y d_y)) / length,
  * or d_y / eps if the length was below eps.  In place (d_x == d_y) is fine.  All float32, except d_x of `type`. */
 typedef struct mr_unit {
     mr_type type;
@@ -203,13 +203,13 @@ typedef struct mr_update {
 
 typedef struct mr_device_options {
     unsigned threads; /* CPU: 0: the processors this process may use */
-    unsigned index;   /* which one of its kind */
+    unsigned index;   /* which device of this kind, from 0 */
 } mr_device_options;
 
 typedef struct mr_device_card {
     const char *name; /* "cpu" */
     const char *what;
-    unsigned types; /* bit (1 << mr_type) for each type of activations it can do */
+    unsigned types; /* bit (1 << mr_type) for each supported type of activations */
     mr_status (*open)(const mr_device_options *options, mr_device **out, mr_error *err);
     void (*close)(mr_device *d);
     /* Human-readable, such as "8 threads, AVX-512"; valid as long as the device. */
@@ -222,7 +222,7 @@ typedef struct mr_device_card {
     void (*download)(mr_device *d, void *to, const void *from, size_t bytes); /* done when it returns */
     void (*zero)(mr_device *d, void *memory, size_t bytes);
     mr_status (*wait)(mr_device *d, mr_error *err);
-    /* True if operations can use host memory directly (the CPU): nothing need be uploaded. */
+    /* True if operations can use host memory directly (the CPU): no uploads needed. */
     bool host_memory;
 
     void (*gemm)(mr_device *d, const mr_gemm *g);
@@ -230,13 +230,13 @@ typedef struct mr_device_card {
     void (*sum_rows)(mr_device *d, mr_type type, size_t rows, size_t width, const void *x, float *sums);
     void (*norm)(mr_device *d, const mr_norm *n);
     void (*norm_back)(mr_device *d, const mr_norm_back *n);
-    /* d_x = d_y with dropout's mask, the whole backward pass of a sum; in place is fine. */
+    /* d_x = d_y with dropout's mask: the complete backward pass of a sum; in place is fine. */
     void (*drop)(mr_device *d, mr_type type, size_t rows, size_t width, size_t sample_rows, const mr_dropout *dropout,
                  const void *d_y, void *d_x);
     void (*activate)(mr_device *d, const mr_activate *a);
     void (*activate_back)(mr_device *d, const mr_activate *a);
-    /* Before the first step: reserves what attention of this shape needs internally (pointers are not used), and
-     * returns how many bytes `saved` must have. */
+    /* Before the first step: reserves what attention of this shape needs internally (pointers are not used), and sets
+     * how many bytes `saved` must have. */
     mr_status (*plan_attention)(mr_device *d, const mr_attention *a, size_t *saved_bytes, mr_error *err);
     void (*attention)(mr_device *d, const mr_attention *a);
     void (*attention_back)(mr_device *d, const mr_attention_back *a);

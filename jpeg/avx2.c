@@ -114,7 +114,7 @@ AVX2 static inline void put_two(vec v, uint8_t *out)
     _mm_storeu_si128((__m128i *)(out + 48), _mm256_extracti128_si256(v, 1));
 }
 
-/* In both halves sixteen bytes of each colour become 48. */
+/* In each half, sixteen bytes per colour become 48. */
 AVX2 static inline void interleave(vec r, vec g, vec b, uint8_t *out)
 {
 #define BOTH(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)

@@ -53,7 +53,7 @@ WIDE static inline vec load_half(const uint8_t *p)
     return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
 
-/* Where a third of 64 pixels comes from: 64 is the bit that chooses green instead of red; blue is what `blue` says. */
+/* Source of each byte of 64 pixels: bit 64 selects green instead of red; the mask `blue` selects blue. */
 #define PIXEL(i) (i), (i) + 64, (i)
 #define FOUR(i)  PIXEL(i), PIXEL((i) + 1), PIXEL((i) + 2), PIXEL((i) + 3)
 static const uint8_t source[3 * 64] = {FOUR(0),  FOUR(4),  FOUR(8),  FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28),

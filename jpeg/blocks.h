@@ -1,6 +1,6 @@
 /* blocks.h - private to the sets of kernels: decodes symbols and skips blocks that are not needed; compiled for each
  * set's processor.
- * Invariant: at most one block is decoded past the segment's end before that is detected; MR_JPEG_BEHIND covers it.
+ * Invariant: at most one block is decoded past the segment's end before that is detected; MR_JPEG_PADDING covers it.
  *
  * A refill leaves at least 56 bits: more than two skips of at most 26, or a symbol that is in no index (16 + 15).
  * Whether more bits were taken than there were is checked once, at the end. */
@@ -49,8 +49,8 @@ MR_INLINE void mr_go_to(mr_jpeg_stream *s, const uint8_t *byte, unsigned bit)
     mr_drop(s, bit);
 }
 
-/* As many bits as an entry says.  Reading its length in two ways keeps a mask out of the critical path from one entry
- * to the next. */
+/* Drops an entry's bits.  Reading its length in two ways keeps a mask out of the critical path from one entry to the
+ * next. */
 MR_INLINE void mr_drop_entry(mr_jpeg_stream *s, uint64_t e)
 {
     s->word <<= e & 63;
@@ -221,7 +221,7 @@ MR_INLINE bool mr_skip_acs(mr_jpeg_stream *s, const mr_jpeg_ac *t, unsigned k, u
     return mr_skip_rest(s, t, k - (unsigned)(e >> 8 & 0xFF));
 }
 
-/* The same for two blocks in lockstep while both go on: one works while the other waits for its table. */
+/* The same for two blocks in lockstep until one ends: one works while the other waits for its table. */
 MR_INLINE bool mr_skip_both(mr_jpeg_stream *a, mr_jpeg_stream *b, const mr_jpeg_ac *t)
 {
     unsigned j = 1, k = 1;

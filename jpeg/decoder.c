@@ -44,12 +44,12 @@ void *mr_jpeg_room(mr_jpeg_buffer *b, size_t need)
 
 uint32_t mr_jpeg_wide(const mr_jpeg_header *h)
 {
-    return mr_jpeg_up(h->width, 8u * h->component[0].h);
+    return mr_jpeg_divide_up(h->width, 8u * h->component[0].h);
 }
 
 uint32_t mr_jpeg_high(const mr_jpeg_header *h)
 {
-    return mr_jpeg_up(h->height, 8u * h->component[0].v);
+    return mr_jpeg_divide_up(h->height, 8u * h->component[0].v);
 }
 
 void mr_jpeg_mcu_add(mr_jpeg_mcu *mcu, const mr_jpeg_dc *dc, const mr_jpeg_ac *ac, unsigned component)
@@ -80,7 +80,7 @@ static bool make_tables(mr_jpeg_decoder *d)
     return true;
 }
 
-/* At such a width libjpeg-turbo upsamples without neighbours. */
+/* For such narrow pictures libjpeg-turbo upsamples without neighbours. */
 static bool too_narrow(const mr_jpeg_header *h)
 {
     return h->component[0].h == 2 && h->width <= 4;
@@ -99,6 +99,6 @@ bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes
                         .len = len,
                         .at = d->header.scan,
                         .restart = d->header.restart};
-    s->unstuffed = mr_jpeg_room(&d->bytes, len - s->at + MR_JPEG_BEHIND);
+    s->unstuffed = mr_jpeg_room(&d->bytes, len - s->at + MR_JPEG_PADDING);
     return s->unstuffed != NULL;
 }

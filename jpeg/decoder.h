@@ -7,7 +7,7 @@
 #include "jpeg/region.h"
 #include "jpeg/scan.h"
 
-enum { MR_JPEG_CHUNK = MR_JPEG_BESIDE / 2 }; /* MCUs stored before they are transformed */
+enum { MR_JPEG_CHUNK = MR_JPEG_IDCT_MAX / 2 }; /* MCUs stored before they are transformed */
 
 typedef struct mr_jpeg_buffer { /* only grows, losing its content */
     void *data;
@@ -35,12 +35,12 @@ uint32_t mr_jpeg_high(const mr_jpeg_header *h);
 /* A scan of the open file, at its start.  False: out of memory. */
 bool mr_jpeg_open_scan(mr_jpeg_decoder *d, mr_jpeg_scan *s, const uint8_t *bytes, size_t len);
 
-static inline uint32_t mr_jpeg_up(uint32_t n, uint32_t by)
+static inline uint32_t mr_jpeg_divide_up(uint32_t n, uint32_t by)
 {
     return n / by + (n % by != 0);
 }
 
-static inline uint32_t mr_jpeg_least(uint32_t a, uint32_t b)
+static inline uint32_t mr_jpeg_min(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }

@@ -11,7 +11,7 @@ mr_jpeg_grid mr_jpeg_grid_make(const mr_jpeg_header *h, uint32_t every)
     mr_jpeg_grid g = {
         .wide = mr_jpeg_wide(h), .high = mr_jpeg_high(h), .restart = h->restart, .components = h->components};
     g.every = every && every < g.wide ? every : g.wide;
-    g.per_row = mr_jpeg_up(g.wide, g.every);
+    g.per_row = mr_jpeg_divide_up(g.wide, g.every);
     g.count = (size_t)g.per_row * g.high;
     return g;
 }
@@ -67,7 +67,7 @@ void mr_jpeg_entries_pack(const mr_jpeg_grid *g, const mr_jpeg_entry *entries, m
     }
 }
 
-/* ---- and back ---------------------------------------------------------------------------------------------------- */
+/* ---- from bytes -------------------------------------------------------------------------------------------------- */
 
 typedef struct reading {
     const uint8_t *at, *end;

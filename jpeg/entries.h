@@ -1,4 +1,4 @@
-/* entries.h - private to this room: places at which a scan can be entered, and how they are packed.
+/* entries.h - private to this room: points at which a scan can be entered, and how they are packed.
  * Invariant: unpacked entries are inside the scan and in order; only decoding shows whether they are right.
  *
  *      MCUs of a row   0           every       2 every  ...     one entry each: position of its first bit, and the DC
@@ -7,7 +7,7 @@
  *      packed   every | entry 1 | entry 2 ...| end         entry 0 is the start of the scan and is not stored
  *      entry    bits since the previous entry | for each component: its predictor minus that of the previous entry, or,
  *               for the first of a row, of the first of the row above; 2 n or -2 n - 1
- * All numbers are varints: 7 bits a byte from the low end, the high bit set in all bytes but the last. */
+ * All numbers are varints: 7 bits per byte from the low end, the high bit set in all bytes except the last. */
 #ifndef MR_JPEG_ENTRIES_H
 #define MR_JPEG_ENTRIES_H
 

@@ -1,4 +1,4 @@
-/* kernels.c - the sets of kernels, and which one this machine uses.
+/* kernels.c - the sets of kernels, and the one that this machine uses.
  * Invariant: the last one is plain C, which runs everywhere. */
 #include "jpeg/kernels.h"
 

@@ -1,4 +1,4 @@
-/* kernels.h - private to this room: the inner loops of decoding, in plain C and for instruction sets beyond it.
+/* kernels.h - private to this room: the inner loops of decoding, in plain C and for vector instruction sets.
  * Invariant: every set of kernels gives the same bytes, those of libjpeg-turbo's SIMD code.
  *
  *      scan --unstuff--> bytes --store--> coefficients --idct--> samples --across, between--> chroma --rgb--> pixels
@@ -14,16 +14,16 @@
 
 enum {
     MR_JPEG_SLACK = 64,
-    MR_JPEG_BEHIND = 320, /* zeros after unstuffed bytes: more than a block of the longest codes */
-    MR_JPEG_BLOCK = 80,   /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
+    MR_JPEG_PADDING = 320, /* zeros after unstuffed bytes: more than a block of the longest codes */
+    MR_JPEG_BLOCK = 80,    /* int16 of a block: 64, the spare place, zigzag places used, 32-byte alignment */
     MR_JPEG_USED = 79,
-    MR_JPEG_BLOCKS = 6,  /* of an MCU */
-    MR_JPEG_BESIDE = 32, /* most blocks transformed in one call */
+    MR_JPEG_BLOCKS = 6,    /* of an MCU */
+    MR_JPEG_IDCT_MAX = 32, /* maximum blocks transformed in one call */
 };
 
 /* Where the decoder is in the unstuffed bytes of a segment: `word` holds the next `bits` bits at its top. */
 typedef struct mr_jpeg_stream {
-    const uint8_t *end;  /* MR_JPEG_BEHIND zeros follow */
+    const uint8_t *end;  /* MR_JPEG_PADDING zeros follow */
     const uint8_t *next; /* first byte that is not in `word` */
     uint64_t word;
     unsigned bits;
@@ -67,7 +67,7 @@ typedef struct mr_jpeg_kernels {
     /* The same for two streams at once, `count` MCUs of each: faster than one after the other. */
     bool (*store_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count, int16_t *const blocks[2]);
     bool (*skip_two)(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
-    /* Turns `count` blocks from store(), at most MR_JPEG_BESIDE, into 8 x 8 samples each, block i at out + 8 i, and
+    /* Turns `count` blocks from store(), at most MR_JPEG_IDCT_MAX, into 8 x 8 samples each, block i at out + 8 i, and
      * zeroes the blocks. */
     void (*idct)(int16_t *const *block, unsigned count, const int16_t quant[64], uint8_t *out, size_t stride);
     /* Chroma twice as wide: out[2i], out[2i + 1] of row[i - 1], row[i], row[i + 1], for `count` i. */
@@ -91,9 +91,9 @@ bool mr_jpeg_avx2_store_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, 
                             int16_t *const blocks[2]);
 bool mr_jpeg_avx2_skip_two(mr_jpeg_stream *const s[2], const mr_jpeg_mcu *mcu, unsigned count);
 #endif
-/* Every set, best first, NULL after the last; not all of them run on this machine. */
+/* Every set, best first, NULL after the last; this machine may not support all of them. */
 extern const mr_jpeg_kernels *const mr_jpeg_kernels_all[];
-/* The best that this machine runs. */
+/* The best that this machine supports. */
 const mr_jpeg_kernels *mr_jpeg_kernels_best(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* lanes.h - private to the sets of kernels: decodes MCUs to coefficients, of one stream or of two in lockstep.
- * Invariant: a lane never passes the end of what it was asked for, and reads at most 16 bytes past the segment.
+ * Invariant: a lane never passes the last block requested, and reads at most 16 bytes past the segment.
  *
  *      nodes of an MCU    DC 0 -> AC 0 -> DC 1 -> AC 1 -> ... -> DC 0 of the next one
  *
@@ -14,7 +14,7 @@
 
 enum {
     MR_LOOKS = 5,  /* lookups of MR_JPEG_BITS per refill of at least 56 bits */
-    MR_PASSED = 3, /* most blocks that so many lookups can end */
+    MR_PASSED = 3, /* maximum blocks that this many lookups can end */
 };
 
 typedef struct mr_lane {
@@ -23,7 +23,7 @@ typedef struct mr_lane {
     const uint32_t *table; /* of the node */
     const mr_jpeg_node *node;
     int16_t *out;       /* the block */
-    const uint8_t *z;   /* the zigzag place that comes next, in mr_jpeg_zigzag; 0 in a DC node */
+    const uint8_t *z;   /* the next zigzag place, in mr_jpeg_zigzag; 0 in a DC node */
     const uint8_t *end; /* of the segment */
 } mr_lane;
 
@@ -87,7 +87,7 @@ MR_INLINE void mr_lane_pass(mr_lane *l, const uint8_t *z)
 #endif
 }
 
-/* One lookup.  False: nothing was taken; mr_lane_step() has to. */
+/* One lookup.  False: nothing was taken; call mr_lane_step(). */
 MR_INLINE bool mr_lane_look(mr_lane *l)
 {
     uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
@@ -101,7 +101,7 @@ MR_INLINE bool mr_lane_look(mr_lane *l)
     return true;
 }
 
-/* One symbol, whatever it is.  False: not sound. */
+/* Decodes any one symbol.  False: not sound. */
 static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_mcu *mcu)
 {
     size_t block = (size_t)(l->node - mcu->node) / 2;
@@ -121,7 +121,7 @@ static __attribute__((noinline)) bool mr_lane_symbol(mr_lane *l, const mr_jpeg_m
     return true;
 }
 
-/* What a lookup does not take: usually a symbol whose code is in the table but whose value is too long for it. */
+/* Handles what a lookup cannot: usually a symbol whose code is in the table but whose value is too long for it. */
 MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
 {
     uint32_t e = l->table[l->word >> (64 - MR_JPEG_BITS)];
@@ -140,7 +140,7 @@ MR_INLINE bool mr_lane_step(mr_lane *l, const mr_jpeg_mcu *mcu)
     return true;
 }
 
-/* Up to `stop`, where a block begins.  False: not sound. */
+/* Decodes up to `stop`, where a block begins.  False: not sound. */
 MR_INLINE bool mr_lane_run(mr_lane *l, const mr_jpeg_mcu *mcu, const int16_t *stop)
 {
     while (stop - l->out > MR_PASSED * MR_JPEG_BLOCK) {

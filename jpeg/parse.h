@@ -31,8 +31,8 @@ typedef struct mr_jpeg_header {
     size_t scan;                               /* where the entropy-coded bytes begin */
 } mr_jpeg_header;
 
-/* The position of zigzag coefficient k in a block; after the 64 come entries for a spare place, 64.  The last byte of
- * an entry's address is k. */
+/* The position of zigzag coefficient k in a block; the 64 are followed by entries for a spare place, 64.  The last byte
+ * of an entry's address is k. */
 enum { MR_JPEG_ZIGZAG = 256 };
 extern const uint8_t mr_jpeg_zigzag[MR_JPEG_ZIGZAG] __attribute__((visibility("hidden"))); /* faster to address */
 

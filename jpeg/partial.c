@@ -1,4 +1,4 @@
-/* partial.c - sets of kernels some of which do nothing; see partial.h. */
+/* partial.c - sets of kernels in which some do nothing; see partial.h. */
 #include "jpeg/partial.h"
 
 #include "jpeg/decoder.h"

@@ -3,8 +3,8 @@
  *
  * libjpeg-turbo's C code differs from its SIMD code only if a product of coefficient and quantiser, or a later sum,
  * exceeds 16 bits, which no encoder of pictures produces: C keeps 32 bits and masks the sample at the end, SIMD keeps
- * 16 and saturates.  On x86 the SIMD code runs, so it is the definition here. Source: jidctint.c, jdsample.c, jdcolor.c
- * and their SIMD counterparts, restated in the comments. */
+ * 16 and saturates.  On x86 the SIMD code runs, so it is the reference here.
+ * Source: jidctint.c, jdsample.c, jdcolor.c and their SIMD counterparts, restated in the comments. */
 #include <stddef.h>
 
 #include "jpeg/lanes.h"
@@ -80,7 +80,7 @@ static int32_t sub32(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a - (uint32_t)b);
 }
 
-/* Transforms eight numbers `step` apart: rounded, shifted, saturated to 16 bits. */
+/* Transforms eight numbers `step` apart; results are rounded, shifted, saturated to 16 bits. */
 static void transform(const int16_t *in, size_t step, int shift, int16_t *out)
 {
     int x[8];

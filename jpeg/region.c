@@ -1,6 +1,6 @@
 /* region.c - runs the kernels over a region; see region.h.
  * Invariant: entropy-coded data is read and checked as far as libjpeg-turbo reads it for the region; or, with entries,
- * from one entry to another around each row of the region, and each part must end where the second entry says.
+ * from one entry to another around each row of the region, and each part must end exactly at the second entry.
  *
  *      rows of MCUs      skipped                                    above the region's neighbours
  *                        skipped | stored, 4 at a time | skipped    inside: a ring of two rows of MCUs per component
@@ -32,7 +32,7 @@ typedef struct decoding {
     uint32_t wide, high;               /* the picture in MCUs */
     uint32_t left, right, top, bottom; /* MCUs that are stored; the last row read is bottom - 1 */
     uint32_t at_once;                  /* rows of MCUs: 1 or 2 */
-    uint32_t before, behind;           /* MCUs of a row that are skipped left and right of those */
+    uint32_t before, after;            /* MCUs of a row that are skipped left and right of those */
     const mr_jpeg_entry *entries;      /* NULL: the scan is read from its start */
     mr_jpeg_grid grid;                 /* of the entries */
     plane plane[MR_JPEG_COMPONENTS];
@@ -40,7 +40,7 @@ typedef struct decoding {
     uint32_t next_row;  /* of pixels, to compute next */
 } decoding;
 
-/* ---- before ------------------------------------------------------------------------------------------------------ */
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
 
 static void bound(decoding *run)
 {
@@ -50,20 +50,19 @@ static void bound(decoding *run)
     uint32_t beside = h->component[0].h - 1u, beyond = h->component[0].v - 1u; /* neighbours: 1 or none */
     run->wide = mr_jpeg_wide(h);
     run->high = mr_jpeg_high(h);
-    run->left = (r->left - mr_jpeg_least(beside, r->left)) / w;
-    run->right = mr_jpeg_least(mr_jpeg_up(r->left + r->crop_width + beside, w), run->wide);
-    run->top = (r->top - mr_jpeg_least(beyond, r->top)) / t;
+    run->left = (r->left - mr_jpeg_min(beside, r->left)) / w;
+    run->right = mr_jpeg_min(mr_jpeg_divide_up(r->left + r->crop_width + beside, w), run->wide);
+    run->top = (r->top - mr_jpeg_min(beyond, r->top)) / t;
     run->before = run->left;
-    run->behind = run->wide - run->right;
+    run->after = run->wide - run->right;
     run->next_row = r->top;
-    run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + beyond, t), run->high);
+    run->bottom = mr_jpeg_min(mr_jpeg_divide_up(r->top + r->crop_height + beyond, t), run->high);
     run->at_once = r->seek && !h->restart ? 2 : 1;
     if (r->seek)
         return;
-    /* libjpeg-turbo computes both pixel rows of a chroma row at once, and needs the next row of MCUs for the last two.
-     */
-    run->bottom = mr_jpeg_least(mr_jpeg_up(r->top + r->crop_height + 2 * beyond, t), run->high);
-    run->bottom = mr_jpeg_least(mr_jpeg_up(run->bottom, h->rows_together) * h->rows_together, run->high);
+    /* libjpeg-turbo computes both pixel rows of a chroma row at once, and needs the next MCU row for the last two. */
+    run->bottom = mr_jpeg_min(mr_jpeg_divide_up(r->top + r->crop_height + 2 * beyond, t), run->high);
+    run->bottom = mr_jpeg_min(mr_jpeg_divide_up(run->bottom, h->rows_together) * h->rows_together, run->high);
 }
 
 /* Rings for the components and two rows of upsampled chroma. */
@@ -79,8 +78,8 @@ static bool make_room(decoding *run)
         plane *p = &run->plane[i];
         p->stride = LEAD + (size_t)across * c->h + MR_JPEG_SLACK + 8;
         p->mask = 8u * c->v * ring - 1;
-        p->width = mr_jpeg_up(h->width * c->h, h->component[0].h);
-        p->height = mr_jpeg_up(h->height * c->v, h->component[0].v);
+        p->width = mr_jpeg_divide_up(h->width * c->h, h->component[0].h);
+        p->height = mr_jpeg_divide_up(h->height * c->v, h->component[0].v);
         p->from = run->left * 8u * c->h;
         step[i] = need;
         need += p->stride * (p->mask + 1);
@@ -112,7 +111,7 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
         const mr_jpeg_component *c = &d->header.component[i];
         const plane *p = &run->plane[i];
         for (unsigned v = 0; v < c->v; v++, b += c->h) {
-            int16_t *block[MR_JPEG_BESIDE], *first = d->blocks[buffer] + b * MR_JPEG_BLOCK;
+            int16_t *block[MR_JPEG_IDCT_MAX], *first = d->blocks[buffer] + b * MR_JPEG_BLOCK;
             unsigned n = 0;
             for (uint32_t m = 0; m < count; m++, first += d->mcu.blocks * MR_JPEG_BLOCK)
                 for (unsigned h = 0; h < c->h; h++)
@@ -123,7 +122,7 @@ static void transform(decoding *run, unsigned buffer, uint32_t x, uint32_t y, ui
     }
 }
 
-/* Beyond the picture's edges the outermost sample is repeated. */
+/* Outside the picture's edges the outermost sample is repeated. */
 static void repeat_edges(decoding *run, uint32_t y)
 {
     const mr_jpeg_header *h = &run->d->header;
@@ -158,7 +157,7 @@ static const uint8_t *chroma_row(decoding *run, unsigned i, uint32_t y)
         k->across(row, count, out);
         return out + (r->left & 1);
     }
-    uint32_t c = y / 2, other = y & 1 ? mr_jpeg_least(c + 1, p->height - 1) : c - (c > 0);
+    uint32_t c = y / 2, other = y & 1 ? mr_jpeg_min(c + 1, p->height - 1) : c - (c > 0);
     const uint8_t *near = row_of(p, c) + at, *far = row_of(p, other) + at;
     if (luma->h == 1) {
         k->between(near, far, 1 + (y & 1), count, out);
@@ -182,7 +181,7 @@ static void make_rows(decoding *run, uint32_t y)
     uint32_t to = (y + 1) * 8 * h->component[0].v, end = r->top + r->crop_height;
     if (h->component[0].v == 2 && y + 1 < run->high)
         to--;
-    to = mr_jpeg_least(to, end);
+    to = mr_jpeg_min(to, end);
     for (; run->next_row < to; run->next_row++) {
         const uint8_t *luma = row_of(&run->plane[0], run->next_row) + (r->left - run->plane[0].from);
         uint8_t *out = run->job->rgb + (size_t)(run->next_row - r->top) * r->crop_width * 3;
@@ -222,7 +221,7 @@ static bool store_rows(decoding *run, uint32_t y, uint32_t rows)
     if (!skip(run, rows, run->before))
         return false;
     for (uint32_t x = run->left; x < run->right; x += CHUNK) {
-        uint32_t count = mr_jpeg_least(CHUNK, run->right - x);
+        uint32_t count = mr_jpeg_min(CHUNK, run->right - x);
         if (!store(run, rows, count)) {
             memset(d->blocks, 0, sizeof d->blocks);
             return false;
@@ -232,12 +231,12 @@ static bool store_rows(decoding *run, uint32_t y, uint32_t rows)
     }
     for (uint32_t i = 0; d->header.component[0].h == 2 && i < rows; i++)
         repeat_edges(run, y + i);
-    return skip(run, rows, run->behind);
+    return skip(run, rows, run->after);
 }
 
 /* ---- without and with entries ------------------------------------------------------------------------------------ */
 
-static mr_jpeg_outcome from_the_begin(decoding *run)
+static mr_jpeg_outcome from_start(decoding *run)
 {
     const mr_jpeg_job *job = run->job;
     if (!mr_jpeg_open_scan(run->d, &run->scan[0], job->bytes, job->len))
@@ -269,7 +268,7 @@ static bool take_entries(decoding *run)
         return false;
     run->entries = entries;
     run->before = run->left % g->every;
-    run->behind = mr_jpeg_least(mr_jpeg_up(run->right, g->every) * g->every, run->wide) - run->right;
+    run->after = mr_jpeg_min(mr_jpeg_divide_up(run->right, g->every) * g->every, run->wide) - run->right;
     return true;
 }
 
@@ -281,9 +280,9 @@ static bool store_parts(decoding *run, uint32_t y, uint32_t rows)
     size_t first = (size_t)y * g->per_row + run->left / g->every, need = 0, room[2];
     for (uint32_t i = 0; i < rows; i++) {
         from[i] = &run->entries[first + i * g->per_row];
-        to[i] = &run->entries[(size_t)(y + i) * g->per_row + mr_jpeg_up(run->right, g->every)];
+        to[i] = &run->entries[(size_t)(y + i) * g->per_row + mr_jpeg_divide_up(run->right, g->every)];
         room[i] = need;
-        need += (size_t)(to[i]->at / 8 - from[i]->at / 8) + 2 + MR_JPEG_BEHIND;
+        need += (size_t)(to[i]->at / 8 - from[i]->at / 8) + 2 + MR_JPEG_PADDING;
     }
     uint8_t *unstuffed = mr_jpeg_room(&run->d->bytes, need);
     if (!unstuffed)
@@ -312,7 +311,7 @@ static mr_jpeg_outcome from_entries(decoding *run)
     for (uint32_t y = run->top, rows; y < run->bottom; y += rows) {
         if (job->stopped && job->stopped(job->ctx))
             return MR_JPEG_STOPPED;
-        rows = mr_jpeg_least(run->at_once, run->bottom - y);
+        rows = mr_jpeg_min(run->at_once, run->bottom - y);
         if (!store_parts(run, y, rows))
             return MR_JPEG_LEFT;
         for (uint32_t i = 0; i < rows; i++)
@@ -329,5 +328,5 @@ mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_jpeg_job *job
     bound(&run);
     if (!make_room(&run))
         return MR_JPEG_LEFT;
-    return job->seek ? from_entries(&run) : from_the_begin(&run);
+    return job->seek ? from_entries(&run) : from_start(&run);
 }

@@ -1,6 +1,6 @@
 /* region.h - millrace's own decoder of baseline JPEGs: decodes only the pixels of a region.
- * Invariant: the pixels equal libjpeg-turbo's full decode (ISLOW, fancy upsampling) to the last bit, and there are none
- * if libjpeg-turbo, asked for the same region, would fail or warn.
+ * Invariant: the pixels equal libjpeg-turbo's full decode (ISLOW, fancy upsampling) to the last bit; decoding is left
+ * to libjpeg-turbo if that would fail or warn for the same region.
  *
  * This room, from file to pixels:   parse, tables <- decoder <- scan <- region, seek
  *   parse     segments before the scan       tables    Huffman tables         scan     segments between restart markers
@@ -37,7 +37,7 @@ typedef struct mr_jpeg_job {
     size_t seek_len;
 } mr_jpeg_job;
 
-/* Fills job->rgb, which is undefined unless MR_JPEG_DONE.  MR_JPEG_LEFT, too, if the region has the picture's last row
+/* Fills job->rgb, which is undefined unless MR_JPEG_DONE.  Also MR_JPEG_LEFT if the region has the picture's last row
  * and the end marker does not follow the scan immediately: libjpeg-turbo decides about bytes between them. */
 mr_jpeg_outcome mr_jpeg_decode_region(mr_jpeg_decoder *d, const mr_jpeg_job *job);
 

@@ -16,7 +16,7 @@ void mr_jpeg_scan_begin(mr_jpeg_scan *s)
 {
     uint8_t *out = s->unstuffed;
     mr_jpeg_unstuffed u = s->kernels->unstuff(s->bytes + s->at, s->len - s->at, out);
-    memset(out + u.given, 0, MR_JPEG_BEHIND);
+    memset(out + u.given, 0, MR_JPEG_PADDING);
     s->from = s->at;
     s->at += u.taken;
     s->stream = (mr_jpeg_stream){.end = out + u.given, .next = out};

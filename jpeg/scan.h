@@ -1,10 +1,10 @@
 /* scan.h - private to this room: reads the MCUs of a scan, from one restart marker to the next.
- * Invariant: what was read is sound, and libjpeg-turbo accepts it without a warning, if mr_jpeg_scan_sound() returns
- * true at the end; what was read between two entries, if mr_jpeg_scan_arrived() does.
+ * Invariant: if mr_jpeg_scan_sound() returns true at the end, or between two entries mr_jpeg_scan_arrived(), what was
+ * read is sound, and libjpeg-turbo accepts it without a warning.
  *
  *      file   ... SOS | segment | RST0 | segment | RST1 | segment | EOI
  *                               |      |
- *                               less than a byte is left, and no other marker comes
+ *                               less than a byte is left, and no other marker follows
  */
 #ifndef MR_JPEG_SCAN_H
 #define MR_JPEG_SCAN_H
@@ -18,7 +18,7 @@ typedef struct mr_jpeg_scan {
     const uint8_t *bytes; /* the file */
     size_t len;           /* of the file; after an entry, as far as it is read */
     size_t from, at;      /* start of the segment in the stream, and its end */
-    uint8_t *unstuffed;   /* holds the longest segment and MR_JPEG_BEHIND */
+    uint8_t *unstuffed;   /* holds the longest segment and MR_JPEG_PADDING */
     uint32_t restart;     /* MCUs between markers; 0: none */
     bool part;            /* from one entry to another */
     mr_jpeg_stream stream;

@@ -63,7 +63,7 @@ static bool collect(passing *p, const mr_jpeg_grid *g, mr_jpeg_entry *entries)
     return mr_jpeg_scan_complete(&p->scan) && note(p, &entries[g->count], MR_JPEG_ENDED);
 }
 
-/* Entries longer than the file are useless: its MCUs have fewer bits than an entry. */
+/* Entries longer than the file are rejected: its MCUs have fewer bits than an entry. */
 mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len, unsigned every, mr_buf *out)
 {
     passing p;

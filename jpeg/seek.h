@@ -1,4 +1,4 @@
-/* seek.h - where the scan of a baseline JPEG can be entered: computed once, it lets decoding start at a region's rows.
+/* seek.h - entry points into the scan of a baseline JPEG: computed once, they let decoding start at a region's rows.
  * Invariant: the same bytes and the same spacing give the same entries, on every machine. */
 #ifndef MR_JPEG_SEEK_H
 #define MR_JPEG_SEEK_H
@@ -27,7 +27,7 @@ enum {
 /* Appends the packed entries of the file: one at the start of each row of MCUs and at every `every`-th MCU in it.
  * MR_JPEG_LEFT: not supported by this decoder; nothing is appended, and the file is used without entries.
  * MR_JPEG_DONE: the scan is also sound from start to end.  Takes one pass over the entropy-coded bytes.  Check
- * mr_buf_status() for lack of memory. */
+ * mr_buf_status() for out of memory. */
 mr_jpeg_outcome mr_jpeg_seek_make(mr_jpeg_decoder *d, const uint8_t *bytes, size_t len, unsigned every, mr_buf *out);
 
 #endif

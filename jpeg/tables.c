@@ -11,7 +11,7 @@ enum {
     SECOND_MAX = 15, /* largest values that fit an entry: of 8 bits, of 4 bits */
 };
 
-/* The symbol at the start of the first MR_JPEG_BITS bits, with its value if all of its bits are among them:
+/* Below, `single` holds for each MR_JPEG_BITS bits the symbol they begin with, and its value if they include all of it:
  *
  *      code's length 0-3 (0: no code so short) | value's bits 4-7 | advance 8-15 | value 16-31 */
 
@@ -119,10 +119,10 @@ static uint32_t run_of(uint32_t e)
     return passed(e) <= 16 && size_of(e) ? passed(e) - 1 : 0;
 }
 
-/* Among the first `bits` bits, with a value of at most `most`. */
-static bool fits(uint32_t e, unsigned bits, int most)
+/* Whether it fits in the first `bits` bits, with a value of at most `max`. */
+static bool fits(uint32_t e, unsigned bits, int max)
 {
-    return code_of(e) && length_of(e) <= bits && value_of(e) <= most && value_of(e) >= -most;
+    return code_of(e) && length_of(e) <= bits && value_of(e) <= max && value_of(e) >= -max;
 }
 
 static uint32_t alone(uint32_t e)
@@ -142,9 +142,9 @@ static uint32_t long_entry(uint32_t e, uint32_t advance)
     return run_of(e) << 6 | code_of(e) << 10 | size_of(e) << 14 | advance << 24;
 }
 
-/* The entries that begin with the same symbol are neighbours, and so are those of the bits after it: `behind` has, from
+/* Entries that begin with the same symbol are adjacent, and so are those of the bits after it: `suffix` holds, from
  * 1 << their count on, what each value of those bits adds; NULL: nothing. */
-static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *behind, uint32_t too_far)
+static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t *suffix, uint32_t too_far)
 {
     for (uint32_t i = 0, count; i < MR_JPEG_ENTRIES; i += count) {
         uint32_t e = single[i];
@@ -152,25 +152,25 @@ static void make_entries(uint32_t *pair, const uint32_t *single, const uint32_t 
         uint32_t entry = known ? alone(e) : long_entry(e, too_far);
         count = known ? MR_JPEG_ENTRIES >> length_of(e) : code_of(e) ? MR_JPEG_ENTRIES >> code_of(e) : 1;
         for (uint32_t j = 0; j < count; j++)
-            pair[i + j] = entry + (behind && followed ? behind[count + j] : 0);
+            pair[i + j] = entry + (suffix && followed ? suffix[count + j] : 0);
     }
 }
 
 static void make_pairs(mr_jpeg_ac *t, const uint32_t *single)
 {
-    uint32_t behind[MR_JPEG_ENTRIES] = {0};
+    uint32_t suffix[MR_JPEG_ENTRIES] = {0};
     for (unsigned bits = 1; bits < MR_JPEG_BITS; bits++) {
         for (uint32_t i = 0; i < 1u << bits; i++) {
             uint32_t e = single[i << (MR_JPEG_BITS - bits)];
-            behind[(1u << bits) + i] = fits(e, bits, SECOND_MAX) ? second(e) : 0;
+            suffix[(1u << bits) + i] = fits(e, bits, SECOND_MAX) ? second(e) : 0;
         }
     }
-    make_entries(t->pair, single, behind, MR_JPEG_LONG);
+    make_entries(t->pair, single, suffix, MR_JPEG_LONG);
 }
 
 /* Likewise the entries of `bits` bits that begin with the symbol; returns their number.  The last symbol needs only its
  * code, as its value is not read.  At most 64 places without an end of block: more could look like one. */
-static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *behind, uint16_t *out)
+static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *suffix, uint16_t *out)
 {
     uint32_t n = length_of(e), places = passed(e), count = n <= bits ? 1u << (bits - n) : 1;
     if (!code_of(e) || code_of(e) > bits) {
@@ -180,7 +180,7 @@ static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *behind, uin
     uint16_t entry = (uint16_t)(n | places << 8);
     bool followed = places < MR_JPEG_END;
     for (uint32_t j = 0; j < count; j++) {
-        uint16_t more = followed ? behind[count + j] : 0;
+        uint16_t more = followed ? suffix[count + j] : 0;
         out[j] = (uint16_t)(entry + ((more >> 8 & (MR_JPEG_END - 1)) + places <= 64 ? more : 0));
     }
     return count;
@@ -188,11 +188,11 @@ static uint32_t skip_some(uint32_t e, unsigned bits, const uint16_t *behind, uin
 
 static void make_skips(mr_jpeg_ac *t, const uint32_t *single)
 {
-    uint16_t behind[MR_JPEG_ENTRIES] = {0};
+    uint16_t suffix[MR_JPEG_ENTRIES] = {0};
     for (unsigned bits = 1; bits <= MR_JPEG_BITS; bits++) {
-        uint16_t *out = bits < MR_JPEG_BITS ? behind + (1u << bits) : t->skip;
+        uint16_t *out = bits < MR_JPEG_BITS ? suffix + (1u << bits) : t->skip;
         for (uint32_t i = 0; i < 1u << bits;)
-            i += skip_some(single[i << (MR_JPEG_BITS - bits)], bits, behind, out + i);
+            i += skip_some(single[i << (MR_JPEG_BITS - bits)], bits, suffix, out + i);
     }
 }
 

@@ -1,12 +1,12 @@
 /* wide_idct.h - private to avx2.c and avx512.c: the inverse DCT of as many blocks at a time as a register has lanes.
  * Invariant: as in kernels.h; coefficients that would wrap before the first pass are left to plain C.
  *
- * Must be defined before it is included, otherwise it is empty:
+ * These must be defined before it is included, otherwise it is empty:
  *      WIDE            the attribute of the instructions' target      vec            a register
  *      OP(f), SI(f)    names of intrinsics: _mm256_f, _mm256_f_si256  LANES          of 128 bits, that it has
  *      dots()          32-bit numbers + sums of two 16-bit products   every_lane()   the same in all lanes
  *      swap_pairs()    the halves of 32-bit numbers                   row_of_lanes() a row of each block
- *      wraps()         whether a number times 4 leaves 16 bits        put_two_rows() of 8 bytes a lane
+ *      wraps()         whether a number times 4 exceeds 16 bits       put_two_rows() of 8 bytes per lane
  *
  * A lane holds one row of one block.  A pass takes rows 0 4, 2 6, 7 1, 3 5 interleaved for pmaddwd; so 7 + 3 and 1 + 5
  * are one sum, and pairs are transposed between the passes:
@@ -141,7 +141,7 @@ FLAT void clear(int16_t *block, size_t rows)
         _mm256_store_si256((__m256i *)(block + i), _mm256_setzero_si256());
 }
 
-/* Only the mean: saturation, rounding and the wrap of the first pass as in the general case. */
+/* A block with only its mean: saturation, rounding and the wrap of the first pass as in the general case. */
 WIDE static void fill(int16_t *block, int quant, uint8_t *out, size_t stride)
 {
     int v = ((int16_t)(uint16_t)((uint32_t)(int16_t)(uint16_t)(uint32_t)(block[0] * quant) * 4) + 16) >> 5;

@@ -1,8 +1,8 @@
 /* wide_pixels.h - private to avx2.c and avx512.c: upsampling and colour conversion of a register of samples at a time.
  * Invariant: as in kernels.h; reads and writes past a row stay within the slack.
  *
- * Needs before it is included: wide_idct.h with what that needs; load_half(), half a register of bytes as 16-bit
- * numbers; interleave(), three registers of colours to pixels. */
+ * Must be defined before it is included: wide_idct.h and what that needs; load_half(), half a register of bytes as
+ * 16-bit numbers; interleave(), three registers of colours to pixels. */
 #ifndef MR_JPEG_WIDE_PIXELS_H
 #define MR_JPEG_WIDE_PIXELS_H
 

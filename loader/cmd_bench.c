@@ -1,4 +1,4 @@
-/* cmd_bench.c - `millrace bench DST`: the loader's own speed, the machine's limits beside it, and what holds it back.
+/* cmd_bench.c - `millrace bench DST`: the loader's speed, the machine's limits, and the bottleneck.
  * Invariant: every figure is from this run; under mpirun rates are summed over ranks, and only rank 0 prints. */
 #include <errno.h>
 #include <stdio.h>
@@ -26,20 +26,19 @@ typedef struct request {
 static const char *const stages[] = {
     [MR_BENCH_READ] = "read", [MR_BENCH_DECODE] = "decode", [MR_BENCH_INPUT] = "input", NULL};
 
-/* What the limit of a stage is, in JSON and for people. */
+/* Name of a stage's limit, in JSON and in text. */
 static const char *const limits[] = {
     [MR_BENCH_READ] = "plain pread", [MR_BENCH_DECODE] = "plain full decode", [MR_BENCH_INPUT] = "plain full decode"};
 
 static const mr_option options[] = {
     {"stage", 0, MR_ARG_WORD, MR_FIELD(request, bench.stage), .words = stages, .standard = "input",
-     .help = "read: encoded batches; decode: the part of each picture that is shown; input: float32 batches, all of "
-             "it"},
+     .help = "read: encoded batches; decode: the part of each picture that is shown; input: complete float32 batches"},
     {"split", 0, MR_ARG_TEXT, MR_FIELD(request, bench.loader.split), .value = "NAME", .standard = "train",
      .help = "split"},
     {"threads", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.threads), .value = "T", .high = MR_MAX_THREADS,
      .own = true, .help = "threads per rank (default: the processors; 0: only the caller's)"},
     {"seconds", 0, MR_ARG_REAL, MR_FIELD(request, bench.budget.seconds), .value = "N", .above = true, .high = 86400,
-     .standard = "8", .help = "take about so long in all, at most 2 s more"},
+     .standard = "8", .help = "total duration; may run up to 2 s longer"},
     {"size", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.transform.size), .value = "PIXELS", .low = 1,
      .high = MR_MAX_SIDE, .standard = "224", .help = "side of decoded pictures"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, bench.loader.max_pixels), .value = "N", .low = 1,
@@ -52,9 +51,9 @@ static const mr_option options[] = {
 
 static const mr_option arguments[] = {{.value = "DST", .kind = MR_ARG_PATH, MR_FIELD(request, dir)}, {0}};
 
-/* ---- what holds it back ----------------------------------------------------------------------------------------- */
+/* ---- the bottleneck --------------------------------------------------------------------------------------------- */
 
-/* One sentence: idle threads first, else the largest of the steps. */
+/* One sentence: idle threads first, otherwise the most expensive step. */
 static void bottleneck(const request *q, const mr_bench_result *r, unsigned world, char *out, size_t room)
 {
     struct {
@@ -66,25 +65,25 @@ static void bottleneck(const request *q, const mr_bench_result *r, unsigned worl
         {"decoding pictures", r->decode_ms},
         {"resizing and normalising", r->resize_ms},
     };
-    size_t most = 0;
+    size_t top = 0;
     unsigned threads = q->bench.loader.threads ? q->bench.loader.threads : 1;
     double sum = 0, busy = r->product.cpu_ms * r->product.images_per_second / (1e3 * threads * world);
     for (size_t i = 0; i < MR_COUNT(steps); i++) {
         sum += steps[i].ms;
-        if (steps[i].ms > steps[most].ms)
-            most = i;
+        if (steps[i].ms > steps[top].ms)
+            top = i;
     }
     if (busy < 0.75)
         snprintf(out, room,
-                 "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, as "
-                 "there are more of them than free processors or they wait for the disk.",
+                 "The bottleneck is a lack of processors: the threads run only %.0f %% of the time, because there are "
+                 "more threads than free processors or they wait for the disk.",
                  busy * 100);
     else
-        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms an image (%.0f %%).",
-                 steps[most].what, steps[most].ms, sum, sum > 0 ? 100 * steps[most].ms / sum : 0);
+        snprintf(out, room, "The bottleneck is the processor, %s: %.3f of %.3f ms per image (%.0f %%).",
+                 steps[top].what, steps[top].ms, sum, sum > 0 ? 100 * steps[top].ms / sum : 0);
 }
 
-/* Sooner the first batch cannot come: its work, as it is done once all is warm, on as many threads as can run. */
+/* The first batch cannot be faster: its work when everything is warm, on as many threads as can run. */
 static double first_batch_limit(const request *q, const mr_bench_result *r)
 {
     unsigned threads = q->bench.loader.threads ? q->bench.loader.threads : 1, processors = mr_pool_processors();
@@ -159,25 +158,24 @@ static void row(mr_table *t, const char *what, const mr_bench_rate *r, double by
     mr_table_row(t, what, cpu, rate, text);
 }
 
-/* Who decoded the JPEGs, and what the own decoder did. */
+/* Which decoders the JPEGs used, and the stages of millrace's own. */
 static void print_decoders(const mr_bench_result *r)
 {
     double percent = r->jpegs ? 100.0 / (double)r->jpegs : 0;
     const mr_bench_stages *s = &r->stages;
     char count[32];
     if (r->jpegs)
-        printf(
-            "  JPEGs: %.1f %% by the own decoder with a seek index, %.1f %% by it without, %.1f %% by libjpeg-turbo\n",
-            percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
-            percent * (double)(r->jpegs - r->own_jpegs));
+        printf("  JPEGs: %.1f %% by millrace's decoder with a seek index, %.1f %% without, %.1f %% by libjpeg-turbo\n",
+               percent * (double)r->seek_jpegs, percent * (double)(r->own_jpegs - r->seek_jpegs),
+               percent * (double)(r->jpegs - r->own_jpegs));
     if (r->seek_refused)
-        printf("  seek index: damaged or of other shards, so not used in %llu cases; `millrace seek` rebuilds it\n",
+        printf("  seek index: damaged or from other shards, not used in %llu cases; `millrace seek` rebuilds it\n",
                (unsigned long long)r->seek_refused);
     else if (r->own_jpegs && !r->seek_jpegs)
-        printf("  no seek index: `millrace seek` makes one, and crops decode faster\n");
+        printf("  no seek index: `millrace seek` creates one, so that crops decode faster\n");
     if (s->pictures)
-        printf("  own decoder, %s pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, upsampling and "
-               "colour %.3f ms\n",
+        printf("  millrace's decoder, %s pictures one by one: header and tables %.3f, entropy %.3f, IDCT %.3f, "
+               "upsampling and colour %.3f ms\n",
                mr_text_count(s->pictures, count), s->parse_ms, s->entropy_ms, s->idct_ms, s->colour_ms);
 }
 
@@ -195,7 +193,7 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
     if (q->bench.stage != MR_BENCH_READ)
         printf(", %u pixels, %s", o->transform.size, augment_word(&o->transform));
     printf("\n");
-    mr_table_row(t, "", ">CPU ms an image", ">images a second", ">encoded a second");
+    mr_table_row(t, "", ">CPU ms per image", ">images per second", ">encoded per second");
     row(t, "millrace", &r->product, (double)r->mean_bytes);
     row(t, limits[q->bench.stage], &r->limit, (double)r->mean_bytes);
     row(t, "memcpy", &r->copy, (double)r->mean_bytes);
@@ -211,8 +209,8 @@ static mr_status print_human(const request *q, const mr_bench_result *r, unsigne
         printf(", resize %.3f", r->resize_ms);
     printf(" ms\n");
     print_decoders(r);
-    printf("  first batch of %u after %.1f ms, of which its work takes %.1f ms when all is warm\n", r->batch,
-           r->first_batch_ms, first_batch_limit(q, r));
+    printf("  first batch of %u after %.1f ms; the same work takes %.1f ms when warm\n", r->batch, r->first_batch_ms,
+           first_batch_limit(q, r));
     bottleneck(q, r, world, words, sizeof words);
     printf("  %s\n", words);
     return MR_OK;
@@ -225,7 +223,7 @@ static double *figure(const mr_bench_result *r, size_t offset)
     return (double *)(void *)((char *)r + offset);
 }
 
-/* Rates add up, counts too; all else is the mean. */
+/* Rates and counts are summed; the rest are means. */
 static void join(mr_bench_result *sum, const mr_bench_result *all, unsigned world)
 {
 #define RATE(field) offsetof(mr_bench_result, field.images_per_second)
@@ -269,6 +267,13 @@ static mr_status measure(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_e
     return mr_ranks_agree(ranks, status, err);
 }
 
+static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
+{
+    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->dir, ds, err), err));
+    return measure(q, *ds, *ranks, err);
+}
+
 static int start(int argc, char **argv)
 {
     request q = {.bench = {.budget = {.begin = mr_seconds()}, .loader = {.threads = mr_pool_processors()}}};
@@ -278,24 +283,20 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_bench, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_dataset_open(q.dir, &ds, &err), &err);
-    if (status == MR_OK)
-        status = measure(&q, ds, ranks, &err);
+    mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);
 }
 
 const mr_command cmd_bench = {
     .name = "bench",
-    .title = "how fast the loader is, beside the machine's limits",
+    .title = "how fast the loader is, compared with the machine's limits",
     .usage = "DST",
     .example = "millrace bench imagenette",
-    .summary = "Measures the loader warm (from the page cache), in turns with what the machine can do at "
-               "best with the same records, in the same order, on as many threads: plain pread and memcpy "
-               "for the stage read, the image library's decode of the whole picture for the others.  "
-               "Figures are medians over the turns.",
+    .summary = "Measures the loader from a warm page cache, alternating with the best that the machine can do "
+               "with the same records, in the same order, on as many threads: plain pread and memcpy for the "
+               "stage read, the image library's decode of the whole picture for the others.  Figures are "
+               "medians over the turns.",
     .notes = "Examples:\n"
              "  millrace bench imagenette\n"
              "  millrace bench imagenette --stage read --threads 1\n"

@@ -1,11 +1,10 @@
-/* cmd_damage.h - what a command says of damaged samples that it passed over. */
+/* cmd_damage.h - what a command prints about damaged samples that it skipped. */
 #ifndef CMD_DAMAGE_H
 #define CMD_DAMAGE_H
 
 #include "batch/damage.h"
 
-/* Names those of a joined list on standard error, however quiet the command is: it is the data that speaks.  Nothing
- * where none is damaged. */
+/* Names those of a joined list on standard error, even with --quiet.  Prints nothing if no sample is damaged. */
 mr_status cmd_damage_warn(const mr_damage *d, const mr_dataset *ds, const char *split, mr_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* cmd_options.c - the part of a command line that names a plan.
- * Invariant: a request that passed the parser holds numbers in range; what depends on the dataset is checked by
- * mr_plan_make(), which says what the range is. */
+/* cmd_options.c - the part of a command line that describes a plan.
+ * Invariant: a request that passed the parser holds numbers in range; mr_plan_make() checks what depends on the
+ * dataset, and its messages state the range. */
 #include "loader/cmd_options.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *er
     if (!ok || *arg == '\0' || (colon && colon[1] && !mr_text_parse_u64(colon + 1, &q->end)))
         return mr_fail(err, MR_MISUSE, "--batches %s: use A:B for the steps from A to B - 1, for example 0:10", arg);
     if (q->first >= q->end)
-        return mr_fail(err, MR_MISUSE, "--batches %s: is empty; B is the first step left out", arg);
+        return mr_fail(err, MR_MISUSE, "--batches %s: is empty; B is the first step not included", arg);
     q->batches = arg;
     return MR_OK;
 }
@@ -71,7 +71,7 @@ const mr_option cmd_plan_options[] = {
     {"global-batch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, global_batch), .value = "N", .low = 1,
      .high = UINT32_MAX, .help = "samples per step, all ranks together"},
     {"batches", 0, MR_ARG_OTHER, .take = take_batches, .value = "A:B",
-     .help = "steps A to B - 1 of the epoch; A:, :B and A alone are understood"},
+     .help = "steps A to B - 1 of the epoch; A:, :B and A alone are accepted"},
     {"tail", 0, MR_ARG_WORD, MR_FIELD(mr_plan_request, tail), .words = mr_tail_words, .standard = "drop",
      .help = "samples that do not fill a batch: drop them, pad (repeats with weight 0) or partial (a shorter batch)"},
     {"epoch", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, epoch), .value = "E", .high = INT64_MAX,
@@ -80,11 +80,11 @@ const mr_option cmd_plan_options[] = {
      .help = "seed of all randomness (default 0)"},
     {"shuffle", 0, MR_ARG_OTHER, .take = take_shuffle, .value = "full|window:BYTES", .standard = "full",
      .help = "window, for disks that are slow at random access: neighbours stay together, shuffled within windows of "
-             "so many bytes"},
+             "this many bytes"},
     {"no-shuffle", 0, MR_ARG_SET, MR_FIELD(mr_plan_request, shuffle), .low = MR_SHUFFLE_NONE,
      .help = "the dataset's own order"},
     {"ranks", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, ranks), .value = "R", .low = 1, .high = MAX_RANKS,
-     .group = "By whom, and what for:",
+     .group = "How it is loaded:",
      .help = "ranks that share each global batch (default: those of mpirun, otherwise 1)"},
     {"threads", 0, MR_ARG_COUNT, MR_FIELD(mr_plan_request, threads), .value = "T", .high = MR_MAX_THREADS, .own = true,
      .help = "threads per rank (default 0: only the caller's)"},
@@ -108,7 +108,7 @@ mr_status cmd_plan_check(mr_plan_request *q, mr_error *err)
     return MR_OK;
 }
 
-/* ---- with the dataset at hand --------------------------------------------------------------------------------- */
+/* ---- checks against the dataset ------------------------------------------------------------------------------- */
 
 static mr_status check_batches(mr_plan_request *q, uint64_t steps, mr_error *err)
 {

@@ -22,14 +22,15 @@ typedef struct mr_plan_request { /* zeroed before parsing */
 } mr_plan_request;
 
 extern const mr_option cmd_plan_options[];                   /* of mr_plan_request */
-mr_status cmd_plan_check(mr_plan_request *q, mr_error *err); /* once all is read */
+mr_status cmd_plan_check(mr_plan_request *q, mr_error *err); /* after parsing */
 
-/* The values of --shuffle and --batches (which stays lent as `batches`); MR_MISUSE says what is understood. */
+/* The values of --shuffle and --batches (`batches` keeps the pointer); MR_MISUSE: the message lists what is accepted.
+ */
 mr_status mr_plan_take_shuffle(mr_plan_request *q, const char *arg, mr_error *err);
 mr_status mr_plan_take_batches(mr_plan_request *q, const char *arg, mr_error *err);
 
-/* With the split at hand: its schedule, and first and end made exact.  MR_MISUSE: no such split, batches that there
- * are none of, a global batch that the ranks do not divide. */
+/* Makes the split's schedule, and resolves `first` and `end`.  MR_MISUSE: no such split, batches that do not exist, a
+ * global batch that is not divisible by the ranks. */
 mr_status mr_plan_make(mr_plan_request *q, const mr_manifest *m, unsigned world, const mr_split **split,
                        mr_schedule *out, mr_error *err);
 

@@ -1,5 +1,5 @@
 /* cmd_plan.c - `millrace plan DST`: what a run will see, step by step, without running it.
- * Invariant: reads the manifest alone; no index, no image.  Under mpirun only rank 0 prints. */
+ * Invariant: reads only the manifest; no index, no image.  Under mpirun only rank 0 prints. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -19,10 +19,10 @@ typedef struct request {
     bool json;
 } request;
 
-/* What a loader of one rank holds at most: (prefetch + 2) batches, and by each thread a file and a picture. */
+/* The most that a loader of one rank holds: (prefetch + 2) batches, and a file and a picture per thread. */
 typedef struct memory {
     uint64_t batches, batch_bytes, bytes, mean;
-    bool estimate; /* by the mean record: an encoded batch is as large as its files happen to be */
+    bool estimate; /* from the mean record: the size of an encoded batch depends on its files */
 } memory;
 
 static const mr_option options[] = {
@@ -56,8 +56,8 @@ static mr_status memory_of(const mr_plan_request *q, const mr_split *split, cons
     if (__builtin_mul_overflow(samples, each + sizeof(mr_sample_facts), &m.batch_bytes) ||
         __builtin_mul_overflow(m.batch_bytes, m.batches, &m.bytes) || m.bytes > INT64_MAX)
         return mr_fail(err, MR_MISUSE,
-                       "%llu batches of %llu samples fit no memory; use a smaller --global-batch, "
-                       "--size or --prefetch",
+                       "%llu batches of %llu samples do not fit in memory; use a smaller --global-batch, --size or "
+                       "--prefetch",
                        (ull)m.batches, (ull)samples);
     *out = m;
     return MR_OK;
@@ -79,8 +79,8 @@ static uint64_t last_batch(const mr_schedule *s)
     return s->steps ? covered(s) - (s->steps - 1) * s->global_batch : 0;
 }
 
-/* Both forms are written as they are made, so that a plan of any length takes no memory; when output fails they end, in
- * the middle of a step if need be. */
+/* Both forms are printed as they are computed, so that a plan of any length takes no memory; if output fails they stop,
+ * even in the middle of a step. */
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +126,7 @@ static void print_json(const mr_plan_request *q, const mr_schedule *s, const mem
     printf("]}\n");
 }
 
-/* ---- for people ----------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void print_order(const mr_plan_request *q, const mr_schedule *s)
 {
@@ -149,7 +149,7 @@ static void print_tail(const mr_schedule *s)
     mr_text_count(last_batch(s), last);
     printf("  tail    %s: ", mr_tail_words[s->tail]);
     if (s->order.samples % s->global_batch == 0)
-        printf("nothing to do, the batches come out even\n");
+        printf("none, the batches divide the samples evenly\n");
     else if (dropped && s->steps == 0)
         printf("no batch can be filled; --tail pad or partial keeps the samples\n");
     else if (dropped)
@@ -171,9 +171,9 @@ static void print_memory(const mr_plan_request *q, const mr_schedule *s, const m
     else
         printf(" (%llu x %u x %u x 3 %s)", (ull)(s->global_batch / s->world), side, side,
                mr_delivery_words[q->deliver]);
-    printf("; besides, ");
+    printf("; plus ");
     if (q->threads > 1)
-        printf("for each of %u threads, ", q->threads);
+        printf("for each of %u threads ", q->threads);
     printf("one encoded file%s\n", m->estimate ? "" : " and one decoded picture");
 }
 
@@ -249,16 +249,16 @@ const mr_command cmd_plan = {
     .title = "what a run will see, step by step, without running it",
     .usage = "DST",
     .example = "millrace plan imagenette --global-batch 64",
-    .summary = "Says what a run will see: its steps, what becomes of the tail, the memory per rank, and "
-               "with --batches the very samples.  A run with the same options matches it exactly.  No image "
-               "is read.",
+    .summary = "Prints what a run will see: its steps, what happens to the tail, the memory per rank, and with "
+               "--batches the exact samples.  A run with the same options matches it exactly.  No image is "
+               "read.",
     .notes = "Examples:\n"
              "  millrace plan imagenette --global-batch 64\n"
              "  millrace plan imagenette --global-batch 64 --ranks 8 --batches 100:102\n"
              "  millrace plan imagenette --split val --global-batch 64 --tail partial\n"
              "  millrace plan imagenette --global-batch 64 --batches : --json | jq .steps\n"
              "\n"
-             "Exit status: 0 done; 1 the manifest is damaged; 2 wrong use or no dataset there; 3 the "
+             "Exit status: 0 done; 1 the manifest is damaged; 2 wrong use or no such dataset; 3 the "
              "system failed.",
     .options = options,
     .arguments = arguments,

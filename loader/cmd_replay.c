@@ -40,9 +40,9 @@ static const mr_option options[] = {
      .standard = "fail",
      .help = "a damaged sample: fail, replace it (by the next good one of the order) or mask it (zeros, weight 0)"},
     {"max-bad", 0, MR_ARG_COUNT, MR_FIELD(request, max_bad), .value = "N", .low = 1,
-     .help = "fail after N damaged samples per rank all the same"},
+     .help = "with replace or mask, fail after N damaged samples per rank"},
     {"max-pixels", 0, MR_ARG_COUNT, MR_FIELD(request, max_pixels), .value = "N", .low = 1,
-     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "a larger picture is a damaged sample"},
+     .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "treat larger pictures as damaged samples"},
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     MR_OPTION_QUIET_IGNORED,
     {0},
@@ -82,7 +82,7 @@ static void describe_human(request *q, const mr_sample_facts *f, const mr_bad_sl
     else
         mr_buf_add_text(out, "damaged: masked");
     if (bad && f->meta)
-        mr_buf_printf(out, "  (in place of %llu, damaged)", (ull)bad->sample);
+        mr_buf_printf(out, "  (replaces %llu, damaged)", (ull)bad->sample);
     mr_buf_add_text(out, f->meta && f->weight <= 0 ? "  (repeated, weight 0)\n" : "\n");
 }
 
@@ -163,17 +163,25 @@ static mr_status replay(request *q, const mr_dataset *ds, mr_ranks *ranks, mr_er
     r.options.start = (mr_cursor){p->epoch, mr_schedule_position(&schedule, r.first)};
     mr_damage damage = {0};
     mr_status status = mr_replay_run(&r, ds, ranks, &damage, err);
-    bool speaks = mr_ranks_rank(ranks) == 0;
-    if (q->json && speaks && status == MR_OK && q->printed == 0)
+    bool prints = mr_ranks_rank(ranks) == 0;
+    if (q->json && prints && status == MR_OK && q->printed == 0)
         begin_json(q);
-    if (speaks && q->json && status == MR_OK)
+    if (prints && q->json && status == MR_OK)
         printf("],\"damaged\":%zu}\n", damage.count);
-    else if (speaks && q->json && q->printed)
+    else if (prints && q->json && q->printed)
         printf("]}\n");
-    if (speaks && status == MR_OK)
+    if (prints && status == MR_OK)
         status = cmd_damage_warn(&damage, ds, p->split, err);
     mr_damage_release(&damage);
     return status;
+}
+
+static mr_status run(request *q, const mr_cli *cli, mr_ranks **ranks, mr_dataset **ds, mr_error *err)
+{
+    MR_TRY(mr_cli_ranks(cli, ranks, err));
+    MR_TRY(mr_ranks_agree(*ranks, mr_dataset_open(q->plan.dir, ds, err), err));
+    MR_TRY(mr_dataset_agree(*ranks, mr_dataset_digest(*ds), err));
+    return replay(q, *ds, *ranks, err);
 }
 
 static int start(int argc, char **argv)
@@ -185,13 +193,7 @@ static int start(int argc, char **argv)
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
         return cli.code;
-    mr_status status = mr_cli_ranks(&cli, &ranks, &err);
-    if (status == MR_OK)
-        status = mr_ranks_agree(ranks, mr_dataset_open(q.plan.dir, &ds, &err), &err);
-    if (status == MR_OK)
-        status = mr_dataset_agree(ranks, mr_dataset_digest(ds), &err);
-    if (status == MR_OK)
-        status = replay(&q, ds, ranks, &err);
+    mr_status status = run(&q, &cli, &ranks, &ds, &err);
     mr_buf_free(&q.source);
     mr_dataset_free(ds);
     return mr_cli_end(ranks, status, &err);
@@ -205,7 +207,7 @@ const mr_command cmd_replay = {
     .summary = "Loads batches as a training run loads them and prints a digest of each: the XXH3-128 "
                "(canonical form) of the encoded bytes of all its samples, one after the other in global "
                "batch order; with --size of the decoded pixels, float32, each sample 3 x SIZE x SIZE (or "
-               "what --deliver says).  It does not depend on ranks and threads.",
+               "as set by --deliver).  It does not depend on ranks or threads.",
     .notes = "Examples:\n"
              "  millrace replay imagenette --global-batch 64 --batches 1234 --list\n"
              "  millrace replay imagenette --global-batch 64 --ranks 8 --threads 2 --epoch 3 --batches 0:10\n"

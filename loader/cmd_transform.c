@@ -1,4 +1,4 @@
-/* cmd_transform.c - the options that say how pictures are shown. */
+/* cmd_transform.c - the options for how pictures are shown. */
 #include "loader/cmd_transform.h"
 
 #include <string.h>
@@ -23,13 +23,13 @@ const mr_option cmd_transform_options[] = {
     {"augment", 0, MR_ARG_OTHER, .take = take_augment, .value = "train|eval|center", .standard = "train",
      .group = "How pictures are shown:",
      .help = "train: a random part of 0.08 to 1 of the area, ratio 3/4 to 4/3, mirrored half of the time; eval: the "
-             "whole picture made square; center: the middle, as ImageNet is tested"},
+             "whole picture made square; center: the middle, as in ImageNet evaluation"},
     {"orientation", 0, MR_ARG_WORD, MR_FIELD(mr_transform, apply_orientation), .words = MR_WORDS("ignore", "apply"),
      .standard = "ignore", .help = "EXIF orientation; the reference trainers ignore it"},
     {"bicubic", 0, MR_ARG_FLAG, MR_FIELD(mr_transform, bicubic),
      .help = "resize with the bicubic filter (default: bilinear)"},
     {"decoder", 0, MR_ARG_WORD, MR_FIELD(mr_transform, libjpeg), .words = MR_WORDS("auto", "libjpeg"),
      .standard = "auto", .own = true,
-     .help = "of JPEGs: millrace's own where it can, or libjpeg-turbo for all; the pixels are the same"},
+     .help = "for JPEGs: millrace's own where possible, or libjpeg-turbo for all; the pixels are the same"},
     {0},
 };

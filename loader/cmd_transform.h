@@ -1,5 +1,5 @@
-/* cmd_transform.h - the options that say how pictures are shown: replay and bench share them.
- * Invariant: they fill a zeroed transform but for its size. */
+/* cmd_transform.h - the options for how pictures are shown, shared by replay and bench.
+ * Invariant: they fill a zeroed transform except its size. */
 #ifndef MR_CMD_TRANSFORM_H
 #define MR_CMD_TRANSFORM_H
 

@@ -1,4 +1,4 @@
-/* json.c - JSON as a tree: jansson with limits and error sentences of our form. */
+/* json.c - JSON as a tree: jansson with limits and error messages in millrace's form. */
 #include "json/json.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ typedef struct json_text {
     unsigned long refused;
 } json_text;
 
-/* No more text once an allocation failed. */
+/* Supplies no more text after a failed allocation. */
 static size_t feed(void *to, size_t room, void *ctx)
 {
     json_text *t = ctx;
@@ -29,7 +29,7 @@ static size_t feed(void *to, size_t room, void *ctx)
     return len;
 }
 
-static mr_status refuse(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
+static mr_status reject(const char *bytes, size_t len, const char *name, const json_error_t *why, mr_error *err)
 {
     char found[MR_JSON_ODDITY];
     size_t at = why->position > 0 && (size_t)why->position <= len ? (size_t)why->position : 0;
@@ -44,8 +44,8 @@ static mr_status refuse(const char *bytes, size_t len, const char *name, const j
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err)
 {
     json_error_t why;
-    /* Out of memory, jansson reports a syntax error, or drops the end of a string without a report.  In a program the
-     * count of failures tells; in a library errno does, unless a number was parsed afterwards. */
+    /* When memory runs out, jansson reports a syntax error or silently drops the end of a string.  In a program the
+     * count of failures shows it; in a library errno does, unless a number was parsed afterwards. */
     json_text t = {bytes, len, mr_json_refused()};
     if (!mr_json_reserve(len))
         return mr_fail_memory(err, name);
@@ -58,12 +58,12 @@ mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t 
     if (out_of_memory)
         return mr_fail_memory(err, name);
     if (!doc)
-        return refuse(bytes, len, name, &why, err);
+        return reject(bytes, len, name, &why, err);
     *out = doc;
     return MR_OK;
 }
 
-mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err)
+mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t max, const char *name, mr_error *err)
 {
     enum { CONTAINER = 256, VALUE = 64 }; /* bytes that jansson allocates, roughly, pointers to them included */
     const char *p = bytes;
@@ -79,10 +79,10 @@ mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const ch
         else
             cost += p[i] == ',' ? VALUE : 0;
     }
-    if (cost + len <= most)
+    if (cost + len <= max)
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA, "%s: would take %llu MiB of memory, the limit is %llu", name,
-                   (unsigned long long)((cost + len) >> 20), (unsigned long long)(most >> 20));
+                   (unsigned long long)((cost + len) >> 20), (unsigned long long)(max >> 20));
 }
 
 static const char *type_name(json_type type)

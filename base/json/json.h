@@ -1,9 +1,9 @@
-/* json.h - JSON as a tree (jansson), with limits and error sentences of our form.
- * Invariant: foreign JSON is parsed with a depth limit (jansson's 2048), and duplicate keys are refused.
+/* json.h - JSON as a tree (jansson), with limits and error messages in millrace's form.
+ * Invariant: untrusted JSON is parsed with a depth limit (jansson's 2048), and duplicate keys are rejected.
  *
- * The room reads JSON in two ways: as a tree (this header) where a document is small, and as a stream of tokens
- * (json_stream.h) where it is large or read often.  Both explain what is not JSON by json_oddity.h; json_memory.h is
- * what the tree needs when memory runs out.  The room uses base/ alone. */
+ * The room reads JSON in two ways: as a tree (this header) if a document is small, and as a stream of tokens
+ * (json_stream.h) if it is large or read often.  Both explain invalid JSON by json_oddity.h; json_memory.h handles
+ * out-of-memory for the tree.  The room uses only base/. */
 #ifndef MR_JSON_H
 #define MR_JSON_H
 
@@ -11,20 +11,20 @@
 
 #include "base/buf.h"
 
-/* MR_BAD_DATA if the parsed document would take more than about `most` bytes: a million empty lists are small only on
+/* MR_BAD_DATA if the parsed document would take more than about `max` bytes: a million empty lists are small only on
  * disk.  One pass over the bytes, valid JSON or not. */
-mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t most, const char *name, mr_error *err);
+mr_status mr_json_bounded(const void *bytes, size_t len, uint64_t max, const char *name, mr_error *err);
 
 /* Parses one whole document; `name` is for the message, which gives line and column. Caller: json_decref(*out). */
 mr_status mr_json_parse(const void *bytes, size_t len, const char *name, json_t **out, mr_error *err);
 
-/* Required members of an object, MR_BAD_DATA with `name` and the key if missing or of another type. */
+/* Required members of an object; MR_BAD_DATA, with `name` and the key, if missing or of another type. */
 mr_status mr_json_get_u64(const json_t *obj, const char *key, const char *name, uint64_t *out, mr_error *err);
 mr_status mr_json_get_string(const json_t *obj, const char *key, const char *name, const char **out, mr_error *err);
 mr_status mr_json_get(const json_t *obj, const char *key, json_type type, const char *name, json_t **out,
                       mr_error *err);
 
-/* The document in order of insertion, indented by 1, with a final newline; appended to `out`. */
+/* Appends the document to `out`: members in order of insertion, indented by 1, with a final newline. */
 mr_status mr_json_dump(const json_t *doc, mr_buf *out, mr_error *err);
 /* Prints it on stdout. */
 mr_status mr_json_print(const json_t *doc, mr_error *err);

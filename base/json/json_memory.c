@@ -1,4 +1,4 @@
-/* json_memory.c - jansson's allocator in a program: it counts failures, and a thread's reserve covers for them.
+/* json_memory.c - jansson's allocator in a program: counts failures and serves them from the thread's reserve.
  * Invariant: while a reserve lasts, its thread's jansson is never given NULL. */
 #include "json/json_memory.h"
 
@@ -39,12 +39,12 @@ static void unwatched(void *block)
 
 bool mr_json_reserve(size_t len)
 {
-    enum { SHORT = 256 << 10 }; /* for the values of a KiB */
+    enum { VALUES = 256 << 10 }; /* for the values in 1 KiB of text */
     if (!watching)
         return true;
-    if (len > SIZE_MAX / 8 || !(reserve.bytes = malloc(4 * len + SHORT)))
+    if (len > SIZE_MAX / 8 || !(reserve.bytes = malloc(4 * len + VALUES)))
         return false;
-    reserve.size = 4 * len + SHORT;
+    reserve.size = 4 * len + VALUES;
     return true;
 }
 

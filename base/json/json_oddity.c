@@ -1,4 +1,4 @@
-/* json_oddity.c - common things that are mistaken for JSON, found in the bytes around where a parser stopped. */
+/* json_oddity.c - finds common mistakes in JSON in the bytes around where a parser stopped. */
 #include "json/json_oddity.h"
 
 #include <stdio.h>
@@ -50,9 +50,9 @@ static const char *encoding(const mr_json_place *p)
         (p->begins && p->len >= 2 && !p->text[0] != !p->text[1]))
         return "this is UTF-16: save it as UTF-8";
     if (starts(p, "\x1F\x8B", 2))
-        return "this is compressed by gzip: unpack it";
+        return "this is gzip-compressed: decompress it";
     if (starts(p, lfs, sizeof lfs - 1))
-        return "this is a pointer of Git LFS and not the file itself: run `git lfs pull`";
+        return "this is a Git LFS pointer, not the file itself: run `git lfs pull`";
     while (first < p->len && is_blank(p->text[first]))
         first++;
     if (p->begins && first < p->len && p->text[first] == '<')
@@ -114,9 +114,8 @@ static bool explain_word(const mr_json_place *p, size_t begin, size_t end, char 
                  shown, word, right);
     else if (is_bad_number(word, len))
         snprintf(out, MR_JSON_ODDITY,
-                 "%.*s is not how JSON writes a number: no plus sign, no leading zero, digits on both "
-                 "sides of the point",
-                 shown, word);
+                 "%.*s is not a JSON number: no plus sign, no leading zero, digits on both sides of the point", shown,
+                 word);
     else if (is_letter(*word) && !(end == p->len && p->ends))
         snprintf(out, MR_JSON_ODDITY, "%.*s has no quotes: JSON puts strings and names in double quotes", shown, word);
     else
@@ -142,7 +141,7 @@ static bool at_word(mr_json_place *p, char out[MR_JSON_ODDITY])
     return true;
 }
 
-/* ---- signs ----------------------------------------------------------------------------------------------------- */
+/* ---- punctuation ----------------------------------------------------------------------------------------------- */
 
 static bool is_comment(const mr_json_place *p, size_t at)
 {
@@ -150,7 +149,7 @@ static bool is_comment(const mr_json_place *p, size_t at)
                                                   (p->text[at + 1] == '/' || p->text[at + 1] == '*')));
 }
 
-static const char *sign(mr_json_place *p)
+static const char *punctuation(mr_json_place *p)
 {
     size_t at = p->at ? p->at - 1 : 0;
     for (size_t from = at ? at - 1 : 0; from <= p->at; from++)
@@ -168,9 +167,8 @@ static const char *sign(mr_json_place *p)
     }
     if (c == '\'' && value) {
         p->at = at;
-        return "a string in single quotes: JSON has double quotes (Python's json.dump writes them, str() and "
-               "repr() do "
-               "not)";
+        return "a string in single quotes: JSON has double quotes (Python's json.dump writes them, str() and repr() "
+               "do not)";
     }
     return NULL;
 }
@@ -183,7 +181,7 @@ bool mr_json_oddity(mr_json_place *p, char out[MR_JSON_ODDITY])
     else if (at_word(p, out))
         return true;
     else
-        words = sign(p);
+        words = punctuation(p);
     if (words)
         snprintf(out, MR_JSON_ODDITY, "%s", words);
     return words;

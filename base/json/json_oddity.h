@@ -1,4 +1,4 @@
-/* json_oddity.h - explains common things that are mistaken for JSON: NaN, Python's literals, comments, encodings.
+/* json_oddity.h - explains common mistakes in JSON: NaN, Python's literals, comments, encodings.
  * Invariant: used only after a parser has rejected a text; it never decides whether a text is JSON. */
 #ifndef MR_JSON_ODDITY_H
 #define MR_JSON_ODDITY_H
@@ -16,7 +16,7 @@ typedef struct mr_json_place {
     bool begins, ends; /* the window holds the document's first byte, its last */
 } mr_json_place;
 
-/* Writes what is there and what to do about it, and moves p->at to its first byte; false: nothing known. */
+/* Writes what was found and what to do about it, and moves p->at to its first byte; false: not a known mistake. */
 bool mr_json_oddity(mr_json_place *p, char out[MR_JSON_ODDITY]);
 
 typedef struct mr_json_line { /* both from 1; columns are bytes */

@@ -1,7 +1,6 @@
-/* json_stream.c - yajl 2.1 with limits, a strict view of UTF-8 and blanks, and a way out when memory is short.
- * Invariant: yajl never sees a NULL from its allocator, which it would not check: the allocator jumps back into run()
- * instead, and all that yajl had allocated is in `blocks`.  The handler never runs between such a jump and its target.
- */
+/* json_stream.c - yajl 2.1 with limits, strict checks of UTF-8 and blanks, and safe handling of out-of-memory.
+ * Invariant: yajl's allocator never returns NULL, which yajl would not check: it jumps back into run() instead, and all
+ * that yajl had allocated is in `blocks`.  The handler never runs between such a jump and its target. */
 #include "json/json_stream.h"
 
 #include <setjmp.h>
@@ -31,17 +30,17 @@ struct mr_json_stream {
     jmp_buf no_memory;
 
     unsigned depth;
-    bool closed;     /* the document has ended, */
-    uint64_t end;    /* here */
-    uint64_t tokens; /* the deep ones, too */
+    bool closed;     /* the document has ended */
+    uint64_t end;    /* where it ended, if closed */
+    uint64_t tokens; /* including those too deep to hand out */
     uint64_t quiet;  /* bytes since the last one, in whole feeds */
     const unsigned char *bytes;
     size_t len;
     uint64_t at; /* of `bytes` */
     yajl_status parsed;
-    mr_status status;   /* the handler's */
-    const char *beyond; /* more than JSON, which yajl takes; */
-    uint64_t beyond_at; /* the byte */
+    mr_status status;     /* the handler's */
+    const char *not_json; /* what is not JSON, although yajl accepts it */
+    uint64_t not_json_at; /* its first byte */
     bool faulty, deep, too_quiet;
 };
 
@@ -192,7 +191,7 @@ static void complete(mr_json_stream *s)
     s->parsed = yajl_complete_parse(s->parser);
 }
 
-/* False: out of memory; the parser is of no use any more. */
+/* False: out of memory; the parser can no longer be used. */
 static bool run(mr_json_stream *s, void (*step)(mr_json_stream *))
 {
     if (setjmp(s->no_memory) != 0)
@@ -241,8 +240,8 @@ static size_t invalid_utf8_at(const char *text, size_t len)
     return at;
 }
 
-/* yajl takes form feeds and vertical tabs as blanks, UTF-8 that is overlong or holds surrogates, and a token after the
- * document that is cut off. */
+/* yajl accepts form feeds and vertical tabs as blanks, overlong UTF-8 and surrogates, and a truncated token after the
+ * document. */
 static bool is_strict(mr_json_stream *s)
 {
     const char *text = (const char *)s->bytes, *found;
@@ -250,19 +249,19 @@ static bool is_strict(mr_json_stream *s)
     if (s->len == 0)
         return true;
     if ((found = memchr(text, '\v', s->len)) || (found = memchr(text, '\f', s->len))) {
-        s->beyond = "it holds a form feed or vertical tab";
+        s->not_json = "it holds a form feed or vertical tab";
         at = (size_t)(found - text);
     } else if (!mr_utf8_valid(text, s->len)) {
-        s->beyond = "it is not UTF-8";
+        s->not_json = "it is not UTF-8";
         at = invalid_utf8_at(text, s->len);
     } else if (s->closed) {
         at = s->end > s->at ? (size_t)(s->end - s->at) : 0;
         while (at < s->len && text[at] && strchr(" \t\r\n", text[at]))
             at++;
-        s->beyond = at < s->len ? "other text follows after its end" : NULL;
+        s->not_json = at < s->len ? "other text follows after its end" : NULL;
     }
-    s->beyond_at = s->at + at;
-    return !s->beyond;
+    s->not_json_at = s->at + at;
+    return !s->not_json;
 }
 
 static mr_status outcome(mr_json_stream *s)
@@ -288,14 +287,14 @@ mr_status mr_json_stream_feed(mr_json_stream *s, const void *bytes, size_t len, 
 
 mr_status mr_json_stream_end(mr_json_stream *s, mr_error *err)
 {
-    s->at += s->len ? s->len - 1 : 0; /* yajl gives itself one blank after the end */
+    s->at += s->len ? s->len - 1 : 0; /* yajl itself adds one blank after the end */
     s->len = 0;
     return run(s, complete) ? outcome(s) : mr_fail_memory(err, s->what);
 }
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-/* yajl's own sentence, on one line. */
+/* yajl's own message; its first line is used. */
 static void describe(mr_json_stream *s)
 {
     s->bytes = yajl_get_error(s->parser, 0, NULL, 0);
@@ -315,8 +314,8 @@ bool mr_json_stream_fault(mr_json_stream *s, const char *window, size_t len, uin
     } else if (s->too_quiet) {
         snprintf(out->why, sizeof out->why, "%d MiB without a value", QUIET_MAX >> 20);
     } else if (s->parsed == yajl_status_ok) {
-        snprintf(out->why, sizeof out->why, "not JSON: %s", s->beyond);
-        out->at = s->beyond_at;
+        snprintf(out->why, sizeof out->why, "not JSON: %s", s->not_json);
+        out->at = s->not_json_at;
     } else if (mr_json_oddity(&place, found)) {
         snprintf(out->why, sizeof out->why, "not JSON: %s", found);
         out->at = from + place.at;

@@ -1,6 +1,6 @@
-/* json_stream.h - the one streaming reader of JSON: documents that are too large, or read too often, for a tree.
- * Invariant: what passes is RFC 8259 in UTF-8 to its last byte; memory is the longest string that is split between two
- * calls, and a byte per open container.
+/* json_stream.h - the streaming JSON reader, for documents that are too large, or read too often, for a tree.
+ * Invariant: accepted documents are RFC 8259 in UTF-8 to the last byte; memory is the longest string that is split
+ * between two calls, plus a byte per open container.
  *
  *      MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
  *      MR_TRY(mr_json_stream_open(&rules, "reading meta", &stream, err));
@@ -36,7 +36,8 @@ typedef struct mr_json_token {
     size_t len;
 } mr_json_token;
 
-/* MR_OK to go on; a failure ends the parse, and feed() or end() returns it.  The token is lent for the call. */
+/* MR_OK to go on; a failure ends the parse, and feed() or end() returns it.  The token is valid only during the call.
+ */
 typedef mr_status mr_json_handler(void *ctx, const mr_json_token *token);
 
 typedef struct mr_json_rules {
@@ -46,17 +47,17 @@ typedef struct mr_json_rules {
     unsigned depth_max; /* containers that may be open at a time */
 } mr_json_rules;
 
-/* `what`: being done, for messages; kept by the stream, as are the rules' pointers. */
+/* `what`: the activity, for messages; must outlive the stream, as must the rules' pointers. */
 mr_status mr_json_stream_open(const mr_json_rules *rules, const char *what, mr_json_stream **out, mr_error *err);
-void mr_json_stream_close(mr_json_stream **s); /* takes the address of NULL, too */
+void mr_json_stream_close(mr_json_stream **s); /* *s may be NULL */
 
-/* The next bytes, whole characters, which are at `at` in the file.  MR_BAD_DATA without a sentence: see
+/* Parses the next bytes (whole characters), which start at `at` in the file.  MR_BAD_DATA without a message: see
  * mr_json_stream_fault(). */
 mr_status mr_json_stream_feed(mr_json_stream *s, const void *bytes, size_t len, uint64_t at, mr_error *err);
-/* After the last byte; the same. */
+/* After the last byte; fails in the same way. */
 mr_status mr_json_stream_end(mr_json_stream *s, mr_error *err);
 
-/* One past the last byte of the token at hand, or of what was read when the parse ended; counted like feed()'s `at`. */
+/* One past the last byte of the current token, or of what was read when the parse ended; counted like feed()'s `at`. */
 uint64_t mr_json_stream_at(const mr_json_stream *s);
 
 typedef struct mr_json_fault {
@@ -64,8 +65,8 @@ typedef struct mr_json_fault {
     char why[MR_JSON_ODDITY + 16]; /* "not JSON: ...", or a limit */
 } mr_json_fault;
 
-/* Why feed() or end() itself returned MR_BAD_DATA; false if it did not, or handed on what a handler returned. `window`:
- * `len` bytes of the document from `from` on, around mr_json_stream_at(); `ends`: to its last byte. */
+/* Why feed() or end() itself returned MR_BAD_DATA; false if it did not, or if the status came from the handler.
+ * `window`: `len` bytes of the document from `from` on, around mr_json_stream_at(); `ends`: to its last byte. */
 bool mr_json_stream_fault(mr_json_stream *s, const char *window, size_t len, uint64_t from, bool ends,
                           mr_json_fault *out);
 

@@ -7,17 +7,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "cpu/cpu.h"
 
 enum {
     BLOCK = 256,     /* queries at a time, so that their rows stay in the cache */
     SMALL = 1000000, /* m n k up to which OpenBLAS does not pack: 205 rather than 165 GFLOP/s */
 };
-
-static mr_cpu *cpu_of(mr_device *device)
-{
-    return (mr_cpu *)(void *)device;
-}
 
 typedef struct job {
     const mr_cpu *d;
@@ -61,7 +57,7 @@ static job job_of(const mr_cpu *d, const mr_attention *a, const mr_attention_bac
 
 mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t *saved_bytes, mr_error *err)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     size_t rows, floats, bytes;
     if (__builtin_mul_overflow(a->batch, a->heads, &rows) || __builtin_mul_overflow(rows, a->queries, &rows) ||
         __builtin_mul_overflow(rows, sizeof(float), saved_bytes) ||
@@ -70,9 +66,7 @@ mr_status mr_cpu_plan_attention(mr_device *device, const mr_attention *a, size_t
         return mr_fail(err, MR_MISUSE, "attention of %zu queries and %zu keys is too large", a->queries, a->keys);
     floats = (2 * floats + 15) / 16 * 16;
     if (floats > d->member_floats) {
-        mr_status status = mr_slab_reserve(&d->scratch, bytes, 0, NULL, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(mr_slab_reserve(&d->scratch, bytes, 0, NULL, err));
         d->member_floats = floats;
     }
     return MR_OK;
@@ -181,7 +175,7 @@ static void forward_head(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_attention(mr_device *device, const mr_attention *a)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     job j = job_of(d, a, NULL);
     if (a->queries && a->keys && a->head_dim)
         mr_team_run(d->team, a->batch * a->heads, forward_head, &j);
@@ -284,7 +278,7 @@ static void back_head(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_attention_back(mr_device *device, const mr_attention_back *back)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     const mr_attention *a = back->forward;
     job j = job_of(d, a, back);
     if (a->queries && a->keys && a->head_dim)

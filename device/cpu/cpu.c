@@ -9,15 +9,10 @@
 #include "base/processor.h"
 #include "base/scope.h"
 
-static mr_cpu *cpu_of(mr_device *device)
+size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work)
 {
-    return (mr_cpu *)(void *)device;
-}
-
-size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work)
-{
-    size_t a_task = width ? (work + width - 1) / width : rows;
-    return a_task < 1 ? 1 : a_task;
+    size_t per_task = width ? (work + width - 1) / width : rows;
+    return per_task < 1 ? 1 : per_task;
 }
 
 static uint64_t mixed(uint64_t z) /* the end of splitmix64, see base/random.h */
@@ -40,17 +35,18 @@ mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample)
     return m;
 }
 
-/* ---- which loops ---------------------------------------------------------------------------------------------- */
+/* ---- choosing the kernels ------------------------------------------------------------------------------------- */
 
 typedef struct choice {
     const mr_cpu_kernels *kernels;
     mr_processor_set needs;
 } choice;
 
-/* The best set that this machine runs, or the one named by MILLRACE_CPU, for tests.  The choices: best first. */
+/* The best set that this machine supports, or the one named by MILLRACE_CPU, for tests. */
 static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
 {
     const choice choices[] = {
+    /* best first */
 #ifdef MR_CPU_X86
         {&mr_cpu_kernels_avx512, MR_AVX512},
         {&mr_cpu_kernels_avx2, MR_AVX2},
@@ -70,11 +66,11 @@ static mr_status choose_kernels(const mr_cpu_kernels **out, mr_error *err)
     return mr_fail(err, MR_MISUSE, "MILLRACE_CPU=%s: unknown set of kernels; try plain", wanted);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------------------------- */
 
 static void close_cpu(mr_device *device)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     mr_team_close(d->team);
     mr_cpu_blas_close(&d->blas);
     for (size_t i = 0; i < d->memory.count; i++)
@@ -122,12 +118,10 @@ static const char *describe(const mr_device *device)
 
 static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *err)
 {
-    mr_cpu_memory *m = &cpu_of(device)->memory;
+    mr_cpu_memory *m = &mr_cpu_of(device)->memory;
     mr_slab slab = {0};
-    char text[32];
     if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
-        return mr_fail(err, MR_SYSTEM, "cpu: no memory for %.31s more; use a smaller batch or model",
-                       bytes > SIZE_MAX / 4 ? "that" : (snprintf(text, sizeof text, "%zu bytes", bytes), text));
+        return mr_fail(err, MR_SYSTEM, "cpu: cannot allocate %zu bytes; use a smaller batch or model", bytes);
     m->items[m->count++] = slab;
     *out = slab.data;
     return MR_OK;
@@ -135,7 +129,7 @@ static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *er
 
 static void free_memory(mr_device *device, void *memory)
 {
-    mr_cpu_memory *m = &cpu_of(device)->memory;
+    mr_cpu_memory *m = &mr_cpu_of(device)->memory;
     for (size_t i = 0; memory && i < m->count; i++) {
         if (m->items[i].data == memory) {
             mr_slab_free(&m->items[i], NULL);

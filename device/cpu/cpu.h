@@ -12,15 +12,15 @@
 #include "cpu/team.h"
 
 enum {
-    MR_CPU_PARTS = 32,            /* most partial sums of an operation */
-    MR_CPU_SQUARES = 1024,        /* the same, of a whole buffer's elements */
+    MR_CPU_PARTS = 32,            /* maximum partial sums of an operation */
+    MR_CPU_SQUARES = 1024,        /* the same, over a whole buffer's elements */
     MR_CPU_PART_FLOATS = 1 << 20, /* room for partial sums; untouched memory costs nothing */
 };
 
 typedef struct mr_cpu_blas {
     void *library;
     const char *core;    /* the kernels it chose: "SkylakeX" */
-    void (*sgemm)(void); /* cblas_sgemm, its type is known in gemm.c */
+    void (*sgemm)(void); /* cblas_sgemm; gemm.c casts it to its type */
 } mr_cpu_blas;
 
 typedef struct mr_cpu_memory {
@@ -41,15 +41,20 @@ typedef struct mr_cpu {
     size_t member_floats;
 } mr_cpu;
 
+static inline mr_cpu *mr_cpu_of(mr_device *device)
+{
+    return (mr_cpu *)(void *)device;
+}
+
 /* cpu.c.  Rows per task, so that it has at least `work` elements; waking a thread costs about 10 us. */
-size_t mr_cpu_rows_a_task(size_t rows, size_t width, size_t work);
+size_t mr_cpu_rows_per_task(size_t rows, size_t width, size_t work);
 mr_cpu_mask mr_cpu_mask_of(const mr_dropout *d, size_t sample);
 
-/* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message says how to install it. */
+/* gemm.c.  Loads OpenBLAS.  MR_SYSTEM: not found; the message tells how to install it. */
 mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err);
 void mr_cpu_blas_close(mr_cpu_blas *blas);
-/* Makes OpenBLAS allocate the buffers that `threads` threads need at once, which it keeps.  Later it would retry
- * forever if memory were out; here that is MR_SYSTEM. */
+/* Makes OpenBLAS allocate, and keep, the buffers that `threads` threads need at once.  MR_SYSTEM: out of memory, on
+ * which OpenBLAS would later retry forever. */
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err);
 /* c[m,n] = alpha a b + beta c on the calling thread; from any thread. */
 typedef struct mr_cpu_product {

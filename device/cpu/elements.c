@@ -16,7 +16,7 @@ enum { /* elements per task, about 10 us of work */
 typedef struct rows_job {
     const mr_cpu *d;
     const mr_activate *a;
-    size_t a_task; /* rows */
+    size_t per_task; /* rows */
     void (*row)(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e);
 } rows_job;
 
@@ -24,7 +24,7 @@ static void do_rows(void *ctx, size_t task, unsigned member)
 {
     const rows_job *j = ctx;
     const mr_activate *a = j->a;
-    size_t first = task * j->a_task, last = first + j->a_task < a->rows ? first + j->a_task : a->rows;
+    size_t first = task * j->per_task, last = first + j->per_task < a->rows ? first + j->per_task : a->rows;
     (void)member;
     for (size_t row = first; row < last; row++) {
         mr_cpu_mask mask = mr_cpu_mask_of(&a->dropout, a->sample_rows ? row / a->sample_rows : 0);
@@ -35,10 +35,10 @@ static void do_rows(void *ctx, size_t task, unsigned member)
 static void run_rows(mr_device *device, const mr_activate *a, size_t work,
                      void (*row)(const mr_cpu *, const mr_activate *, size_t, const mr_cpu_mask *, uint32_t))
 {
-    mr_cpu *d = (mr_cpu *)(void *)device;
+    mr_cpu *d = mr_cpu_of(device);
     assert(a->type == MR_F32);
-    rows_job j = {.d = d, .a = a, .a_task = mr_cpu_rows_a_task(a->rows, a->width, work), .row = row};
-    mr_team_run(d->team, (a->rows + j.a_task - 1) / j.a_task, do_rows, &j);
+    rows_job j = {.d = d, .a = a, .per_task = mr_cpu_rows_per_task(a->rows, a->width, work), .row = row};
+    mr_team_run(d->team, (a->rows + j.per_task - 1) / j.per_task, do_rows, &j);
 }
 
 static void drop_row(const mr_cpu *d, const mr_activate *a, size_t row, const mr_cpu_mask *mask, uint32_t e)
@@ -95,7 +95,7 @@ void mr_cpu_activate_back(mr_device *device, const mr_activate *a)
 
 typedef struct flat_job {
     mr_cpu *d;
-    size_t count, a_task;
+    size_t count, per_task;
     const float *a, *b;
     float *sum;
     const mr_update *u;
@@ -104,13 +104,13 @@ typedef struct flat_job {
 
 static size_t part(const flat_job *j, size_t task, size_t *first)
 {
-    *first = task * j->a_task;
-    return j->count - *first < j->a_task ? j->count - *first : j->a_task;
+    *first = task * j->per_task;
+    return j->count - *first < j->per_task ? j->count - *first : j->per_task;
 }
 
 static void run_flat(flat_job *j, mr_team_fn fn)
 {
-    mr_team_run(j->d->team, (j->count + j->a_task - 1) / j->a_task, fn, j);
+    mr_team_run(j->d->team, (j->count + j->per_task - 1) / j->per_task, fn, j);
 }
 
 static void add_part(void *ctx, size_t task, unsigned member)
@@ -124,7 +124,7 @@ static void add_part(void *ctx, size_t task, unsigned member)
 void mr_cpu_add(mr_device *device, mr_type type, size_t count, const void *a, const void *b, void *sum)
 {
     assert(type == MR_F32);
-    flat_job j = {.d = (mr_cpu *)(void *)device, .count = count, .a_task = WORK_COPY, .a = a, .b = b, .sum = sum};
+    flat_job j = {.d = mr_cpu_of(device), .count = count, .per_task = WORK_COPY, .a = a, .b = b, .sum = sum};
     (void)type;
     run_flat(&j, add_part);
 }
@@ -139,13 +139,13 @@ static void squares_part(void *ctx, size_t task, unsigned member)
 
 double mr_cpu_sum_squares(mr_device *device, size_t count, const float *x)
 {
-    mr_cpu *d = (mr_cpu *)(void *)device;
-    size_t a_task = (count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
-    a_task = a_task < WORK_SQUARES ? WORK_SQUARES : (a_task + 63) / 64 * 64;
-    flat_job j = {.d = d, .count = count, .a_task = a_task, .a = x};
+    mr_cpu *d = mr_cpu_of(device);
+    size_t per_task = (count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
+    per_task = per_task < WORK_SQUARES ? WORK_SQUARES : (per_task + 63) / 64 * 64;
+    flat_job j = {.d = d, .count = count, .per_task = per_task, .a = x};
     run_flat(&j, squares_part);
     double sum = 0;
-    for (size_t i = 0; i * a_task < count; i++)
+    for (size_t i = 0; i * per_task < count; i++)
         sum += d->squares[i];
     return sum;
 }
@@ -162,7 +162,7 @@ static void sgd_part(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_sgd(mr_device *device, const mr_update *u)
 {
-    flat_job j = {.d = (mr_cpu *)(void *)device, .count = u->count, .a_task = WORK_UPDATE, .u = u};
+    flat_job j = {.d = mr_cpu_of(device), .count = u->count, .per_task = WORK_UPDATE, .u = u};
     run_flat(&j, sgd_part);
 }
 
@@ -177,7 +177,7 @@ static void adamw_part(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_adamw(mr_device *device, const mr_update *u)
 {
-    flat_job j = {.d = (mr_cpu *)(void *)device, .count = u->count, .a_task = WORK_UPDATE, .u = u};
+    flat_job j = {.d = mr_cpu_of(device), .count = u->count, .per_task = WORK_UPDATE, .u = u};
     j.adam = (mr_cpu_adam){
         .g_scale = (float)u->g_scale,
         .keep = (float)(1 - u->lr * u->decay),

@@ -1,6 +1,6 @@
 /* gemm.c - the CPU's matrix products: OpenBLAS, loaded when a device opens.
- * Invariant: OpenBLAS runs single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide by
- * their number. */
+ * Invariant: OpenBLAS runs single-threaded, and the team divides the work: OpenBLAS's own threads spin, and divide the
+ * work by the number of threads. */
 #include <assert.h>
 #include <cblas.h>
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
     char *(*core_name)(void) = NULL;
     /* Otherwise its threads would start and spin before they can be switched off. */
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    /* Stays loaded when the device closes: memory that it keeps per thread would otherwise outlive its code. */
+    /* Stays loaded when the device closes: its per-thread memory would otherwise outlive its code. */
     blas->library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!blas->library) {
         const char *why = dlerror();
@@ -49,23 +49,24 @@ mr_status mr_cpu_blas_open(mr_cpu_blas *blas, mr_error *err)
 
 mr_status mr_cpu_blas_reserve(const mr_cpu_blas *blas, unsigned threads, mr_error *err)
 {
-    enum { POOL = 64 }; /* at most; OpenBLAS allows more, and each thread needs one at a time */
+    enum { BUFFERS_MAX = 64 }; /* OpenBLAS allows more; each thread needs one at a time */
     const size_t buffer = ((size_t)128 << 20) + (1 << 16);
     void *(*take)(int) = NULL;
     void (*give_back)(void *) = NULL;
-    void *buffers[POOL],
+    void *buffers[BUFFERS_MAX],
         *all = mmap(NULL, threads * buffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return mr_fail(err, MR_SYSTEM,
-                       "cpu: no memory or address space left: OpenBLAS wants 128 MiB for each of %u threads; "
+                       "cpu: not enough memory or address space: OpenBLAS needs 128 MiB for each of %u threads; "
                        "use fewer --threads or raise `ulimit -v`",
                        threads);
     munmap(all, threads * buffer);
     find(blas->library, "blas_memory_alloc", &take, sizeof take);
     find(blas->library, "blas_memory_free", &give_back, sizeof give_back);
-    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+    unsigned count = !take || !give_back ? 0 : threads < BUFFERS_MAX ? threads : BUFFERS_MAX;
+    for (unsigned i = 0; i < count; i++)
         buffers[i] = take(0);
-    for (unsigned i = 0; take && give_back && i < threads && i < POOL; i++)
+    for (unsigned i = 0; i < count; i++)
         give_back(buffers[i]);
     return MR_OK;
 }
@@ -153,15 +154,15 @@ static size_t side(size_t whole, size_t parts)
     return (part + STEP - 1) / STEP * STEP;
 }
 
-/* Each chunk packs its operands again (2 x 4 chunks take 5 % longer than the whole, 4 x 4 take 10 %), but too few leave
- * threads idle.  So up to 8 of at least 40 us, more for large products; close to square. */
+/* Every chunk packs its operands separately (2 x 4 chunks take 5 % longer than the whole, 4 x 4 take 10 %), but too few
+ * leave threads idle.  So up to 8 of at least 40 us, more for large products; close to square. */
 static void cut(job *j)
 {
     const double piece = 8e6, large = 4e9; /* operations; about 200 per nanosecond and thread */
     double work = 2.0 * (double)j->g.m * (double)j->g.n * (double)j->g.k;
-    double most = work > large ? 8 * sqrt(work / large) : 8;
+    double max = work > large ? 8 * sqrt(work / large) : 8;
     size_t down = 1, across = 1;
-    while ((double)(2 * down * across) <= most && work / (double)(2 * down * across) >= piece) {
+    while ((double)(2 * down * across) <= max && work / (double)(2 * down * across) >= piece) {
         size_t m = j->g.m / down, n = j->g.n / across;
         if (m < 2 * TILE && n < 2 * TILE)
             break;
@@ -177,7 +178,7 @@ static void cut(job *j)
 
 void mr_cpu_gemm(mr_device *device, const mr_gemm *g)
 {
-    mr_cpu *d = (mr_cpu *)(void *)device;
+    mr_cpu *d = mr_cpu_of(device);
     assert(g->a_type == MR_F32 && g->b_type == MR_F32 && g->c_type == MR_F32);
     if (g->m == 0 || g->n == 0)
         return;

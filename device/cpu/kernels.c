@@ -1,8 +1,8 @@
 /* kernels.c - the inner loops of the CPU device, in plain C that compilers vectorise.
  * Invariant: compiled once per instruction set (device/CMakeLists.txt), MR_CPU_TABLE being the table's name; every loop
- * also works in place, as element i depends on element i alone, which `omp simd` tells the compiler.
+ * also works in place, as element i depends only on element i; `omp simd` tells the compiler so.
  *
- * exp, erf, tanh are glibc's vector functions (libmvec, within 4 units of the last place) if the compiler knows them.
+ * exp, erf, tanh are glibc's vector functions (libmvec, within 4 ulp) if the compiler knows them.
  */
 #include "cpu/kernels.h"
 
@@ -14,7 +14,7 @@
 #define SIMD_MAX(x)   SIMD_OF(omp simd reduction(max : x))
 #define SIMD_OF(x)    _Pragma(#x)
 
-/* Below this exp() leaves its fast vector path; e^-87 is negligible next to a largest term of 1. */
+/* Below this, exp() leaves its fast vector path; e^-87 is negligible next to the largest term, 1. */
 static const float least_exponent = -87;
 
 static inline float kept(const mr_cpu_mask *mask, uint32_t e)
@@ -158,16 +158,16 @@ static void activate_back(size_t n, mr_activation kind, const float *x, const fl
 
 static float softmax(size_t n, float *s, const uint8_t *seen)
 {
-    float most = -FLT_MAX, sum = 0;
+    float max = -FLT_MAX, sum = 0;
     if (seen) {
         SIMD for (size_t i = 0; i < n; i++) s[i] = seen[i] ? s[i] : -FLT_MAX;
     }
-    SIMD_MAX(most)
+    SIMD_MAX(max)
     for (size_t i = 0; i < n; i++)
-        most = s[i] > most ? s[i] : most;
+        max = s[i] > max ? s[i] : max;
     SIMD_SUM(sum)
     for (size_t i = 0; i < n; i++) {
-        float power = s[i] - most;
+        float power = s[i] - max;
         s[i] = expf(power > least_exponent ? power : least_exponent);
         sum += s[i];
     }
@@ -176,7 +176,7 @@ static float softmax(size_t n, float *s, const uint8_t *seen)
     if (seen) {
         SIMD for (size_t i = 0; i < n; i++) s[i] = seen[i] ? s[i] : 0;
     }
-    return most + logf(sum);
+    return max + logf(sum);
 }
 
 static void softmax_again(size_t n, float *s, const uint8_t *seen, float log_sum)

@@ -1,6 +1,6 @@
 /* kernels.h - private to this room: the inner loops of the CPU device, one table per instruction set.
- * Invariant: a kernel's result for an element depends on its place in the row and on the row's width, not on the row's
- * address: so a sample's results depend neither on its batch nor on the number of threads.
+ * Invariant: a kernel's result for an element depends on its position in the row and on the row's width, not on the
+ * row's address: so a sample's results depend neither on its batch nor on the number of threads.
  *
  * kernels.c is compiled once per table with -ffast-math: nothing in it may test whether a number is finite. */
 #ifndef MR_CPU_KERNELS_H
@@ -8,9 +8,10 @@
 
 #include "device/device.h"
 
-/* Dropout of one sample at one place.  Element e is dropped if hash(key, e) >> 8 < threshold, otherwise multiplied by
- * `scale`; threshold 0: nothing is dropped.  The hash is triple32 of https://github.com/skeeto/hash-prospector (public
- * domain) with a key before its first and before its second product; e counts modulo 2^32. */
+/* Dropout of one sample at one site of the model.  Element e is dropped if hash(key, e) >> 8 < threshold, otherwise
+ * multiplied by `scale`; threshold 0: nothing is dropped.  The hash is triple32 of
+ * https://github.com/skeeto/hash-prospector (public domain) with a key before its first and before its second product;
+ * e counts modulo 2^32. */
 typedef struct mr_cpu_mask {
     uint32_t key[2];
     uint32_t threshold; /* of 2^24 */

@@ -1,4 +1,4 @@
-/* pairs.c - the CPU's operations for models of pictures and text: embedding lookups, unit vectors, a learned scale.
+/* pairs.c - the CPU's operations for models of images and text: embedding lookups, unit vectors, a learned scale.
  * Invariant: a table's row gets its gradients in the order of the rows that used it, from the task that owns the row's
  * bucket and the columns:
  *
@@ -20,17 +20,12 @@ enum {
     COLUMNS = 128,
 };
 
-static mr_cpu *cpu_of(mr_device *device)
-{
-    return (mr_cpu *)(void *)device;
-}
-
 /* ---- rows of a table ------------------------------------------------------------------------------------------ */
 
 typedef struct lookup_job {
     const mr_cpu *d;
     const mr_lookup *l;
-    size_t a_task;           /* rows */
+    size_t per_task;         /* rows */
     size_t columns, buckets; /* columns per task; number of buckets */
 } lookup_job;
 
@@ -38,7 +33,7 @@ static void lookup_rows(void *ctx, size_t task, unsigned member)
 {
     const lookup_job *j = ctx;
     const mr_lookup *l = j->l;
-    size_t first = task * j->a_task, last = first + j->a_task < l->rows ? first + j->a_task : l->rows;
+    size_t first = task * j->per_task, last = first + j->per_task < l->rows ? first + j->per_task : l->rows;
     (void)member;
     for (size_t row = first; row < last; row++) {
         assert(!l->ids || (l->ids[row] >= 0 && (size_t)l->ids[row] < l->entries));
@@ -53,10 +48,10 @@ static void lookup_rows(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_lookup(mr_device *device, const mr_lookup *l)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     assert(l->type == MR_F32);
-    lookup_job j = {.d = d, .l = l, .a_task = mr_cpu_rows_a_task(l->rows, l->width, WORK)};
-    mr_team_run(d->team, (l->rows + j.a_task - 1) / j.a_task, lookup_rows, &j);
+    lookup_job j = {.d = d, .l = l, .per_task = mr_cpu_rows_per_task(l->rows, l->width, WORK)};
+    mr_team_run(d->team, (l->rows + j.per_task - 1) / j.per_task, lookup_rows, &j);
 }
 
 static void lookup_back_part(void *ctx, size_t task, unsigned member)
@@ -77,7 +72,7 @@ static void lookup_back_part(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     assert(l->type == MR_F32);
     if (!l->ids) { /* a single row gets all gradients */
         if (l->skip != 0)
@@ -94,11 +89,11 @@ void mr_cpu_lookup_back(mr_device *device, const mr_lookup *l)
 
 typedef struct unit_job {
     const mr_unit *u;
-    size_t a_task;
+    size_t per_task;
     void (*row)(const mr_unit *u, size_t row);
 } unit_job;
 
-/* Lengths in double, in which the squares of a float32 row cannot overflow; compiled without -ffast-math. */
+/* Lengths in double, where the squares of a float32 row cannot overflow; compiled without -ffast-math. */
 static void unit_row(const mr_unit *u, size_t row)
 {
     const float *x = u->x + row * u->width;
@@ -128,7 +123,7 @@ static void unit_back_row(const mr_unit *u, size_t row)
 static void unit_rows(void *ctx, size_t task, unsigned member)
 {
     const unit_job *j = ctx;
-    size_t first = task * j->a_task, last = first + j->a_task < j->u->rows ? first + j->a_task : j->u->rows;
+    size_t first = task * j->per_task, last = first + j->per_task < j->u->rows ? first + j->per_task : j->u->rows;
     (void)member;
     for (size_t row = first; row < last; row++)
         j->row(j->u, row);
@@ -136,9 +131,9 @@ static void unit_rows(void *ctx, size_t task, unsigned member)
 
 static void run_unit(mr_device *device, const mr_unit *u, void (*row)(const mr_unit *u, size_t row))
 {
-    unit_job j = {.u = u, .a_task = mr_cpu_rows_a_task(u->rows, u->width, WORK_UNIT), .row = row};
+    unit_job j = {.u = u, .per_task = mr_cpu_rows_per_task(u->rows, u->width, WORK_UNIT), .row = row};
     assert(u->type == MR_F32);
-    mr_team_run(cpu_of(device)->team, (u->rows + j.a_task - 1) / j.a_task, unit_rows, &j);
+    mr_team_run(mr_cpu_of(device)->team, (u->rows + j.per_task - 1) / j.per_task, unit_rows, &j);
 }
 
 void mr_cpu_unit(mr_device *device, const mr_unit *u)
@@ -156,7 +151,7 @@ void mr_cpu_unit_back(mr_device *device, const mr_unit *u)
 typedef struct scale_job {
     mr_cpu *d;
     const mr_scale *s;
-    size_t a_task;
+    size_t per_task;
     float factor;
 } scale_job;
 
@@ -164,7 +159,7 @@ static void scale_part(void *ctx, size_t task, unsigned member)
 {
     const scale_job *j = ctx;
     const mr_scale *s = j->s;
-    size_t first = task * j->a_task, last = s->count - first < j->a_task ? s->count : first + j->a_task;
+    size_t first = task * j->per_task, last = s->count - first < j->per_task ? s->count : first + j->per_task;
     (void)member;
     for (size_t i = first; i < last; i++)
         s->y[i] = s->x[i] * j->factor;
@@ -174,7 +169,7 @@ static void scale_back_part(void *ctx, size_t task, unsigned member)
 {
     const scale_job *j = ctx;
     const mr_scale *s = j->s;
-    size_t first = task * j->a_task, last = s->count - first < j->a_task ? s->count : first + j->a_task;
+    size_t first = task * j->per_task, last = s->count - first < j->per_task ? s->count : first + j->per_task;
     double sum = 0;
     (void)member;
     for (size_t i = first; i < last; i++) {
@@ -184,26 +179,26 @@ static void scale_back_part(void *ctx, size_t task, unsigned member)
     j->d->squares[task] = sum;
 }
 
-/* At most as many parts as there is memory for their sums. */
+/* At most as many parts as there is room for their sums. */
 static size_t run_scale(scale_job *j, mr_team_fn fn)
 {
-    j->a_task = (j->s->count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
-    j->a_task = j->a_task < WORK ? WORK : j->a_task;
+    j->per_task = (j->s->count + MR_CPU_SQUARES - 1) / MR_CPU_SQUARES;
+    j->per_task = j->per_task < WORK ? WORK : j->per_task;
     j->factor = (float)exp((double)*j->s->log_scale);
-    size_t parts = (j->s->count + j->a_task - 1) / j->a_task;
+    size_t parts = (j->s->count + j->per_task - 1) / j->per_task;
     mr_team_run(j->d->team, parts, fn, j);
     return parts;
 }
 
 void mr_cpu_scale(mr_device *device, const mr_scale *s)
 {
-    scale_job j = {.d = cpu_of(device), .s = s};
+    scale_job j = {.d = mr_cpu_of(device), .s = s};
     run_scale(&j, scale_part);
 }
 
 void mr_cpu_scale_back(mr_device *device, const mr_scale *s)
 {
-    scale_job j = {.d = cpu_of(device), .s = s};
+    scale_job j = {.d = mr_cpu_of(device), .s = s};
     size_t parts = run_scale(&j, scale_back_part);
     double sum = 0;
     for (size_t i = 0; i < parts; i++)

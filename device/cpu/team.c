@@ -1,6 +1,6 @@
 /* team.c - threads that wait for many short jobs.
  * Invariant: a job is over once its tasks are taken and no member works on it; a member that wakes up too late finds
- * the job closed and sleeps on, so the caller waits for work but never for a thread that got no processor.
+ * the job closed and goes back to sleep, so the caller waits for work but never for a thread that was not scheduled.
  *
  *      caller    run: opens a job, wakes as many as there are tasks    | works | closes the job | waits: inside == 0
  *      member    sleeps | job open and not seen yet: inside + 1        | works | inside - 1     | sleeps
@@ -38,7 +38,7 @@ static void do_tasks(mr_team *t, unsigned number)
         t->fn(t->ctx, task, number);
 }
 
-static void *stand_by(void *arg)
+static void *run_member(void *arg)
 {
     member *m = arg;
     mr_team *t = m->team;
@@ -67,7 +67,7 @@ static int start(member *m)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&m->thread, NULL, stand_by, m);
+    int failed = pthread_create(&m->thread, NULL, run_member, m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return failed;
 }

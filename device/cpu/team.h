@@ -13,7 +13,7 @@ typedef void (*mr_team_fn)(void *ctx, size_t task, unsigned member); /* member: 
 mr_status mr_team_open(unsigned threads, mr_team **out, mr_error *err);
 void mr_team_close(mr_team *t); /* NULL is fine */
 unsigned mr_team_threads(const mr_team *t);
-/* Runs fn for tasks 0 .. tasks - 1, on the caller's thread, too, and returns when all are done.  One call at a time. */
+/* Runs fn for tasks 0 .. tasks - 1, also on the caller's thread, and returns when all are done.  One call at a time. */
 void mr_team_run(mr_team *t, size_t tasks, mr_team_fn fn, void *ctx);
 
 #endif

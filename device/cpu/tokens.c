@@ -7,11 +7,6 @@
 
 enum { WORK = 1 << 15 }; /* elements per task */
 
-static mr_cpu *cpu_of(mr_device *device)
-{
-    return (mr_cpu *)(void *)device;
-}
-
 /* ---- patches -------------------------------------------------------------------------------------------------- */
 
 typedef struct patches_job {
@@ -50,7 +45,7 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p)
 {
     assert(p->type == MR_F32);
     patches_job j = {.p = p, .grid = p->patch ? p->side / p->patch : 0};
-    mr_team_run(cpu_of(device)->team, p->batch * j.grid, patches_line, &j);
+    mr_team_run(mr_cpu_of(device)->team, p->batch * j.grid, patches_line, &j);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------------------- */
@@ -58,15 +53,15 @@ void mr_cpu_patches(mr_device *device, const mr_patches *p)
 typedef struct tokens_job {
     const mr_cpu *d;
     const mr_tokens *t;
-    size_t a_task; /* rows of all samples; backward: of one */
+    size_t per_task; /* rows of all samples; backward: of one */
 } tokens_job;
 
 static void tokens_rows(void *ctx, size_t task, unsigned member)
 {
     const tokens_job *j = ctx;
     const mr_tokens *t = j->t;
-    size_t rows = t->batch * t->rows, first = task * j->a_task;
-    size_t last = first + j->a_task < rows ? first + j->a_task : rows;
+    size_t rows = t->batch * t->rows, first = task * j->per_task;
+    size_t last = first + j->per_task < rows ? first + j->per_task : rows;
     (void)member;
     for (size_t i = first; i < last; i++) {
         size_t sample = i / t->rows, row = i % t->rows;
@@ -81,14 +76,14 @@ static void tokens_rows(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_tokens(mr_device *device, const mr_tokens *t)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     assert(t->type == MR_F32);
     size_t rows = t->batch * t->rows;
-    tokens_job j = {.d = d, .t = t, .a_task = mr_cpu_rows_a_task(rows, t->width, WORK)};
-    mr_team_run(d->team, (rows + j.a_task - 1) / j.a_task, tokens_rows, &j);
+    tokens_job j = {.d = d, .t = t, .per_task = mr_cpu_rows_per_task(rows, t->width, WORK)};
+    mr_team_run(d->team, (rows + j.per_task - 1) / j.per_task, tokens_rows, &j);
 }
 
-/* d_y of one place in one sample, through the mask, to d_x or to the first token. */
+/* d_y of one row of one sample, through the mask, to d_x or to the first token. */
 static void token_back(const tokens_job *j, size_t sample, size_t row)
 {
     const mr_tokens *t = j->t;
@@ -97,7 +92,7 @@ static void token_back(const tokens_job *j, size_t sample, size_t row)
     float *d_position = t->d_position + row * t->width;
     float *d_x = row ? (float *)t->d_x + (sample * (t->rows - 1) + row - 1) * t->width : t->d_first;
     mr_cpu_mask mask = mr_cpu_mask_of(&t->dropout, sample);
-    if (row == 0 && mask.threshold) { /* both sums need it: goes through a small block */
+    if (row == 0 && mask.threshold) { /* both sums need the masked d_y: computed in small blocks */
         float block[256];
         for (size_t at = 0; at < t->width; at += MR_COUNT(block)) {
             size_t n = t->width - at < MR_COUNT(block) ? t->width - at : MR_COUNT(block);
@@ -119,7 +114,7 @@ static void token_back(const tokens_job *j, size_t sample, size_t row)
 static void tokens_back_rows(void *ctx, size_t task, unsigned member)
 {
     const tokens_job *j = ctx;
-    size_t first = task * j->a_task, last = first + j->a_task < j->t->rows ? first + j->a_task : j->t->rows;
+    size_t first = task * j->per_task, last = first + j->per_task < j->t->rows ? first + j->per_task : j->t->rows;
     (void)member;
     for (size_t row = first; row < last; row++)
         for (size_t sample = 0; sample < j->t->batch; sample++)
@@ -128,10 +123,10 @@ static void tokens_back_rows(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     assert(t->type == MR_F32);
-    tokens_job j = {.d = d, .t = t, .a_task = mr_cpu_rows_a_task(t->rows, t->batch * t->width, WORK)};
-    mr_team_run(d->team, (t->rows + j.a_task - 1) / j.a_task, tokens_back_rows, &j);
+    tokens_job j = {.d = d, .t = t, .per_task = mr_cpu_rows_per_task(t->rows, t->batch * t->width, WORK)};
+    mr_team_run(d->team, (t->rows + j.per_task - 1) / j.per_task, tokens_back_rows, &j);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
@@ -139,14 +134,14 @@ void mr_cpu_tokens_back(mr_device *device, const mr_tokens *t)
 typedef struct pick_job {
     const mr_cpu *d;
     const mr_rows *r;
-    size_t from_stride, to_stride, a_task;
+    size_t from_stride, to_stride, per_task;
 } pick_job;
 
 static void pick_rows(void *ctx, size_t task, unsigned member)
 {
     const pick_job *j = ctx;
     const mr_rows *r = j->r;
-    size_t first = task * j->a_task, last = first + j->a_task < r->rows ? first + j->a_task : r->rows;
+    size_t first = task * j->per_task, last = first + j->per_task < r->rows ? first + j->per_task : r->rows;
     (void)member;
     for (size_t row = first; row < last; row++) {
         const float *from = (const float *)r->from + row * j->from_stride;
@@ -160,12 +155,12 @@ static void pick_rows(void *ctx, size_t task, unsigned member)
 
 void mr_cpu_rows(mr_device *device, const mr_rows *r)
 {
-    mr_cpu *d = cpu_of(device);
+    mr_cpu *d = mr_cpu_of(device);
     assert(r->type == MR_F32);
     pick_job j = {.d = d,
                   .r = r,
                   .from_stride = r->from_stride ? r->from_stride : r->width,
                   .to_stride = r->to_stride ? r->to_stride : r->width,
-                  .a_task = mr_cpu_rows_a_task(r->rows, r->width, WORK)};
-    mr_team_run(d->team, (r->rows + j.a_task - 1) / j.a_task, pick_rows, &j);
+                  .per_task = mr_cpu_rows_per_task(r->rows, r->width, WORK)};
+    mr_team_run(d->team, (r->rows + j.per_task - 1) / j.per_task, pick_rows, &j);
 }

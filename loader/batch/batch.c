@@ -1,4 +1,4 @@
-/* batch.c - one batch on its way from the plan to the caller; see batch.h. */
+/* batch.c - one batch, from planning to delivery; see batch.h. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const 
     const mr_sample_facts *f = &b->facts[slot];
     mr_bad_slot bad = {.slot = slot, .sample = f->sample, .padding = !(f->weight > 0), .error = *why};
     b->parts[slot].bad = true;
-    /* When a bad sample fails the batch, only the first in order is reported. */
+    /* If a bad sample fails the batch, only the first in order is reported. */
     if (w->o.on_bad == MR_ON_BAD_FAIL && at == 1) {
         if (slot < b->bad[0].slot)
             b->bad[0] = bad;
@@ -143,18 +143,22 @@ static void fill_facts(mr_sample_facts *f, const mr_work *w, const mr_row *row, 
     f->hash = row->image_hash;
 }
 
+static mr_status decode_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
+                               mr_error *err)
+{
+    const uint8_t *rgb;
+    MR_TRY(mr_work_decode(w, worker, b->facts[slot].sample, &b->parts[slot].row, v, &rgb, err));
+    return mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+}
+
 static mr_status load_pixels(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, const mr_view *v,
                              mr_error *err)
 {
-    const mr_row *row = &b->parts[slot].row;
-    const uint8_t *rgb;
     double start = mr_seconds();
-    mr_status status = mr_work_fetch(w, worker, b->facts[slot].sample, row, err);
+    mr_status status = mr_work_fetch(w, worker, b->facts[slot].sample, &b->parts[slot].row, err);
     double read = mr_seconds();
     if (status == MR_OK)
-        status = mr_work_decode(w, worker, b->facts[slot].sample, row, v, &rgb, err);
-    if (status == MR_OK)
-        status = mr_work_resize(w, worker, v, rgb, b->data.data + slot * mr_work_pixel_bytes(&w->o), err);
+        status = decode_pixels(b, w, worker, slot, v, err);
     atomic_fetch_add_explicit(&w->reading, (uint64_t)((read - start) * 1e9), memory_order_relaxed);
     atomic_fetch_add_explicit(&w->decoding, (uint64_t)((mr_seconds() - read) * 1e9), memory_order_relaxed);
     return status;
@@ -269,12 +273,12 @@ mr_status mr_batch_bad(const mr_batch *batch, uint64_t i, mr_bad_sample *out, mr
     return MR_OK;
 }
 
-/* ---- given away ----------------------------------------------------------------------------------------------- */
+/* ---- detached batches ----------------------------------------------------------------------------------------- */
 
 typedef struct detached {
-    mr_loading loading; /* first: what the caller has is its `lent` */
+    mr_loading loading; /* first: the caller has a pointer to its `lent` */
     mr_allocator allocator;
-    bool allocated; /* its data, by the allocator */
+    bool allocated; /* the data is from the allocator */
 } detached;
 
 mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err)

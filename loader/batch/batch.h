@@ -1,10 +1,10 @@
-/* batch.h - one batch on its way from the plan to the caller.
- * Invariant: the slots of a batch are loaded by any threads in any order, and what comes out is the same.
+/* batch.h - one batch, from planning to delivery.
+ * Invariant: the slots of a batch may be loaded by any threads in any order, with the same result.
  *
  *   plan     one thread     slots, rows, where each sample's bytes will go, read-ahead
- *   bind     one thread     memory: the batch's own from now until it is released
+ *   bind     one thread     memory, owned by the batch until it is released
  *   load     many threads   slot i alone: bytes or pixels into its place, its facts
- *   finish   one thread     bad slots handled as `on_bad` says, meta pointers, what the caller sees
+ *   finish   one thread     bad slots handled according to `on_bad`, meta pointers, what the caller sees
  *
  *   slab     | sample 0 ..pad| sample 1 .....pad| ...        each at a multiple of 64, gaps zeroed
  *   tensor   | sample 0 | sample 1 | ...                     all of one size */
@@ -23,7 +23,7 @@ typedef struct mr_part { /* a slot while it is being loaded */
 } mr_part;
 
 typedef struct mr_loading {
-    mr_batch lent; /* first: the caller's pointer is ours */
+    mr_batch lent; /* first, as the caller's pointer is cast back */
     mr_sample_facts *facts;
     mr_part *parts;
     mr_slab data; /* from mr_loading_bind() */
@@ -33,9 +33,9 @@ typedef struct mr_loading {
     size_t bad_count, bad_room;
     mr_status status; /* of the whole batch, once it is finished */
     mr_error error;
-    /* The loader's, under its lock: */
+    /* Guarded by the queue's lock: */
     int state;
-    bool bound;           /* `data` is its own */
+    bool bound;           /* the batch owns `data` */
     uint64_t taken, done; /* slots begun, slots loaded */
 } mr_loading;
 
@@ -44,20 +44,20 @@ void mr_loading_free(mr_loading *b, const mr_work *w);
 
 mr_status mr_loading_plan(mr_loading *b, mr_work *w, uint64_t epoch, uint64_t step, mr_error *err);
 
-/* `memory` belongs to the batch until it is taken back from b->data.  Bound late, so that the memory used last, which
- * is still in the processor's cache, is used next. */
+/* The batch owns `memory` until it is taken back from b->data.  Bound late, so that the most recently used memory,
+ * which is still in the processor's cache, is used next. */
 mr_status mr_loading_bind(mr_loading *b, const mr_work *w, mr_slab memory, mr_error *err);
 
 /* Moves the contents of a finished batch into *out, which mr_batch_free() frees; the batch gets new facts.  MR_SYSTEM:
  * out of memory, nothing has changed. */
 mr_status mr_loading_detach(mr_loading *b, const mr_work *w, mr_batch **out, mr_error *err);
 
-/* MR_BAD_SAMPLE and MR_BAD_DATA: to be noted, by one thread at a time; MR_SYSTEM: the batch is lost; MR_END: the loader
- * is stopping. */
+/* MR_BAD_SAMPLE and MR_BAD_DATA: pass to mr_loading_note(), one thread at a time; MR_SYSTEM: the batch fails; MR_END:
+ * the loader is stopping. */
 mr_status mr_loading_load(mr_loading *b, mr_work *w, mr_worker *worker, uint64_t slot, mr_error *err);
 mr_status mr_loading_note(mr_loading *b, const mr_work *w, uint64_t slot, const mr_error *why, mr_error *err);
 
-/* After all slots were loaded or noted.  A failure fails the batch. */
+/* After all slots have been loaded or noted.  A failure fails the batch. */
 mr_status mr_loading_finish(mr_loading *b, mr_work *w, mr_worker *worker, mr_error *err);
 
 #endif

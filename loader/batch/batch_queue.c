@@ -10,8 +10,8 @@
 enum { FREE, PLANNING, PLANNED, BINDING, LOADING, FINISHING, DONE, LENT };
 
 enum {
-    AHEAD = 128, /* slots planned, and so read ahead, before slots are loaded (if prefetch allows) */
-    RUN = 16,    /* most slots that a worker takes at once */
+    AHEAD = 128,  /* slots planned, and so read ahead, before slots are loaded (if prefetch allows) */
+    RUN_MAX = 16, /* slots that a worker takes at once */
 };
 
 /* ---- the lock --------------------------------------------------------------------------------------------------- */
@@ -144,14 +144,14 @@ static void finish(mr_batch_queue *q, mr_loading *b, mr_worker *worker)
         q->wake_callers = true;
 }
 
-/* Many at once while there are many; one by one towards the end, so that all workers finish together. */
+/* Many slots at once while many are left; one by one near the end, so that all workers finish together. */
 static uint64_t run_length(const mr_batch_queue *q, const mr_loading *b)
 {
     uint64_t left = b->lent.count - b->taken, fair = q->workers > 1 ? left / (4 * (uint64_t)q->workers) : left;
-    return fair < 1 ? 1 : fair < RUN ? fair : RUN;
+    return fair < 1 ? 1 : fair < RUN_MAX ? fair : RUN_MAX;
 }
 
-/* A bad sample is noted; any other failure, the first one, fails the batch. */
+/* A bad sample is noted; the first other failure fails the batch. */
 static void note(mr_batch_queue *q, mr_loading *b, uint64_t slot, mr_status status, const mr_error *why)
 {
     mr_error second = *why;
@@ -165,7 +165,7 @@ static void note(mr_batch_queue *q, mr_loading *b, uint64_t slot, mr_status stat
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Loads a few slots.  A failed batch, too, is handed out only once all of its slots are done. */
+/* Loads a few slots.  Even a failed batch is handed out only once all of its slots are done. */
 static void load(mr_batch_queue *q, mr_loading *b, mr_worker *worker)
 {
     uint64_t begin = b->taken, end = begin + run_length(q, b);
@@ -189,7 +189,7 @@ static void load(mr_batch_queue *q, mr_loading *b, mr_worker *worker)
     }
 }
 
-/* The earliest batch with work left, and how many slots all of them have left. */
+/* The earliest batch with work left; *slots: how many slots the queue has left. */
 static mr_loading *earliest(const mr_batch_queue *q, uint64_t *slots)
 {
     mr_loading *first = NULL;
@@ -232,7 +232,7 @@ bool mr_batch_queue_idle(const mr_batch_queue *q)
     return !q->busy && !can_plan(q) && !earliest(q, &slots);
 }
 
-/* ---- giving out ------------------------------------------------------------------------------------------------- */
+/* ---- handing out ------------------------------------------------------------------------------------------------ */
 
 mr_loading *mr_batch_queue_head(mr_batch_queue *q)
 {
@@ -263,9 +263,8 @@ static void set_free(mr_batch_queue *q, mr_loading *b)
 
 void mr_batch_queue_take_back(mr_batch_queue *q, mr_loading *b)
 {
-    if (b->state != LENT)
-        return;
-    set_free(q, b);
+    if (b->state == LENT)
+        set_free(q, b);
 }
 
 mr_status mr_batch_queue_detach(mr_batch_queue *q, mr_loading *b, mr_batch **out, mr_error *err)
@@ -288,7 +287,7 @@ mr_cursor mr_cursor_after(const mr_batch_queue *q, uint64_t epoch, uint64_t step
 
 static mr_status make_batches(mr_batch_queue *q, mr_error *err)
 {
-    /* Two for the caller: one it works on, one more that it may hold meanwhile. */
+    /* Two more for the caller, who may hold two batches at a time. */
     q->total = q->work.o.prefetch + 2;
     q->batches = mr_alloc(q->total, sizeof *q->batches);
     q->queue = mr_alloc(q->total, sizeof *q->queue);

@@ -80,7 +80,7 @@ mr_status mr_damage_text(const mr_damage *d, const mr_dataset *ds, const char *s
     MR_AUTO(mr_buf_free) mr_buf source = {0};
     if (!d->count)
         return MR_OK;
-    mr_buf_printf(out, "%s: %zu damaged sample%s passed over: ", split, d->count, d->count == 1 ? "" : "s");
+    mr_buf_printf(out, "%s: %zu damaged sample%s skipped: ", split, d->count, d->count == 1 ? "" : "s");
     for (size_t i = 0; i < d->count && i < NAMED; i++) {
         mr_buf_clear(&source);
         mr_sample_source(ds, split, d->samples[i], &source);

@@ -1,5 +1,5 @@
 /* damage.h - damaged samples of a split that were skipped: how many, and the first of them by name.
- * Invariant: a sample counts once, in however many epochs and on however many ranks it came. */
+ * Invariant: a sample counts once, however many epochs and ranks it occurred in. */
 #ifndef MR_DAMAGE_H
 #define MR_DAMAGE_H
 
@@ -15,7 +15,7 @@ typedef struct mr_damage { /* zeroed before */
 mr_status mr_damage_note(mr_damage *d, const mr_batch *batch, mr_error *err);
 /* Collective: every rank gets what any rank noted, ascending, each sample once. */
 mr_status mr_damage_join(mr_damage *d, mr_ranks *ranks, mr_error *err);
-/* After a join: "val: 7 damaged samples passed over: 3 (val/a.JPEG), 32 (val/b.JPEG), 40 and 4 more; ...", without a
+/* After a join: "val: 7 damaged samples skipped: 3 (val/a.JPEG), 32 (val/b.JPEG), 40 and 4 more; ...", without a
  * newline; a sample whose meta cannot be read has no source.  Empty if no sample is damaged. */
 mr_status mr_damage_text(const mr_damage *d, const mr_dataset *ds, const char *split, mr_buf *out, mr_error *err);
 void mr_damage_release(mr_damage *d); /* a zeroed one is fine */

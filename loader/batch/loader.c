@@ -32,8 +32,8 @@ struct mr_loader {
     uint64_t *bad; /* bad samples of the batches handed out, ascending; kept only if there is a limit */
     size_t bad_count, bad_room;
     mr_cursor cursor;
-    mr_loader_stats given; /* but for reading and decoding, which `queue.work` counts */
-    mr_status status;      /* final, once it is not MR_OK */
+    mr_loader_stats given; /* except reading and decoding, which `queue.work` counts */
+    mr_status status;      /* does not change once it is not MR_OK */
     mr_error error;
 };
 
@@ -68,8 +68,8 @@ static mr_status make_threads(mr_loader *l, mr_error *err)
     return MR_OK;
 }
 
-/* Signals go to the caller's threads.  If a thread cannot be started, those that were are enough, unless it is the
- * first. */
+/* Signals go to the caller's threads.  If a thread cannot be started, the others do its work, unless it is the first.
+ */
 static mr_status start(mr_loader *l, mr_error *err)
 {
     sigset_t all, before;
@@ -145,8 +145,8 @@ static void stop(mr_loader *l)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* In a child of fork() nothing is touched: the threads may have been in the middle of an allocation or waiting for a
- * shard, and their locks are never released there. */
+/* A child of fork() frees nothing: the threads may have been in the middle of an allocation or waiting for a shard, and
+ * their locks are never released there. */
 void mr_loader_free(mr_loader *l)
 {
     if (!l || forked(l))
@@ -187,7 +187,7 @@ static size_t bad_index(const mr_loader *l, uint64_t sample)
     return low;
 }
 
-/* A sample counts once, in however many epochs it comes; a rank that has it as padding leaves it to its owner. */
+/* A sample counts once, however many epochs it occurs in; as padding, it counts only on the rank that owns it. */
 static mr_status count_bad(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
 {
     uint64_t limit = l->queue.work.o.max_bad;
@@ -197,7 +197,7 @@ static mr_status count_bad(mr_loader *l, const mr_bad_slot *bad, mr_error *err)
     if (at < l->bad_count && l->bad[at] == bad->sample)
         return MR_OK;
     if (l->bad_count == limit)
-        return mr_fail(err, bad->error.status, "%s; it is one more than the %llu bad samples allowed", bad->error.text,
+        return mr_fail(err, bad->error.status, "%s; exceeds the %llu bad samples allowed", bad->error.text,
                        (unsigned long long)limit);
     if (!MR_GROW(l->bad, l->bad_count, l->bad_room))
         return mr_fail_memory(err, "noting a bad sample");
@@ -236,7 +236,7 @@ static bool is_past(const struct timespec *deadline)
     return now.tv_sec != deadline->tv_sec ? now.tv_sec > deadline->tv_sec : now.tv_nsec >= deadline->tv_nsec;
 }
 
-/* Under the lock.  Without threads one caller at a time does the work, the others wait.  `deadline` may be NULL. */
+/* With the lock held.  Without threads one caller at a time does the work, the others wait.  `deadline` may be NULL. */
 static mr_status next(mr_loader *l, const struct timespec *deadline, const mr_batch **out, mr_error *err)
 {
     mr_batch_queue *q = &l->queue;
@@ -266,9 +266,10 @@ static double seconds_between(const struct timespec *from, const struct timespec
 
 static mr_status fail_forked(mr_error *err)
 {
-    return mr_fail(err, MR_MISUSE,
-                   "this loader was opened before a fork: its threads stayed in the other process; open a loader in "
-                   "each process, or one without threads");
+    return mr_fail(
+        err, MR_MISUSE,
+        "this loader was opened before a fork, and its threads run only in the parent process; open a loader "
+        "in each process, or one without threads");
 }
 
 static mr_status next_until(mr_loader *l, const struct timespec *begun, const struct timespec *deadline,
@@ -283,7 +284,7 @@ static mr_status next_until(mr_loader *l, const struct timespec *begun, const st
     l->callers--;
     clock_gettime(CLOCK_MONOTONIC, &ended);
     l->given.waited += seconds_between(begun, &ended);
-    /* Under the lock: once it is released, the loader may be freed. */
+    /* With the lock held: once it is released, the loader may be freed. */
     pthread_cond_broadcast(&l->queue.ready);
     pthread_mutex_unlock(&l->queue.lock);
     return status;

@@ -1,4 +1,4 @@
-/* loader.h - what the commands need of the loader beyond millrace.h.
+/* loader.h - what the commands need from the loader beyond millrace.h.
  * Invariant: none of it changes what is loaded.
  *
  * This room, from a sample's number to a batch:   shard_files <- work <- batch <- batch_queue <- loader
@@ -13,8 +13,8 @@
 
 #include "millrace.h"
 
-/* Opens another loader of the split of `first`.  They share open shards, so that any number of loaders needs the
- * descriptors of one.  NULL: alone, as mr_loader_open() does. */
+/* Opens another loader of the same split as `first`.  They share open shards, so that any number of loaders needs only
+ * the descriptors of one.  `first` NULL: as mr_loader_open(). */
 mr_status mr_loader_open_beside(const mr_loader *first, const mr_dataset *ds, const mr_loader_options *options,
                                 mr_loader **out, mr_error *err);
 
@@ -31,7 +31,7 @@ mr_loader_spent mr_loader_time(const mr_loader *l);
 /* The bad slots of a lent batch: batch->replaced of them, in order. */
 typedef struct mr_bad_slot {
     uint64_t slot, sample; /* sample: the damaged one, not its replacement */
-    bool padding;          /* the slot only fills up the batch: the sample counts in another slot */
+    bool padding;          /* the slot only pads the batch: the sample counts in another slot */
     mr_error error;
 } mr_bad_slot;
 const mr_bad_slot *mr_batch_bad_slots(const mr_batch *batch);

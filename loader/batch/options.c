@@ -10,7 +10,7 @@
 
 typedef unsigned long long ull;
 
-/* Of mr_loader_options in version 0.1, which a struct_size of 0 stands for: up to its last member then. */
+/* Size of mr_loader_options in version 0.1, which a struct_size of 0 means. */
 enum { FIRST_SIZE = offsetof(mr_loader_options, item_count) + sizeof((mr_loader_options *)0)->item_count };
 
 static mr_status fill_normalisation(mr_transform *t, mr_error *err)
@@ -47,7 +47,7 @@ mr_status mr_transform_fill(const mr_transform *from, mr_transform *out, mr_erro
     }
     if (!(t.scale_min > 0 && t.scale_min <= t.scale_max && t.scale_max <= 1))
         return mr_fail(err, MR_MISUSE,
-                       "transform: scale %g to %g; give shares of the picture's area, above 0 and at most 1",
+                       "transform: scale %g to %g; give fractions of the picture's area, above 0 and at most 1",
                        (double)t.scale_min, (double)t.scale_max);
     if (!(t.flip >= 0 && t.flip <= 1))
         return mr_fail(err, MR_MISUSE, "transform: flip %g is not a probability, 0 to 1", (double)t.flip);
@@ -67,13 +67,13 @@ static mr_status check_items(const mr_loader_options *o, uint64_t samples, mr_er
     return MR_OK;
 }
 
-/* The caller's struct as this library knows it: what an older caller's lacks is 0, and what only a newer one has must
- * be. */
+/* The caller's struct as this library knows it: members that an older caller lacks are 0, and those that only a newer
+ * one has must be 0. */
 static mr_status copy_options(const mr_loader_options *from, mr_loader_options *out, mr_error *err)
 {
     size_t size = from->struct_size ? from->struct_size : FIRST_SIZE;
     if (size < FIRST_SIZE)
-        return mr_fail(err, MR_MISUSE, "options: a struct_size of %zu bytes; at least %zu, as sizeof gives it", size,
+        return mr_fail(err, MR_MISUSE, "options: a struct_size of %zu bytes; at least %zu, as sizeof returns", size,
                        (size_t)FIRST_SIZE);
     for (size_t i = sizeof *out; i < size; i++)
         if (((const uint8_t *)from)[i])

@@ -29,13 +29,13 @@ struct mr_shard_files {
     unsigned max, count;
     uint64_t clock;
     size_t rows_bytes, tables_bytes;
-    uint64_t foreign;                /* seek indexes that were not used */
+    uint64_t foreign;                /* unused seek indexes */
     _Atomic uint64_t found, refused; /* entries, by mr_shard_files_seek() */
     mr_open_shard *shards;           /* shard NULL: not open */
     mr_open_shard *open[MR_SHARD_FILES_MAX];
 };
 
-/* A quarter of the descriptors that the process may open: other loaders and the program itself need some. */
+/* A quarter of the process's descriptors: other loaders and the program itself need some. */
 static unsigned default_max(void)
 {
     struct rlimit limit;
@@ -121,8 +121,8 @@ static bool close_oldest(mr_shard_files *f)
     return best != NULL;
 }
 
-/* The seek index is optional: without it, or with a wrong one, loading is only slower.  Only a lack of descriptors is
- * reported, as for the other files. */
+/* The seek index is optional: without it, or with an invalid one, loading is only slower.  Only a lack of descriptors
+ * is reported, as for the other files. */
 static mr_status open_seek(mr_shard_files *f, const mr_shard *shard, int *seek, uint64_t *size, mr_error *err)
 {
     mr_status status = mr_dataset_open_seek(f->ds, shard, seek, size, err);
@@ -158,7 +158,8 @@ static mr_status open_shard(mr_shard_files *f, const mr_shard *shard, mr_open_sh
     return MR_OK;
 }
 
-/* Under the lock.  Needs a place in the list first, then descriptors, which the rest of the process may have taken. */
+/* With the lock held.  Needs a place in the list first, then descriptors, which the rest of the process may be using.
+ */
 static mr_status get(mr_shard_files *f, const mr_shard *shard, mr_open_shard **out, mr_error *err)
 {
     mr_open_shard *s = &f->shards[shard - f->split->shards];
@@ -195,7 +196,7 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
     return status;
 }
 
-/* Under the lock.  If this fails, rows are read one by one as before, and that reports what is wrong. */
+/* With the lock held.  If this fails, rows are read one by one as before, which reports what is wrong. */
 static void keep_rows(mr_shard_files *f, mr_open_shard *s)
 {
     size_t bytes = s->shard->idx.bytes;
@@ -224,7 +225,7 @@ mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint
     return mr_dataset_row(s->idx, s->shard, i, row, err);
 }
 
-/* Under the lock, once rows are kept: a shard of which many rows are read needs many entries, too. */
+/* With the lock held, once rows are kept: a shard whose rows are read often needs many entries, too. */
 static void keep_table(mr_shard_files *f, mr_open_shard *s)
 {
     size_t bytes = table_bytes(s);

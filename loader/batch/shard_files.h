@@ -10,7 +10,7 @@
 
 enum {
     MR_SHARD_FILES_MAX = 512,
-    MR_SHARD_FILES_ROWS = 16 << 20, /* bytes of rows kept in memory, all open shards together */
+    MR_SHARD_FILES_ROWS = 16 << 20, /* bytes of rows kept in memory, of all open shards together */
     MR_SHARD_FILES_SEEK = 8 << 20,  /* the same for the tables of seek indexes */
 };
 
@@ -20,7 +20,7 @@ typedef struct mr_open_shard {
     int mdb, idx; /* descriptors */
     int seek;     /* of the seek index; -1: there is none, or it does not belong to this shard */
     uint64_t seek_size;
-    uint8_t *seek_table; /* kept in memory as rows are; NULL: not */
+    uint8_t *seek_table; /* kept in memory, like rows; NULL: not */
     unsigned borrowers;
     unsigned place; /* index in the list of open shards */
     uint64_t used;  /* time of last use: the least recently used is closed first */
@@ -33,7 +33,7 @@ typedef struct mr_open_shard {
  * descriptors).  Dataset and split must outlive it. */
 mr_status mr_shard_files_new(const mr_dataset *ds, const mr_split *split, unsigned max, mr_shard_files **out,
                              mr_error *err);
-/* Adds a user: each of them frees it, and the last one closes the shards. */
+/* Adds a user: each user frees it, and the last one closes the shards. */
 mr_shard_files *mr_shard_files_share(mr_shard_files *f);
 void mr_shard_files_free(mr_shard_files *f);
 
@@ -43,14 +43,14 @@ mr_status mr_shard_files_borrow(mr_shard_files *f, uint64_t n, const mr_open_sha
 mr_status mr_shard_files_row(mr_shard_files *f, const mr_open_shard *shard, uint64_t n, mr_row *row, mr_error *err);
 /* Reads the entries of the shard's seek index for the image of `row`, packed, into `out`, which holds row->image_len
  * bytes; NULL: only looks up where they are.  Returns their length; 0: there are none, or they do not match their check
- * or the image's hash, which is counted but is not a failure.  *at, unless NULL: their offset, after the check. */
+ * or the image's hash, which is counted but not a failure.  *at, unless NULL: their offset, after the check. */
 size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const mr_row *row, uint8_t *out,
                            uint64_t *at);
 
 typedef struct mr_shard_files_counts {
     uint64_t found;   /* entries read */
     uint64_t refused; /* entries that could not be read or do not match */
-    uint64_t foreign; /* seek indexes not used, as another shard's or with a damaged header; counted per opening */
+    uint64_t foreign; /* unused seek indexes: of another shard, or with a damaged header; counted per opening */
 } mr_shard_files_counts;
 mr_shard_files_counts mr_shard_files_count(mr_shard_files *f);
 

@@ -266,7 +266,7 @@ size_t mr_work_pixel_bytes(const mr_loader_options *o)
     return 0;
 }
 
-/* All but the pixels. */
+/* All members except the pixels. */
 static mr_resize_job job_of(const mr_work *w, const mr_view *v)
 {
     const mr_transform *t = &w->o.transform;
@@ -294,32 +294,31 @@ mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v)
     return mr_orient_region(orientation_of(w, row), row->width, row->height, &seen);
 }
 
-mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
-                         const uint8_t **rgb, mr_error *err)
+/* The message of a failure does not name the sample. */
+static mr_status decode(mr_work *w, mr_worker *worker, const mr_row *row, const mr_view *v, const uint8_t **rgb,
+                        mr_error *err)
 {
     const uint32_t image_flags =
         MR_FLAG_PROGRESSIVE | MR_FLAG_ANIMATED | MR_FLAG_ALPHA | MR_FLAG_PALETTE | MR_FLAG_ARITHMETIC;
     mr_image_facts facts = {
         row->width, row->height, row->codec, row->orientation, row->components, row->bits, row->flags & image_flags};
     const mr_region stored = mr_work_region(w, row, v);
-    mr_error why;
     const uint8_t *pixels = NULL;
     const mr_image_limits limits = {.max_pixels = w->o.max_pixels};
     mr_pixels_scratch_seek(worker->pixels, worker->seek.data, worker->seek_len);
     worker->seek_len = 0;
-    mr_status status = mr_image_check_size("a picture", row->width, row->height, &limits, &why);
-    if (status == MR_OK)
-        status = mr_view_check(v, &why);
-    if (status == MR_OK)
-        status = mr_pixels_decode(worker->pixels, worker->bytes.data, row->image_len, &facts, &stored, &pixels, &why);
-    if (status == MR_OK)
-        status = mr_orient_pixels(worker->pixels, orientation_of(w, row), pixels, &stored, &pixels, &why);
-    if (status == MR_END)
-        return status;
-    if (status != MR_OK)
-        return name_sample(w, sample, row, status, &why, err);
-    *rgb = pixels;
-    return MR_OK;
+    MR_TRY(mr_image_check_size("a picture", row->width, row->height, &limits, err));
+    MR_TRY(mr_view_check(v, err));
+    MR_TRY(mr_pixels_decode(worker->pixels, worker->bytes.data, row->image_len, &facts, &stored, &pixels, err));
+    return mr_orient_pixels(worker->pixels, orientation_of(w, row), pixels, &stored, rgb, err);
+}
+
+mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
+                         const uint8_t **rgb, mr_error *err)
+{
+    mr_error why;
+    mr_status status = decode(w, worker, row, v, rgb, &why);
+    return status == MR_OK || status == MR_END ? status : name_sample(w, sample, row, status, &why, err);
 }
 
 mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err)

@@ -15,12 +15,12 @@
 #include "resize/resize.h"
 
 typedef struct mr_work { /* shared by all threads; only the atomics change after opening */
-    mr_loader_options o; /* filled: options.h */
+    mr_loader_options o; /* defaults filled in, see options.h */
     const mr_split *split;
     mr_shard_files *files;
     mr_schedule schedule;               /* over items */
     _Atomic bool stop;                  /* calls return MR_END as soon as they can */
-    _Atomic int cold;                   /* how many more records to check for read-ahead: see work.c */
+    _Atomic int cold;                   /* records left to check for read-ahead, see work.c */
     _Atomic uint64_t reading, decoding; /* nanoseconds spent on decoded samples, summed over threads */
 } mr_work;
 
@@ -39,8 +39,8 @@ typedef struct mr_worker { /* what a thread owns */
 mr_status mr_worker_init(mr_worker *worker, const mr_work *w, mr_error *err);
 void mr_worker_free(mr_worker *worker);
 
-/* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is lost; MR_SYSTEM: stop; MR_END: w->stop
- * is set. */
+/* A failure names sample and shard.  MR_BAD_SAMPLE, MR_BAD_DATA: this sample is damaged; MR_SYSTEM: stop; MR_END:
+ * w->stop is set. */
 mr_status mr_work_row(mr_work *w, uint64_t sample, mr_row *row, mr_error *err); /* and starts reading its record */
 mr_status mr_work_image(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err); /* image_len */
 mr_status mr_work_meta(mr_work *w, uint64_t sample, const mr_row *row, uint8_t *out, mr_error *err);  /* meta_len */
@@ -51,8 +51,8 @@ static inline uint64_t mr_work_sample(const mr_work *w, uint64_t item)
     return w->o.items ? w->o.items[item] : item;
 }
 
-/* The part of the picture that is shown.  It depends on the item, not on the sample: a picture that comes several times
- * in an epoch is cropped differently each time. */
+/* The part of the picture that is shown.  It depends on the item, not on the sample: a picture that occurs several
+ * times in an epoch is cropped differently each time. */
 mr_view mr_work_view(const mr_work *w, uint64_t epoch, uint64_t item, const mr_row *row);
 
 /* Bytes of one decoded sample; 0 for encoded delivery. */
@@ -62,7 +62,7 @@ mr_status mr_work_fetch(mr_work *w, mr_worker *worker, uint64_t sample, const mr
 void mr_work_fetch_seek(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row); /* the second half of it */
 /* The stored pixels that the view needs: those of its box that contribute to what is kept after resizing. */
 mr_region mr_work_region(const mr_work *w, const mr_row *row, const mr_view *v);
-/* Decodes that region of what was fetched, oriented if the options say so; the pixels are lent by the worker. */
+/* Decodes that region of the fetched image, oriented if the options ask for it; the worker owns the pixels. */
 mr_status mr_work_decode(mr_work *w, mr_worker *worker, uint64_t sample, const mr_row *row, const mr_view *v,
                          const uint8_t **rgb, mr_error *err);
 mr_status mr_work_resize(mr_work *w, mr_worker *worker, const mr_view *v, const uint8_t *rgb, void *out, mr_error *err);

@@ -1,15 +1,15 @@
 /* bench.h - how fast the loader is, compared with what this machine can do with the same records.
- * Invariant: product and limits take turns over the same records in the same order on as many threads, everything in
- * the page cache, so that a busy or slow machine affects all of them alike.
+ * Invariant: product and limits take turns over the same records in the same order on as many threads, all from the
+ * page cache, so that a busy or slow machine affects them equally.
  *
  *   stage    product                                  limit
  *   read     mr_loader, encoded: pread, hash          plain pread; for comparison memcpy
  *   decode   pread, hash, the region that is shown    plain decode of the whole picture by the codec's library
- *   input    mr_loader, float32: all of it            the same
+ *   input    mr_loader, float32: everything           the same
  *
- * This room: bench_budget shares out the seconds; bench_limits runs passes over the records; bench_turns computes the
- * medians; bench_stages times the steps of millrace's own JPEG decoder.  All of it is printed by `millrace bench`.
- * replay loads batches again and digests them, with digest; it uses nothing of the benchmark. */
+ * This room: bench_budget divides the seconds; bench_limits runs passes over the records; bench_turns computes the
+ * medians; bench_stages times the steps of millrace's own JPEG decoder.  `millrace bench` prints all of it.
+ * replay loads batches again and digests them, with digest; it does not use the benchmark. */
 #ifndef MR_BENCH_H
 #define MR_BENCH_H
 
@@ -34,16 +34,15 @@ typedef struct mr_bench_stages { /* of millrace's own JPEG decoder: means over p
 } mr_bench_stages;
 
 typedef struct mr_bench_result {
-    mr_bench_rate product, limit, copy; /* copy: memcpy, stage read only, otherwise 0 */
-    double cpu_ratio, rate_ratio;       /* product / limit: medians of the turns' ratios */
-    double resized_ratio;               /* stage input: CPU, product / (limit + the same resize) */
-    double read_ms, hash_ms, decode_ms,
-        resize_ms;             /* CPU of the product's steps, each by itself; 0: not part of the stage */
-    double first_batch_ms;     /* wall, from opening a loader to its first batch */
-    uint64_t own_jpegs, jpegs; /* decoded step by step: by millrace's own decoder; all */
-    uint64_t seek_jpegs;       /* of own_jpegs: with a seek index */
-    uint64_t seek_refused;     /* entries, and whole seek indexes, that do not match */
-    mr_bench_stages stages;    /* no pictures: stage read, or none that the decoder takes */
+    mr_bench_rate product, limit, copy;            /* copy: memcpy, stage read only, otherwise 0 */
+    double cpu_ratio, rate_ratio;                  /* product / limit: medians of the turns' ratios */
+    double resized_ratio;                          /* stage input: CPU, product / (limit + the same resize) */
+    double read_ms, hash_ms, decode_ms, resize_ms; /* CPU of each of the product's steps; 0: not part of the stage */
+    double first_batch_ms;                         /* wall, from opening a loader to its first batch */
+    uint64_t own_jpegs, jpegs;                     /* decoded step by step: by millrace's own decoder; all */
+    uint64_t seek_jpegs;                           /* of own_jpegs: with a seek index */
+    uint64_t seek_refused;                         /* entries, and whole seek indexes, that do not match */
+    mr_bench_stages stages;                        /* no pictures: stage read, or none that the decoder supports */
     uint64_t turns, images, mean_bytes;
     unsigned batch;
 } mr_bench_result;

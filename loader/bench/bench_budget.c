@@ -3,7 +3,7 @@
 
 static const double longest_pass = 0.5; /* seconds: longer passes would only mean fewer turns */
 static const double stages_share = 0.2, stages_min = 0.1, stages_max = 2, probe_share = 0.2, used = 0.75, half = 0.5;
-static const double grace = 1; /* seconds over the budget: figures of a few more pictures are worth them */
+static const double grace = 1; /* seconds over the budget, accepted to measure a few more pictures */
 
 static double lesser(double a, double b)
 {

@@ -15,11 +15,11 @@
 
 enum { KEPT = 64 }; /* records a plain program would have in its batch */
 
-/* Size of the memory that copies are read from, and at most of that they are written to, of all threads and of each:
+/* Size of the memory that copies are read from, and the limit of that they are written to, of all threads and of each:
  * more than caches hold. */
 static const size_t copied = 256 << 20, copied_each = 16 << 20;
 
-/* One record after the other, wrapping round. */
+/* One record after another, wrapping around. */
 typedef struct ring {
     mr_slab slab;
     size_t used;
@@ -58,6 +58,11 @@ static double seconds_of(clockid_t clock)
 double mr_bench_cpu(void)
 {
     return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double mr_bench_thread_cpu(void)
+{
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void mr_passes_free(mr_passes *b)
@@ -201,7 +206,7 @@ static mr_status decode_plain(mr_passes *b, worker *w, const mr_bench_record *r,
 
 static double lap(double *since)
 {
-    double now = seconds_of(CLOCK_THREAD_CPUTIME_ID), took = now - *since;
+    double now = mr_bench_thread_cpu(), took = now - *since;
     *since = now;
     return took;
 }
@@ -209,7 +214,7 @@ static double lap(double *since)
 static mr_status steps(mr_passes *b, worker *w, const mr_bench_record *r, mr_error *err)
 {
     const uint8_t *rgb;
-    double since = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    double since = mr_bench_thread_cpu();
     MR_TRY(fetch(b, w, r, err));
     mr_work_fetch_seek(b->work, &w->worker, r->sample, &r->row);
     w->read += lap(&since);

@@ -37,6 +37,7 @@ void mr_passes_until(mr_passes *b, double end);
 /* Of all MR_PASS_STEPS so far. */
 mr_pixels_counts mr_passes_counts(const mr_passes *b);
 
-double mr_bench_cpu(void); /* CPU seconds of this process */
+double mr_bench_cpu(void);        /* CPU seconds of this process */
+double mr_bench_thread_cpu(void); /* CPU seconds of this thread */
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/scope.h"
 #include "jpeg/partial.h"
@@ -35,8 +34,7 @@ typedef struct stages {
     double seconds;
 } stages;
 
-/* ---- pictures -----------------------------------------------------------------------------------------------------
- */
+/* ---- pictures --------------------------------------------------------------------------------------------------- */
 
 static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
 {
@@ -54,26 +52,19 @@ static mr_jpeg_job job_of(const stages *s, const mr_bench_record *r)
     };
 }
 
-static double thread_cpu(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Seconds of one decode, or of its header alone; negative: not a picture for this decoder. */
 static double decode(stages *s, const picture *p, int level)
 {
     mr_jpeg_job job = p->job;
     job.rgb = s->rgb.data;
     job.width += level == 0; /* the decoder stops at a header with another size */
-    double start = thread_cpu();
+    double start = mr_bench_thread_cpu();
     mr_jpeg_outcome outcome = mr_jpeg_decode_region(s->decoders[level ? level - 1 : MR_JPEG_PARTS_ALL], &job);
-    double took = thread_cpu() - start;
+    double took = mr_bench_thread_cpu() - start;
     return level && outcome != MR_JPEG_DONE ? -1 : took;
 }
 
-/* Keeps the record's picture if the decoder takes it. */
+/* Keeps the record's picture if the decoder supports it. */
 static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
 {
     picture *p = &s->pictures[s->count];
@@ -102,8 +93,7 @@ static mr_status take(stages *s, const mr_bench_record *r, mr_error *err)
     return MR_OK;
 }
 
-/* ---- measuring ----------------------------------------------------------------------------------------------------
- */
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 static void measure(stages *s, int runs, mr_bench_stages *out)
 {

@@ -6,8 +6,8 @@
 #include "bench/bench.h"
 #include "bench/bench_limits.h"
 
-/* Measures the first pictures that the decoder takes, up to 200 or as many as can be decoded in `seconds`, with their
- * seek index if there is one.  Pictures that cannot be read or decoded are left out. */
+/* Measures the first pictures that the decoder supports, up to 200 or as many as can be decoded in `seconds`, with
+ * their seek index if there is one.  Pictures that cannot be read or decoded are left out. */
 mr_status mr_bench_stages_measure(mr_work *w, const mr_bench_record *records, size_t count, double seconds,
                                   mr_bench_stages *out, mr_error *err);
 

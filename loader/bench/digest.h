@@ -1,5 +1,5 @@
 /* digest.h - one XXH3-128 over bytes that several ranks hold.
- * Invariant: whichever ranks add the parts, the digest is that of all bytes in order.
+ * Invariant: the digest is that of all bytes in order, whichever ranks add the parts.
  *
  *   rank 0: begin, add, save --blob--> rank 1: load, add, save --blob--> ... last: end */
 #ifndef MR_LOADER_DIGEST_H

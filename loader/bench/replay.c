@@ -110,7 +110,7 @@ static mr_status work(run *r, mr_error *err)
     return MR_OK;
 }
 
-/* [state][text] of this round; empty if this process had no batch. */
+/* Fills `mine` with [state][text] of this round; empty if this process had no batch. */
 static mr_status pack(run *r, bool worked, mr_error *err)
 {
     mr_buf text = r->mine;
@@ -124,7 +124,7 @@ static mr_status pack(run *r, bool worked, mr_error *err)
     return failed ? mr_fail_memory(err, "replaying") : mr_buf_status(&r->mine, err, "replaying");
 }
 
-/* In rank 0's process: passes on what the last rank has finished. */
+/* In rank 0's process: delivers what the last rank has finished. */
 static mr_status deliver(run *r, uint64_t step, mr_error *err)
 {
     unsigned last = mr_ranks_world(r->ranks) - 1;

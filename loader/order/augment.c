@@ -1,5 +1,5 @@
 /* augment.c - the part of a picture that is shown, and whether it is mirrored.
- * Invariant: every box lies inside the picture and has at least one pixel, whatever the numbers.
+ * Invariant: every box is inside the picture and has at least one pixel, whatever the numbers.
  *
  *   train     seed, epoch, sample -> random stream: mirror?, then up to ten tries of (area, ratio), then the position
  *   center    W x H -> short side `resize` -> its central size x size              square    W x H -> size x size */

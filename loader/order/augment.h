@@ -9,7 +9,7 @@
 
 #include "millrace.h"
 
-/* A box in pixels of the picture as seen (after applying the orientation, if the options say so). */
+/* A box in pixels of the picture as seen (after applying the orientation, if the options ask for it). */
 typedef struct mr_view {
     uint32_t left, top, width, height; /* the source box, at least 1 x 1, inside the picture */
     uint32_t out_width, out_height;    /* what it is resized to */
@@ -27,7 +27,8 @@ mr_view mr_view_train(const mr_transform *t, uint64_t seed, uint64_t epoch, uint
  * padding: a `resize` below `size` counts as `size`.  A long side above UINT32_MAX is UINT32_MAX. */
 mr_view mr_view_eval(const mr_transform *t, uint32_t width, uint32_t height);
 
-/* MR_BAD_SAMPLE: resized, it has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample. */
+/* MR_BAD_SAMPLE: the resized picture has a side longer than MR_RESIZE_LONGEST.  The message does not name the sample.
+ */
 mr_status mr_view_check(const mr_view *v, mr_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* mix.h - random numbers from counters: no state, so any of them can be computed alone.
+/* mix.h - random numbers from counters: no state, so each can be computed independently.
  * Invariant: the same on every machine; a change of any input bit changes half of the output bits.
  * Source: splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). */
 #ifndef MR_MIX_H

@@ -2,13 +2,13 @@
  * Invariant: every step is bounded by constants: all pairs of pictures cost about the same.
  *
  *      64 x 64   8 rotations and reflections: alike if one of them agrees
- *      32 x 32   8 of those, 9 shapes, 9 offsets: the best offset of each shape; the CLIMBS best of them go uphill
- *                (shift, turn, zoom, stretch, shear in ever smaller steps), and the best of those goes on
- *      64 x 64   uphill again, then the verdict
+ *      32 x 32   8 of those, 9 shapes, 9 offsets: the best offset of each shape; hill climbing from the CLIMBS best
+ *                (shift, turn, zoom, stretch, shear in ever smaller steps) selects one
+ *      64 x 64   hill climbing again, then the verdict
  *
  * The height is the mean, over blocks, of the correlation between both pictures' details in a block.  Correlation
  * ignores brightness and contrast.  Computing it per block limits the effect of a square that was cut out or of a black
- * corner in a rotated copy; removing each block's slope gives no credit for shading, which resembles all other shading.
+ * corner in a rotated copy; each block's slope is removed because all shading looks alike.
  */
 #include "alike/alike.h"
 
@@ -37,7 +37,8 @@ static const float noise = 1.0F;
  * names; the means of the rest are below 0.26, their medians below 0.46.  Of 600 pairs of traffic signs that fill the
  * picture 11 are reported, of 2,324 pairs of the same sign 9 %: they differ in little. */
 static const float alike_unmoved = 0.6F, alike_moved = 0.82F, alike_entire = 0.995F;
-/* At the middle level, after the first step and at the top: no recognised copy had less.  They only save time. */
+/* At the middle level, after the first step and at the top: every recognised copy reached them.  They only save time.
+ */
 static const float enough_to_climb = 0.42F, enough_to_go_on = 0.55F;
 
 typedef struct level {
@@ -71,7 +72,7 @@ typedef struct view { /* two pictures at one level */
 
 /* ---- agreement ------------------------------------------------------------------------------------------------ */
 
-/* Bilinear interpolation; beyond the picture its edge is repeated. */
+/* Bilinear interpolation; outside the picture its edge is repeated. */
 static inline float sample(const float *p, int side, float x, float y)
 {
     float last = (float)side - 1.001F;
@@ -84,7 +85,7 @@ static inline float sample(const float *p, int side, float x, float y)
     return top + down * (bottom - top);
 }
 
-/* Of the first picture, warped; *product: sum of the products of both pictures' values. */
+/* Sums over a block of the first picture, warped; *product: sum of the products of both pictures' values. */
 static sums block_of_a(const view *v, const warp *w, int left, int top, float *product)
 {
     const level *l = v->at;
@@ -125,7 +126,7 @@ static sums block_of_b(const view *v, int left, int top)
     return s;
 }
 
-static void look(view *v, const level *at, const float *a, const float *b)
+static void view_at(view *v, const level *at, const float *a, const float *b)
 {
     int margin = at->margin, n = 0;
     *v = (view){.at = at, .a = a, .b = b};
@@ -285,10 +286,10 @@ static start search(const float *a, const float *b)
     start best[CLIMBS];
     for (int i = 0; i < CLIMBS; i++)
         best[i].agreement = -1;
-    look(&v, &coarse, a, b);
+    view_at(&v, &coarse, a, b);
     for (int way = 0; way < WAYS; way++)
         try_way(&v, ways[way], best);
-    look(&v, &middle, a, b);
+    view_at(&v, &middle, a, b);
     for (int i = 0; i < CLIMBS; i++)
         best[i].agreement = climb(&v, &best[i].warp, 1, 0.3F, 1);
     qsort(best, CLIMBS, sizeof *best, best_first);
@@ -305,7 +306,7 @@ static void to_floats(const mr_alike *from, float *to)
         to[i] = from->grey[i];
 }
 
-/* Half the side, and softened. */
+/* Halves the side and softens. */
 static void make_rough(const float *from, float *to)
 {
     float half[SIDE * SIDE / 4];
@@ -322,7 +323,7 @@ static float unmoved_agreement(const level *at, const float *a, const float *b, 
 {
     view v;
     float best = 0;
-    look(&v, at, a, b);
+    view_at(&v, at, a, b);
     for (int way = 0; way < WAYS; way++) {
         warp w = {{ways[way][0], ways[way][1], ways[way][2], ways[way][3]}, 0, 0};
         float here = agreement(&v, &w, least);
@@ -349,7 +350,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
         return false;
     to_floats(a, whole_a);
     to_floats(b, whole_b);
-    /* A gradient or a spot has hardly a block with details: the whole picture must agree almost perfectly. */
+    /* A gradient or a spot has hardly any block with details: the whole picture must agree almost perfectly. */
     if (unmoved_agreement(&fine, whole_a, whole_b, BLOCKS_MIN) >= alike_unmoved ||
         unmoved_agreement(&entire, whole_a, whole_b, 1) >= alike_entire)
         return true;
@@ -358,7 +359,7 @@ bool mr_alike_compare(const mr_alike *a, const mr_alike *b)
     start s = search(rough_a, rough_b);
     if (s.agreement < enough_to_go_on)
         return false;
-    look(&v, &fine, whole_a, whole_b);
+    view_at(&v, &fine, whole_a, whole_b);
     climb(&v, &s.warp, 0.5F, 0.06F, ROUNDS);
     return common_agreement(&v, &s.warp) >= alike_moved;
 }

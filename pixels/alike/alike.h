@@ -16,9 +16,9 @@ typedef struct mr_alike { /* 4 KiB; made by mr_image_shrink() */
     uint8_t grey[MR_ALIKE_SIDE * MR_ALIKE_SIDE];
 } mr_alike;
 
-/* Whether it is a single tone, which is alike to no picture. */
+/* Whether it is a single tone, which is not alike to any picture. */
 bool mr_alike_plain(const mr_alike *a);
-/* Takes some milliseconds for any pictures.  Thread-safe. */
+/* Takes a few milliseconds for any pictures.  Thread-safe. */
 bool mr_alike_compare(const mr_alike *a, const mr_alike *b);
 
 #endif

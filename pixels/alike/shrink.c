@@ -1,11 +1,10 @@
 /* shrink.c - rows of pixels become 64 x 64 cells.
- * Invariant: every cell is the mean of what it covers, parts of pixels included; each row is read once.
- */
+ * Invariant: every cell is the mean of what it covers, including parts of pixels; each row is read once. */
 #include "alike/shrink.h"
 
 enum { SIDE = MR_ALIKE_SIDE };
 
-/* How much of a cell a pixel covers, in units in which a pixel is SIDE wide and a cell `pixels`. */
+/* How much of a cell a pixel covers, in units where a pixel is SIDE wide and a cell `pixels` wide. */
 static uint64_t share(uint64_t cell, uint64_t pixel, uint64_t pixels)
 {
     uint64_t low = cell * pixels > pixel * SIDE ? cell * pixels : pixel * SIDE;

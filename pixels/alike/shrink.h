@@ -1,6 +1,5 @@
 /* shrink.h - for codecs: turns rows of grey pixels, from top to bottom, into the small picture of an mr_alike.
- * Invariant: memory does not grow with the picture.
- */
+ * Invariant: memory does not grow with the picture. */
 #ifndef MR_SHRINK_H
 #define MR_SHRINK_H
 

@@ -1,5 +1,5 @@
 /* codec.h - what the codecs share: reading numbers from bytes.
- * Invariant: the caller has checked that the bytes are there. */
+ * Invariant: the caller has checked the bounds. */
 #ifndef MR_CODEC_H
 #define MR_CODEC_H
 

@@ -275,7 +275,7 @@ static void decode_rows(jpeg_run *run, const uint8_t *bytes, size_t len)
     jpeg_finish_decompress(c);
 }
 
-/* Damage to a file of one scan shows in its entropy-coded bytes, so no pixel is computed.  A decoder per call costs
+/* Damage to a single-scan file shows in its entropy-coded bytes, so no pixel is computed.  A decoder per call costs
  * 130 KB and its tables, a twentieth of the time for a photograph. */
 static bool sound(const uint8_t *bytes, size_t len, const mr_image_limits *limits)
 {

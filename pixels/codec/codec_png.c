@@ -1,22 +1,20 @@
 /* codec_png.c - PNG: its own walk over the chunks for the facts, libspng for the pixels.
- * Invariant: a chunk is read only after checking that it ends inside the file; an ancillary chunk counts only if its
+ * Invariant: a chunk is read only after checking that it ends inside the file; an ancillary chunk is used only if its
  * CRC is right, as in other decoders.
  *
  *   89 "PNG\r\n" 1A 0A   IHDR (13 bytes)  { ancillary | PLTE }  IDAT ...  { ancillary }  IEND   trailing bytes
  *   chunk: u32 length, 4 letters (first in upper case: no reader may skip it), body, u32 CRC of letters and body
  * Source: W3C PNG, third edition, 5 and 11; APNG in 11.3.6.
  */
-#include <spng.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alike/shrink.h"
 #include "base/scope.h"
 #include "codec/codec.h"
+#include "codec/png_open.h"
 
 enum {
-    MAX_SIDE = 1000000,      /* libpng's limit: most programs reject larger pictures */
-    CHUNK_MEMORY = 64 << 20, /* for text and profiles that libspng unpacks */
     GRAY = 0,
     RGB = 2,
     PALETTE = 3,
@@ -141,12 +139,12 @@ static mr_status header(walk *w, const chunk *c, mr_error *err)
     if (c->body[10] || c->body[11] || c->body[12] > 1)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG with unknown compression, filter or interlace method");
     MR_TRY(mr_image_check_size("PNG", width, height, &w->limits, err));
-    if (width > MAX_SIDE || height > MAX_SIDE)
+    if (width > MR_PNG_SIDE_MAX || height > MR_PNG_SIDE_MAX)
         return mr_fail(err, MR_BAD_SAMPLE, "PNG of %u x %u pixels: decoders reject sides above %d", width, height,
-                       MAX_SIDE);
+                       MR_PNG_SIDE_MAX);
     w->header = true;
     w->colour = colour;
-    /* A palette picture has the 8 bits of its colours, not the bits of an index. */
+    /* For a palette picture, bits are the 8 of its colours, not those of an index. */
     w->facts = (mr_image_facts){width, height, MR_CODEC_PNG, 1, components, colour == PALETTE ? 8 : depth, 0};
     w->facts.flags = (c->body[12] ? MR_FLAG_PROGRESSIVE : 0u) | (colour == PALETTE ? MR_FLAG_PALETTE : 0u) |
                      (colour == GRAY_ALPHA || colour == RGB_ALPHA ? MR_FLAG_ALPHA : 0u);
@@ -215,34 +213,13 @@ static mr_status png_examine(const uint8_t *bytes, size_t len, const mr_image_li
 
 /* ---- pixels --------------------------------------------------------------------------------------------------- */
 
-static mr_status spng_failure(int code, mr_error *err)
-{
-    if (code == SPNG_EMEM)
-        return mr_fail_memory(err, "decoding a PNG");
-    return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
-}
-
-static void free_png(spng_ctx **ctx)
-{
-    spng_ctx_free(*ctx);
-}
-
-/* *ctx: NULL before; the caller's to free, after a failure too. */
+/* As mr_png_open(), and checks the size. */
 static mr_status open_png(const uint8_t *bytes, size_t len, const mr_image_limits *limits, spng_ctx **ctx,
                           struct spng_ihdr *ihdr, mr_error *err)
 {
     mr_image_limits l = mr_image_limits_fill(limits);
-    *ctx = spng_ctx_new(0);
-    if (!*ctx)
-        return mr_fail_memory(err, "decoding a PNG");
-    int e = spng_set_image_limits(*ctx, MAX_SIDE, MAX_SIDE);
-    if (!e)
-        e = spng_set_chunk_limits(*ctx, CHUNK_MEMORY, CHUNK_MEMORY);
-    if (!e)
-        e = spng_set_png_buffer(*ctx, bytes, len);
-    if (!e)
-        e = spng_get_ihdr(*ctx, ihdr);
-    return e ? spng_failure(e, err) : mr_image_check_size("PNG", ihdr->width, ihdr->height, &l, err);
+    MR_TRY(mr_png_open(bytes, len, ctx, ihdr, err));
+    return mr_image_check_size("PNG", ihdr->width, ihdr->height, &l, err);
 }
 
 /* Decodes row by row (pass by pass, if interlaced) into one row; then reads the chunks after the pixels. */
@@ -266,11 +243,11 @@ static mr_status png_decode(const uint8_t *bytes, size_t len, const mr_image_lim
                             mr_error *err)
 {
     (void)oddities;
-    MR_AUTO(free_png) spng_ctx *ctx = NULL;
+    MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
     MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
     int e = decode_rows(ctx, &ihdr);
-    return e ? spng_failure(e, err) : MR_OK;
+    return e ? mr_png_failure(e, err) : MR_OK;
 }
 
 static void shrink_row(mr_shrink *shrink, uint32_t y, uint8_t *rgba)
@@ -308,13 +285,13 @@ static int shrink_rows(spng_ctx *ctx, mr_shrink *shrink, bool interlaced)
 static mr_status png_shrink(const uint8_t *bytes, size_t len, const mr_image_limits *limits, mr_alike *out,
                             mr_error *err)
 {
-    MR_AUTO(free_png) spng_ctx *ctx = NULL;
+    MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
     struct spng_ihdr ihdr;
     MR_TRY(open_png(bytes, len, limits, &ctx, &ihdr, err));
     mr_shrink shrink = {.width = ihdr.width, .height = ihdr.height};
     int e = shrink_rows(ctx, &shrink, ihdr.interlace_method != 0);
     if (e)
-        return spng_failure(e, err);
+        return mr_png_failure(e, err);
     mr_shrink_end(&shrink, out);
     return MR_OK;
 }

@@ -51,7 +51,7 @@ static bool is(const chunk *c, const char *tag)
     return !memcmp(c->tag, tag, 4);
 }
 
-/* MR_END: fewer bytes are left than a chunk's header has (padding). */
+/* MR_END: less than a chunk's header is left (padding). */
 static mr_status take_chunk(walk *w, run *r, chunk *c, mr_error *err)
 {
     size_t rest = r->end - r->at;

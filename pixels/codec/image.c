@@ -1,4 +1,4 @@
-/* image.c - which codec the bytes belong to, and the limits that all codecs obey.
+/* image.c - finds the codec of the bytes, and the limits that all codecs obey.
  * Invariant: content alone decides, never a file's name. */
 #include <string.h>
 #include <strings.h>

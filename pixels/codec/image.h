@@ -1,11 +1,10 @@
-/* image.h - which codec an image belongs to, what its header says, and whether all of it decodes.
- * Invariant: no bytes, however hostile, make these functions read out of bounds, loop, or use memory beyond the limits;
+/* image.h - an image's codec, the facts in its header, and whether all of it decodes.
+ * Invariant: no input, however hostile, makes these functions read out of bounds, loop, or exceed the memory limits;
  * what they reject is MR_BAD_SAMPLE with a reason.
  *
  * This room: image.c finds the codec and checks the limits; codec_jpeg, codec_png and codec_webp are one mr_codec each.
  * JPEG's parts: jpeg_trap and jpeg_warnings (failures of libjpeg), jpeg_source (its input), shrink_jpeg.  exif is
- * shared.
- */
+ * shared; png_open opens PNGs for this room and region/. */
 #ifndef MR_IMAGE_H
 #define MR_IMAGE_H
 
@@ -48,7 +47,7 @@ typedef struct mr_image_limits { /* 0: the default */
     uint32_t max_segments;       /* JPEG markers before the first scan / PNG and WebP chunks, 100,000 */
 } mr_image_limits;
 
-/* Warnings of a decoder although every decoder gives the same pixels: reported, never a failure. */
+/* Harmless warnings, after which every decoder gives the same pixels: reported, never a failure. */
 #define MR_ODDITIES(X)                                                                                                 \
     X(JFIF_REVISION, "unknown JFIF revision")                                                                          \
     X(SCAN_PARAMETERS, "invalid scan parameters in a sequential JPEG")                                                 \

@@ -16,8 +16,8 @@ typedef struct mr_jpeg_source {
     void *ctx;
 } mr_jpeg_source;
 
-/* After mr_jpeg_trap_create(), with `stopped` and `ctx` set by the caller: makes the decoder read `bytes`.  They and
- * `s` are lent until it is destroyed.  Reading past the end of the bytes is a failure. */
+/* After mr_jpeg_trap_create(), with `stopped` and `ctx` set by the caller: makes the decoder read `bytes`, which like
+ * `s` must outlive it.  Reading past the end of the bytes is a failure. */
 void mr_jpeg_source_set(mr_jpeg_source *s, struct jpeg_decompress_struct *cinfo, const uint8_t *bytes, size_t len);
 
 #endif

@@ -18,7 +18,7 @@ static void on_error(j_common_ptr cinfo)
     longjmp(trap->out, 1);
 }
 
-/* Level -1 is a warning: libjpeg goes on, sometimes with invented pixels. */
+/* Level -1 is a warning: libjpeg continues, sometimes with invented pixels. */
 static void on_message(j_common_ptr cinfo, int level)
 {
     mr_jpeg_trap *trap = (mr_jpeg_trap *)cinfo->err;
@@ -58,12 +58,12 @@ void mr_jpeg_trap_set(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo, 
 void mr_jpeg_trap_create(mr_jpeg_trap *trap, struct jpeg_decompress_struct *cinfo)
 {
     jpeg_create_decompress(cinfo);
-    /* No limit, whatever $JPEGMEM says: the checks of pixels and components bound what a picture needs. */
+    /* No limit, regardless of $JPEGMEM: the checks of pixels and components bound what a picture needs. */
     cinfo->mem->max_memory_to_use = 0;
     cinfo->progress = &trap->progress;
 }
 
-/* ---- what a file lacks ------------------------------------------------------------------------------------------- */
+/* ---- missing parts ----------------------------------------------------------------------------------------------- */
 
 /* A Huffman table that the first scan uses and the file does not define; libjpeg-turbo then uses the standard's. */
 static bool lacks_table(const struct jpeg_decompress_struct *c)

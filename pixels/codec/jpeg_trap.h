@@ -1,11 +1,11 @@
 /* jpeg_trap.h - turns libjpeg's failures into a status: an error, a warning that means damage, or too many scans jump
- * out of the decoder; harmless warnings are noted. Invariant: what must survive a jump is a member of the struct that
- * holds the trap, never a local variable.
+ * out of the decoder; harmless warnings are noted.
+ * Invariant: what must survive a jump is a member of the struct that holds the trap, never a local variable.
  *
  *      static void work(struct run *run)                       everything that may jump, and nothing else
  *      {
  *          if (setjmp(run->trap.out))
- *              return;                                         run->trap.status and the error say why
+ *              return;                                         run->trap.status and the error are set
  *          mr_jpeg_trap_create(&run->trap, &run->cinfo);
  *          ...                                             mr_jpeg_trap_start() for jpeg_start_decompress()
  *      }

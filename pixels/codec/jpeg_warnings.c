@@ -34,7 +34,7 @@ static const struct {
     {JWRN_TOO_MUCH_DATA, DAMAGE},
     /* Decoding uses only the presence of this segment: three components are YCbCr. */
     {JWRN_JFIF_MAJOR, MR_ODDITY_JFIF_REVISION},
-    /* A sequential scan has all coefficients at full precision whatever these bytes say; decoders ignore them. */
+    /* A sequential scan has all coefficients at full precision whatever these bytes are; decoders ignore them. */
     {JWRN_NOT_SEQUENTIAL, MR_ODDITY_SCAN_PARAMETERS},
     /* Bytes between segments, or after the last block of a scan or restart interval, are skipped: all blocks have been
      * decoded.  mr_jpeg_trap_start() rejects the file if those bytes may have been a missing part of it. */

@@ -5,8 +5,8 @@
 
 #include "codec/image.h"
 
-/* `code`: libjpeg's msg_code of a message of level -1.  True: every decoder gives the same pixels, and *oddity says
- * what is unusual about the file.  False: pixels were invented, or may have been. */
+/* `code`: libjpeg's msg_code of a message of level -1.  True: every decoder gives the same pixels, and *oddity is what
+ * is unusual about the file.  False: pixels were invented, or may have been. */
 bool mr_jpeg_warning_harmless(int code, mr_oddity *oddity);
 
 #endif

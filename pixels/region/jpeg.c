@@ -1,6 +1,6 @@
 /* jpeg.c - a region of a JPEG: by millrace's own decoder, or by libjpeg-turbo with skipped rows, a crop with a margin
- * and an early stop. Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are
- * decoded too.
+ * and an early stop.
+ * Invariant: the pixels equal a full decode (ISLOW, fancy upsampling): every pixel's neighbours are decoded too.
  *
  *      skipped: entropy-decoded only                   top
  *      +--------+---------------------+--------+
@@ -140,8 +140,8 @@ static void decode_region(jpeg_run *run)
         jpeg_finish_decompress(c);
 }
 
-/* millrace's own decoder first; what it does not take, damaged files included, is left to libjpeg-turbo. */
-static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_job *job)
+/* millrace's own decoder first; what it does not support, including damaged files, is left to libjpeg-turbo. */
+static mr_jpeg_outcome decode_own(mr_pixels_scratch *s, const mr_pixels_job *job)
 {
     const mr_region *r = &job->region;
     const mr_jpeg_job own = {
@@ -168,7 +168,7 @@ static mr_jpeg_outcome decode_ourselves(mr_pixels_scratch *s, const mr_pixels_jo
 
 mr_status mr_pixels_jpeg(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
-    switch (decode_ourselves(s, job)) {
+    switch (decode_own(s, job)) {
     case MR_JPEG_DONE:
         return MR_OK;
     case MR_JPEG_STOPPED:

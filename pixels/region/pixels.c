@@ -1,10 +1,11 @@
-/* pixels.c - chooses the decoder, and holds the memory that it works in.
+/* pixels.c - chooses the decoder, and owns its working memory.
  * Invariant: a decoder's region is not empty and inside the picture. */
 #include "region/parts.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/scope.h"
 #include "jpeg/region.h"
 
 enum { LARGE = 4 << 20, HUGE = 2 << 20 };
@@ -117,8 +118,7 @@ mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t le
     job.rgb = mr_pixels_room(&s->rgb, region->width, region->height, 3);
     if (!job.rgb)
         return mr_fail_memory(err, "decoding a picture");
-    mr_status status = decoders[facts->codec](s, &job, err);
-    if (status == MR_OK)
-        *rgb = job.rgb;
-    return status;
+    MR_TRY(decoders[facts->codec](s, &job, err));
+    *rgb = job.rgb;
+    return MR_OK;
 }

@@ -13,7 +13,7 @@
  *   PNG gray 1, 2, 4 bits    times 255, 85, 17
  *   PNG gray 16              min(value, 255), not its high byte: Pillow's mode I;16
  *   PNG gray + alpha, RGB, RGB + alpha 16     the high byte of each sample
- *   PNG palette              looked up; an index n beyond the palette is (n, n, n)
+ *   PNG palette              looked up; an index n outside the palette is (n, n, n)
  *   alpha, transparent colours       dropped, not blended; gamma is not applied
  *   WebP                     libwebp with fancy upsampling; an animation: its first frame on black.  APNG: the still
  *
@@ -36,7 +36,7 @@ void mr_pixels_scratch_free(mr_pixels_scratch *s);
  * a large WebP's bytes (however many pixels they hold).  `stop` must outlive the scratch. */
 void mr_pixels_scratch_stop(mr_pixels_scratch *s, const _Atomic bool *stop);
 
-/* From now on libjpeg-turbo decodes all JPEGs, not only those that millrace's own decoder does not take: the same
+/* From now on libjpeg-turbo decodes all JPEGs, not only those that millrace's own decoder does not support: the same
  * bytes, but slower. */
 void mr_pixels_scratch_libjpeg(mr_pixels_scratch *s);
 typedef struct mr_pixels_counts {
@@ -45,19 +45,19 @@ typedef struct mr_pixels_counts {
 } mr_pixels_counts;
 mr_pixels_counts mr_pixels_scratch_counts(const mr_pixels_scratch *s);
 
-/* For the next decode only: where the file's scan can be entered, as packed by jpeg/seek.h.  Lent until that decode
- * ends; NULL: not known.  It changes no pixel: errors in it are detected, and it is then not used. */
+/* For the next decode only: where the file's scan can be entered, as packed by jpeg/seek.h.  Must stay valid until that
+ * decode ends; NULL: not known.  It does not affect pixels: errors in it are detected, and it is then not used. */
 void mr_pixels_scratch_seek(mr_pixels_scratch *s, const uint8_t *seek, size_t len);
 
 /* Decodes `region` (in stored pixels, inside width x height of `facts`) to packed RGB, region.width * 3 bytes per row.
- * *rgb is lent by the scratch until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a JPEG fails as in
- * mr_image_decode() up to where the file is read, which is its end if the region includes the last row.
+ * *rgb is owned by the scratch and valid until its next use.  MR_BAD_SAMPLE: cannot be decoded in full; a JPEG fails as
+ * in mr_image_decode() up to where the file is read, which is its end if the region includes the last row.
  * MR_END: stopped. */
 mr_status mr_pixels_decode(mr_pixels_scratch *s, const uint8_t *bytes, size_t len, const mr_image_facts *facts,
                            const mr_region *region, const uint8_t **rgb, mr_error *err);
 
 /* The picture as seen, with the EXIF orientation applied: its size, a region of it in stored pixels, and the pixels of
- * that region (lent by the scratch; orientation 1 returns `rgb` itself). */
+ * that region (owned by the scratch; orientation 1 returns `rgb` itself). */
 void mr_orient_size(uint8_t orientation, uint32_t *width, uint32_t *height);
 mr_region mr_orient_region(uint8_t orientation, uint32_t stored_width, uint32_t stored_height, const mr_region *seen);
 mr_status mr_orient_pixels(mr_pixels_scratch *s, uint8_t orientation, const uint8_t *rgb, const mr_region *stored,

@@ -1,13 +1,12 @@
-/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures as a whole.
+/* png.c - a region of a PNG by libspng: rows up to the region's last; interlaced pictures in full.
  * Invariant: samples are used as stored (no gamma, no blending) and converted to RGB by the rules of pixels.h.
  * Source: W3C PNG, third edition, 7.2 (packing of small samples: leftmost in the high bits), 11.2. */
-#include <spng.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
+#include "codec/png_open.h"
 #include "region/parts.h"
-
-enum { MAX_SIDE = 1000000, CHUNK_MEMORY = 64 << 20 }; /* as in codec_png.c */
 
 typedef struct png_run {
     mr_pixels_scratch *scratch;
@@ -17,14 +16,7 @@ typedef struct png_run {
     size_t row_bytes;
 } png_run;
 
-static mr_status spng_failure(int code, mr_error *err)
-{
-    if (code == SPNG_EMEM)
-        return mr_fail_memory(err, "decoding a PNG");
-    return mr_fail(err, MR_BAD_SAMPLE, "PNG cannot be decoded: %s", spng_strerror(code));
-}
-
-/* Indices beyond the palette are gray, as in Pillow. */
+/* Indices outside the palette are gray, as in Pillow. */
 static int take_palette(png_run *run, spng_ctx *ctx)
 {
     struct spng_plte plte;
@@ -52,11 +44,11 @@ static unsigned sample16(const uint8_t *p)
 /* Gray samples and palette indices of 1 to 8 bits. */
 static void put_small(const png_run *run, const uint8_t *row, uint8_t *out)
 {
-    unsigned depth = run->ihdr.bit_depth, most = (1u << depth) - 1, scale = 255 / most, each = 8 / depth;
+    unsigned depth = run->ihdr.bit_depth, max = (1u << depth) - 1, scale = 255 / max, each = 8 / depth;
     bool palette = run->ihdr.color_type == SPNG_COLOR_TYPE_INDEXED;
     uint32_t left = run->job->region.left, end = left + run->job->region.width;
     for (uint32_t x = left; x < end; x++, out += 3) {
-        unsigned v = row[x / each] >> (8 - depth - x % each * depth) & most;
+        unsigned v = row[x / each] >> (8 - depth - x % each * depth) & max;
         if (palette)
             memcpy(out, run->palette[v], 3);
         else
@@ -141,32 +133,15 @@ static int decode(png_run *run, spng_ctx *ctx)
     return (whole ? decode_whole : decode_rows)(run, ctx, room);
 }
 
-static int open_png(spng_ctx *ctx, const mr_pixels_job *job, struct spng_ihdr *ihdr)
-{
-    int e = spng_set_image_limits(ctx, MAX_SIDE, MAX_SIDE);
-    if (!e)
-        e = spng_set_chunk_limits(ctx, CHUNK_MEMORY, CHUNK_MEMORY);
-    if (!e)
-        e = spng_set_png_buffer(ctx, job->bytes, job->len);
-    return e ? e : spng_get_ihdr(ctx, ihdr);
-}
-
 mr_status mr_pixels_png(mr_pixels_scratch *s, const mr_pixels_job *job, mr_error *err)
 {
     png_run run = {.scratch = s, .job = job};
-    spng_ctx *ctx = spng_ctx_new(0);
-    mr_status status = MR_OK;
-    if (!ctx)
-        return mr_fail_memory(err, "decoding a PNG");
-    int e = open_png(ctx, job, &run.ihdr);
-    if (!e && (run.ihdr.width != job->facts->width || run.ihdr.height != job->facts->height))
-        status = mr_pixels_other_size("PNG", run.ihdr.width, run.ihdr.height, job->facts, err);
-    else if (!e)
-        e = decode(&run, ctx);
+    MR_AUTO(mr_png_free) spng_ctx *ctx = NULL;
+    MR_TRY(mr_png_open(job->bytes, job->len, &ctx, &run.ihdr, err));
+    if (run.ihdr.width != job->facts->width || run.ihdr.height != job->facts->height)
+        return mr_pixels_other_size("PNG", run.ihdr.width, run.ihdr.height, job->facts, err);
+    int e = decode(&run, ctx);
     if (mr_pixels_stopped(s))
-        status = MR_END;
-    else if (e)
-        status = spng_failure(e, err);
-    spng_ctx_free(ctx);
-    return status;
+        return MR_END;
+    return e ? mr_png_failure(e, err) : MR_OK;
 }

@@ -123,7 +123,7 @@ AVX2 static inline void down_row(const int16_t *k, size_t pairs, const uint8_t *
 {
     for (size_t x = 0; x + 16 <= len; x += 16)
         _mm_storeu_si128((__m128i *)(out + x), down_16(k, pairs, rows, x));
-    if (len >= 16) /* the last 16 bytes, some of them again */
+    if (len >= 16) /* the last 16 bytes, which may overlap the previous ones */
         _mm_storeu_si128((__m128i *)(out + len - 16), down_16(k, pairs, rows, len - 16));
 }
 

@@ -5,7 +5,7 @@
  *
  * across: a register holds four output pixels of a row, one per quarter, each with a pair of taps as in avx2.c:
  *
- *      bytes of a row   64 from the first of the four windows on, from which vpermb takes all of them
+ *      bytes of a row   64, starting at the first of the four windows; vpermb selects all four
  *      permuted         r0 r1 | g0 g1 | b0 b1 | 0 0      as 16-bit numbers; vpdpwssd with k0 k1 adds each pair
  *
  * Windows too far apart for that are loaded one per quarter, and permuted there.  Weights are used for four rows. */
@@ -61,7 +61,7 @@ INLINE __m512i two_pairs(const int16_t *k, size_t pairs)
     return join(load_16(k), load_16(k + pairs * 4), load_16(k + pairs * 8), load_16(k + pairs * 12));
 }
 
-/* One pair of each, reading nothing past it. */
+/* One pair of each, without reading past it. */
 INLINE __m512i one_pair(const int16_t *k, size_t pairs)
 {
     const __m512i twice = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
@@ -122,7 +122,7 @@ INLINE void put_four(const sums s[4], uint8_t *const out[4], size_t at)
 INLINE void across_four(const mr_resize_axis *axis, size_t pairs, size_t o, bool near, const uint8_t *const rows[4],
                         uint8_t *const out[4])
 {
-    const __mmask64 bytes = 0x0555055505550555; /* those that are pixels; the others are 0 */
+    const __mmask64 bytes = 0x0555055505550555; /* the bytes that hold pixels; the others are 0 */
     const uint32_t *start = axis->start + o;
     const int16_t *k = axis->k + o * pairs * 4;
     __m512i first = places(start, near), second = _mm512_add_epi8(first, _mm512_set1_epi8(6));

@@ -1,5 +1,5 @@
 /* axis.c - which inputs contribute to an output, and with which weights.
- * Invariant: the operations on doubles are exactly those of Pillow's Resample.c, so that each rounded coefficient is
+ * Invariant: the operations on doubles are exactly those of Pillow's Resample.c, so that rounded coefficients are
  * equal; hence a weight is multiplied by 1 / fs, not divided by fs. */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static double cubic(double x) /* Keys, a = -1/2 */
     const double a = -0.5;
     x = fabs(x);
     double inner = ((a + 2.0) * x - (a + 3.0)) * x * x + 1, outer = (((x - 5) * x + 8) * x - 4) * a;
-    outer = x < 2.0 ? outer : 0.0; /* computes both: the branch would be unpredictable */
+    outer = x < 2.0 ? outer : 0.0; /* both are computed: the branch would be unpredictable */
     return x < 1.0 ? inner : outer;
 }
 
@@ -27,8 +27,8 @@ typedef struct window {
     uint32_t low, taps;
 } window;
 
-/* A pass that does not change the size copies: one tap of weight 1.  Inline, with the divisions first, so that loops do
- * them once. */
+/* A pass that does not change the size copies: one tap of weight 1.  Inline, with the divisions first, so that they are
+ * hoisted out of loops. */
 static inline window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t o)
 {
     double scale = (double)in / out, fs = scale < 1.0 ? 1.0 : scale, step = 1.0 / fs;
@@ -38,7 +38,7 @@ static inline window window_of(uint32_t in, uint32_t out, bool bicubic, uint32_t
     return in == out ? (window){o + 0.5, 1.0, o, 1} : (window){centre, step, low, high - low};
 }
 
-/* Of the side's output i, in the order of delivery. */
+/* The window of the side's output i, in the order of delivery. */
 static inline window window_at(const mr_resize_side *s, uint32_t i)
 {
     return window_of(s->in, s->out, s->bicubic, s->first + (s->mirrored ? s->count - 1 - i : i));
@@ -52,7 +52,7 @@ mr_resize_span mr_resize_side_needs(const mr_resize_side *s)
     return (mr_resize_span){first.low, last.low + last.taps - first.low};
 }
 
-static uint32_t most_taps(const mr_resize_side *s)
+static uint32_t max_taps(const mr_resize_side *s)
 {
     uint32_t taps = 1;
     for (uint32_t i = 0; i < s->count && s->in != s->out; i++) {
@@ -127,7 +127,7 @@ static bool make_room(mr_resize_axis *axis, size_t outputs, size_t pairs)
 mr_status mr_resize_axis_set(mr_resize_axis *axis, const mr_resize_side *side, mr_error *err)
 {
     const mr_resize_side kept = *side, *s = &kept; /* a copy that no store below can alias */
-    uint32_t taps = most_taps(s), held = s->held.count;
+    uint32_t taps = max_taps(s), held = s->held.count;
     size_t pairs = (taps + 1) / 2;
     if (!make_room(axis, s->count, pairs))
         return mr_fail_memory(err, "resizing a picture");
@@ -173,7 +173,7 @@ static bool make_float_room(mr_resize_floats *axis, size_t outputs, size_t taps)
 
 mr_status mr_resize_floats_set(mr_resize_floats *axis, const mr_resize_side *s, mr_error *err)
 {
-    uint32_t taps = most_taps(s);
+    uint32_t taps = max_taps(s);
     if (!make_float_room(axis, s->count, taps))
         return mr_fail_memory(err, "resizing a picture");
     axis->outputs = s->count;

@@ -13,6 +13,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/scope.h"
 #include "resize/kernels.h"
 
 /* Four floats at a time in the compiler's own vectors, aligned as floats are. */
@@ -87,11 +88,8 @@ mr_status mr_resize_unrounded_run(mr_resize_unrounded *u, const mr_resize_job *j
     const mr_resize_side columns_side = mr_resize_across(j), rows_side = mr_resize_down(j);
     size_t width = j->crop_width, plane = width * j->crop_height, first = 0;
     size_t in_stride = (size_t)columns_side.held.count * 3;
-    mr_status s = mr_resize_floats_set(&u->columns, &columns_side, err);
-    if (s == MR_OK)
-        s = mr_resize_floats_set(&u->rows, &rows_side, err);
-    if (s != MR_OK)
-        return s;
+    MR_TRY(mr_resize_floats_set(&u->columns, &columns_side, err));
+    MR_TRY(mr_resize_floats_set(&u->rows, &rows_side, err));
     if (!make_room(u, in_stride, j))
         return mr_fail_memory(err, "resizing a picture");
     const mr_resize_floats *rows = &u->rows;

@@ -1,4 +1,4 @@
-/* kernels.c - the sets of inner loops, and which one this machine uses.
+/* kernels.c - the sets of inner loops, and the one that this machine uses.
  * Invariant: the last one is plain C, which runs everywhere. */
 #include "resize/kernels.h"
 

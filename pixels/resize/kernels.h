@@ -5,7 +5,7 @@
  *
  *      output o:  start[o], then `pairs` times  { low of tap 2q, low of 2q + 1, high of 2q, high of 2q + 1 }   int16
  *
- * sum K p = (sum high p << 15) + sum low p; intermediate sums may wrap, the whole does not. */
+ * sum K p = (sum high p << 15) + sum low p; intermediate sums may wrap, the total does not. */
 #ifndef MR_RESIZE_KERNELS_H
 #define MR_RESIZE_KERNELS_H
 
@@ -85,7 +85,7 @@ struct mr_resize_kernels {
 extern const mr_resize_kernels mr_resize_plain;
 extern const mr_resize_kernels mr_resize_avx2, mr_resize_avx512; /* x86-64 only */
 extern const mr_resize_kernels *const mr_resize_kernels_all[];   /* best first; NULL after the last */
-const mr_resize_kernels *mr_resize_kernels_best(void);           /* that this machine runs */
+const mr_resize_kernels *mr_resize_kernels_best(void);           /* that this machine supports */
 
 /* One side of a job: outputs [first, first + count) of `in` pixels scaled to `out`, last one first if `mirrored`. */
 typedef struct mr_resize_side {

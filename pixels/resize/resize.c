@@ -3,9 +3,9 @@
  *
  *      input rows --across--> ring of rows, crop_width pixels each --down--> one row --> uint8, or three planes
  *
- * Only the kept part is computed: its columns, and the input rows that it needs; no others need be in memory, and rows
- * and columns count from the first that is.  Mirroring is free: the columns' coefficients are in reversed order.  A
- * pass that does not change the size is a copy, as if it were skipped. */
+ * Only the kept part is computed: its columns, and the input rows that it needs; only those must be in memory, and rows
+ * and columns count from the first one held.  Mirroring is free: the columns' coefficients are in reversed order.  A
+ * pass that does not change the size is a copy. */
 #include "resize/resize.h"
 
 #include <assert.h>
@@ -75,7 +75,7 @@ void mr_resizer_free(mr_resizer *r)
     free(r);
 }
 
-/* ---- what a job asks for ---------------------------------------------------------------------------------------- */
+/* ---- checking a job --------------------------------------------------------------------------------------------- */
 
 static mr_resize_span held_of(mr_resize_span span, uint32_t in)
 {

@@ -40,7 +40,7 @@ typedef struct mr_resize_job {
     bool unrounded; /* floats only: neither rounded to bytes between the passes nor clamped */
 } mr_resize_job;
 
-/* The columns and rows of the input that the kept part needs, and job->columns and job->rows must include.  Does not
+/* The columns and rows of the input that the kept part needs, which job->columns and job->rows must include.  Does not
  * read those two; the rest of the job must be valid. */
 void mr_resize_needs(const mr_resize_job *job, mr_resize_span *columns, mr_resize_span *rows);
 

@@ -73,6 +73,7 @@ static void test_folders_are_made_and_removed(void **state)
     support_shell(*state, "echo kept >file; mkdir out; echo kept >out/x; ln -s ../out a/link; ln -s ../file a/b/f; "
                           "echo >a/b/c/x");
     assert_int_equal(mr_dir_make(file, &err), MR_SYSTEM);
+    assert_int_equal(mr_dir_make("", &err), MR_MISUSE);
     assert_int_equal(mr_dir_remove(AT_FDCWD, a, &err), MR_OK);
     assert_false(support_exists(a));
     support_shell(*state, "test -f file && test -f out/x");

@@ -182,7 +182,7 @@ static void a_rank_that_mpi_finds_alone_does_no_work(void **state)
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         expect(*state, cases[i].variables, LIST("verify", "data"), 2, cases[i].words);
         expect(*state, cases[i].variables, LIST("train", "data", "--output", "run"), 2,
-               "and MPI finds this one alone; use the mpirun of the Open MPI that millrace was built with, or srun "
+               "but MPI finds only this one; use the mpirun of the Open MPI that millrace was built with, or srun "
                "--mpi=pmix\n");
     }
 }

@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         }
     }
     double n = images ? (double)images : 1, full = (t[0] + t[2]) / n, mine = (t[3] + t[4]) / n;
-    printf("%zu images, %.0f KB, crops %.2f of the area, to %d px float32; CPU ms an image\n", images, bytes / n / 1e3,
+    printf("%zu images, %.0f KB, crops %.2f of the area, to %d px float32; CPU ms per image\n", images, bytes / n / 1e3,
            area / n, SIZE);
     printf("libjpeg-turbo full decode   %.3f + plain C resize %.3f = %.3f\n", t[0] / n, t[2] / n, full);
     printf("libjpeg-turbo region decode %.3f + resize         %.3f = %.3f\n", t[5] / n, t[4] / n, (t[5] + t[4]) / n);
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
            t[3] / t[0], t[4] / t[2], mine / full, (t[3] + t[4]) / (t[0] + t[4]), (t[5] + t[4]) / (t[0] + t[4]));
     print_entries(&entries, n, bytes / n, t[0] / n, t[4] / n);
     mr_pixels_counts share = mr_pixels_scratch_counts(s);
-    printf("own decoder: %" PRIu64 " of %" PRIu64 "\n", share.own, share.own + share.libjpeg);
+    printf("millrace's decoder: %" PRIu64 " of %" PRIu64 "\n", share.own, share.own + share.libjpeg);
     for (size_t i = 0; i < count; i++) {
         free(files[i].bytes);
         for (int k = 0; k < SPACINGS; k++)

@@ -284,7 +284,7 @@ static void test_things_in_the_way(void **state)
         remove(partial);
     }
     put_thing(FIFO, partial);
-    support_expect_refusal(run(ARGS("ingest", source, partial)), "those of datasets on their way");
+    support_expect_refusal(run(ARGS("ingest", source, partial)), "reserved for unfinished datasets");
     support_expect_refusal(run(ARGS("ingest", partial, "x")), "not a regular file");
     support_expect_refusal(run(ARGS("ingest", "/dev/zero", "x")), "not a regular file");
     support_expect_refusal(run(ARGS("export", ds, partial)), "");

@@ -152,7 +152,7 @@ static void other_options_are_reported(void **state)
 {
     const char *dir = *state;
     static const char told[] =
-        "mpirun: rank 1 was given another command, or other options, than rank 0; give all of them";
+        "mpirun: rank 1 was given a different command or different options than rank 0; give all ranks";
     const struct {
         const char *const *one, *const *other;
     } pairs[] = {

@@ -98,7 +98,7 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
                       (char *)NULL);
     expect(r.out, "Validation Results / Global Steps: 10");
     expect(r.out, "Damaged samples passed over: 0 in training, 1 in the last evaluation");
-    expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
+    expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
     support_result_free(&r);
     uint8_t *after = support_read(weights, &len_later);
     assert_true(len == len_later && memcmp(before, after, len) == 0);
@@ -143,9 +143,9 @@ static void training_counts_and_names(void **state)
         support_result r = train_command(0, dir, i ? 2 : 0, "train", "bad", TINY, "--epochs", "3", "--max-bad", "2",
                                          "--output", runs[i], "-q", (char *)NULL);
         assert_string_equal(r.out, "");
-        expect(r.err, "train: 2 damaged samples passed over: 7 (train/");
+        expect(r.err, "train: 2 damaged samples skipped: 7 (train/");
         expect(r.err, ", 30 (train/");
-        expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
+        expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
         support_result_free(&r);
     }
     assert_int_equal(number(results, "damaged_samples"), 2);
@@ -165,7 +165,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
     r = train_command(0, dir, 0, "eval", "bad", "judge", "--max-bad", "5", (char *)NULL);
     expect(r.out, " of 35), loss ");
     expect(r.out, "; 1 damaged sample left out\n");
-    expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
+    expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
     support_result_free(&r);
     r = train_command(0, dir, 2, "eval", "bad", "judge", "--max-bad", "5", "--json", (char *)NULL);
     expect(r.out, "\"damaged\": 1");
@@ -182,7 +182,7 @@ static void eval_and_predict_say_what_was_left_out(void **state)
             assert_true(strncmp(line, "5,val/", 6) == 0 && strcmp(strrchr(line, 'G'), "G,,,,,") == 0);
     }
     assert_int_equal(lines, 37);
-    expect(r.err, "val: 1 damaged sample passed over: 5 (val/");
+    expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
     support_result_free(&r);
     r = train_command(0, dir, 0, "predict", "bad", "judge", "--max-bad", "5", "--format", "json", (char *)NULL);
     expect(r.out, "{\"sample\":5,\"source\":\"val/");

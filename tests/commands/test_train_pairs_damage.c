@@ -34,15 +34,15 @@ static void words_are_passed_over(void **state)
     for (unsigned i = 0; i < 2; i++) {
         expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "2", "--output", i ? "all" : "one", captions[i],
                                (char *)NULL),
-               0, "train: 2 damaged samples passed over: 0, 30;");
+               0, "train: 2 damaged samples skipped: 0, 30;");
         expect(train_pairs_run(*state, 0, "--epochs", "2", "--max-bad", "1", "--output", "none", captions[i],
                                (char *)NULL),
-               1, "it is one more than the 1 bad samples allowed");
+               1, "exceeds the 1 bad samples allowed");
         expect(train_pairs_run(*state, 0, "--epochs", "2", "--output", "none", captions[i], (char *)NULL), 1,
                "its meta differs");
     }
     expect(train_command(0, *state, 0, "eval", "data", "one", "--split", "train", "--max-bad", "2", (char *)NULL), 0,
-           "train: 2 damaged samples passed over");
+           "train: 2 damaged samples skipped");
     expect(train_command(1, *state, 0, "eval", "data", "one", "--split", "train", (char *)NULL), 1, "its meta differs");
 }
 

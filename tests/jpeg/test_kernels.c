@@ -60,7 +60,7 @@ static void blocks_that_overflow(void **state)
     mr_jpeg_mcu mcu = {0};
     mr_jpeg_mcu_add(&mcu, &dc, &ac, 0);
     for (int good = 0; good < 2; good++) {
-        uint8_t bytes[64 + MR_JPEG_BEHIND] = {0};
+        uint8_t bytes[64 + MR_JPEG_PADDING] = {0};
         bit_writer w = {.out = bytes, .end = sizeof bytes * 8};
         put(&w, 0, 1);
         for (int i = 0; i < 3; i++)
@@ -141,7 +141,7 @@ static void blocks_of_any_kind(void **state)
     enum { MCUS = 24, BYTES = 1 << 16, BLOCKS = MCUS * MR_JPEG_BLOCKS };
     mr_random rnd = support_random();
     static _Alignas(32) int16_t blocks[4][BLOCKS * MR_JPEG_BLOCK];
-    static uint8_t bytes[2][BYTES + MR_JPEG_BEHIND];
+    static uint8_t bytes[2][BYTES + MR_JPEG_PADDING];
     static mr_jpeg_dc dc[2];
     static mr_jpeg_ac ac[2];
     unsigned good = 0, bad = 0;
@@ -169,7 +169,7 @@ static void blocks_of_any_kind(void **state)
                 bytes[t][mr_random_below(&rnd, given)] ^= (uint8_t)(1 << mr_random_below(&rnd, 8));
             if (i % 3 == 2)
                 given = mr_random_below(&rnd, given);
-            memset(bytes[t] + given, 0, MR_JPEG_BEHIND);
+            memset(bytes[t] + given, 0, MR_JPEG_PADDING);
             begin[t] = a[t] = b[t] = (mr_jpeg_stream){.end = bytes[t] + given, .next = bytes[t]};
         }
         memset(blocks, 0, sizeof blocks);
@@ -218,14 +218,14 @@ static void draw_block(mr_random *rnd, int16_t *block, unsigned like, unsigned b
 
 static void inverse_dct(void **state)
 {
-    enum { STRIDE = 8 * MR_JPEG_BESIDE + MR_JPEG_SLACK + 8, LEN = MR_JPEG_BESIDE + 1 };
+    enum { STRIDE = 8 * MR_JPEG_IDCT_MAX + MR_JPEG_SLACK + 8, LEN = MR_JPEG_IDCT_MAX + 1 };
     mr_random rnd = support_random();
     static _Alignas(32) int16_t one[LEN][MR_JPEG_BLOCK], other[LEN][MR_JPEG_BLOCK];
     static uint8_t a[8][STRIDE], b[8][STRIDE];
     int16_t quant[64], *ones[LEN], *others[LEN];
     (void)state;
     for (int i = 0; i < 10000; i++) {
-        unsigned count = 1 + (unsigned)mr_random_below(&rnd, MR_JPEG_BESIDE), bits = 1 + (unsigned)i % 16;
+        unsigned count = 1 + (unsigned)mr_random_below(&rnd, MR_JPEG_IDCT_MAX), bits = 1 + (unsigned)i % 16;
         unsigned most = i % 3 == 0 ? 65536 : i % 3 == 1 ? 256 : 8, like = (unsigned)mr_random_below(&rnd, 5);
         for (unsigned k = 0; k < 64; k++)
             quant[k] = (int16_t)(uint16_t)mr_random_below(&rnd, most);

@@ -202,7 +202,7 @@ static void words_are_exact(void **out)
         "%s train: 70 samples, 5 steps of 16 (4 ranks x 4)\n"
         "  order   epoch 0 of seed 0, not shuffled\n"
         "  tail    pad: the last batch has 6 samples and 10 repeated ones of weight 0\n"
-        "  memory  at most %s per rank: 4 batches of %s (4 x 32 x 32 x 3 u8); besides, for each of 2 threads, one "
+        "  memory  at most %s per rank: 4 batches of %s (4 x 32 x 32 x 3 u8); plus for each of 2 threads one "
         "encoded file and one decoded picture\n"
         "\n"
         "  step 3  rank 0  48 49 50 51\n"
@@ -225,7 +225,7 @@ static void words_are_exact(void **out)
         "%s val: 12 samples, 2 steps of 8 (8 ranks x 1)\n"
         "  order   epoch 4 of seed 7, not shuffled\n"
         "  tail    partial: the last batch has 4 samples\n"
-        "  memory  at most %s per rank: 4 batches of %s (1 x 224 x 224 x 3 f32); besides, one encoded file and one "
+        "  memory  at most %s per rank: 4 batches of %s (1 x 224 x 224 x 3 f32); plus one encoded file and one "
         "decoded picture\n"
         "\n"
         "  step 1  rank 0  8\n  step 1  rank 1  9\n  step 1  rank 2  10\n  step 1  rank 3  11\n"
@@ -237,14 +237,14 @@ static void words_are_exact(void **out)
                "--batches 1",
                expected);
     free(expected);
-    expected = support_path(
-        "%s train: 70 samples, 1 step of 69 (1 rank x 69)\n"
-        "  order   epoch 0 of seed 0, shuffled\n"
-        "  tail    drop: 1 sample of this epoch left out\n"
-        "  memory  about %s per rank: 4 batches of %s (an estimate: records of %s, the mean); besides, one "
-        "encoded file\n",
-        s->ds, mr_text_bytes(4 * 69 * (s->mean + sizeof(mr_sample_facts)), all),
-        mr_text_bytes(69 * (s->mean + sizeof(mr_sample_facts)), bytes), mr_text_bytes(s->mean, mean));
+    expected =
+        support_path("%s train: 70 samples, 1 step of 69 (1 rank x 69)\n"
+                     "  order   epoch 0 of seed 0, shuffled\n"
+                     "  tail    drop: 1 sample of this epoch left out\n"
+                     "  memory  about %s per rank: 4 batches of %s (an estimate: records of %s, the mean); plus one "
+                     "encoded file\n",
+                     s->ds, mr_text_bytes(4 * 69 * (s->mean + sizeof(mr_sample_facts)), all),
+                     mr_text_bytes(69 * (s->mean + sizeof(mr_sample_facts)), bytes), mr_text_bytes(s->mean, mean));
     expect_out(s, "@ --global-batch 69", expected);
     free(expected);
 }
@@ -261,7 +261,7 @@ static void expect_in(const state *s, const char *words, const char *part)
 static void tails_are_explained(void **out)
 {
     const state *s = *out;
-    expect_in(s, "@ --split val --global-batch 4", "nothing to do, the batches come out even");
+    expect_in(s, "@ --split val --global-batch 4", "none, the batches divide the samples evenly");
     expect_in(s, "@ --split val --global-batch 64", "no batch can be filled; --tail pad or partial keeps the samples");
     expect_in(s, "@ --split val --global-batch 11 --tail partial", "the last batch has 1 sample\n");
     expect_in(s, "@ --global-batch 4 --shuffle window:1MiB", "shuffled in windows of 1.05 MB: ");
@@ -280,7 +280,7 @@ static void wrong_use_says_the_way_out(void **out)
         {"@ --global-batch 16 --batches 0:5", "has the steps 0 to 3"},
         {"@ --global-batch 16 --batches 4:", "has the steps 0 to 3"},
         {"@ --split val --global-batch 64 --batches 0", "the epoch has no steps"},
-        {"@ --global-batch 16 --batches 2:2", "B is the first step left out"},
+        {"@ --global-batch 16 --batches 2:2", "B is the first step not included"},
         {"@ --global-batch 16 --batches 3:2", "is empty"},
         {"@ --global-batch 16 --batches x", "use A:B"},
         {"@ --global-batch 16 --batches 1:2:3", "use A:B"},
@@ -299,7 +299,7 @@ static void wrong_use_says_the_way_out(void **out)
         {"@ --global-batch 4294967295 --size 16384", "use a smaller --global-batch"},
         {"@", "--global-batch is missing"},
         {"--global-batch 16", "DST is missing"},
-        {"@ @ --global-batch 16", "is one argument too many"},
+        {"@ @ --global-batch 16", "unexpected argument"},
         {"@ --globl-batch 16", "did you mean --global-batch?"},
         {"/nonexistent --global-batch 16", "/nonexistent"},
     };

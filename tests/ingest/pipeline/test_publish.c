@@ -281,7 +281,7 @@ static void test_names_that_cannot_be_replaced(void **state)
     if (system("unshare -rm true 2>/dev/null") != 0)
         support_cannot("a mount point", "unshare -rm true");
     else
-        expect("2 millrace: empty: is a mount point, which no folder can replace; name one in it, for example "
+        expect("2 millrace: empty: is a mount point and cannot be replaced; name a folder in it, for example "
                "empty/dataset\n0\n",
                "said unshare -rm sh -c \"mount --bind empty empty && $(ingest $M | sed s:dst:empty:)\"\n"
                "said unshare -rm sh -c \"mount -t tmpfs none empty && $(ingest $M | sed s:dst:empty/dataset:)\"");

@@ -100,7 +100,7 @@ static void wrong_use_is_refused(void **state)
     REFUSED("only one form", "x", "--layout", "coco", "--variant", "folder");
     REFUSED("roboflow has folder multi-class", "x", "--layout", "roboflow", "--variant", "yolo");
     REFUSED("--variant: the value is empty", "x", "--layout", "roboflow", "--variant", "");
-    REFUSED("is one argument too many", "x", "y", "--layout", "coco");
+    REFUSED("unexpected argument", "x", "y", "--layout", "coco");
     REFUSED("--layout", "x", "--layuot", "coco");
 }
 

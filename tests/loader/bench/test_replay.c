@@ -237,8 +237,8 @@ static void test_failures(void **state)
     for (unsigned i = 0; i < 2; i++) {
         support_result r = REPLAY(dir, "--tail", "partial", "--list", "--on-bad", i ? "replace" : "mask");
         support_assert_status(&r, 0);
-        assert_non_null(strstr(r.out, i ? "  (in place of 11, damaged)\n" : "damaged: masked\n"));
-        assert_non_null(strstr(r.err, "train: 1 damaged sample passed over: 11 ("));
+        assert_non_null(strstr(r.out, i ? "  (replaces 11, damaged)\n" : "damaged: masked\n"));
+        assert_non_null(strstr(r.err, "train: 1 damaged sample skipped: 11 ("));
         support_result_free(&r);
     }
     support_tmpdir_remove(dir);

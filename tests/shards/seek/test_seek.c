@@ -313,7 +313,7 @@ static void test_bench(void **state)
         support_write_text(path, "no seek index");
         free(path);
     }
-    expect_words(0, "damaged or of other shards", "bench", "--seconds=0.01", dir);
+    expect_words(0, "damaged or from other shards", "bench", "--seconds=0.01", dir);
 }
 
 static void test_wrong_use(void **state)

@@ -1,0 +1,19 @@
+/* png_open.h - opening a PNG with libspng, for codec_png.c and region/png.c.
+ * Invariant: libspng's limits are set before it reads a byte. */
+#ifndef MR_PNG_OPEN_H
+#define MR_PNG_OPEN_H
+
+#include <spng.h>
+
+#include "base/error.h"
+
+enum { MR_PNG_SIDE_MAX = 1000000 }; /* libpng's limit: most programs reject larger pictures */
+
+/* *ctx: NULL before; the caller frees it, even after a failure.  `bytes` must outlive it. */
+mr_status mr_png_open(const uint8_t *bytes, size_t len, spng_ctx **ctx, struct spng_ihdr *ihdr, mr_error *err);
+void mr_png_free(spng_ctx **ctx); /* for MR_AUTO */
+
+/* The failure for an error code of libspng. */
+mr_status mr_png_failure(int code, mr_error *err);
+
+#endif
