@@ -131,11 +131,11 @@ static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf old = {0};
     MR_TRY(mr_file_read_all(f->dirfd, mr_buf_text(&f->path), UINT64_MAX, &old, err));
-    if ((old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0))
-        MR_TRY(mr_fail(err, MR_BAD_DATA,
+    if (old.len != s->view->image_len || memcmp(old.data, s->view->image, old.len) != 0)
+        return mr_fail(err, MR_BAD_DATA,
                        "%s %llu: another sample has other bytes under the same source path \"%.300s\"; "
                        "use --to tar",
-                       s->split, (ull)s->sample, mr_buf_text(&f->source)));
+                       s->split, (ull)s->sample, mr_buf_text(&f->source));
     return MR_OK;
 }
 

@@ -61,9 +61,9 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
     MR_TRY(hash_unsealed(bytes, len - TAIL, found, err));
     mr_hex(found, sizeof found, hex);
     if (memcmp(tail + opening, hex, HEX) != 0)
-        MR_TRY(mr_fail(err, MR_BAD_DATA,
+        return mr_fail(err, MR_BAD_DATA,
                        "%s: its seal does not fit its text: it was edited or damaged; bring back the "
                        "original or ingest again",
-                       name));
+                       name);
     return MR_OK;
 }

@@ -110,7 +110,5 @@ mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
     MR_TRY(mr_ranks_agree(ranks, pack(ranks, r, &mine, err), err));
     MR_TRY(mr_ranks_gather(ranks, &mine, &all, NULL, err));
-    if (mr_ranks_rank(ranks) == 0)
-        MR_TRY(unpack(ranks, r, &all, err));
-    return MR_OK;
+    return mr_ranks_rank(ranks) == 0 ? unpack(ranks, r, &all, err) : MR_OK;
 }

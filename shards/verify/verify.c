@@ -61,7 +61,7 @@ static mr_status check_seal(const run *v, mr_error *err)
     MR_TRY(mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err));
     mr_sha256(bytes.data, bytes.len, digest);
     if (memcmp(digest, v->report->digest, sizeof digest) != 0)
-        MR_TRY(mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read"));
+        return mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read");
     return mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err);
 }
 
