@@ -6,6 +6,12 @@
 #include "format/format.h"
 #include "format/manifest.h"
 
+/* For MR_AUTO. */
+static inline void mr_dataset_release(mr_dataset **ds)
+{
+    mr_dataset_free(*ds);
+}
+
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
 const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest that was read */
 

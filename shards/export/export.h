@@ -4,7 +4,7 @@
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
-#include "base/buf.h"
+#include "dataset/dataset.h"
 
 typedef struct mr_export_options {
     const char *split; /* NULL: all */
@@ -39,8 +39,13 @@ typedef struct mr_export_sample {
 
 typedef mr_status (*mr_export_fn)(void *ctx, const mr_export_sample *sample, mr_error *err);
 
+/* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */
+mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err);
+
+bool mr_export_wants(const mr_export_options *o, const mr_split *split);
+
 /* Calls fn for every sample asked for, each checked against its hashes, in order. */
-mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_export_fn fn, void *ctx,
+mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, mr_export_fn fn, void *ctx,
                          mr_export_result *result, mr_error *err);
 
 /* Beside OUT and with a name no one else has: a folder or a file that is made before it gets OUT's name. */

@@ -67,18 +67,14 @@ static mr_status lock(const mr_export_temp *t, mr_error *err)
 
 static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
 {
-    char *parent = NULL, *name = NULL;
-    mr_status status = mr_path_split(out, &parent, &name, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_free) char *parent = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    MR_TRY(mr_path_split(out, &parent, &name, err));
     sweep(parent, name);
-    if (asprintf(&t->path, "%s/%s" MARK "%ld", parent, name, (long)getpid()) < 0) {
-        t->path = NULL;
-        status = mr_fail_memory(err, out);
-    }
-    free(parent);
-    free(name);
-    return status;
+    if (asprintf(&t->path, "%s/%s" MARK "%ld", parent, name, (long)getpid()) >= 0)
+        return MR_OK;
+    t->path = NULL;
+    return mr_fail_memory(err, out);
 }
 
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err)

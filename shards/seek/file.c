@@ -55,7 +55,7 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
     if (h.every > MR_SEEK_EVERY_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " REBUILD, shard->name,
                        h.every, MR_SEEK_EVERY_MAX);
-    if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_most(shard))
+    if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_max(shard))
         return mr_fail(err, MR_BAD_DATA, "%s.seek: %llu bytes cannot be the seek index of %llu samples; " REBUILD,
                        shard->name, (ull)size, (ull)h.rows);
     *out = h;
@@ -64,7 +64,7 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
 
 /* Entries and their check, at most as long as the images; no sum of these wraps: the manifest's sizes are those of
  * files, and image_bytes is below that of the .mdb in a dataset that opens at all. */
-uint64_t mr_seek_bytes_most(const mr_shard *shard)
+uint64_t mr_seek_bytes_max(const mr_shard *shard)
 {
     uint64_t images = shard->image_bytes < shard->mdb.bytes ? shard->image_bytes : shard->mdb.bytes;
     uint64_t most = MR_SEEK_HEADER + table_bytes(shard->samples) + MR_SEEK_TAIL + shard->images * MR_SEEK_CHECK;
@@ -142,31 +142,26 @@ mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size
 {
     char name[MR_SEEK_NAME];
     uint8_t packed[MR_SEEK_HEADER] = {0};
-    int opened;
+    MR_AUTO(mr_scope_close) int opened = -1;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
     errno = 0;
     mr_status status = mr_file_open(dirfd, name, true, &opened, size, err);
     if (status == MR_SYSTEM && errno == ENOENT)
         return MR_END;
-    if (status != MR_OK)
-        return status;
+    MR_TRY(status);
     if (*size >= sizeof packed)
-        status = mr_file_pread(opened, packed, sizeof packed, 0, name, err);
-    if (status == MR_OK)
-        status = mr_seek_check_header(packed, *size, shard, header, err);
-    if (status == MR_OK)
-        *fd = opened;
-    else
-        close(opened);
-    return status;
+        MR_TRY(mr_file_pread(opened, packed, sizeof packed, 0, name, err));
+    MR_TRY(mr_seek_check_header(packed, *size, shard, header, err));
+    *fd = opened;
+    opened = -1;
+    return MR_OK;
 }
 
 mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every, mr_error *err)
 {
     mr_seek_header header;
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_seek_open(dirfd, shard, &fd, bytes, &header, err));
-    close(fd);
     *every = header.every;
     return MR_OK;
 }

@@ -23,6 +23,7 @@ typedef struct mr_seek_job {
     const mr_seek_options *options;
     mr_seek_result *out;
     pthread_mutex_t lock; /* guards `out` and what follows but chunks and lens */
+    size_t first_chunk;   /* among those of all jobs */
     size_t chunk_count, left;
     size_t failed_chunk; /* of the failure kept in out->why: the first in order */
     bool begun, idle;    /* idle: nothing to make */

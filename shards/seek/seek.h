@@ -70,7 +70,7 @@ mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size
                        mr_error *err);
 
 /* The most that a seek file of the shard can have. */
-uint64_t mr_seek_bytes_most(const mr_shard *shard);
+uint64_t mr_seek_bytes_max(const mr_shard *shard);
 
 /* ---- making (make.c, shard.c) ------------------------------------------------------------------------- */
 
