@@ -24,11 +24,16 @@ typedef struct mr_verify_scratch {
     mr_buf entries;
 } mr_verify_scratch;
 
+typedef struct mr_verify_file {
+    const mr_digest *digest;
+    const mr_shard *shard;
+} mr_verify_file;
+
 /* All shards of the manifest, in orders to search by: find.c. */
 typedef struct mr_verify_find {
     size_t count;
     const char **names;
-    const mr_shard **by_mdb, **by_idx; /* by size, digest, name */
+    mr_verify_file *mdb, *idx; /* by size, digest, name */
 } mr_verify_find;
 
 typedef struct mr_verify_job {
@@ -105,6 +110,8 @@ mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
 
 /* A problem as the JSON report shows it, and back. */
 json_t *mr_problem_json(const mr_problem *p);
+/* Appends all of them to an array; false: out of memory. */
+bool mr_problems_json(const mr_problems *list, json_t *array);
 bool mr_problem_unjson(const json_t *from, mr_problems *list);
 
 #endif

@@ -14,12 +14,10 @@
 static json_t *pack_problems(const mr_problems *problems)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < problems->count; i++)
-        if (json_array_append_new(list, mr_problem_json(&problems->items[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    return list;
+    if (list && mr_problems_json(problems, list))
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 static json_t *pack_shard(const mr_verify_shard *s, size_t number)

@@ -125,7 +125,7 @@ bool mr_problem_unjson(const json_t *from, mr_problems *list)
     return false;
 }
 
-static bool append_all(json_t *array, const mr_problems *list)
+bool mr_problems_json(const mr_problems *list, json_t *array)
 {
     for (size_t i = 0; i < list->count; i++)
         if (json_array_append_new(array, mr_problem_json(&list->items[i])) != 0)
@@ -137,13 +137,13 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
 {
     char digest[65];
     json_t *problems = json_array(), *warnings = json_array(), *damaged = json_array();
-    bool good =
-        problems && warnings && damaged && append_all(problems, &r->problems) && append_all(warnings, &r->warnings);
+    bool good = problems && warnings && damaged && mr_problems_json(&r->problems, problems) &&
+                mr_problems_json(&r->warnings, warnings);
     uint64_t hit = 0;
     for (size_t i = 0; good && i < r->shard_count; i++) {
         const mr_verify_shard *s = &r->shards[i];
         hit += s->hit;
-        good = append_all(problems, &s->problems);
+        good = mr_problems_json(&s->problems, problems);
         if (good && s->problems.count)
             good = json_array_append_new(damaged, json_pack("{s:s,s:I,s:I,s:b,s:b}", "shard", s->name, "samples",
                                                             (json_int_t)s->samples, "hit", (json_int_t)s->hit,

@@ -38,7 +38,7 @@ static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64
 }
 
 /* Header and table in job->seek, without what follows them. */
-static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
+static mr_status check_head(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
     uint8_t packed[MR_SEEK_HEADER] = {0};
@@ -51,20 +51,16 @@ static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const cha
     return mr_seek_check_table(job->seek.data, &job->seek_header, size, &job->counted, rows, why);
 }
 
-static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
+static mr_status check_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
-    mr_status status = judge_head(job, fd, size, name, why);
+    MR_TRY(check_head(job, fd, size, name, why));
     mr_buf_clear(&job->seek);
-    if (status != MR_OK)
-        return status;
     if (!mr_buf_reserve(&job->seek, size))
         return mr_fail_memory(why, name);
-    status = mr_file_pread(fd, job->seek.data, size, 0, name, why);
-    if (status == MR_OK)
-        status = mr_seek_check(job->seek.data, size, &job->counted, rows, &job->seek_header, why);
+    MR_TRY(mr_file_pread(fd, job->seek.data, size, 0, name, why));
     job->seek.len = size;
-    return status;
+    return mr_seek_check(job->seek.data, size, &job->counted, rows, &job->seek_header, why);
 }
 
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
@@ -72,16 +68,15 @@ mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
     char name[MR_SEEK_NAME];
     mr_error why = {.status = MR_OK};
     uint64_t size = 0;
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
-    mr_status status = open_seek(job, name, &fd, &size, err);
-    if (status != MR_OK || fd < 0)
-        return status;
+    MR_TRY(open_seek(job, name, &fd, &size, err));
+    if (fd < 0)
+        return MR_OK;
     bool quick = job->options->level == MR_VERIFY_QUICK;
     errno = 0;
-    status = (quick ? judge_head : judge_all)(job, fd, size, name, &why);
+    mr_status status = (quick ? check_head : check_all)(job, fd, size, name, &why);
     int errnum = errno;
-    close(fd);
     if (status != MR_OK || job->options->level < MR_VERIFY_DECODE || !job->index_good)
         mr_buf_free(&job->seek);
     if (status == MR_BAD_DATA) {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/scope.h"
 #include "format/meta.h"
+#include "format/record.h"
 
 typedef unsigned long long ull;
 
@@ -24,8 +25,7 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
 {
     mr_problems *list = &job->out->problems;
     if (errnum == 0 || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE) {
-        if (err)
-            *err = *why;
+        mr_fail(err, MR_SYSTEM, "%s", why->text);
         return MR_SYSTEM;
     }
     mr_problem_add(list, kind, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why->text);
@@ -112,13 +112,11 @@ static mr_status digest_bytes(const mr_verify_job *job, const void *bytes, size_
     return mr_hasher_end(hasher, out, err);
 }
 
-static mr_status judge_index(mr_verify_job *job, const mr_buf *bytes, mr_error *err)
+static mr_status check_index_bytes(mr_verify_job *job, const mr_buf *bytes, mr_error *err)
 {
     mr_digest digest;
     mr_error why;
-    mr_status status = digest_bytes(job, bytes->data, bytes->len, &digest, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(digest_bytes(job, bytes->data, bytes->len, &digest, err));
     job->index_good = same_digest(job, &digest, &job->shard->idx);
     bool right_size = bytes->len == job->shard->idx.bytes;
     if (!job->index_good && (right_size || mr_verify_find_other(job, true, bytes->len, &digest)))
@@ -126,48 +124,46 @@ static mr_status judge_index(mr_verify_job *job, const mr_buf *bytes, mr_error *
     if (!right_size)
         return MR_OK;
     /* A damaged index may still tell good records from bad ones: each hash proves itself. */
-    status = mr_index_parse(bytes->data, bytes->len, job->shard, &job->rows, &why);
+    mr_status status = mr_index_parse(bytes->data, bytes->len, job->shard, &job->rows, &why);
     if (status == MR_OK)
         return MR_OK;
     job->rows = NULL;
-    if (status == MR_SYSTEM) {
-        if (err)
-            *err = why;
-        return status;
-    }
+    if (status == MR_SYSTEM)
+        return mr_fail(err, status, "%s", why.text);
     if (job->index_good)
         SHARD_PROBLEM(job, MR_PROBLEM_INDEX, "%s", why.text);
     job->index_good = false;
     return MR_OK;
 }
 
+static mr_status read_index(mr_verify_job *job, int fd, uint64_t size, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    mr_error why;
+    if (!mr_buf_reserve(&bytes, size))
+        return mr_fail_memory(err, job->idx_name);
+    mr_status status = mr_file_pread(fd, bytes.data, size, 0, job->idx_name, &why);
+    if (status == MR_SYSTEM)
+        return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
+    if (status != MR_OK) {
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it became shorter while it was read", why.text);
+        return MR_OK;
+    }
+    bytes.len = size;
+    return check_index_bytes(job, &bytes, err);
+}
+
 static mr_status check_index(mr_verify_job *job, mr_error *err)
 {
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     uint64_t size, listed = job->shard->idx.bytes;
-    mr_buf bytes = {0};
-    mr_status status = open_file(job, job->idx_name, &fd, &size, err);
-    if (status != MR_OK || fd < 0)
-        return status;
+    MR_TRY(open_file(job, job->idx_name, &fd, &size, err));
+    if (fd < 0)
+        return MR_OK;
     if (size != listed)
         size_problem(job, job->idx_name, size, listed);
-    if (size == listed || mr_verify_find_other(job, true, size, NULL)) {
-        mr_error why;
-        if (!mr_buf_reserve(&bytes, size))
-            status = mr_fail_memory(err, job->idx_name);
-        else if ((status = mr_file_pread(fd, bytes.data, size, 0, job->idx_name, &why)) == MR_BAD_DATA) {
-            SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it has become shorter while it was read", why.text);
-            status = MR_OK;
-        } else if (status == MR_OK) {
-            bytes.len = size;
-            status = judge_index(job, &bytes, err);
-        } else {
-            status = mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
-        }
-    }
-    mr_buf_free(&bytes);
-    close(fd);
-    return status;
+    bool readable = size == listed || mr_verify_find_other(job, true, size, NULL);
+    return readable ? read_index(job, fd, size, err) : MR_OK;
 }
 
 /* ---- what is hit ---------------------------------------------------------------------------------------------- */
@@ -180,8 +176,7 @@ const char *mr_verify_source(mr_verify_job *job, uint64_t row)
     mr_buf_clear(&s->record);
     mr_buf_clear(&s->source);
     if (job->hit[row] & MR_HIT_META || r->meta_len > SOURCE_META_MAX || !mr_buf_reserve(&s->record, r->meta_len) ||
-        mr_file_pread(job->mdb, s->record.data, r->meta_len, r->meta_offset, job->mdb_name, NULL) != MR_OK ||
-        mr_hash64(s->record.data, r->meta_len) != r->meta_hash ||
+        mr_record_read(job->mdb, job->shard, row, mr_row_meta(r), s->record.data, NULL) != MR_OK ||
         mr_meta_scan(s->record.data, r->meta_len, &facts, &s->source, NULL) != MR_OK || s->source.failed)
         return NULL;
     return mr_buf_text(&s->source);
@@ -254,9 +249,7 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
     uint64_t listed = job->shard->mdb.bytes, read_to;
     uint64_t bytes = job->size < listed || mr_verify_find_other(job, false, job->size, NULL) ? job->size : listed;
     mr_digest digest;
-    mr_status status = mr_verify_pass(job, bytes, &digest, &read_to, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_verify_pass(job, bytes, &digest, &read_to, err));
     if (job->unread) {
         if (job->rows)
             name_hits(job, read_to);
@@ -281,9 +274,7 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
 
 static mr_status check_shard(mr_verify_job *job, mr_error *err)
 {
-    mr_status status = open_file(job, job->mdb_name, &job->mdb, &job->size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(open_file(job, job->mdb_name, &job->mdb, &job->size, err));
     if (job->mdb < 0) {
         job->out->hit = job->shard->samples;
         return MR_OK;
@@ -292,12 +283,28 @@ static mr_status check_shard(mr_verify_job *job, mr_error *err)
         size_problem(job, job->mdb_name, job->size, job->shard->mdb.bytes);
     if (job->options->level == MR_VERIFY_QUICK)
         return MR_OK;
-    status = check_bytes(job, err);
-    if (status == MR_OK && job->options->level >= MR_VERIFY_DEEP)
-        status = mr_verify_deep(job, err);
+    MR_TRY(check_bytes(job, err));
+    if (job->options->level >= MR_VERIFY_DEEP)
+        MR_TRY(mr_verify_deep(job, err));
     if (!job->out->hit)
         job->out->hit = count_hits(job);
-    return status;
+    return MR_OK;
+}
+
+static mr_status check_files(mr_verify_job *job, mr_error *err)
+{
+    MR_TRY(check_index(job, err));
+    if (job->rows) {
+        job->hit = mr_alloc(job->shard->samples, 1);
+        if (!job->hit)
+            return mr_fail_memory(err, job->idx_name);
+        if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
+            return mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
+    }
+    mr_verify_rows(job);
+    MR_TRY(mr_verify_seek(job, err));
+    MR_TRY(check_shard(job, err));
+    return job->out->problems.failed ? mr_fail_memory(err, "collecting problems") : MR_OK;
 }
 
 mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
@@ -306,22 +313,7 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
     job->mdb = -1;
     snprintf(job->mdb_name, sizeof job->mdb_name, "%s.mdb", job->shard->name);
     snprintf(job->idx_name, sizeof job->idx_name, "%s.idx", job->shard->name);
-    mr_status status = check_index(job, err);
-    if (status == MR_OK && job->rows) {
-        job->hit = mr_alloc(job->shard->samples, 1);
-        if (!job->hit)
-            status = mr_fail_memory(err, job->idx_name);
-        else if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
-            status = mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
-    }
-    if (status == MR_OK)
-        mr_verify_rows(job);
-    if (status == MR_OK)
-        status = mr_verify_seek(job, err);
-    if (status == MR_OK)
-        status = check_shard(job, err);
-    if (status == MR_OK && job->out->problems.failed)
-        status = mr_fail_memory(err, "collecting problems");
+    mr_status status = check_files(job, err);
     if (job->mdb >= 0)
         close(job->mdb);
     free(job->rows);
