@@ -5,8 +5,8 @@
 
 #include "format/manifest.h"
 
-/* Behind the classes: samples with no label, a list of them, or one beyond the classes. */
-enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
+/* After the classes: samples with no label, a list of them, or one beyond the classes. */
+enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_NOT_CLASSES };
 
 /* Classes times splits: neither needs a file, so files do not bound what the product costs. */
 enum { MR_CLASS_COUNTS_MAX = 4194304 };

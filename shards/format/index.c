@@ -83,30 +83,24 @@ mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, m
 {
     if (len < MR_INDEX_HEADER)
         return mr_fail(err, MR_BAD_DATA, "%s.idx: ends inside its header", shard->name);
-    mr_status status = mr_index_check_header(bytes, len, shard, err);
-    if (status != MR_OK)
-        return status;
-    mr_row *list = mr_alloc(shard->samples, sizeof *list);
+    MR_TRY(mr_index_check_header(bytes, len, shard, err));
+    MR_AUTO(mr_scope_free) mr_row *list = mr_alloc(shard->samples, sizeof *list);
     if (!list)
         return mr_fail_memory(err, "reading a shard");
     const uint8_t *at = (const uint8_t *)bytes + MR_INDEX_HEADER;
-    for (uint64_t i = 0; status == MR_OK && i < shard->samples; i++, at += MR_INDEX_ROW) {
+    for (uint64_t i = 0; i < shard->samples; i++, at += MR_INDEX_ROW) {
         mr_row *row = &list[i];
         mr_row_unpack(at, row);
-        status = mr_index_check_row(row, i, shard, err);
-        if (status != MR_OK || row->holder == i)
-            continue;
+        MR_TRY(mr_index_check_row(row, i, shard, err));
         const mr_row *holder = &list[row->holder];
-        if (holder->holder != row->holder || !same_image(row, holder))
-            status = mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: its holder, sample %llu, stores another image",
-                             shard->name, (unsigned long long)(shard->first + i),
-                             (unsigned long long)(shard->first + row->holder));
+        if (row->holder != i && (holder->holder != row->holder || !same_image(row, holder)))
+            return mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: its holder, sample %llu, stores another image",
+                           shard->name, (unsigned long long)(shard->first + i),
+                           (unsigned long long)(shard->first + row->holder));
     }
-    if (status == MR_OK)
-        *rows = list;
-    else
-        free(list);
-    return status;
+    *rows = list;
+    list = NULL;
+    return MR_OK;
 }
 
 mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_shard *counted, mr_error *err)
@@ -156,18 +150,13 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
 
 mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err)
 {
-    int fd;
-    mr_status status = mr_index_open_file(dirfd, shard, "idx", &fd, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_index_open_file(dirfd, shard, "idx", &fd, err));
     if (!mr_buf_reserve(out, shard->idx.bytes))
-        status = mr_fail_memory(err, "reading a shard");
-    else
-        status = mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err);
-    if (status == MR_OK)
-        out->len = shard->idx.bytes;
-    close(fd);
-    return status;
+        return mr_fail_memory(err, "reading a shard");
+    MR_TRY(mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err));
+    out->len = shard->idx.bytes;
+    return MR_OK;
 }
 
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)

@@ -43,7 +43,12 @@ typedef struct mr_manifest {
     mr_split *splits;
 } mr_manifest;
 
-void mr_manifest_free(mr_manifest *m); /* contents and the struct; NULL is fine */
+void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
+static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
+{
+    mr_manifest_free(*m);
+}
+
 /* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);

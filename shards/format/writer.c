@@ -17,6 +17,8 @@
 
 #include <lmdb.h>
 
+#include "base/scope.h"
+
 struct mr_writer {
     char *path;
     MDB_env *env;
@@ -133,19 +135,19 @@ static mr_status commit(mr_writer *w, bool more, mr_error *err)
 static mr_status make_room(mr_writer *w, uint64_t more, mr_error *err)
 {
     MDB_envinfo info;
-    mr_status status = commit(w, false, err);
-    int code = status == MR_OK ? mdb_env_info(w->env, &info) : 0;
-    if (status == MR_OK && code == 0) {
-        uint64_t before = w->map;
-        w->bytes = (info.me_last_pgno + 1) * MR_LMDB_PAGE;
-        while (w->map < w->bytes + more + SPARE)
-            w->map *= 2;
-        if (w->map != before)
-            code = mdb_env_set_mapsize(w->env, w->map);
-    }
-    if (status == MR_OK && code == 0)
+    MR_TRY(commit(w, false, err));
+    int code = mdb_env_info(w->env, &info);
+    if (code)
+        return lmdb_failed(w, code, err);
+    uint64_t before = w->map;
+    w->bytes = (info.me_last_pgno + 1) * MR_LMDB_PAGE;
+    while (w->map < w->bytes + more + SPARE)
+        w->map *= 2;
+    if (w->map != before)
+        code = mdb_env_set_mapsize(w->env, w->map);
+    if (code == 0)
         code = mdb_txn_begin(w->env, NULL, 0, &w->txn);
-    return code ? lmdb_failed(w, code, err) : status;
+    return code ? lmdb_failed(w, code, err) : MR_OK;
 }
 
 static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *bytes, size_t len, mr_error *err)
@@ -156,11 +158,8 @@ static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *byt
     /* At most: pages of its own behind a header, and a place in a leaf; or all of it in a leaf, half of which is idle.
      */
     uint64_t most = len < MR_LMDB_PAGE / 2 ? 2 * (len + 64) : len + 2 * MR_LMDB_PAGE;
-    if (w->bytes + most + SPARE > w->map) {
-        mr_status status = make_room(w, most, err);
-        if (status != MR_OK)
-            return status;
-    }
+    if (w->bytes + most + SPARE > w->map)
+        MR_TRY(make_room(w, most, err));
     w->bytes += most;
     int code = mdb_put(w->txn, dbi, &key, &value, MDB_APPEND);
     if (code)
