@@ -83,7 +83,7 @@ bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint
     return true;
 }
 
-bool mr_seek_believed(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash)
+bool mr_seek_entries_ok(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash)
 {
     return mr_get64le(check) == (mr_hash64(entries, len) ^ image_hash);
 }
@@ -131,7 +131,7 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
     for (uint64_t i = 0; rows && i < out->rows; i++) {
         mr_seek_span span;
         if (mr_seek_span_at(bytes + MR_SEEK_HEADER + i * MR_SEEK_OFFSET, size, out->rows, rows[i].image_len, &span) &&
-            !mr_seek_believed(bytes + span.offset, bytes + span.offset + MR_SEEK_CHECK, span.len, rows[i].image_hash))
+            !mr_seek_entries_ok(bytes + span.offset, bytes + span.offset + MR_SEEK_CHECK, span.len, rows[i].image_hash))
             return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are those of another image; " REBUILD,
                            shard->name, (ull)(shard->first + i));
     }

@@ -53,7 +53,7 @@ bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint
                      mr_seek_span *out);
 
 /* Whether entries are whole, and those of an image with this hash. */
-bool mr_seek_believed(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash);
+bool mr_seek_entries_ok(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash);
 
 /* The table, rows + 1 offsets: its hash, its order, and, where there are `rows`, that only those have entries that
  * store a JPEG. */

@@ -77,7 +77,9 @@ static void add(mr_verify_job *job, mr_problem_kind kind, uint64_t row, const ch
 {
     const char *source = mr_verify_source(job, row);
     mr_problem_add(&job->out->problems, kind, job->shard->name, job->shard->first + row, source, "%s", text);
-    job->hit[row] |= kind == MR_PROBLEM_META ? MR_HIT_META : kind == MR_PROBLEM_DECODE ? MR_HIT_DECODE : MR_HIT_IMAGE;
+    job->damaged[row] |= kind == MR_PROBLEM_META     ? MR_DAMAGED_META
+                         : kind == MR_PROBLEM_DECODE ? MR_DAMAGED_DECODE
+                                                     : MR_DAMAGED_IMAGE;
 }
 
 /* Into scratch->record; *whole says whether it still has its hash. */
@@ -157,13 +159,13 @@ static void compare_shared(mr_verify_job *job, uint64_t i)
                                   .orientation = h->orientation,
                                   .components = h->components,
                                   .flags = h->flags};
-    uint8_t hit = job->hit[job->rows[i].holder];
+    uint8_t damage = job->damaged[job->rows[i].holder];
     char text[80];
-    if (hit & MR_HIT_IMAGE) {
+    if (damage & MR_DAMAGED_IMAGE) {
         add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a sample that is hit");
     } else if (!same_facts(&job->rows[i], &facts)) {
         add(job, MR_PROBLEM_IMAGE, i, "the index says other things of its image than of the sample that holds it");
-    } else if (hit & MR_HIT_DECODE) {
+    } else if (damage & MR_DAMAGED_DECODE) {
         snprintf(text, sizeof text, "its image, stored under sample %llu, cannot be decoded",
                  (ull)(job->shard->first + job->rows[i].holder));
         add(job, MR_PROBLEM_DECODE, i, text);
@@ -210,7 +212,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
     if (job->seek.len)
         MR_TRY(mr_verify_seek_row(job, i, err));
     if (status == MR_OK)
-        return mr_verify_odd_add(job, i, oddities, err);
+        return mr_verify_oddity_add(job, i, oddities, err);
     add(job, kind, i, why.text);
     return MR_OK;
 }
@@ -224,8 +226,8 @@ mr_status mr_verify_deep(mr_verify_job *job, mr_error *err)
     if (!job->index_good)
         return MR_OK;
     for (uint64_t i = 0; i < job->shard->samples; i++) {
-        bool image = !(job->hit[i] & MR_HIT_IMAGE);
-        if (!(job->hit[i] & MR_HIT_META))
+        bool image = !(job->damaged[i] & MR_DAMAGED_IMAGE);
+        if (!(job->damaged[i] & MR_DAMAGED_META))
             MR_TRY(check_meta(job, i, err));
         if (image)
             MR_TRY(check_image(job, i, err));

@@ -49,7 +49,7 @@ static void sort(piece *items, piece *spare, size_t count)
 
 static void mark_damaged(mr_verify_job *job, const piece *p)
 {
-    job->hit[p->tag / 2] |= p->tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
+    job->damaged[p->tag / 2] |= p->tag & 1 ? MR_DAMAGED_META : MR_DAMAGED_IMAGE;
 }
 
 /* Only an index that was made to deceive has them; one open record at a border is all that the pass can follow. */
@@ -124,7 +124,7 @@ static void mark_rest_damaged(mr_verify_job *job, pieces *list)
     for (; list->next < list->count; list->next++)
         mark_damaged(job, &list->items[list->next]);
     for (uint64_t i = 0; job->rows && i < job->shard->samples; i++)
-        job->hit[i] |= job->hit[job->rows[i].holder] & MR_HIT_IMAGE;
+        job->damaged[i] |= job->damaged[job->rows[i].holder] & MR_DAMAGED_IMAGE;
 }
 
 /* None of the records that reach into bytes which could not be read is known to be whole. */

@@ -1,8 +1,8 @@
 /* ranks.c - what the ranks found, brought together on rank 0.
  *
  * Each rank sends one line of JSON:
- *      [[problem of the dataset, ...], [[shard number, samples hit, index only, seconds, [problem, ...], odd], ...]]
- *      odd: [[images, first sample, source], ...], one an mr_oddity
+ *      [[problem of the dataset, ...], [[shard number, samples damaged, index only, seconds, [problem, ...], oddities],
+ * ...]] oddities: [[images, first sample, source], ...], one an mr_oddity
  *
  * Invariant: shard i is taken from rank i % world only. */
 #include "verify/parts.h"
@@ -22,8 +22,8 @@ static json_t *pack_problems(const mr_problems *problems)
 
 static json_t *pack_shard(const mr_verify_shard *s, size_t number)
 {
-    return json_pack("[I,I,b,f,o,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds,
-                     pack_problems(&s->problems), mr_verify_odd_json(s));
+    return json_pack("[I,I,b,f,o,o]", (json_int_t)number, (json_int_t)s->damaged, s->index_only, s->seconds,
+                     pack_problems(&s->problems), mr_verify_oddity_json(s));
 }
 
 static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *out, mr_error *err)
@@ -57,22 +57,22 @@ static bool unpack_problem(mr_verify_report *r, const json_t *entry)
 
 static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *entry)
 {
-    json_int_t n, hit;
+    json_int_t n, damaged;
     int index_only;
     double seconds;
-    json_t *list, *odd, *p;
+    json_t *list, *oddities, *p;
     size_t i;
-    if (json_unpack(entry, "[I,I,b,F,o,o]", &n, &hit, &index_only, &seconds, &list, &odd) != 0 || n < 0 ||
+    if (json_unpack(entry, "[I,I,b,F,o,o]", &n, &damaged, &index_only, &seconds, &list, &oddities) != 0 || n < 0 ||
         (size_t)n >= r->shard_count)
         return false;
     if ((size_t)n % mr_ranks_world(ranks) == mr_ranks_rank(ranks))
         return true;
     mr_verify_shard *s = &r->shards[n];
-    s->hit = (uint64_t)hit;
+    s->damaged = (uint64_t)damaged;
     s->index_only = index_only;
     s->seconds = seconds;
     json_array_foreach(list, i, p) if (!mr_problem_unjson(p, &s->problems)) return false;
-    return mr_verify_odd_unjson(odd, s);
+    return mr_verify_oddity_unjson(oddities, s);
 }
 
 static bool unpack_rank(const mr_ranks *ranks, mr_verify_report *r, json_t *doc)

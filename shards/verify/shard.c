@@ -1,5 +1,5 @@
 /* shard.c - one shard through its checks: both files, their digests, and what damage means for its samples.
- * Invariant: every sample counted in out->hit is explained by a problem, its own or one of the whole shard. */
+ * Invariant: every sample counted in out->damaged is explained by a problem, its own or one of the whole shard. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -175,25 +175,26 @@ const char *mr_verify_source(mr_verify_job *job, uint64_t row)
     mr_meta_facts facts;
     mr_buf_clear(&s->record);
     mr_buf_clear(&s->source);
-    if (job->hit[row] & MR_HIT_META || r->meta_len > SOURCE_META_MAX || !mr_buf_reserve(&s->record, r->meta_len) ||
+    if (job->damaged[row] & MR_DAMAGED_META || r->meta_len > SOURCE_META_MAX ||
+        !mr_buf_reserve(&s->record, r->meta_len) ||
         mr_record_read(job->mdb, job->shard, row, mr_row_meta(r), s->record.data, NULL) != MR_OK ||
         mr_meta_scan(s->record.data, r->meta_len, &facts, &s->source, NULL) != MR_OK || s->source.failed)
         return NULL;
     return mr_buf_text(&s->source);
 }
 
-static uint64_t count_hits(const mr_verify_job *job)
+static uint64_t count_damaged(const mr_verify_job *job)
 {
-    uint64_t hits = 0;
+    uint64_t damaged = 0;
     for (uint64_t i = 0; job->rows && i < job->shard->samples; i++)
-        hits += job->hit[i] != 0;
-    return hits;
+        damaged += job->damaged[i] != 0;
+    return damaged;
 }
 
-static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
+static void report_damaged_sample(mr_verify_job *job, uint64_t row, uint64_t read_to)
 {
     const mr_row *r = &job->rows[row];
-    bool image = job->hit[row] & MR_HIT_IMAGE, meta = job->hit[row] & MR_HIT_META;
+    bool image = job->damaged[row] & MR_DAMAGED_IMAGE, meta = job->damaged[row] & MR_DAMAGED_META;
     bool beyond =
         (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
     const char *what = image && meta ? "its image and its meta" : image ? "its image" : "its meta";
@@ -208,11 +209,11 @@ static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
                    mr_verify_source(job, row), "%s %s%s", what, how, shared);
 }
 
-static void name_hits(mr_verify_job *job, uint64_t read_to)
+static void report_damaged_samples(mr_verify_job *job, uint64_t read_to)
 {
     for (uint64_t i = 0; i < job->shard->samples && !job->out->problems.failed; i++)
-        if (job->hit[i])
-            name_hit(job, i, read_to);
+        if (job->damaged[i])
+            report_damaged_sample(job, i, read_to);
 }
 
 /* ---- the shard ------------------------------------------------------------------------------------------------ */
@@ -223,25 +224,25 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
     bool whole_size = job->size == job->shard->mdb.bytes;
     if (mr_verify_find_other(job, false, found->bytes, found)) {
         digest_problem(job, job->mdb_name, false, found, "");
-        job->out->hit = job->shard->samples;
+        job->out->damaged = job->shard->samples;
         return;
     }
     if (!job->rows) {
         if (whole_size)
             digest_problem(job, job->mdb_name, false, found, "; without a good index its samples cannot be told apart");
-        job->out->hit = job->shard->samples;
+        job->out->damaged = job->shard->samples;
         return;
     }
-    uint64_t hits = count_hits(job);
+    uint64_t damaged = count_damaged(job);
     bool forged = memcmp(found->xxh3_128, job->shard->mdb.xxh3_128, sizeof found->xxh3_128) == 0;
-    if ((hits || forged) && whole_size)
+    if ((damaged || forged) && whole_size)
         digest_problem(job, job->mdb_name, false, found, "");
     else if (whole_size)
         SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE,
                       "%s: the digest differs, yet every record is whole as the index sees "
                       "it: the damage lies in LMDB's own pages",
                       job->mdb_name);
-    name_hits(job, read_to);
+    report_damaged_samples(job, read_to);
 }
 
 static mr_status check_bytes(mr_verify_job *job, mr_error *err)
@@ -252,9 +253,9 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
     MR_TRY(mr_verify_pass(job, bytes, &digest, &read_to, err));
     if (job->unread) {
         if (job->rows)
-            name_hits(job, read_to);
+            report_damaged_samples(job, read_to);
         else
-            job->out->hit = job->shard->samples;
+            job->out->damaged = job->shard->samples;
         return MR_OK;
     }
     if (read_to < bytes)
@@ -264,11 +265,11 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
         explain(job, &digest, read_to);
     else if (!job->index_good && job->size == listed)
         job->out->index_only = true;
-    else if (job->index_good && count_hits(job))
-        name_hits(job, read_to);
+    else if (job->index_good && count_damaged(job))
+        report_damaged_samples(job, read_to);
     /* Rows of a damaged index prove nothing against a shard that is whole. */
     if (good && !job->index_good && job->rows)
-        memset(job->hit, 0, job->shard->samples);
+        memset(job->damaged, 0, job->shard->samples);
     return MR_OK;
 }
 
@@ -276,7 +277,7 @@ static mr_status check_shard(mr_verify_job *job, mr_error *err)
 {
     MR_TRY(open_file(job, job->mdb_name, &job->mdb, &job->size, err));
     if (job->mdb < 0) {
-        job->out->hit = job->shard->samples;
+        job->out->damaged = job->shard->samples;
         return MR_OK;
     }
     if (job->size != job->shard->mdb.bytes)
@@ -286,8 +287,8 @@ static mr_status check_shard(mr_verify_job *job, mr_error *err)
     MR_TRY(check_bytes(job, err));
     if (job->options->level >= MR_VERIFY_DEEP)
         MR_TRY(mr_verify_deep(job, err));
-    if (!job->out->hit)
-        job->out->hit = count_hits(job);
+    if (!job->out->damaged)
+        job->out->damaged = count_damaged(job);
     return MR_OK;
 }
 
@@ -295,8 +296,8 @@ static mr_status check_files(mr_verify_job *job, mr_error *err)
 {
     MR_TRY(check_index(job, err));
     if (job->rows) {
-        job->hit = mr_alloc(job->shard->samples, 1);
-        if (!job->hit)
+        job->damaged = mr_alloc(job->shard->samples, 1);
+        if (!job->damaged)
             return mr_fail_memory(err, job->idx_name);
         if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
             return mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
@@ -317,7 +318,7 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
     if (job->mdb >= 0)
         close(job->mdb);
     free(job->rows);
-    free(job->hit);
+    free(job->damaged);
     mr_buf_free(&job->seek);
     job->out->seconds = mr_seconds() - start;
     return status;

@@ -235,7 +235,7 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     if (status == MR_OK && v->world > 1)
         status = mr_verify_gather(v->o->ranks, v->report, err);
     if (status == MR_OK && v->rank == 0)
-        mr_verify_odd_warn(v->report);
+        mr_verify_oddity_warn(v->report);
     return status;
 }
 
@@ -270,7 +270,7 @@ void mr_verify_report_free(mr_verify_report *r)
         return;
     for (size_t i = 0; r->shards && i < r->shard_count; i++) {
         mr_problems_free(&r->shards[i].problems);
-        mr_verify_odd_free(&r->shards[i]);
+        mr_verify_oddity_free(&r->shards[i]);
     }
     mr_problems_free(&r->problems);
     mr_problems_free(&r->warnings);

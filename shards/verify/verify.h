@@ -77,21 +77,21 @@ typedef struct mr_verify_options {
     bool quiet;             /* no progress line */
 } mr_verify_options;
 
-typedef struct mr_verify_odd { /* images that decode with a harmless warning of one kind */
+typedef struct mr_verify_oddity { /* images that decode with a harmless warning of one kind */
     uint64_t count;
     uint64_t first; /* the first one's sample, its number in the split */
     char *source;   /* path text of it, NULL if it cannot be known */
-} mr_verify_odd;
+} mr_verify_oddity;
 
 typedef struct mr_verify_shard {
     const char *name; /* the manifest's */
     uint64_t samples;
-    uint64_t bytes;  /* of both files, as the manifest says */
-    uint64_t hit;    /* samples that are damaged or cannot be reached */
-    bool index_only; /* the only damage is the index: `millrace reindex` rebuilds it */
+    uint64_t bytes;   /* of both files, as the manifest says */
+    uint64_t damaged; /* samples that are damaged or cannot be reached */
+    bool index_only;  /* the only damage is the index: `millrace reindex` rebuilds it */
     double seconds;
     mr_problems problems;
-    mr_verify_odd odd[MR_ODDITY_COUNT];
+    mr_verify_oddity oddities[MR_ODDITY_COUNT];
 } mr_verify_shard;
 
 typedef struct mr_verify_report {
