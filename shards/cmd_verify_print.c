@@ -52,6 +52,12 @@ static const char *as_far(mr_verify_level level)
     return level == MR_VERIFY_QUICK ? " as far as checked" : "";
 }
 
+/* Of samples: undecodable ones are as ingested, so never called damaged. */
+static const char *state_of(bool undecodable, bool unreadable)
+{
+    return undecodable ? "cannot be decoded" : unreadable ? "damaged or unreadable" : "damaged";
+}
+
 static void print_shard(const mr_verify_shard *s, mr_verify_level level)
 {
     char damaged[32], samples[32], whole[32];
@@ -74,7 +80,8 @@ static void print_shard(const mr_verify_shard *s, mr_verify_level level)
     else if (s->damaged >= s->samples)
         printf("all %s samples are lost or suspect\n", samples);
     else
-        printf("%s of %s samples damaged, %s whole\n", damaged, samples, whole);
+        printf("%s of %s samples %s, %s whole\n", damaged, samples, state_of(only_undecodable(s), cannot_be_read(s)),
+               whole);
     print_problems(&s->problems);
 }
 
@@ -203,10 +210,9 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
         shards++;
         samples += r->shards[i].damaged;
     }
-    const char *verdict = w.restore || w.reindex ? "damaged"
-                          : w.refused            ? "cannot be read whole"
-                          : w.undecodable        ? "not sound"
-                                                 : "damaged";
+    bool unreadable = !w.restore && !w.reindex && w.refused;
+    bool undecodable = !w.restore && !w.reindex && !w.refused && w.undecodable;
+    const char *verdict = unreadable ? "cannot be read whole" : undecodable ? "not sound" : "damaged";
     printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
         printf(", %s of %s shard%s", mr_text_count(shards, some), mr_text_count(r->shard_count, all),
@@ -214,7 +220,8 @@ static void print_damage(const mr_verify_report *r, const char *dir, const mr_ve
     if (r->shard_count && r->level == MR_VERIFY_QUICK)
         printf("; without --quick verify says which samples are damaged");
     else if (r->shard_count)
-        printf(", %s sample%s damaged; all else is whole", mr_text_count(samples, damaged), samples == 1 ? "" : "s");
+        printf(", %s sample%s %s; all else is whole", mr_text_count(samples, damaged), samples == 1 ? "" : "s",
+               state_of(undecodable, unreadable));
     printf("\n");
     print_next(&w, dir);
     print_next_seek(r, dir);

@@ -4,8 +4,8 @@
  *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
  *          (only the meta, if that is asked for)
  *
- * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
- * time, so a dataset of thousands of shards costs one descriptor. */
+ * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened for each
+ * read, so a dataset of thousands of shards costs one descriptor. */
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "seek/seek.h"
 
 struct mr_dataset {
-    char *path, *place; /* as the caller gave it, and where that was; NULL: the system cannot say */
+    char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
@@ -52,7 +52,7 @@ static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
                    ds->path);
 }
 
-/* Its name now is another dataset's, or nobody's: `ingest --force` took the place. */
+/* Its path now leads to another dataset or to nothing: `ingest --force` replaced it. */
 static bool is_replaced(const mr_dataset *ds)
 {
     return ds->place && !mr_file_is_at(ds->dir, AT_FDCWD, ds->place, false);
@@ -84,7 +84,7 @@ static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_err
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
-    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone would not tell where it lies */
+    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone does not say where it is */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
     /* The folder before the manifest: then it shows if the two are of different datasets. */

@@ -1,5 +1,5 @@
 /* dataset_ranks.c - whether all ranks read the same dataset, by its digest.
- * Invariant: what is shared out among the ranks is the same list on each of them. */
+ * Invariant: what is divided among the ranks is the same list on each of them. */
 #include "dataset/dataset_ranks.h"
 
 #include "base/hash.h"

@@ -1,7 +1,7 @@
-/* export.c - every sample of a dataset to somebody, and the ingested files back at their source paths.
+/* export.c - every sample of a dataset in order, and the ingested files written back at their source paths.
  *
- *    OUT.millrace-export-1234/train/n01/a.JPEG ...   files are written here, in a folder that only we know
- *    OUT                                             and get their place by one rename at the end
+ *    OUT.millrace-export-1234/train/n01/a.JPEG ...   files are written here, in a temporary folder
+ *    OUT                                             and published by one rename at the end
  *
  * Invariant: a path becomes a file only if it is relative and none of its parts is empty, "." or "..". */
 #include "export/export.h"
@@ -102,8 +102,8 @@ static mr_status find_path(folder *f, const mr_export_sample *s, mr_error *err)
         return mr_fail_memory(err, "exporting");
     if (!readable || !path_is_safe(&f->path))
         return mr_fail(err, MR_BAD_DATA,
-                       "%s %llu: its source path \"%.300s\" leads out of the folder or is none; nothing "
-                       "was exported",
+                       "%s %llu: its source path \"%.300s\" is not a relative path inside the folder; "
+                       "nothing was exported",
                        s->split, (ull)s->sample, mr_buf_text(&f->source));
     return MR_OK;
 }
@@ -127,7 +127,7 @@ static mr_status make_parents(folder *f, mr_error *err)
     return mr_buf_status(&f->parent, err, "exporting");
 }
 
-/* Many samples may come from one file; then it must be the same file. */
+/* Many samples may come from one file; then their bytes must be the same. */
 static mr_status compare(folder *f, const mr_export_sample *s, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf old = {0};
@@ -151,7 +151,7 @@ static mr_status write_file(void *ctx, const mr_export_sample *s, mr_error *err)
         return compare(f, s, err);
     if (fd < 0 && errno == ENOTDIR)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s %llu: the source path \"%.300s\" runs through another sample's file; use "
+                       "%s %llu: the source path \"%.300s\" has another sample's file as a folder; use "
                        "--to tar",
                        s->split, (ull)s->sample, name);
     if (fd < 0)
@@ -175,13 +175,13 @@ mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *er
         return mr_fail(err, MR_MISUSE, "%s: holds the dataset itself; export to another place", out);
     if (mr_path_inside(out, dataset))
         return mr_fail(err, MR_MISUSE,
-                       "%s: lies in the dataset %s, where nothing else belongs; export to another "
+                       "%s: is inside the dataset %s, where nothing else belongs; export to another "
                        "place",
                        out, dataset);
     return MR_OK;
 }
 
-/* A folder that could be replaced: whether it has to be, as there is something in it. */
+/* *replace: whether the folder is not empty, so that a rename alone cannot take its place. */
 static mr_status look_into(const char *path, bool *replace, mr_error *err)
 {
     DIR *dir = opendir(path);
@@ -196,14 +196,14 @@ static mr_status look_into(const char *path, bool *replace, mr_error *err)
     return status;
 }
 
-/* *target: OUT without links and "..", for the temporary folder has to lie beside it. */
+/* *target: OUT without links and "..", as the temporary folder must be next to it. */
 static mr_status find_target(const char *out, bool force, char **target, bool *replace, mr_error *err)
 {
     struct stat st;
     *replace = false;
     *target = realpath(out, NULL);
     if (!*target && errno == ENOENT && lstat(out, &st) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: is a link to what is not there; remove it or choose another place", out);
+        return mr_fail(err, MR_MISUSE, "%s: is a dangling link; remove it or choose another place", out);
     if (!*target && errno == ENOENT)
         return (*target = strdup(out)) ? MR_OK : mr_fail_memory(err, out);
     if (!*target || stat(*target, &st) != 0)
@@ -212,21 +212,21 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
         return mr_fail(err, MR_MISUSE, "%s: exists and is not a folder", out);
     MR_TRY(look_into(*target, replace, err));
     if (*replace && !force)
-        return mr_fail(err, MR_MISUSE, "%s: is there and not empty; choose another folder, or --force to replace it",
+        return mr_fail(err, MR_MISUSE, "%s: exists and is not empty; choose another folder, or --force to replace it",
                        out);
     return MR_OK;
 }
 
-/* `gone`: the old folder's name by now, NULL: its own. */
+/* `gone`: the old folder's present name; NULL: it kept its own. */
 static mr_status no_rename(const mr_export_temp *temp, const char *target, int errnum, const char *gone, mr_error *err)
 {
     return mr_fail_errno(err, errnum, "%s: cannot take the place of %s%s%s", temp->path, target,
                          gone ? ", which is now " : "", gone ? gone : "");
 }
 
-/* A file system that cannot exchange two names gets the old folder moved aside first, under a name that no sweep knows.
+/* Where the file system cannot exchange two names, the old folder is first moved aside, to a name that is never swept.
  */
-static mr_status change_places(mr_export_temp *temp, const char *target, mr_error *err)
+static mr_status exchange(mr_export_temp *temp, const char *target, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *aside = NULL;
     const char *gone;
@@ -246,14 +246,14 @@ static mr_status change_places(mr_export_temp *temp, const char *target, mr_erro
     return MR_OK;
 }
 
-/* A rename puts a folder in the place of an empty one; a full one changes places with ours first, then goes. */
+/* A rename replaces an empty folder; a full one is exchanged with ours first, then removed. */
 static mr_status publish(mr_export_temp *temp, const char *target, bool replace, mr_error *err)
 {
     /* One sync of the file system costs less than one of each of 100,000 files. */
     if (syncfs(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", target);
     if (replace)
-        MR_TRY(change_places(temp, target, err));
+        MR_TRY(exchange(temp, target, err));
     else if (rename(temp->path, target) != 0)
         return no_rename(temp, target, errno, NULL, err);
     temp->made = replace;

@@ -1,4 +1,4 @@
-/* tar.c - a WebDataset tar: what belongs to a sample stands together and shares its name up to the dot.
+/* tar.c - a WebDataset tar: the files of a sample are adjacent and share their name up to the dot.
  *
  *    __millrace__/dataset.json   the names of splits and classes; WebDataset's readers skip the folder
  *    train/00000000.jpg   the encoded bytes      train/00000001.png ...
@@ -29,12 +29,11 @@ typedef struct tar {
     const char *name; /* for messages */
     mr_export_result *result;
     int fd;
-    mr_status written; /* of what libarchive gave us to write; why in `error` */
+    mr_status written; /* how writing went; a failure is in `error` */
     mr_error error;
 } tar;
 
-/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole.
- */
+/* Reports success to libarchive: after a failed write it leaks, and would add its end marker to an incomplete tar. */
 static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
 {
     tar *t = ctx;
@@ -44,7 +43,7 @@ static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t l
     return (la_ssize_t)len;
 }
 
-static mr_status what_was_written(const tar *t, mr_error *err)
+static mr_status write_status(const tar *t, mr_error *err)
 {
     if (t->written != MR_OK && err)
         *err = t->error;
@@ -57,7 +56,7 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     const char *why = archive_error_string(t->archive);
     if (errnum == ENOMEM)
         return mr_fail_memory(err, t->name);
-    if (errnum <= 0 && !why) /* it ran out of memory before it could say so */
+    if (errnum <= 0 && !why) /* it ran out of memory before it could report that */
         errnum = errno;
     if (errnum > 0)
         return mr_fail_errno(err, errnum, "%s: cannot write", t->name);
@@ -80,7 +79,7 @@ static mr_status add_file(tar *t, const char *path, const void *bytes, size_t le
         return tar_failed(t, err);
     t->result->files++;
     t->result->bytes += len;
-    return what_was_written(t, err);
+    return write_status(t, err);
 }
 
 static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
@@ -155,7 +154,7 @@ static mr_status fill_tar(tar *t, const mr_dataset *ds, const mr_export_options 
     MR_TRY(open_tar(t, err));
     MR_TRY(add_facts(t, ds, o, err));
     MR_TRY(mr_export_each(ds, o, add_sample, t, t->result, err));
-    return archive_write_close(t->archive) == ARCHIVE_OK ? what_was_written(t, err) : tar_failed(t, err);
+    return archive_write_close(t->archive) == ARCHIVE_OK ? write_status(t, err) : tar_failed(t, err);
 }
 
 static mr_status write_tar(const mr_dataset *ds, int fd, const char *name, const mr_export_options *o,
@@ -185,7 +184,7 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
 }
 
-/* Without `force` a file that came meanwhile stays; where the system cannot see to that, it is looked for once more. */
+/* Without `force` a file that appeared meanwhile stays; where rename cannot ensure that, it is checked once more. */
 static mr_status publish(mr_export_temp *temp, const char *out, bool force, mr_error *err)
 {
     if (fsync(temp->fd) != 0)

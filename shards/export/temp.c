@@ -1,5 +1,5 @@
-/* temp.c - what an export writes before OUT's name is its own, and what killed exports left of that.
- * Invariant: it is locked as long as somebody writes it, so the one whose lock is free was left behind. */
+/* temp.c - the temporary file or folder of an export, and the removal of those that killed exports left.
+ * Invariant: it is locked while it is written, so one whose lock is free was left by an export that was killed. */
 #include "export/export.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 #include "base/path.h"
 #include "base/scope.h"
 
-#define MARK ".millrace-export-" /* nobody calls a folder of his own so */
+#define MARK ".millrace-export-" /* unlikely in a name that a user chose */
 
 static bool is_temp_of(const char *entry, const char *name)
 {
@@ -50,7 +50,7 @@ static void sweep(const char *parent, const char *name)
         closedir(dir);
 }
 
-/* Another export at OUT may have taken ours for left behind between its making and its locking. */
+/* Another export to OUT may have removed ours between its creation and its lock. */
 static mr_status swept(const mr_export_temp *t, mr_error *err)
 {
     return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again",
@@ -59,13 +59,13 @@ static mr_status swept(const mr_export_temp *t, mr_error *err)
 
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
-    /* Where there are no locks nobody sweeps, either. */
+    /* Where locks are not supported, nothing is swept either. */
     if (mr_file_lock(t->fd, false) && mr_file_is_at(t->fd, AT_FDCWD, t->path, false))
         return MR_OK;
     return swept(t, err);
 }
 
-static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
+static mr_status choose_path(mr_export_temp *t, const char *out, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *parent = NULL;
     MR_AUTO(mr_scope_free) char *name = NULL;
@@ -80,7 +80,7 @@ static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err)
 {
     *t = (mr_export_temp){.fd = -1};
-    MR_TRY(name_it(t, out, err));
+    MR_TRY(choose_path(t, out, err));
     if (folder && mkdir(t->path, 0777) != 0)
         return mr_file_fail_create(err, errno, out);
     t->made = folder;

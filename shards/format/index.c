@@ -1,4 +1,4 @@
-/* index.c - the fixed-row index of a shard: packed, read back and judged (index_build.c makes it).
+/* index.c - the fixed-row index of a shard: packed, read back and checked (index_build.c builds it).
  * Invariant: rows are handed out only if every one of them points inside the shard. */
 #include "format/index.h"
 
@@ -34,9 +34,9 @@ static const char *row_fault(const mr_row *row, uint64_t i, const mr_shard *shar
 {
     bool same = row->flags & MR_FLAG_SAME_BYTES;
     if (row->image_len == 0 || !inside(row->image_offset, row->image_len, shard->mdb.bytes))
-        return "its image lies outside of the .mdb";
+        return "its image is outside the .mdb";
     if (row->meta_len < 2 || !inside(row->meta_offset, row->meta_len, shard->mdb.bytes))
-        return "its meta lies outside of the .mdb";
+        return "its meta is outside the .mdb";
     if (row->codec < MR_CODEC_JPEG || row->codec > MR_CODEC_WEBP)
         return "its codec is unknown";
     if (row->orientation < 1 || row->orientation > 8)
@@ -118,7 +118,7 @@ mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_sh
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
                    MR_MANIFEST ": counts %llu images of %llu bytes in %s, whose index has %llu of "
-                               "%llu; bring back the original manifest or ingest again",
+                               "%llu; restore the original manifest or ingest again",
                    (unsigned long long)shard->images, (unsigned long long)shard->image_bytes, shard->name,
                    (unsigned long long)found.images, (unsigned long long)found.image_bytes);
 }

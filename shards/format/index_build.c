@@ -1,4 +1,4 @@
-/* index_build.c - an index out of a shard alone: where LMDB put each record, and what the records say of themselves.
+/* index_build.c - an an index from a shard alone: where LMDB put each record, and the facts that the records state.
  * Invariant: nothing but the .mdb's bytes decides the outcome: no limit of a run, no clock, no order of threads. */
 #include "format/index.h"
 
@@ -118,7 +118,7 @@ static mr_status take_image(void *ctx, const mr_walk_record *r, mr_error *err)
     skip_sharers(b);
     uint64_t i = b->next++;
     if (i >= b->samples || r->sample != b->first + i)
-        return mr_fail(err, MR_BAD_DATA, "%s: has an image for sample %llu where another should come", b->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: has an image for sample %llu out of order", b->name,
                        (unsigned long long)r->sample);
     mr_row *row = &b->rows[i];
     if (r->len < 1 || r->len > MR_RECORD_MAX || (b->known && r->len != row->image_len))

@@ -1,6 +1,6 @@
-/* manifest.c - a dataset's manifest, taken apart and judged.
+/* manifest.c - a dataset's manifest, parsed and checked.
  * Invariant: a manifest is returned only when every name, number and sum in it has been checked; in particular no name
- * in it leads out of the dataset's directory. */
+ * in it leads out of the dataset's folder. */
 #include "format/manifest.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { WHERE = 200, LEAST_NODE = 16 };
 /* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory
- * that its index takes, whatever the manifest of a stranger claims. */
+ * that its index takes, whatever a hostile manifest claims. */
 
 void mr_manifest_free(mr_manifest *m)
 {
@@ -169,7 +169,7 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
         sums[0] += shard->samples;
         sums[1] += shard->images;
         if (__builtin_add_overflow(sums[2], shard->image_bytes, &sums[2]))
-            return mr_fail(err, MR_BAD_DATA, "%s: sizes beyond 64 bits", where);
+            return mr_fail(err, MR_BAD_DATA, "%s: sizes exceed 64 bits", where);
     }
     if (memcmp(counts, sums, sizeof sums) != 0)
         return mr_fail(err, MR_BAD_DATA, "%.80s: %s: its samples, images or bytes are not the sum over its shards",

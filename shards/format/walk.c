@@ -76,7 +76,7 @@ static mr_status visit(walk *w, uint64_t page)
     return MR_OK;
 }
 
-/* A branch or leaf page: the array of places lies before `upper`, the nodes after it. */
+/* A branch or leaf page: the array of offsets is below `upper`, the nodes are above. */
 static mr_status read_page(walk *w, uint64_t page, unsigned flags, uint8_t *p, unsigned *nodes)
 {
     MR_TRY(visit(w, page));
@@ -97,7 +97,7 @@ static mr_status read_node(const walk *w, uint64_t page, const uint8_t *p, unsig
 {
     size_t at = mr_get16le(p + PAGE_HEADER + 2 * i);
     if (at < mr_get16le(p + 14) || at + NODE_HEADER > MR_LMDB_PAGE)
-        return bad(w, page, "a node lies outside of the page");
+        return bad(w, page, "a node is outside the page");
     uint32_t low = mr_get32le(p + at);
     *n = (node){.flags = mr_get16le(p + at + 4), .key_len = mr_get16le(p + at + 6), .key = at + NODE_HEADER};
     n->child = low | (uint64_t)n->flags << 32;
@@ -105,7 +105,7 @@ static mr_status read_node(const walk *w, uint64_t page, const uint8_t *p, unsig
     n->data = n->key + n->key_len;
     uint64_t inside = !leaf ? 0 : n->flags & F_BIGDATA ? 8 : n->data_len;
     if (n->data + inside > MR_LMDB_PAGE)
-        return bad(w, page, "a node ends outside of the page");
+        return bad(w, page, "a node ends outside the page");
     return MR_OK;
 }
 
@@ -121,13 +121,13 @@ static mr_status take_key(walk *w, uint64_t page, const uint8_t *p, const node *
     return MR_OK;
 }
 
-/* A record too long for a page lies in a run of pages of its own, of which the first has a header. */
+/* A record too long for a page has a run of pages of its own, whose first page starts with a header. */
 static mr_status find_run(walk *w, uint64_t page, const uint8_t *p, const node *n, uint64_t *offset)
 {
     uint8_t header[PAGE_HEADER];
     uint64_t first = mr_get64le(p + n->data), count = (PAGE_HEADER - 1 + (uint64_t)n->data_len) / MR_LMDB_PAGE + 1;
     if (first >= w->pages || count > w->pages - first)
-        return bad(w, page, "a record's run of pages lies outside of the file");
+        return bad(w, page, "a record's run of pages is outside the file");
     for (uint64_t i = 0; i < count; i++)
         MR_TRY(visit(w, first + i));
     MR_TRY(mr_file_pread(w->fd, header, sizeof header, first * MR_LMDB_PAGE, w->name, w->err));
@@ -193,7 +193,7 @@ static void read_db(const uint8_t *p, tree *db)
     };
 }
 
-/* Of the two meta pages the one of the later transaction holds. */
+/* The meta page of the later transaction is the valid one. */
 static mr_status read_metas(walk *w, uint64_t size, tree *main_db)
 {
     uint8_t p[2][MR_LMDB_PAGE];
@@ -246,8 +246,7 @@ static mr_status check_counts(const walk *w, const char *database)
         return mr_fail(w->err, MR_BAD_DATA, "%s: database \"%s\" says %llu records and has %llu", w->name, database,
                        (unsigned long long)db->entries, (unsigned long long)db->seen_entries);
     if (db->seen_branches != db->branches || db->seen_leaves != db->leaves || db->seen_runs != db->runs)
-        return mr_fail(w->err, MR_BAD_DATA, "%s: database \"%s\" says another number of pages than it has", w->name,
-                       database);
+        return mr_fail(w->err, MR_BAD_DATA, "%s: the page counts of database \"%s\" are wrong", w->name, database);
     return MR_OK;
 }
 

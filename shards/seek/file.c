@@ -1,4 +1,4 @@
-/* file.c - a seek file as bytes: its header, its table, and what of it can be believed.
+/* file.c - a seek file as bytes: its header, its table, and the checks of both.
  * Invariant: an offset is used only after it was found inside the file and in order with its neighbour. */
 #include "seek/seek.h"
 
@@ -50,10 +50,10 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes ||
         memcmp(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s.seek: is the seek index of another shard, or of what this one was before; " REBUILD,
+                       "%s.seek: is the seek index of another shard, or of an earlier version of this one; " REBUILD,
                        shard->name);
     if (h.every > MR_SEEK_EVERY_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " REBUILD, shard->name,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; the maximum is %d; " REBUILD, shard->name,
                        h.every, MR_SEEK_EVERY_MAX);
     if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_max(shard))
         return mr_fail(err, MR_BAD_DATA, "%s.seek: %llu bytes cannot be the seek index of %llu samples; " REBUILD,
@@ -108,7 +108,7 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
         if (from == to)
             continue;
         if (!mr_seek_span_at(pair, size, h->rows, rows ? rows[i].image_len : UINT64_MAX, &span))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " REBUILD,
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are out of bounds; " REBUILD,
                            shard->name, (ull)(shard->first + i));
         if (rows && !may_have(rows, i))
             return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " REBUILD,

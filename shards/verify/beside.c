@@ -1,5 +1,5 @@
-/* beside.c - the names in a dataset's folder: what is there that the manifest does not list?
- * Invariant: no file is opened; what could not be a shard's by its name is no more than a warning. */
+/* beside.c - the names in a dataset's folder: which does the manifest not list?
+ * Invariant: no file is opened; a name that could not be a shard's is only a warning. */
 #include "verify/parts.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ static bool listed(const mr_verify_find *find, const char *name)
     return mr_verify_find_name(find, name, (size_t)(suffix - name));
 }
 
-/* SPLIT-NNNNN: only such a file could be taken for one of the dataset's. */
+/* SPLIT-NNNNN: only such a file could be mistaken for one of the dataset's. */
 static bool could_be_a_shard(const char *name)
 {
     char split[sizeof((mr_split *)NULL)->name];
@@ -49,7 +49,7 @@ static void add_extra(mr_verify_report *r, const char *name)
     mr_text_escape(&text, name, strlen(name));
     if (could_be_a_shard(name))
         mr_problem_add(&r->problems, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL,
-                       "%s: the manifest knows no such shard; a file of another dataset?", mr_buf_text(&text));
+                       "%s: is not a shard of the manifest; does it belong to another dataset?", mr_buf_text(&text));
     else
         mr_problem_add(&r->warnings, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL, "%s: is not part of the dataset",
                        mr_buf_text(&text));

@@ -1,5 +1,5 @@
-/* deep.c - does the shard mean what its index says: pages, meta, image headers, pixels.
- * Invariant: a record is looked into only after its bytes, in this very buffer, have matched their hash. */
+/* deep.c - does the shard match its index: pages, meta, image headers, pixels?
+ * Invariant: a record is parsed only after its bytes, in this very buffer, have matched their hash. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -105,7 +105,7 @@ static void compare_meta(mr_verify_job *job, uint64_t i, const mr_meta_facts *fa
     bool shared = row->holder != i;
     const char *class_fault = mr_verify_class(job, facts, class_name);
     if (facts->label != row->label)
-        add(job, MR_PROBLEM_META, i, "its meta names another label than the index");
+        add(job, MR_PROBLEM_META, i, "its meta and the index have different labels");
     else if (facts->multi_label != ((row->flags & MR_FLAG_MULTI_LABEL) != 0) ||
              facts->unannotated != ((row->flags & MR_FLAG_UNANNOTATED) != 0))
         add(job, MR_PROBLEM_META, i, "its meta and the flags in the index differ");
@@ -124,7 +124,7 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
     bool whole;
     MR_TRY(read_record(job, i, mr_row_meta(row), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_META, i, "its meta was whole, and is not when it is read again");
+        add(job, MR_PROBLEM_META, i, "its meta matched its hash, and no longer does when read again");
         return MR_OK;
     }
     mr_buf *class_name = &job->scratch->source;
@@ -162,9 +162,9 @@ static void compare_shared(mr_verify_job *job, uint64_t i)
     uint8_t damage = job->damaged[job->rows[i].holder];
     char text[80];
     if (damage & MR_DAMAGED_IMAGE) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a sample that is hit");
+        add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a damaged sample");
     } else if (!same_facts(&job->rows[i], &facts)) {
-        add(job, MR_PROBLEM_IMAGE, i, "the index says other things of its image than of the sample that holds it");
+        add(job, MR_PROBLEM_IMAGE, i, "the index describes its image differently from the sample that stores it");
     } else if (damage & MR_DAMAGED_DECODE) {
         snprintf(text, sizeof text, "its image, stored under sample %llu, cannot be decoded",
                  (ull)(job->shard->first + job->rows[i].holder));
@@ -203,7 +203,7 @@ static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
     }
     MR_TRY(read_record(job, i, mr_row_image(&job->rows[i]), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image was whole, and is not when it is read again");
+        add(job, MR_PROBLEM_IMAGE, i, "its image matched its hash, and no longer does when read again");
         return MR_OK;
     }
     mr_status status = examine(job, i, &kind, &oddities, &why);

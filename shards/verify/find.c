@@ -1,5 +1,5 @@
 /* find.c - which shard of the manifest has this name, this size, these bytes?
- * Invariant: sorted once, each question is a search by halves: 100,000 damaged shards cost no more each than ten. */
+ * Invariant: the lists are sorted once and each question is a binary search, so 100,000 damaged shards are cheap. */
 #include "verify/parts.h"
 
 #include <stdlib.h>

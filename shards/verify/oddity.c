@@ -1,4 +1,4 @@
-/* oddity.c - images that decode with a harmless warning: counted shard by shard, reported in one line a kind.
+/* oddity.c - images that decode with a harmless warning: counted per shard, reported in one line per kind.
  * Invariant: the report depends on the dataset alone, not on the threads and ranks that shared out its shards. */
 #include <stdlib.h>
 #include <string.h>

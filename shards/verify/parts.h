@@ -1,9 +1,9 @@
-/* parts.h - between the files of verify: one shard's state on its way through the checks.
+/* parts.h - private to this room: the state of one shard as it passes the checks.
  *
  *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers,
  * pixels)
  *
- * Invariant: damaged[row] is set exactly when that sample was found damaged, out of reach, or not to be decoded. */
+ * Invariant: damaged[row] is set exactly when that sample is damaged, out of reach, or cannot be decoded. */
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
@@ -51,7 +51,7 @@ typedef struct mr_verify_job {
     uint64_t size;    /* the .mdb's actual one */
     uint64_t unread;  /* bytes of the .mdb that the system did not give */
     mr_row *rows;     /* NULL: no usable index */
-    bool index_good;  /* rows are those the manifest's digest vouches for */
+    bool index_good;  /* rows match the manifest's digest */
     mr_shard counted; /* the shard with images and bytes as its rows have them */
     uint8_t *damaged; /* a byte a row */
     mr_buf seek;      /* the whole seek index, if it is to be compared with one rebuilt */

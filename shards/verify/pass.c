@@ -1,10 +1,10 @@
 /* pass.c - one read of a shard: the digest of the file and the hash of every record in it.
  *
  *   file    |chunk 0      |chunk 1      |chunk 2      |      each chunk: pread, digest, then the records inside it
- *   records  [a] [b][ c         ][d] [     e     ] [f]        a, b, d, f: hashed where they lie
+ *   records  [a] [b][ c         ][d] [     e     ] [f]        a, b, d, f: hashed in place
  *                                                            c, e: cross a border, hashed piece by piece
  *
- * Pages that cannot be read are counted in job->unread, what lies in them is hit, and the digest is worth nothing then.
+ * Pages that cannot be read are counted in job->unread, records in them count as damaged, and the digest is unknown.
  *
  * Invariant: records are sorted by offset and do not overlap, so at most one is open at a border. */
 #include "verify/parts.h"

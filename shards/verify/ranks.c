@@ -1,4 +1,4 @@
-/* ranks.c - what the ranks found, brought together on rank 0.
+/* ranks.c - the findings of all ranks, gathered on rank 0.
  *
  * Each rank sends one line of JSON:
  *      [[problem of the dataset, ...], [[shard number, samples damaged, index only, seconds, [problem, ...], oddities],
@@ -45,7 +45,7 @@ static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *
     return good ? MR_OK : mr_fail_memory(err, "gathering problems");
 }
 
-/* What all ranks see alike is told once. */
+/* What all ranks found alike is reported once. */
 static bool unpack_problem(mr_verify_report *r, const json_t *entry)
 {
     const char *detail = json_string_value(json_object_get(entry, "detail"));
@@ -96,7 +96,7 @@ static mr_status unpack(const mr_ranks *ranks, mr_verify_report *r, const mr_buf
             stop = end;
         status = mr_json_parse(at, (size_t)(stop - at), "another rank", &doc, err);
         if (status == MR_OK && !unpack_rank(ranks, r, doc))
-            status = mr_fail(err, MR_SYSTEM, "mpirun: what another rank found cannot be understood");
+            status = mr_fail(err, MR_SYSTEM, "mpirun: the findings of another rank cannot be parsed");
         json_decref(doc);
         at = stop + 1;
     }

@@ -1,5 +1,5 @@
 /* report.c - problems as a list, as JSON and as JUnit XML.
- * Invariant: every text in here is valid UTF-8, and XML gets no character that XML 1.0 forbids. */
+ * Invariant: every text in it is valid UTF-8, and XML gets no character that XML 1.0 forbids. */
 #include "verify/parts.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { JUNIT_LINES = 200 }; /* a test case; people read them in a web page */
+enum { JUNIT_LINES = 200 }; /* per test case; they are read in a web page */
 
 const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT] = {
 #define X(name, word) word,

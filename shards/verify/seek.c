@@ -1,5 +1,5 @@
-/* seek.c - a seek index, judged by its own hashes, by the index, and by making it again.
- * Invariant: it has a say in nothing else: no sample is hit because of it. */
+/* seek.c - a seek index, checked by its own hashes, against the index, and by rebuilding it.
+ * Invariant: it affects nothing else: no sample is damaged because of it. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ static void problem(mr_verify_job *job, uint64_t sample, const char *text)
     mr_problem_add(&job->out->problems, MR_PROBLEM_SEEK, job->shard->name, sample, NULL, "%s", text);
 }
 
-/* *fd is -1 if there is none, or nothing that could be one: then that is a problem already.  A link is followed, as by
- * those who use the file: its bytes prove themselves. */
+/* *fd is -1 if there is none, or if it is not a file: then that has been reported as a problem.  A link is followed, as
+ * when it is used: the bytes are checked. */
 static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     mr_error why;
@@ -107,7 +107,7 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)
     size_t len = made && s->entries.len <= row->image_len ? s->entries.len : 0;
     if (len != span.len || (len && memcmp(s->entries.data, job->seek.data + span.offset + MR_SEEK_CHECK, len) != 0))
         problem(job, job->shard->first + i,
-                len ? "its entries in the seek index are not those that its scan has; "
+                len ? "its entries in the seek index are not those of its scan; "
                       "`millrace seek --force` rebuilds them"
                     : "has entries in the seek index, but its scan cannot be "
                       "entered; `millrace seek --force` rebuilds the seek index");

@@ -1,4 +1,4 @@
-/* shard.c - one shard through its checks: both files, their digests, and what damage means for its samples.
+/* shard.c - the checks of one shard: both files, their digests, and which samples are damaged.
  * Invariant: every sample counted in out->damaged is explained by a problem, its own or one of the whole shard. */
 #include "verify/parts.h"
 
@@ -34,11 +34,11 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
     return MR_OK;
 }
 
-/* *fd is -1 if there is no such regular file, or none to be read: then that is a problem already. */
+/* *fd is -1 if there is no regular file that can be read: then that has been reported as a problem. */
 static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK: a FIFO in the file's place must not make us wait. */
+    /* O_NONBLOCK: a FIFO in the file's place must not block us. */
     *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ENOENT) {
         SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file is missing", name);
@@ -89,14 +89,14 @@ static void digest_problem(mr_verify_job *job, const char *name, bool idx, const
     const mr_shard *other = mr_verify_find_other(job, idx, found->bytes, found);
     char a[33], b[33];
     if (other) {
-        SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: holds the bytes of %s.%s; have the two files changed places?", name,
+        SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: holds the bytes of %s.%s; were the two files swapped?", name,
                       other->name, idx ? "idx" : "mdb");
         return;
     }
     bool by_sha = memcmp(listed->xxh3_128, found->xxh3_128, 16) == 0;
     mr_hex(by_sha ? found->sha256 : found->xxh3_128, 16, a);
     mr_hex(by_sha ? listed->sha256 : listed->xxh3_128, 16, b);
-    if (by_sha) /* no accident does that */
+    if (by_sha) /* not by accident */
         so = "..., though XXH3-128 agrees: the file or the manifest was changed on purpose";
     SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: its %s is %s%s, the manifest says %s%s", name,
                   by_sha ? "SHA-256" : "XXH3-128", a, by_sha ? "..." : "", b, so);
@@ -123,7 +123,7 @@ static mr_status check_index_bytes(mr_verify_job *job, const mr_buf *bytes, mr_e
         digest_problem(job, job->idx_name, true, &digest, "");
     if (!right_size)
         return MR_OK;
-    /* A damaged index may still tell good records from bad ones: each hash proves itself. */
+    /* A damaged index may still identify good records: a hash that matches proves its record. */
     mr_status status = mr_index_parse(bytes->data, bytes->len, job->shard, &job->rows, &why);
     if (status == MR_OK)
         return MR_OK;
@@ -166,7 +166,7 @@ static mr_status check_index(mr_verify_job *job, mr_error *err)
     return readable ? read_index(job, fd, size, err) : MR_OK;
 }
 
-/* ---- what is hit ---------------------------------------------------------------------------------------------- */
+/* ---- what is damaged ------------------------------------------------------------------------------------------ */
 
 const char *mr_verify_source(mr_verify_job *job, uint64_t row)
 {
@@ -195,13 +195,13 @@ static void report_damaged_sample(mr_verify_job *job, uint64_t row, uint64_t rea
 {
     const mr_row *r = &job->rows[row];
     bool image = job->damaged[row] & MR_DAMAGED_IMAGE, meta = job->damaged[row] & MR_DAMAGED_META;
-    bool beyond =
+    bool past_end =
         (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
     const char *what = image && meta ? "its image and its meta" : image ? "its image" : "its meta";
     const char *how = job->unread ? (image && meta ? "cannot be read, or differ from their hashes"
                                                    : "cannot be read, or differs from its hash")
-                      : beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
-                               : (image && meta ? "differ from their hashes" : "differs from its hash");
+                      : past_end  ? (image && meta ? "are past the end of the file" : "is past the end of the file")
+                                  : (image && meta ? "differ from their hashes" : "differs from its hash");
     char shared[80] = "";
     if (image && r->holder != row)
         snprintf(shared, sizeof shared, " (stored once, under sample %llu)", (ull)(job->shard->first + r->holder));
@@ -218,7 +218,7 @@ static void report_damaged_samples(mr_verify_job *job, uint64_t read_to)
 
 /* ---- the shard ------------------------------------------------------------------------------------------------ */
 
-/* The bytes are not those that were ingested: how far does it reach? */
+/* The bytes are not those that were ingested: find the extent. */
 static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to)
 {
     bool whole_size = job->size == job->shard->mdb.bytes;
@@ -229,7 +229,8 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
     }
     if (!job->rows) {
         if (whole_size)
-            digest_problem(job, job->mdb_name, false, found, "; without a good index its samples cannot be told apart");
+            digest_problem(job, job->mdb_name, false, found,
+                           "; without a good index, damage cannot be assigned to samples");
         job->out->damaged = job->shard->samples;
         return;
     }
@@ -240,7 +241,7 @@ static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to
     else if (whole_size)
         SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE,
                       "%s: the digest differs, yet every record is whole as the index sees "
-                      "it: the damage lies in LMDB's own pages",
+                      "it: the damage is in LMDB's own pages",
                       job->mdb_name);
     report_damaged_samples(job, read_to);
 }
@@ -259,7 +260,7 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
         return MR_OK;
     }
     if (read_to < bytes)
-        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: has become shorter while it was read", job->mdb_name);
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: became shorter while it was read", job->mdb_name);
     bool good = same_digest(job, &digest, &job->shard->mdb);
     if (!good)
         explain(job, &digest, read_to);
