@@ -1,5 +1,10 @@
 /* dataset.h - an open dataset as the loader sees it: manifest, files, rows one by one.
- * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once. */
+ * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once.
+ *
+ * The dataset room, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
+ *   dataset          opening; rows and records of single samples
+ *   dataset_facts    layout, splits, classes and labels, through dataset.h
+ *   dataset_ranks    whether all ranks have opened the same dataset */
 #ifndef MR_DATASET_H
 #define MR_DATASET_H
 

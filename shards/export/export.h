@@ -1,6 +1,11 @@
 /* export.h - a dataset turned back into files, or into a WebDataset tar.
  * Invariant: nothing is written outside OUT, whatever the source paths in the dataset say, and OUT appears whole or
- * not at all. */
+ * not at all.
+ *
+ * The export room, on top of dataset; only commands use it.  Its files use those above them:
+ *   temp       the temporary file or folder next to OUT
+ *   export     samples in order; a folder of source files
+ *   tar        a WebDataset tar */
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 

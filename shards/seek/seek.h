@@ -7,7 +7,12 @@
  *                       40 XXH3-128 of the .mdb, as in the manifest       56 u64 XXH3-64 of the table
  *   table               rows + 1 u64: where each row's entries begin, and where the last one's end; equal: it has none
  *   entries             of a row: u64, XXH3-64 of the packed entries xor XXH3-64 of the image; then the packed entries
- *   16 bytes            XXH3-128 of all before */
+ *   16 bytes            XXH3-128 of all before
+ *
+ * The seek room, on top of format.  Its files use those above them:
+ *   file       the bytes of a seek file, and their checks: all that readers need
+ *   shard      the seek file of one shard, made from its records
+ *   make       those of many shards, by threads and ranks */
 #ifndef MR_SEEK_H
 #define MR_SEEK_H
 

@@ -1,6 +1,13 @@
 /* verify.h - is a dataset whole, and if not, what exactly is damaged?
  * Invariant: damage is never a failure of the call: it is collected here and the call ends with MR_OK.  No byte of a
- * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed. */
+ * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed.
+ *
+ * The verify room, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
+ *   report oddity find             problems and their formats; harmless warnings; which shard has these bytes?
+ *   rows seek pass deep            the checks of one shard (see the picture in parts.h)
+ *   shard                          all checks of one shard
+ *   beside ranks                   other names in the folder; findings from rank to rank
+ *   verify                         the whole dataset */
 #ifndef MR_VERIFY_H
 #define MR_VERIFY_H
 
