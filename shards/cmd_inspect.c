@@ -186,9 +186,9 @@ static void print_class(const char *name, int width)
     printf("%*s", printed < (size_t)width ? width - (int)printed : 0, "");
 }
 
-static const char *const not_classes[MR_BEHIND_CLASSES] = {[MR_NO_LABEL] = "(no label)",
-                                                           [MR_SEVERAL_LABELS] = "(several labels)",
-                                                           [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
+static const char *const not_classes[MR_NOT_CLASSES] = {[MR_NO_LABEL] = "(no label)",
+                                                        [MR_SEVERAL_LABELS] = "(several labels)",
+                                                        [MR_NO_SUCH_CLASS] = "(beyond the classes)"};
 
 static void print_counts(const mr_manifest *m, const mr_class_counts *c, size_t column)
 {
@@ -216,7 +216,7 @@ static void print_census(const mr_manifest *m, const mr_class_counts *c)
         print_class(m->classes[k].name, (int)width);
         print_counts(m, c, k);
     }
-    for (size_t i = 0; i < MR_BEHIND_CLASSES; i++) {
+    for (size_t i = 0; i < MR_NOT_CLASSES; i++) {
         if (!any(m, c, m->class_count + i))
             continue;
         printf("  %6s  %-*s", "", (int)width, not_classes[i]);

@@ -134,7 +134,7 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
         status = mr_json_print(doc, err);
         json_decref(doc);
     } else if (!q->quiet || *worst != MR_OK) {
-        printf("%s: %zu index%s good, %zu rebuilt, %zu beyond repair\n", q->dir, counts[GOOD],
+        printf("%s: %zu index%s good, %zu rebuilt, %zu not repairable\n", q->dir, counts[GOOD],
                counts[GOOD] == 1 ? "" : "es", counts[REBUILT], counts[FAILED]);
     }
     json_decref(list);

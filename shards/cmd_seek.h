@@ -17,7 +17,7 @@ cmd_seek_sums cmd_seek_sum(const mr_seek_result *results, const mr_shard *const 
 json_t *cmd_seek_json(const cmd_seek_sums *s, unsigned every); /* NULL: no memory */
 void cmd_seek_words(const cmd_seek_sums *s, mr_buf *out);      /* one line */
 
-/* The seek indexes that are there, by their headers.  One that is of no use counts as none: verify tells. */
+/* The seek indexes that exist, by their headers.  One that is of no use is not counted: verify reports it. */
 typedef struct cmd_seek_found {
     size_t shards, found;
     uint64_t bytes;

@@ -89,7 +89,7 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
     return mr_output_close(&o, status, err);
 }
 
-/* An earlier report must not be taken for this run's, however it ends; a pipe or a device has none.  A path where no
+/* An earlier report must not be mistaken for this run's, however it ends; a pipe or a device has none.  A path where no
  * file can be is reported at once; other failures to write follow the verdict. */
 static mr_status begin_junit(const request *q, mr_error *err)
 {
@@ -97,7 +97,7 @@ static mr_status begin_junit(const request *q, mr_error *err)
     if (stat(q->junit, &st) == 0 && S_ISFIFO(st.st_mode))
         return mr_path_keep_out(q->junit, q->dir, err); /* closing it would look like the end to its reader */
     mr_error why;
-    mr_status status = write_junit(q, NULL, "verify did not come to its end", false, &why);
+    mr_status status = write_junit(q, NULL, "verify did not finish", false, &why);
     if (status == MR_MISUSE)
         return mr_fail(err, status, "%s", why.text);
     if (status != MR_OK && lstat(q->junit, &st) == 0 && S_ISREG(st.st_mode))
@@ -165,7 +165,7 @@ const mr_command cmd_verify = {
     .usage = "DST",
     .example = "millrace verify imagenette",
     .summary = "Proves that a dataset is whole: every file's size and digest, every index row, every "
-               "record's hash.  On damage, names the shards, samples and source files that are hit, and "
+               "record's hash.  On damage, names the damaged shards, samples and source files, and "
                "says what is whole.  Nothing is changed.",
     .notes = "Examples:\n"
              "  millrace verify imagenette                       everything, all processors\n"

@@ -52,29 +52,36 @@ static const char *as_far(mr_verify_level level)
     return level == MR_VERIFY_QUICK ? " as far as checked" : "";
 }
 
+/* Of samples: undecodable ones are as ingested, so never called damaged. */
+static const char *state_of(bool undecodable, bool unreadable)
+{
+    return undecodable ? "cannot be decoded" : unreadable ? "damaged or unreadable" : "damaged";
+}
+
 static void print_shard(const mr_verify_shard *s, mr_verify_level level)
 {
-    char hit[32], samples[32], whole[32];
-    mr_text_count(s->hit, hit);
+    char damaged[32], samples[32], whole[32];
+    mr_text_count(s->damaged, damaged);
     mr_text_count(s->samples, samples);
-    mr_text_count(s->samples - s->hit, whole);
+    mr_text_count(s->samples - s->damaged, whole);
     printf("%s%s%s: %s%s%s, ", mr_sgr(stdout, MR_BOLD), s->name, mr_sgr(stdout, MR_PLAIN), mr_sgr(stdout, MR_RED),
            only_undecodable(s) ? "not sound"
            : cannot_be_read(s) ? "cannot be read whole"
                                : "damaged",
            mr_sgr(stdout, MR_PLAIN));
     if (mr_verify_only(s, SEEK))
-        printf("yet the shard is whole%s: only its seek index is hit\n", as_far(level));
-    else if (level == MR_VERIFY_QUICK && s->hit == 0)
+        printf("yet the shard is whole%s: only its seek index is damaged\n", as_far(level));
+    else if (level == MR_VERIFY_QUICK && s->damaged == 0)
         printf("%s samples not looked at\n", samples);
     else if (s->index_only)
-        printf("yet its %s samples are whole: only the index is hit\n", samples);
-    else if (s->hit == 0)
+        printf("yet its %s samples are whole: only the index is damaged\n", samples);
+    else if (s->damaged == 0)
         printf("yet its %s samples are whole\n", samples);
-    else if (s->hit >= s->samples)
+    else if (s->damaged >= s->samples)
         printf("all %s samples are lost or suspect\n", samples);
     else
-        printf("%s of %s samples hit, %s whole\n", hit, samples, whole);
+        printf("%s of %s samples %s, %s whole\n", damaged, samples, state_of(only_undecodable(s), cannot_be_read(s)),
+               whole);
     print_problems(&s->problems);
 }
 
@@ -190,31 +197,31 @@ static void print_whole_but(const mr_verify_report *r, const char *dir, const mr
 
 static void print_damage(const mr_verify_report *r, const char *dir, const mr_verify_options *o)
 {
-    uint64_t hit = 0;
-    size_t damaged = 0;
+    uint64_t samples = 0;
+    size_t shards = 0;
     next_steps w = {.extra = count(&r->problems, MR_PROBLEM_EXTRA) > 0};
-    char hits[32], shards[32], all[32];
+    char damaged[32], some[32], all[32];
     print_problems(&r->problems);
     for (size_t i = 0; i < r->shard_count; i++) {
         if (!r->shards[i].problems.count)
             continue;
         print_shard(&r->shards[i], r->level);
         add_next(&r->shards[i], r->level, &w);
-        damaged++;
-        hit += r->shards[i].hit;
+        shards++;
+        samples += r->shards[i].damaged;
     }
-    const char *verdict = w.restore || w.reindex ? "damaged"
-                          : w.refused            ? "cannot be read whole"
-                          : w.undecodable        ? "not sound"
-                                                 : "damaged";
+    bool unreadable = !w.restore && !w.reindex && w.refused;
+    bool undecodable = !w.restore && !w.reindex && !w.refused && w.undecodable;
+    const char *verdict = unreadable ? "cannot be read whole" : undecodable ? "not sound" : "damaged";
     printf("%s: %s%s%s", dir, mr_sgr(stdout, MR_RED), verdict, mr_sgr(stdout, MR_PLAIN));
     if (r->shard_count)
-        printf(", %s of %s shard%s", mr_text_count(damaged, shards), mr_text_count(r->shard_count, all),
+        printf(", %s of %s shard%s", mr_text_count(shards, some), mr_text_count(r->shard_count, all),
                r->shard_count == 1 ? "" : "s");
     if (r->shard_count && r->level == MR_VERIFY_QUICK)
-        printf("; without --quick verify says which samples are hit");
+        printf("; without --quick verify says which samples are damaged");
     else if (r->shard_count)
-        printf(", %s sample%s hit; all else is whole", mr_text_count(hit, hits), hit == 1 ? "" : "s");
+        printf(", %s sample%s %s; all else is whole", mr_text_count(samples, damaged), samples == 1 ? "" : "s",
+               state_of(undecodable, unreadable));
     printf("\n");
     print_next(&w, dir);
     print_next_seek(r, dir);

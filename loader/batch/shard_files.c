@@ -271,7 +271,7 @@ static bool read_entries(const mr_open_shard *s, const mr_seek_span *span, uint6
     if (n >= 0 && !whole) /* a signal, or the end of the file */
         whole = mr_file_pread(s->seek, check, sizeof check, span->offset, s->shard->name, NULL) == MR_OK &&
                 mr_file_pread(s->seek, out, span->len, span->offset + sizeof check, s->shard->name, NULL) == MR_OK;
-    return whole && mr_seek_believed(check, out, span->len, image_hash);
+    return whole && mr_seek_entries_ok(check, out, span->len, image_hash);
 }
 
 size_t mr_shard_files_seek(mr_shard_files *f, const mr_open_shard *shard, const mr_row *row, uint8_t *out, uint64_t *at)

@@ -4,8 +4,8 @@
  *   read:  the sample's 64-byte row -> bounds against the manifest -> image and meta by pread -> their hashes
  *          (only the meta, if that is asked for)
  *
- * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened a read at a
- * time, so a dataset of thousands of shards costs one descriptor. */
+ * Invariant: nothing changes after opening, so threads share a dataset without locks; files are opened for each
+ * read, so a dataset of thousands of shards costs one descriptor. */
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -19,10 +19,11 @@
 #include "base/hash.h"
 #include "base/scope.h"
 #include "format/index.h"
+#include "format/record.h"
 #include "seek/seek.h"
 
 struct mr_dataset {
-    char *path, *place; /* as the caller gave it, and where that was; NULL: the system cannot say */
+    char *path, *place; /* as given by the caller; absolute, NULL: unknown */
     int dir;
     mr_manifest *manifest;
     uint8_t digest[32];
@@ -51,7 +52,7 @@ static mr_status fail_replaced(const mr_dataset *ds, mr_error *err)
                    ds->path);
 }
 
-/* Its name now is another dataset's, or nobody's: `ingest --force` took the place. */
+/* Its path now leads to another dataset or to nothing: `ingest --force` replaced it. */
 static bool is_replaced(const mr_dataset *ds)
 {
     return ds->place && !mr_file_is_at(ds->dir, AT_FDCWD, ds->place, false);
@@ -72,23 +73,18 @@ mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int 
 static mr_status check_shard(const mr_dataset *ds, const mr_shard *shard, mr_error *err)
 {
     uint8_t header[MR_INDEX_HEADER];
-    int fd;
-    mr_status status = mr_index_open_file(ds->dir, shard, "mdb", &fd, err);
-    if (status != MR_OK)
-        return status;
-    close(fd);
-    status = mr_index_open_file(ds->dir, shard, "idx", &fd, err);
-    if (status != MR_OK)
-        return status;
-    status = mr_file_pread(fd, header, sizeof header, 0, shard->name, err);
-    close(fd);
-    return status == MR_OK ? mr_index_check_header(header, shard->idx.bytes, shard, err) : status;
+    MR_AUTO(mr_scope_close) int mdb = -1;
+    MR_AUTO(mr_scope_close) int idx = -1;
+    MR_TRY(mr_index_open_file(ds->dir, shard, "mdb", &mdb, err));
+    MR_TRY(mr_index_open_file(ds->dir, shard, "idx", &idx, err));
+    MR_TRY(mr_file_pread(idx, header, sizeof header, 0, shard->name, err));
+    return mr_index_check_header(header, shard->idx.bytes, shard, err);
 }
 
 mr_status mr_dataset_open(const char *path, mr_dataset **out, mr_error *err)
 {
     mr_dataset *ds = mr_alloc(1, sizeof *ds);
-    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone would not tell where it lies */
+    mr_error why = {.status = MR_OK}; /* of a shard, whose name alone does not say where it is */
     if (!ds)
         return mr_fail_memory(err, "opening a dataset");
     /* The folder before the manifest: then it shows if the two are of different datasets. */
@@ -133,18 +129,17 @@ uint64_t mr_dataset_samples(const mr_dataset *ds, const char *split)
     return s ? s->samples : 0;
 }
 
-/* The last shard that begins at or before sample n. */
+/* Whether sample n comes before, in or after a shard. */
+static int by_sample(const void *key, const void *item)
+{
+    uint64_t n = *(const uint64_t *)key;
+    const mr_shard *shard = item;
+    return n < shard->first ? -1 : n - shard->first >= shard->samples;
+}
+
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n)
 {
-    size_t low = 0, high = split->shard_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (split->shards[middle].first <= n)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &split->shards[low];
+    return bsearch(&n, split->shards, split->shard_count, sizeof *split->shards, by_sample);
 }
 
 mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard *shard, uint64_t i, mr_row *row,
@@ -185,19 +180,6 @@ static mr_status make_room(mr_sample_view *view, size_t need, mr_error *err)
     return MR_OK;
 }
 
-/* One record into memory, checked against its hash. */
-static mr_status read_record(int fd, const mr_shard *shard, uint64_t n, const char *what, uint64_t offset, size_t len,
-                             uint64_t hash, uint8_t *out, mr_error *err)
-{
-    mr_status status = mr_file_pread(fd, out, len, offset, shard->name, err);
-    if (status == MR_OK && mr_hash64(out, len) != hash)
-        return mr_fail(err, MR_BAD_SAMPLE,
-                       "%s.mdb: sample %llu: its %s differs from what was ingested; "
-                       "`millrace verify` shows the extent",
-                       shard->name, (unsigned long long)n, what);
-    return status;
-}
-
 /* The image (`image_len` is the row's, or 0: not a byte of it) and, after it, the meta into the view's storage. */
 static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const mr_row *row, uint64_t n,
                               size_t image_len, mr_sample_view *view, mr_error *err)
@@ -206,9 +188,8 @@ static mr_status read_records(const mr_dataset *ds, const mr_shard *shard, const
     MR_TRY(mr_dataset_open_file(ds, shard, "mdb", &fd, err));
     MR_TRY(make_room(view, image_len + row->meta_len, err));
     if (image_len)
-        MR_TRY(read_record(fd, shard, n, "image", row->image_offset, image_len, row->image_hash, view->storage, err));
-    return read_record(fd, shard, n, "meta", row->meta_offset, row->meta_len, row->meta_hash, view->storage + image_len,
-                       err);
+        MR_TRY(mr_record_read(fd, shard, n, mr_row_image(row), view->storage, err));
+    return mr_record_read(fd, shard, n, mr_row_meta(row), view->storage + image_len, err);
 }
 
 static mr_status find_sample(const mr_dataset *ds, const char *split, uint64_t n, const mr_shard **shard, mr_row *row,
@@ -229,12 +210,9 @@ static mr_status read_sample(const mr_dataset *ds, const char *split, uint64_t n
     const mr_shard *shard = NULL;
     mr_row row;
     *view = (mr_sample_view){.storage = view->storage, .storage_len = view->storage_len};
-    mr_status status = find_sample(ds, split, n, &shard, &row, err);
-    size_t image_len = status == MR_OK && with_image ? row.image_len : 0;
-    if (status == MR_OK)
-        status = read_records(ds, shard, &row, n, image_len, view, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(find_sample(ds, split, n, &shard, &row, err));
+    size_t image_len = with_image ? row.image_len : 0;
+    MR_TRY(read_records(ds, shard, &row, n, image_len, view, err));
     view->image = with_image ? view->storage : NULL;
     view->image_len = image_len;
     view->meta = (const char *)view->storage + image_len;

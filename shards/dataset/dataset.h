@@ -1,29 +1,40 @@
 /* dataset.h - an open dataset as the loader sees it: manifest, files, rows one by one.
- * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once. */
+ * Invariant: nothing here changes the dataset; all of it may be called by any number of threads at once.
+ *
+ * The dataset room, on top of format and seek: an open dataset, for millrace.h, the loader, verify and export.
+ *   dataset          opening; rows and records of single samples
+ *   dataset_facts    layout, splits, classes and labels, through dataset.h
+ *   dataset_ranks    whether all ranks have opened the same dataset */
 #ifndef MR_DATASET_H
 #define MR_DATASET_H
 
 #include "format/format.h"
 #include "format/manifest.h"
 
+/* For MR_AUTO. */
+static inline void mr_dataset_release(mr_dataset **ds)
+{
+    mr_dataset_free(*ds);
+}
+
 const mr_manifest *mr_dataset_manifest(const mr_dataset *ds);
 const uint8_t *mr_dataset_digest(const mr_dataset *ds); /* [32], of the manifest that was read */
 
 /* Opens NAME.mdb or NAME.idx of a shard ("mdb", "idx") and makes sure that it is as long as the manifest says.
- * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is what the system said (EMFILE: too many open files;
- * ESTALE: the dataset's place was taken by another one). */
+ * MR_BAD_DATA: missing or of another size; MR_SYSTEM: errno is set (EMFILE: too many open files;
+ * ESTALE: the dataset was replaced). */
 mr_status mr_dataset_open_file(const mr_dataset *ds, const mr_shard *shard, const char *suffix, int *fd, mr_error *err);
 
-/* Opens the seek index of a shard, if there is one that says it is of this very shard.  MR_END: there is none;
- * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is what the system said. */
+/* Opens the seek index of a shard, if there is one whose header is of this shard.  MR_END: there is none;
+ * MR_BAD_DATA: it is not of this shard; MR_SYSTEM: errno is set. */
 mr_status mr_dataset_open_seek(const mr_dataset *ds, const mr_shard *shard, int *fd, uint64_t *size, mr_error *err);
 
 /* The shard that has sample n of the split; n < split->samples. */
 const mr_shard *mr_dataset_shard(const mr_split *split, uint64_t n);
 
-/* Row i of an open .idx, bounds-checked against the manifest.  MR_BAD_SAMPLE: the row points outside of the shard. */
+/* Row i of an open .idx, bounds-checked against the manifest.  MR_BAD_SAMPLE: the row points outside the shard. */
 mr_status mr_dataset_row(int idx, const mr_shard *shard, uint64_t i, mr_row *row, mr_error *err);
-/* The same of a row that has been read already. */
+/* The same for a row that has been read already. */
 mr_status mr_dataset_row_from(const uint8_t packed[MR_INDEX_ROW], const mr_shard *shard, uint64_t i, mr_row *row,
                               mr_error *err);
 

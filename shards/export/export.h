@@ -1,10 +1,15 @@
 /* export.h - a dataset turned back into files, or into a WebDataset tar.
- * Invariant: nothing is written outside of OUT, whatever the source paths in the dataset say, and OUT appears whole or
- * not at all. */
+ * Invariant: nothing is written outside OUT, whatever the source paths in the dataset say, and OUT appears whole or
+ * not at all.
+ *
+ * The export room, on top of dataset; only commands use it.  Its files use those above them:
+ *   temp       the temporary file or folder next to OUT
+ *   export     samples in order; a folder of source files
+ *   tar        a WebDataset tar */
 #ifndef MR_EXPORT_H
 #define MR_EXPORT_H
 
-#include "base/buf.h"
+#include "dataset/dataset.h"
 
 typedef struct mr_export_options {
     const char *split; /* NULL: all */
@@ -16,17 +21,17 @@ typedef struct mr_export_result {
     uint64_t samples, files, bytes;
 } mr_export_result;
 
-/* Every source path once, with its bytes.  MR_MISUSE: `out` is there and not empty, or it does
- * not suit mr_export_check_out(). */
+/* Every source path once, with its bytes.  MR_MISUSE: `out` exists and is not empty, or
+ * mr_export_check_out() rejects it. */
 mr_status mr_export_folder(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                            mr_error *err);
 
 /* __millrace__/dataset.json (splits and classes), then SPLIT/NNNNNNNN.jpg, .json (the meta) and, if it has one label,
- * .cls a sample; the same bytes on every run. out "-": standard output. */
+ * .cls per sample; the same bytes on every run. out "-": standard output. */
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err);
 
-/* MR_MISUSE: `out` lies in the dataset's folder, or that in `out`. */
+/* MR_MISUSE: `out` is inside the dataset's folder, or the dataset inside `out`. */
 mr_status mr_export_check_out(const char *dataset, const char *out, mr_error *err);
 
 /* ---- between the two ------------------------------------------------------------------------------------------ */
@@ -39,20 +44,25 @@ typedef struct mr_export_sample {
 
 typedef mr_status (*mr_export_fn)(void *ctx, const mr_export_sample *sample, mr_error *err);
 
+/* Opens the dataset; MR_MISUSE: it does not have the split that the options name. */
+mr_status mr_export_open(const char *dataset, const mr_export_options *o, mr_dataset **out, mr_error *err);
+
+bool mr_export_wants(const mr_export_options *o, const mr_split *split);
+
 /* Calls fn for every sample asked for, each checked against its hashes, in order. */
-mr_status mr_export_each(const char *dataset, const mr_export_options *o, mr_export_fn fn, void *ctx,
+mr_status mr_export_each(const mr_dataset *ds, const mr_export_options *o, mr_export_fn fn, void *ctx,
                          mr_export_result *result, mr_error *err);
 
-/* Beside OUT and with a name no one else has: a folder or a file that is made before it gets OUT's name. */
+/* A folder or a file next to OUT, with a name of its own until it is complete and gets OUT's name. */
 typedef struct mr_export_temp {
     char *path;
     int fd;    /* of the folder, or of the file, for writing */
-    bool made; /* there is something of ours at `path` */
+    bool made; /* `path` exists and is ours */
 } mr_export_temp;
 
-/* Removes what exports to `out` that were killed left there, and makes a new one.  To be closed if it failed, too. */
+/* Removes what killed exports to `out` left, and creates a new one.  To be closed after a failure, too. */
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err);
-/* Removes what is at its path now, with all that is in it, if it is still `made`. */
+/* Removes its path with all contents if it is still `made`. */
 mr_status mr_export_temp_close(mr_export_temp *t, mr_error *err);
 
 #endif

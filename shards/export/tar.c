@@ -1,4 +1,4 @@
-/* tar.c - a WebDataset tar: what belongs to a sample stands together and shares its name up to the dot.
+/* tar.c - a WebDataset tar: the files of a sample are adjacent and share their name up to the dot.
  *
  *    __millrace__/dataset.json   the names of splits and classes; WebDataset's readers skip the folder
  *    train/00000000.jpg   the encoded bytes      train/00000001.png ...
@@ -22,7 +22,6 @@
 #include "base/text.h"
 #include "codec/image.h"
 #include "export/export.h"
-#include "format/manifest.h"
 
 typedef struct tar {
     struct archive *archive;
@@ -30,12 +29,11 @@ typedef struct tar {
     const char *name; /* for messages */
     mr_export_result *result;
     int fd;
-    mr_status written; /* of what libarchive gave us to write; why in `error` */
+    mr_status written; /* how writing went; a failure is in `error` */
     mr_error error;
 } tar;
 
-/* Tells libarchive that all is well: after a failed write it leaks, and puts its end marker behind what is not whole.
- */
+/* Reports success to libarchive: after a failed write it leaks, and would add its end marker to an incomplete tar. */
 static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t len)
 {
     tar *t = ctx;
@@ -45,7 +43,7 @@ static la_ssize_t take(struct archive *a, void *ctx, const void *bytes, size_t l
     return (la_ssize_t)len;
 }
 
-static mr_status what_was_written(const tar *t, mr_error *err)
+static mr_status write_status(const tar *t, mr_error *err)
 {
     if (t->written != MR_OK && err)
         *err = t->error;
@@ -58,7 +56,7 @@ static mr_status tar_failed(const tar *t, mr_error *err)
     const char *why = archive_error_string(t->archive);
     if (errnum == ENOMEM)
         return mr_fail_memory(err, t->name);
-    if (errnum <= 0 && !why) /* it ran out of memory before it could say so */
+    if (errnum <= 0 && !why) /* it ran out of memory before it could report that */
         errnum = errno;
     if (errnum > 0)
         return mr_fail_errno(err, errnum, "%s: cannot write", t->name);
@@ -81,7 +79,7 @@ static mr_status add_file(tar *t, const char *path, const void *bytes, size_t le
         return tar_failed(t, err);
     t->result->files++;
     t->result->bytes += len;
-    return what_was_written(t, err);
+    return write_status(t, err);
 }
 
 static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, const void *bytes, size_t len,
@@ -101,23 +99,15 @@ static void add_names(mr_buf *out, const char *key, size_t i, const char *name)
     mr_json_add_string(out, name, strlen(name));
 }
 
-static void free_manifest(mr_manifest **m)
-{
-    mr_manifest_free(*m);
-}
-
 /* A tar of one split names all classes: their numbers are the dataset's. */
-static mr_status add_facts(tar *t, const char *dataset, const mr_export_options *o, mr_error *err)
+static mr_status add_facts(tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
 {
     MR_AUTO(mr_buf_free) mr_buf text = {0};
-    MR_AUTO(free_manifest) mr_manifest *m = NULL;
+    const mr_manifest *m = mr_dataset_manifest(ds);
     size_t splits = 0;
-    MR_TRY(mr_manifest_open(dataset, &m, NULL, err));
-    if (o->split)
-        MR_TRY(mr_manifest_find_split(m, dataset, o->split, NULL, err));
     mr_buf_add_text(&text, "{");
     for (size_t i = 0; i < m->split_count; i++)
-        if (!o->split || strcmp(o->split, m->splits[i].name) == 0)
+        if (mr_export_wants(o, &m->splits[i]))
             add_names(&text, "splits", splits++, m->splits[i].name);
     for (size_t i = 0; i < m->class_count; i++) {
         if (i == 0)
@@ -137,14 +127,12 @@ static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
     if (!codec)
         return mr_fail(err, MR_BAD_DATA, "%s %llu: unknown codec %u", s->split, (unsigned long long)s->sample,
                        s->view->codec);
-    mr_status status = add(t, s, codec->suffix, s->view->image, s->view->image_len, err);
-    if (status == MR_OK)
-        status = add(t, s, "json", s->view->meta, s->view->meta_len, err);
-    if (status == MR_OK && s->view->label >= 0) {
-        int n = snprintf(label, sizeof label, "%d", (int)s->view->label);
-        status = add(t, s, "cls", label, (size_t)n, err);
-    }
-    return status;
+    MR_TRY(add(t, s, codec->suffix, s->view->image, s->view->image_len, err));
+    MR_TRY(add(t, s, "json", s->view->meta, s->view->meta_len, err));
+    if (s->view->label < 0)
+        return MR_OK;
+    int n = snprintf(label, sizeof label, "%d", (int)s->view->label);
+    return add(t, s, "cls", label, (size_t)n, err);
 }
 
 static mr_status open_tar(tar *t, mr_error *err)
@@ -161,21 +149,21 @@ static mr_status open_tar(tar *t, mr_error *err)
     return MR_OK;
 }
 
-static mr_status write_tar(const char *dataset, int fd, const char *name, const mr_export_options *o,
+static mr_status fill_tar(tar *t, const mr_dataset *ds, const mr_export_options *o, mr_error *err)
+{
+    MR_TRY(open_tar(t, err));
+    MR_TRY(add_facts(t, ds, o, err));
+    MR_TRY(mr_export_each(ds, o, add_sample, t, t->result, err));
+    return archive_write_close(t->archive) == ARCHIVE_OK ? write_status(t, err) : tar_failed(t, err);
+}
+
+static mr_status write_tar(const mr_dataset *ds, int fd, const char *name, const mr_export_options *o,
                            mr_export_result *result, mr_error *err)
 {
     tar t = {.name = name, .result = result, .fd = fd};
-    mr_status status = open_tar(&t, err);
-    if (status == MR_OK)
-        status = add_facts(&t, dataset, o, err);
-    if (status == MR_OK)
-        status = mr_export_each(dataset, o, add_sample, &t, result, err);
-    if (status == MR_OK && archive_write_close(t.archive) != ARCHIVE_OK)
-        status = tar_failed(&t, err);
-    if (status == MR_OK)
-        status = what_was_written(&t, err);
-    else
-        t.written = status; /* no end marker behind a tar that is not whole */
+    mr_status status = fill_tar(&t, ds, o, err);
+    if (status != MR_OK)
+        t.written = status; /* no end marker after a tar that is incomplete */
     archive_entry_free(t.entry);
     archive_write_free(t.archive);
     return status;
@@ -196,16 +184,14 @@ static mr_status check_out(const char *out, bool force, mr_error *err)
     return force ? MR_OK : mr_fail(err, MR_MISUSE, "%s: exists already; --force replaces it", out);
 }
 
-/* Without `force` a file that came meanwhile stays; where the system cannot see to that, it is looked for once more. */
+/* Without `force` a file that appeared meanwhile stays; where rename cannot ensure that, it is checked once more. */
 static mr_status publish(mr_export_temp *temp, const char *out, bool force, mr_error *err)
 {
     if (fsync(temp->fd) != 0)
         return mr_fail_errno(err, errno, "%s: cannot sync", out);
     int failed = renameat2(AT_FDCWD, temp->path, AT_FDCWD, out, force ? 0 : RENAME_NOREPLACE);
     if (failed && (errno == EEXIST || errno == EINVAL || errno == ENOSYS)) {
-        mr_status status = check_out(out, force, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(check_out(out, force, err));
         failed = rename(temp->path, out);
     }
     if (failed)
@@ -214,21 +200,25 @@ static mr_status publish(mr_export_temp *temp, const char *out, bool force, mr_e
     return mr_dir_sync_parent(AT_FDCWD, out, err);
 }
 
+static mr_status write_file(const mr_dataset *ds, const char *out, const mr_export_options *o, mr_export_temp *temp,
+                            mr_export_result *result, mr_error *err)
+{
+    MR_TRY(mr_export_temp_open(out, false, temp, err));
+    MR_TRY(write_tar(ds, temp->fd, out, o, result, err));
+    return publish(temp, out, o->force, err);
+}
+
 mr_status mr_export_tar(const char *dataset, const char *out, const mr_export_options *o, mr_export_result *result,
                         mr_error *err)
 {
+    MR_AUTO(mr_dataset_release) mr_dataset *ds = NULL;
     mr_export_temp temp = {.fd = -1};
+    MR_TRY(mr_export_open(dataset, o, &ds, err));
     if (strcmp(out, "-") == 0)
-        return write_tar(dataset, STDOUT_FILENO, "standard output", o, result, err);
-    mr_status status = mr_export_check_out(dataset, out, err);
-    if (status == MR_OK)
-        status = check_out(out, o->force, err);
-    if (status == MR_OK)
-        status = mr_export_temp_open(out, false, &temp, err);
-    if (status == MR_OK)
-        status = write_tar(dataset, temp.fd, out, o, result, err);
-    if (status == MR_OK)
-        status = publish(&temp, out, o->force, err);
+        return write_tar(ds, STDOUT_FILENO, "standard output", o, result, err);
+    MR_TRY(mr_export_check_out(dataset, out, err));
+    MR_TRY(check_out(out, o->force, err));
+    mr_status status = write_file(ds, out, o, &temp, result, err);
     mr_export_temp_close(&temp, NULL);
     return status;
 }

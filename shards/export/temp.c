@@ -1,5 +1,5 @@
-/* temp.c - what an export writes before OUT's name is its own, and what killed exports left of that.
- * Invariant: it is locked as long as somebody writes it, so the one whose lock is free was left behind. */
+/* temp.c - the temporary file or folder of an export, and the removal of those that killed exports left.
+ * Invariant: it is locked while it is written, so one whose lock is free was left by an export that was killed. */
 #include "export/export.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@
 #include "base/scope.h"
 #include "base/temp.h"
 
-#define MARK ".millrace-export-" /* nobody calls a folder of his own so */
+#define MARK ".millrace-export-" /* unlikely in a name that a user chose */
 
 static bool is_temp_of(const char *entry, const char *name)
 {
@@ -51,7 +51,7 @@ static void sweep(const char *parent, const char *name)
         closedir(dir);
 }
 
-/* Another export at OUT may have taken ours for left behind between its making and its locking. */
+/* Another export to OUT may have removed ours between its creation and its lock. */
 static mr_status swept(const mr_export_temp *t, mr_error *err)
 {
     return mr_fail(err, MR_SYSTEM, "%s: another export to the same place has just begun; run the command again",
@@ -60,32 +60,28 @@ static mr_status swept(const mr_export_temp *t, mr_error *err)
 
 static mr_status lock(const mr_export_temp *t, mr_error *err)
 {
-    /* Where there are no locks nobody sweeps, either. */
+    /* Where locks are not supported, nothing is swept either. */
     if (mr_temp_claim(t->fd, AT_FDCWD, t->path, false))
         return MR_OK;
     return swept(t, err);
 }
 
-static mr_status name_it(mr_export_temp *t, const char *out, mr_error *err)
+static mr_status choose_path(mr_export_temp *t, const char *out, mr_error *err)
 {
-    char *parent = NULL, *name = NULL;
-    mr_status status = mr_path_split(out, &parent, &name, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_free) char *parent = NULL;
+    MR_AUTO(mr_scope_free) char *name = NULL;
+    MR_TRY(mr_path_split(out, &parent, &name, err));
     sweep(parent, name);
-    if (asprintf(&t->path, "%s/%s" MARK "%ld", parent, name, (long)getpid()) < 0) {
-        t->path = NULL;
-        status = mr_fail_memory(err, out);
-    }
-    free(parent);
-    free(name);
-    return status;
+    if (asprintf(&t->path, "%s/%s" MARK "%ld", parent, name, (long)getpid()) >= 0)
+        return MR_OK;
+    t->path = NULL;
+    return mr_fail_memory(err, out);
 }
 
 mr_status mr_export_temp_open(const char *out, bool folder, mr_export_temp *t, mr_error *err)
 {
     *t = (mr_export_temp){.fd = -1};
-    MR_TRY(name_it(t, out, err));
+    MR_TRY(choose_path(t, out, err));
     if (folder && mkdir(t->path, 0777) != 0)
         return mr_file_fail_create(err, errno, out);
     t->made = folder;

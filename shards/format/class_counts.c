@@ -1,17 +1,18 @@
-/* class_counts.c - see class_counts.h. */
+/* class_counts.c - how many samples of each split have each label.
+ * Invariant: each row is counted once, whatever its label. */
 #include "format/class_counts.h"
-#include "base/scope.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/scope.h"
 #include "format/index.h"
 
 static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, uint64_t *counts, mr_error *err)
 {
-    mr_row *rows;
+    MR_AUTO(mr_scope_free) mr_row *rows = NULL;
     MR_TRY(mr_index_read(dirfd, shard, &rows, err));
     for (uint64_t i = 0; i < shard->samples; i++) {
         int32_t label = rows[i].label;
@@ -22,7 +23,6 @@ static mr_status count_shard(int dirfd, const mr_shard *shard, size_t classes, u
         else
             counts[(size_t)label < classes ? (size_t)label : classes + MR_NO_SUCH_CLASS]++;
     }
-    free(rows);
     return MR_OK;
 }
 
@@ -33,17 +33,15 @@ mr_status mr_class_counts_read(const char *dir, const mr_manifest *m, mr_class_c
                        "%s: %zu classes in %zu splits make more counts than %d; without --classes the "
                        "rest is shown",
                        dir, m->class_count, m->split_count, MR_CLASS_COUNTS_MAX);
-    c->width = m->class_count + MR_BEHIND_CLASSES;
+    c->width = m->class_count + MR_NOT_CLASSES;
     c->counts = mr_alloc(c->width * (m->split_count ? m->split_count : 1), sizeof *c->counts);
     if (!c->counts)
         return mr_fail_memory(err, "counting classes");
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
-    mr_status status = MR_OK;
-    for (size_t i = 0; status == MR_OK && i < m->split_count; i++)
-        for (size_t k = 0; status == MR_OK && k < m->splits[i].shard_count; k++)
-            status = count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err);
-    close(dirfd);
-    return status;
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++)
+            MR_TRY(count_shard(dirfd, &m->splits[i].shards[k], m->class_count, c->counts + i * c->width, err));
+    return MR_OK;
 }

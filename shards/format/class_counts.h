@@ -5,10 +5,10 @@
 
 #include "format/manifest.h"
 
-/* Behind the classes: samples with no label, a list of them, or one beyond the classes. */
-enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_BEHIND_CLASSES };
+/* After the classes: samples with no label, several, or one outside the classes. */
+enum { MR_NO_LABEL, MR_SEVERAL_LABELS, MR_NO_SUCH_CLASS, MR_NOT_CLASSES };
 
-/* Classes times splits: neither needs a file, so files do not bound what the product costs. */
+/* Of classes times splits: neither needs a file, so file sizes do not bound their product. */
 enum { MR_CLASS_COUNTS_MAX = 4194304 };
 
 typedef struct mr_class_counts {

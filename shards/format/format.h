@@ -13,7 +13,15 @@
  *                                                            54 u8 components        55 u8 bits
  *   all little-endian                                        56 u32 flags            60 u32 holder: row of the shard
  *                                                                                       that stores the image bytes
- */
+ *
+ * The format room: the files of a dataset, each on its own.  Its files use those above them:
+ *   format                  keys, rows and headers as bytes
+ *   meta json_lay_out       a sample's JSON; JSON pretty-printed
+ *   manifest*               the manifest: parsed and checked, written, sealed
+ *   walk writer             LMDB pages read without LMDB; a shard written with it
+ *   index* record           an index, built or read; a record by its row
+ *   class_counts            labels counted by the indexes
+ * Above it: seek, then dataset, then verify and export, then the commands. */
 #ifndef MR_FORMAT_H
 #define MR_FORMAT_H
 

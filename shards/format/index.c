@@ -1,4 +1,4 @@
-/* index.c - the fixed-row index of a shard: packed, read back and judged (index_build.c makes it).
+/* index.c - the fixed-row index of a shard: packed, read back and checked (index_build.c builds it).
  * Invariant: rows are handed out only if every one of them points inside the shard. */
 #include "format/index.h"
 
@@ -34,9 +34,9 @@ static const char *row_fault(const mr_row *row, uint64_t i, const mr_shard *shar
 {
     bool same = row->flags & MR_FLAG_SAME_BYTES;
     if (row->image_len == 0 || !inside(row->image_offset, row->image_len, shard->mdb.bytes))
-        return "its image lies outside of the .mdb";
+        return "its image is outside the .mdb";
     if (row->meta_len < 2 || !inside(row->meta_offset, row->meta_len, shard->mdb.bytes))
-        return "its meta lies outside of the .mdb";
+        return "its meta is outside the .mdb";
     if (row->codec < MR_CODEC_JPEG || row->codec > MR_CODEC_WEBP)
         return "its codec is unknown";
     if (row->orientation < 1 || row->orientation > 8)
@@ -83,30 +83,24 @@ mr_status mr_index_parse(const void *bytes, size_t len, const mr_shard *shard, m
 {
     if (len < MR_INDEX_HEADER)
         return mr_fail(err, MR_BAD_DATA, "%s.idx: ends inside its header", shard->name);
-    mr_status status = mr_index_check_header(bytes, len, shard, err);
-    if (status != MR_OK)
-        return status;
-    mr_row *list = mr_alloc(shard->samples, sizeof *list);
+    MR_TRY(mr_index_check_header(bytes, len, shard, err));
+    MR_AUTO(mr_scope_free) mr_row *list = mr_alloc(shard->samples, sizeof *list);
     if (!list)
         return mr_fail_memory(err, "reading a shard");
     const uint8_t *at = (const uint8_t *)bytes + MR_INDEX_HEADER;
-    for (uint64_t i = 0; status == MR_OK && i < shard->samples; i++, at += MR_INDEX_ROW) {
+    for (uint64_t i = 0; i < shard->samples; i++, at += MR_INDEX_ROW) {
         mr_row *row = &list[i];
         mr_row_unpack(at, row);
-        status = mr_index_check_row(row, i, shard, err);
-        if (status != MR_OK || row->holder == i)
-            continue;
+        MR_TRY(mr_index_check_row(row, i, shard, err));
         const mr_row *holder = &list[row->holder];
-        if (holder->holder != row->holder || !same_image(row, holder))
-            status = mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: its holder, sample %llu, stores another image",
-                             shard->name, (unsigned long long)(shard->first + i),
-                             (unsigned long long)(shard->first + row->holder));
+        if (row->holder != i && (holder->holder != row->holder || !same_image(row, holder)))
+            return mr_fail(err, MR_BAD_DATA, "%s.idx: sample %llu: its holder, sample %llu, stores another image",
+                           shard->name, (unsigned long long)(shard->first + i),
+                           (unsigned long long)(shard->first + row->holder));
     }
-    if (status == MR_OK)
-        *rows = list;
-    else
-        free(list);
-    return status;
+    *rows = list;
+    list = NULL;
+    return MR_OK;
 }
 
 mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_shard *counted, mr_error *err)
@@ -124,7 +118,7 @@ mr_status mr_index_check_counts(const mr_row *rows, const mr_shard *shard, mr_sh
         return MR_OK;
     return mr_fail(err, MR_BAD_DATA,
                    MR_MANIFEST ": counts %llu images of %llu bytes in %s, whose index has %llu of "
-                               "%llu; bring back the original manifest or ingest again",
+                               "%llu; restore the original manifest or ingest again",
                    (unsigned long long)shard->images, (unsigned long long)shard->image_bytes, shard->name,
                    (unsigned long long)found.images, (unsigned long long)found.image_bytes);
 }
@@ -156,18 +150,13 @@ mr_status mr_index_open_file(int dirfd, const mr_shard *shard, const char *suffi
 
 mr_status mr_index_bytes(int dirfd, const mr_shard *shard, mr_buf *out, mr_error *err)
 {
-    int fd;
-    mr_status status = mr_index_open_file(dirfd, shard, "idx", &fd, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(mr_scope_close) int fd = -1;
+    MR_TRY(mr_index_open_file(dirfd, shard, "idx", &fd, err));
     if (!mr_buf_reserve(out, shard->idx.bytes))
-        status = mr_fail_memory(err, "reading a shard");
-    else
-        status = mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err);
-    if (status == MR_OK)
-        out->len = shard->idx.bytes;
-    close(fd);
-    return status;
+        return mr_fail_memory(err, "reading a shard");
+    MR_TRY(mr_file_pread(fd, out->data, shard->idx.bytes, 0, shard->name, err));
+    out->len = shard->idx.bytes;
+    return MR_OK;
 }
 
 mr_status mr_index_read(int dirfd, const mr_shard *shard, mr_row **rows, mr_error *err)

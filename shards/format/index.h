@@ -19,6 +19,10 @@ mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first
 mr_status mr_index_locate(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_row *rows,
                           mr_error *err);
 
+/* For the headers of stored images: none.  Their sizes were allowed when they were ingested (--max-pixels), and to look
+ * at a header costs no memory, whatever it claims. */
+extern const mr_image_limits mr_stored_limits;
+
 void mr_index_pack(const mr_row *rows, uint64_t first, uint64_t samples, uint64_t mdb_bytes, mr_buf *out);
 
 /* Opens NAME.SUFFIX ("mdb" or "idx") of a shard; MR_BAD_DATA, with the way out, if it is missing or has another size

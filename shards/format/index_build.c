@@ -1,4 +1,4 @@
-/* index_build.c - an index out of a shard alone: where LMDB put each record, and what the records say of themselves.
+/* index_build.c - an an index from a shard alone: where LMDB put each record, and the facts that the records state.
  * Invariant: nothing but the .mdb's bytes decides the outcome: no limit of a run, no clock, no order of threads. */
 #include "format/index.h"
 
@@ -20,8 +20,7 @@ typedef struct build {
     mr_buf record;
 } build;
 
-/* The sizes were allowed when they were ingested; looking at a header costs no memory, whatever it claims. */
-static const mr_image_limits no_limits = {
+const mr_image_limits mr_stored_limits = {
     .max_pixels = UINT64_MAX, .max_scans = UINT32_MAX, .max_segments = UINT32_MAX};
 
 static mr_status fault(const build *b, uint64_t row, mr_error *err, const char *what)
@@ -63,9 +62,8 @@ static mr_status scan_meta(build *b, uint64_t i, mr_error *err)
     row->flags = (facts.multi_label ? MR_FLAG_MULTI_LABEL : 0) | (facts.unannotated ? MR_FLAG_UNANNOTATED : 0);
     if (!facts.has_image_of)
         return MR_OK;
-    status = find_holder(b, i, facts.image_of, &row->holder, err);
     row->flags |= MR_FLAG_SAME_BYTES;
-    return status;
+    return find_holder(b, i, facts.image_of, &row->holder, err);
 }
 
 static mr_status take_meta(void *ctx, const mr_walk_record *r, mr_error *err)
@@ -98,7 +96,7 @@ static mr_status scan_image(build *b, uint64_t i, mr_error *err)
     mr_row *row = &b->rows[i];
     mr_image_facts facts;
     mr_error why;
-    mr_status status = mr_image_examine(b->record.data, b->record.len, &no_limits, &facts, &why);
+    mr_status status = mr_image_examine(b->record.data, b->record.len, &mr_stored_limits, &facts, &why);
     if (status == MR_SYSTEM)
         return mr_fail(err, status, "%s: %s", b->name, why.text);
     if (status != MR_OK)
@@ -120,7 +118,7 @@ static mr_status take_image(void *ctx, const mr_walk_record *r, mr_error *err)
     skip_sharers(b);
     uint64_t i = b->next++;
     if (i >= b->samples || r->sample != b->first + i)
-        return mr_fail(err, MR_BAD_DATA, "%s: has an image for sample %llu where another should come", b->name,
+        return mr_fail(err, MR_BAD_DATA, "%s: has an image for sample %llu out of order", b->name,
                        (unsigned long long)r->sample);
     mr_row *row = &b->rows[i];
     if (r->len < 1 || r->len > MR_RECORD_MAX || (b->known && r->len != row->image_len))
@@ -150,20 +148,18 @@ static void share_image(mr_row *row, const mr_row *holder)
 
 static mr_status walk_both(build *b, uint64_t size, mr_error *err)
 {
-    mr_status status = mr_walk(b->fd, size, b->name, MR_DB_META, take_meta, b, err);
-    if (status == MR_OK && b->next != b->samples)
-        status = fault(b, b->next, err, "has no meta");
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_walk(b->fd, size, b->name, MR_DB_META, take_meta, b, err));
+    if (b->next != b->samples)
+        return fault(b, b->next, err, "has no meta");
     b->next = 0;
-    status = mr_walk(b->fd, size, b->name, MR_DB_IMAGE, take_image, b, err);
+    MR_TRY(mr_walk(b->fd, size, b->name, MR_DB_IMAGE, take_image, b, err));
     skip_sharers(b);
-    if (status == MR_OK && b->next != b->samples)
-        status = fault(b, b->next, err, "has no image");
-    for (uint64_t i = 0; status == MR_OK && i < b->samples; i++)
+    if (b->next != b->samples)
+        return fault(b, b->next, err, "has no image");
+    for (uint64_t i = 0; i < b->samples; i++)
         if (b->rows[i].flags & MR_FLAG_SAME_BYTES)
             share_image(&b->rows[i], &b->rows[b->rows[i].holder]);
-    return status;
+    return MR_OK;
 }
 
 /* A record costs at least a node of 8 bytes in a leaf, so a size bounds the rows before memory is asked for. */
@@ -175,35 +171,34 @@ static mr_status check_count(const char *name, uint64_t size, uint64_t first, ui
     return MR_OK;
 }
 
+static void free_build(build *b)
+{
+    mr_buf_free(&b->record);
+    free(b->rows);
+}
+
 mr_status mr_index_build(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_buf *out,
                          mr_error *err)
 {
-    build b = {.fd = fd, .name = name, .first = first, .samples = samples};
-    mr_status status = check_count(name, size, first, samples, err);
-    if (status != MR_OK)
-        return status;
+    MR_AUTO(free_build) build b = {.fd = fd, .name = name, .first = first, .samples = samples};
+    MR_TRY(check_count(name, size, first, samples, err));
     b.rows = mr_alloc(samples, sizeof *b.rows);
     if (!b.rows)
         return mr_fail_memory(err, "reading a shard");
-    status = walk_both(&b, size, err);
-    if (status == MR_OK) {
-        mr_index_pack(b.rows, first, samples, size, out);
-        status = mr_buf_status(out, err, name);
-    }
-    mr_buf_free(&b.record);
-    free(b.rows);
-    return status;
+    MR_TRY(walk_both(&b, size, err));
+    mr_index_pack(b.rows, first, samples, size, out);
+    return mr_buf_status(out, err, name);
 }
 
 mr_status mr_index_locate(int fd, uint64_t size, const char *name, uint64_t first, uint64_t samples, mr_row *rows,
                           mr_error *err)
 {
     build b = {.fd = fd, .name = name, .first = first, .samples = samples, .rows = rows, .known = true};
-    mr_status status = check_count(name, size, first, samples, err);
-    for (uint64_t i = 0; status == MR_OK && i < samples; i++) {
+    MR_TRY(check_count(name, size, first, samples, err));
+    for (uint64_t i = 0; i < samples; i++) {
         bool same = rows[i].flags & MR_FLAG_SAME_BYTES;
         if (same ? rows[i].holder >= i || rows[rows[i].holder].holder != rows[i].holder : rows[i].holder != i)
-            status = fault(&b, i, err, "its row names a holder that stores no image");
+            return fault(&b, i, err, "its row names a holder that stores no image");
     }
-    return status == MR_OK ? walk_both(&b, size, err) : status;
+    return walk_both(&b, size, err);
 }

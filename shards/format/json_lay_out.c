@@ -1,5 +1,5 @@
-/* json_lay_out.c - JSON set out for reading, by its text alone.
- * Invariant: only blanks between tokens change, and controls inside strings become escapes of the same characters;
+/* json_lay_out.c - JSON pretty-printed without parsing it into values.
+ * Invariant: only blanks between tokens change, and control characters inside strings are escaped;
  * numbers stay as they were written, whatever their size. */
 #include "format/json_lay_out.h"
 

@@ -1,11 +1,12 @@
-/* json_lay_out.h - JSON set out for reading, by its text alone. */
+/* json_lay_out.h - JSON pretty-printed without parsing it into values.
+ * Invariant: numbers and texts stay as they were written. */
 #ifndef MR_JSON_LAY_OUT_H
 #define MR_JSON_LAY_OUT_H
 
 #include "base/buf.h"
 
 /* Appends the document, which must be valid JSON, one member a line, a list of plain values on one; lines after the
- * first are indented by 2 * depth and more.  Whatever the bytes, it stays inside them and ends. */
+ * first are indented by 2 * depth and more.  Any bytes are safe: it never reads past them, and always ends. */
 void mr_json_lay_out(mr_buf *out, const char *json, size_t len, unsigned depth);
 
 #endif

@@ -1,6 +1,6 @@
-/* manifest.c - a dataset's manifest, taken apart and judged.
+/* manifest.c - a dataset's manifest, parsed and checked.
  * Invariant: a manifest is returned only when every name, number and sum in it has been checked; in particular no name
- * in it leads out of the dataset's directory. */
+ * in it leads out of the dataset's folder. */
 #include "format/manifest.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { WHERE = 200, LEAST_NODE = 16 };
 /* LEAST_NODE: each sample has a node of LMDB in the file: header, key and meta.  So a file's size bounds the memory
- * that its index takes, whatever the manifest of a stranger claims. */
+ * that its index takes, whatever a hostile manifest claims. */
 
 void mr_manifest_free(mr_manifest *m)
 {
@@ -48,17 +48,15 @@ mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, cons
                                  mr_error *err)
 {
     const mr_split *found = mr_manifest_split(m, name);
-    mr_buf names = {0};
+    MR_AUTO(mr_buf_free) mr_buf names = {0};
     if (out)
         *out = found;
     if (found)
         return MR_OK;
     for (size_t i = 0; i < m->split_count; i++)
         mr_buf_printf(&names, "%s%s", i ? ", " : "", m->splits[i].name);
-    mr_status status = mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split; it has %s", name,
-                               dataset ? dataset : "the dataset", m->split_count ? mr_buf_text(&names) : "no splits");
-    mr_buf_free(&names);
-    return status;
+    return mr_fail(err, MR_MISUSE, "split \"%s\": %s has no such split; it has %s", name,
+                   dataset ? dataset : "the dataset", m->split_count ? mr_buf_text(&names) : "no splits");
 }
 
 bool mr_split_name_ok(const char *name)
@@ -79,10 +77,10 @@ static mr_status copy_text(const json_t *obj, const char *key, const char *where
 static mr_status get_hex(const json_t *obj, const char *key, const char *where, uint8_t *out, size_t len, mr_error *err)
 {
     const char *text;
-    mr_status status = mr_json_get_string(obj, key, where, &text, err);
-    if (status == MR_OK && !mr_unhex(text, out, len))
+    MR_TRY(mr_json_get_string(obj, key, where, &text, err));
+    if (!mr_unhex(text, out, len))
         return mr_fail(err, MR_BAD_DATA, "%s: \"%s\" is not %zu hexadecimal digits", where, key, 2 * len);
-    return status;
+    return MR_OK;
 }
 
 static mr_status parse_digest(const json_t *shard, const char *key, const char *where, mr_digest *out, mr_error *err)
@@ -153,11 +151,8 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
     snprintf(where, sizeof where, "%.80s: %s", name, key);
     if (!json_is_object(obj))
         return mr_fail(err, MR_BAD_DATA, "%s: is not an object", where);
-    mr_status status = parse_counts(obj, where, counts, err);
-    if (status == MR_OK)
-        status = mr_json_get(obj, "shards", JSON_ARRAY, where, &shards, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(parse_counts(obj, where, counts, err));
+    MR_TRY(mr_json_get(obj, "shards", JSON_ARRAY, where, &shards, err));
     size_t count = json_array_size(shards);
     if (count > MR_SHARDS_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu shards are more than %d", where, count, MR_SHARDS_MAX);
@@ -169,14 +164,12 @@ static mr_status parse_split(const char *key, const json_t *obj, const char *nam
         mr_shard *shard = &out->shards[i];
         snprintf(expected, sizeof expected, "%s-%05zu", key, i);
         snprintf(where, sizeof where, "%.80s: %s", name, expected);
-        status = parse_shard(json_array_get(shards, i), where, expected, sums[0], shard, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(parse_shard(json_array_get(shards, i), where, expected, sums[0], shard, err));
         /* A sum of sizes that fit a file: only image_bytes could wrap, and samples are bounded by 32 bits a shard. */
         sums[0] += shard->samples;
         sums[1] += shard->images;
         if (__builtin_add_overflow(sums[2], shard->image_bytes, &sums[2]))
-            return mr_fail(err, MR_BAD_DATA, "%s: sizes beyond 64 bits", where);
+            return mr_fail(err, MR_BAD_DATA, "%s: sizes exceed 64 bits", where);
     }
     if (memcmp(counts, sums, sizeof sums) != 0)
         return mr_fail(err, MR_BAD_DATA, "%.80s: %s: its samples, images or bytes are not the sum over its shards",
@@ -192,9 +185,7 @@ static mr_status parse_splits(const json_t *doc, const char *name, mr_manifest *
 {
     json_t *splits, *value;
     const char *key;
-    mr_status status = mr_json_get(doc, "splits", JSON_OBJECT, name, &splits, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get(doc, "splits", JSON_OBJECT, name, &splits, err));
     size_t count = json_object_size(splits);
     if (count > MR_SPLITS_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu splits are more than %d", name, count, MR_SPLITS_MAX);
@@ -205,9 +196,7 @@ static mr_status parse_splits(const json_t *doc, const char *name, mr_manifest *
     mr_split *next = m->splits;
     json_object_foreach(splits, key, value)
     {
-        status = parse_split(key, value, name, next++, err);
-        if (status != MR_OK)
-            return status;
+        MR_TRY(parse_split(key, value, name, next++, err));
     }
     return MR_OK;
 }
@@ -228,19 +217,17 @@ static mr_status parse_classes(const json_t *doc, const char *name, mr_manifest 
 {
     json_t *classes;
     char where[WHERE];
-    mr_status status = mr_json_get(doc, "classes", JSON_ARRAY, name, &classes, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_json_get(doc, "classes", JSON_ARRAY, name, &classes, err));
     size_t count = json_array_size(classes);
     m->classes = mr_alloc(count, sizeof *m->classes);
     if (!m->classes)
         return mr_fail_memory(err, "reading the manifest");
     m->class_count = count;
-    for (size_t i = 0; status == MR_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         snprintf(where, sizeof where, "%.80s: class %zu", name, i);
-        status = parse_class(json_array_get(classes, i), where, &m->classes[i], err);
+        MR_TRY(parse_class(json_array_get(classes, i), where, &m->classes[i], err));
     }
-    return status == MR_OK ? mr_classes_check(m->classes, count, name, err) : status;
+    return mr_classes_check(m->classes, count, name, err);
 }
 
 /* What kind of file it is comes first: the rest may mean something else in another version. */
@@ -268,59 +255,43 @@ static mr_status parse_licence(const json_t *doc, const char *name, mr_manifest 
 
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err)
 {
-    json_t *doc = NULL, *options;
+    MR_AUTO(json_decrefp) json_t *doc = NULL;
+    json_t *options;
     if (len > MR_MANIFEST_MAX)
         return mr_fail(err, MR_BAD_DATA, "%s: %zu bytes are more than the limit of 256 MiB", name, len);
-    mr_manifest *m = mr_alloc(1, sizeof *m);
+    MR_AUTO(mr_manifest_release) mr_manifest *m = mr_alloc(1, sizeof *m);
     if (!m)
         return mr_fail_memory(err, "reading the manifest");
-    mr_status status = mr_json_bounded(bytes, len, MR_MANIFEST_MEMORY, name, err);
-    if (status == MR_OK)
-        status = mr_json_parse(bytes, len, name, &doc, err);
-    if (status == MR_OK)
-        status = parse_kind(doc, name, err);
-    if (status == MR_OK)
-        status = copy_text(doc, "layout", name, &m->layout, err);
-    if (status == MR_OK)
-        status = copy_text(doc, "variant", name, &m->variant, err);
-    if (status == MR_OK)
-        status = parse_licence(doc, name, m, err);
-    if (status == MR_OK)
-        status = mr_json_get(doc, "options", JSON_OBJECT, name, &options, err);
-    if (status == MR_OK)
-        m->options = json_incref(options);
-    if (status == MR_OK)
-        status = parse_classes(doc, name, m, err);
-    if (status == MR_OK)
-        status = parse_splits(doc, name, m, err);
-    json_decref(doc);
-    if (status == MR_OK)
-        *out = m;
-    else
-        mr_manifest_free(m);
-    return status;
+    MR_TRY(mr_json_bounded(bytes, len, MR_MANIFEST_MEMORY, name, err));
+    MR_TRY(mr_json_parse(bytes, len, name, &doc, err));
+    MR_TRY(parse_kind(doc, name, err));
+    MR_TRY(copy_text(doc, "layout", name, &m->layout, err));
+    MR_TRY(copy_text(doc, "variant", name, &m->variant, err));
+    MR_TRY(parse_licence(doc, name, m, err));
+    MR_TRY(mr_json_get(doc, "options", JSON_OBJECT, name, &options, err));
+    m->options = json_incref(options);
+    MR_TRY(parse_classes(doc, name, m, err));
+    MR_TRY(parse_splits(doc, name, m, err));
+    *out = m;
+    m = NULL;
+    return MR_OK;
 }
 
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err)
 {
-    mr_buf bytes = {0};
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    MR_AUTO(mr_scope_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
-    mr_status status;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return mr_fail(err, MR_MISUSE, "%s: no such folder; give the folder that `millrace ingest` made", dir);
     if (fd < 0)
         return mr_fail_errno(err, errno, "%s", dir);
     if (fstatat(fd, MR_MANIFEST, &st, 0) != 0 && errno == ENOENT)
-        status = mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made",
-                         dir, MR_MANIFEST);
-    else
-        status = mr_file_read_all(fd, MR_MANIFEST, MR_MANIFEST_MAX, &bytes, err);
-    if (status == MR_OK)
-        status = mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, out, err);
-    if (status == MR_OK && digest)
+        return mr_fail(err, MR_MISUSE, "%s: no dataset there (no %s); give the folder that `millrace ingest` made", dir,
+                       MR_MANIFEST);
+    MR_TRY(mr_file_read_all(fd, MR_MANIFEST, MR_MANIFEST_MAX, &bytes, err));
+    MR_TRY(mr_manifest_parse(bytes.data, bytes.len, MR_MANIFEST, out, err));
+    if (digest)
         mr_sha256(bytes.data, bytes.len, digest);
-    mr_buf_free(&bytes);
-    close(fd);
-    return status;
+    return MR_OK;
 }

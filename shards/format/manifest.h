@@ -1,5 +1,5 @@
 /* manifest.h - what a dataset is, in one file published last.
- * Invariant: a manifest read from disk holds only names that stay inside the dataset's directory, counts that add up,
+ * Invariant: a manifest read from disk has only names that stay inside the dataset's folder, counts that add up,
  * and no value of the wrong type; everything else is MR_BAD_DATA. */
 #ifndef MR_MANIFEST_H
 #define MR_MANIFEST_H
@@ -24,7 +24,7 @@ typedef struct mr_split {
 
 enum { MR_SPLITS_MAX = 1000, MR_SHARDS_MAX = 100000 }; /* of a dataset; of a split */
 
-/* The bytes of a manifest, and the memory that it may take when it is read: 1.3 million classes, or 300,000 shards. */
+/* Limits of a manifest's bytes, and of the memory that reading it takes: 1.3 million classes, or 300,000 shards. */
 #define MR_MANIFEST_MAX    ((uint64_t)256 << 20)
 #define MR_MANIFEST_MEMORY ((uint64_t)512 << 20)
 
@@ -43,7 +43,12 @@ typedef struct mr_manifest {
     mr_split *splits;
 } mr_manifest;
 
-void mr_manifest_free(mr_manifest *m); /* contents and the struct; NULL is fine */
+void mr_manifest_free(mr_manifest *m);                  /* contents and the struct; NULL is fine */
+static inline void mr_manifest_release(mr_manifest **m) /* for MR_AUTO */
+{
+    mr_manifest_free(*m);
+}
+
 /* Its bytes, appended; MR_BAD_DATA: they would be more than mr_manifest_parse() takes. */
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err);
 mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_manifest **out, mr_error *err);
@@ -52,8 +57,8 @@ mr_status mr_manifest_parse(const void *bytes, size_t len, const char *name, mr_
  * (COCO's categories may have equal names, or none).  MR_BAD_DATA if not; `where`: for the message. */
 mr_status mr_classes_check(const mr_class *classes, size_t count, const char *where, mr_error *err);
 
-/* The "seal", a hash of all else in the file: added by mr_manifest_write() to what stands in out from `start` on;
- * checked by verify, so that an edit of any byte is seen.  Parsing alone does not ask for it. */
+/* The "seal", a hash of all else in the file: added by mr_manifest_write() to the bytes of `out` from `start` on;
+ * checked by verify, so that an edit of any byte is seen.  Parsing does not check it. */
 mr_status mr_manifest_seal(mr_buf *out, size_t start, mr_error *err);
 mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name, mr_error *err);
 
@@ -62,7 +67,7 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
 
 const mr_split *mr_manifest_split(const mr_manifest *m, const char *name); /* NULL: none */
-/* The same; MR_MISUSE if there is none, in a sentence that names those there are.  `dataset`: its path; NULL: unknown.
+/* The same; MR_MISUSE if there is none, with a message that lists the splits.  `dataset`: its path; NULL: unknown.
  * `out` may be NULL. */
 mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,
                                  mr_error *err);

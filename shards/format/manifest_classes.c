@@ -1,8 +1,9 @@
-/* manifest_classes.c - whether the names of classes tell them apart.
- * Invariant: two classes differ in name, or both have an id of the source's and differ in that. */
+/* manifest_classes.c - whether classes can be told apart.
+ * Invariant: two classes differ in name, or both have an id from the source and differ in it. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "format/manifest.h"
 
 static int by_name(const void *a, const void *b)
@@ -18,25 +19,22 @@ static int by_name(const void *a, const void *b)
 
 mr_status mr_classes_check(const mr_class *classes, size_t count, const char *where, mr_error *err)
 {
-    mr_status status = MR_OK;
-    const mr_class **list = mr_alloc(count, sizeof *list);
+    MR_AUTO(mr_scope_free) const mr_class **list = mr_alloc(count, sizeof *list);
     if (!list)
         return mr_fail_memory(err, "reading the classes");
     for (size_t i = 0; i < count; i++) {
         list[i] = &classes[i];
-        if (status == MR_OK && !classes[i].has_id && !*classes[i].name)
-            status = mr_fail(err, MR_BAD_DATA, "%s: class %zu has no name", where, i);
+        if (!classes[i].has_id && !*classes[i].name)
+            return mr_fail(err, MR_BAD_DATA, "%s: class %zu has no name", where, i);
     }
-    if (status == MR_OK && count)
+    if (count)
         qsort(list, count, sizeof *list, by_name);
-    for (size_t i = 1; status == MR_OK && i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         const mr_class *a = list[i - 1], *b = list[i];
         if (strcmp(a->name, b->name) == 0 && (!a->has_id || a->id == b->id))
-            status = mr_fail(err, MR_BAD_DATA,
-                             "%s: classes %zu and %zu are both named \"%.100s\": nothing tells them "
-                             "apart",
-                             where, (size_t)((a < b ? a : b) - classes), (size_t)((a < b ? b : a) - classes), a->name);
+            return mr_fail(err, MR_BAD_DATA,
+                           "%s: classes %zu and %zu are both named \"%.100s\": they cannot be told apart", where,
+                           (size_t)((a < b ? a : b) - classes), (size_t)((a < b ? b : a) - classes), a->name);
     }
-    free(list);
-    return status;
+    return MR_OK;
 }

@@ -7,8 +7,8 @@
  *     "seal": "0123456789abcdef0123456789abcdef"
  *    }
  *
- * Invariant: a seal stands at a fixed distance from the end, so finding it needs no JSON.  It finds accidents; who
- * edits with intent can seal it again, and only the dataset's digest (verify --expect) shows that. */
+ * Invariant: the seal is at a fixed distance from the end, so finding it needs no JSON.  It detects accidents; a
+ * deliberate edit can be sealed again, and only the dataset's digest (verify --expect) shows that. */
 #include <string.h>
 
 #include "format/format.h"
@@ -55,15 +55,15 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
     char hex[HEX + 1];
     if (len < TAIL || memcmp(tail, OPENING, opening) != 0 || memcmp(tail + opening + HEX, CLOSING, closing) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s: does not end with its seal: it was edited or damaged; bring back the "
+                       "%s: does not end with its seal: it was edited or damaged; restore the "
                        "original or ingest again",
                        name);
     MR_TRY(hash_unsealed(bytes, len - TAIL, found, err));
     mr_hex(found, sizeof found, hex);
     if (memcmp(tail + opening, hex, HEX) != 0)
-        MR_TRY(mr_fail(err, MR_BAD_DATA,
-                       "%s: its seal does not fit its text: it was edited or damaged; bring back the "
+        return mr_fail(err, MR_BAD_DATA,
+                       "%s: its seal does not fit its text: it was edited or damaged; restore the "
                        "original or ingest again",
-                       name));
+                       name);
     return MR_OK;
 }

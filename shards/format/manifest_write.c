@@ -3,6 +3,7 @@
  * is written can be read back by mr_manifest_parse(). */
 #include <string.h>
 
+#include "base/scope.h"
 #include "format/format.h"
 #include "format/manifest.h"
 
@@ -79,41 +80,39 @@ static mr_status check_counts(const mr_manifest *m, mr_error *err)
     return MR_OK;
 }
 
+static json_t *document(const mr_manifest *m, bool *failed)
+{
+    json_t *doc = json_object(), *splits = json_object();
+    put(doc, "millrace", json_string("dataset"), failed);
+    put(doc, "format", json_integer(MR_FORMAT_VERSION), failed);
+    put(doc, "layout", json_string(m->layout ? m->layout : ""), failed);
+    put(doc, "variant", json_string(m->variant ? m->variant : ""), failed);
+    put(doc, "licence", m->licence ? json_string(m->licence) : json_null(), failed);
+    put(doc, "options", m->options ? json_incref(m->options) : json_object(), failed);
+    put(doc, "classes", classes_json(m, failed), failed);
+    for (size_t i = 0; i < m->split_count; i++)
+        put(splits, m->splits[i].name, split_json(&m->splits[i], failed), failed);
+    put(doc, "splits", splits, failed);
+    return doc;
+}
+
 mr_status mr_manifest_write(const mr_manifest *m, mr_buf *out, mr_error *err)
 {
     for (size_t i = 0; i < m->split_count; i++)
         if (!mr_split_name_ok(m->splits[i].name) || mr_manifest_split(m, m->splits[i].name) != &m->splits[i])
             return mr_fail(err, MR_MISUSE, MR_MANIFEST ": \"%s\" is not a valid split name, or is given twice",
                            m->splits[i].name);
-    mr_status status = check_counts(m, err);
-    if (status == MR_OK)
-        status = mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(check_counts(m, err));
+    MR_TRY(mr_classes_check(m->classes, m->class_count, MR_MANIFEST, err));
     bool failed = false;
     size_t start = out->len;
-    json_t *doc = json_object(), *splits = json_object();
-    put(doc, "millrace", json_string("dataset"), &failed);
-    put(doc, "format", json_integer(MR_FORMAT_VERSION), &failed);
-    put(doc, "layout", json_string(m->layout ? m->layout : ""), &failed);
-    put(doc, "variant", json_string(m->variant ? m->variant : ""), &failed);
-    put(doc, "licence", m->licence ? json_string(m->licence) : json_null(), &failed);
-    put(doc, "options", m->options ? json_incref(m->options) : json_object(), &failed);
-    put(doc, "classes", classes_json(m, &failed), &failed);
-    for (size_t i = 0; i < m->split_count; i++)
-        put(splits, m->splits[i].name, split_json(&m->splits[i], &failed), &failed);
-    put(doc, "splits", splits, &failed);
+    MR_AUTO(json_decrefp) json_t *doc = document(m, &failed);
     if (failed)
-        status = mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
-    else
-        status = mr_json_dump(doc, out, err);
-    if (status == MR_OK)
-        status = mr_manifest_seal(out, start, err);
-    if (status == MR_OK && out->len - start > MR_MANIFEST_MAX)
-        status =
-            mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB", out->len - start);
-    if (status == MR_OK)
-        status = mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
-    json_decref(doc);
-    return status;
+        return mr_fail(err, MR_SYSTEM, MR_MANIFEST ": out of memory, or a text in it that is not UTF-8");
+    MR_TRY(mr_json_dump(doc, out, err));
+    MR_TRY(mr_manifest_seal(out, start, err));
+    if (out->len - start > MR_MANIFEST_MAX)
+        return mr_fail(err, MR_BAD_DATA, MR_MANIFEST ": %zu bytes are more than the limit of 256 MiB",
+                       out->len - start);
+    return mr_json_bounded(out->data + start, out->len - start, MR_MANIFEST_MEMORY, MR_MANIFEST, err);
 }

@@ -1,5 +1,5 @@
 /* meta.h - the members of a sample's meta that millrace itself writes and reads back.
- * Invariant: they stand at depth one of the object; everything the source wrote stands deeper ("columns",
+ * Invariant: they are at depth one of the object; everything the source wrote is deeper ("columns",
  * "annotations"), so no source can forge them.
  *
  *   {"source":"train/n01/a.JPEG","label":3,"class":"n01", ... }

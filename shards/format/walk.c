@@ -76,7 +76,7 @@ static mr_status visit(walk *w, uint64_t page)
     return MR_OK;
 }
 
-/* A branch or leaf page: the array of places lies before `upper`, the nodes after it. */
+/* A branch or leaf page: the array of offsets is below `upper`, the nodes are above. */
 static mr_status read_page(walk *w, uint64_t page, unsigned flags, uint8_t *p, unsigned *nodes)
 {
     MR_TRY(visit(w, page));
@@ -97,7 +97,7 @@ static mr_status read_node(const walk *w, uint64_t page, const uint8_t *p, unsig
 {
     size_t at = mr_get16le(p + PAGE_HEADER + 2 * i);
     if (at < mr_get16le(p + 14) || at + NODE_HEADER > MR_LMDB_PAGE)
-        return bad(w, page, "a node lies outside of the page");
+        return bad(w, page, "a node is outside the page");
     uint32_t low = mr_get32le(p + at);
     *n = (node){.flags = mr_get16le(p + at + 4), .key_len = mr_get16le(p + at + 6), .key = at + NODE_HEADER};
     n->child = low | (uint64_t)n->flags << 32;
@@ -105,7 +105,7 @@ static mr_status read_node(const walk *w, uint64_t page, const uint8_t *p, unsig
     n->data = n->key + n->key_len;
     uint64_t inside = !leaf ? 0 : n->flags & F_BIGDATA ? 8 : n->data_len;
     if (n->data + inside > MR_LMDB_PAGE)
-        return bad(w, page, "a node ends outside of the page");
+        return bad(w, page, "a node ends outside the page");
     return MR_OK;
 }
 
@@ -121,21 +121,16 @@ static mr_status take_key(walk *w, uint64_t page, const uint8_t *p, const node *
     return MR_OK;
 }
 
-/* A record too long for a page lies in a run of pages of its own, of which the first has a header. */
+/* A record too long for a page has a run of pages of its own, whose first page starts with a header. */
 static mr_status find_run(walk *w, uint64_t page, const uint8_t *p, const node *n, uint64_t *offset)
 {
     uint8_t header[PAGE_HEADER];
     uint64_t first = mr_get64le(p + n->data), count = (PAGE_HEADER - 1 + (uint64_t)n->data_len) / MR_LMDB_PAGE + 1;
     if (first >= w->pages || count > w->pages - first)
-        return bad(w, page, "a record's run of pages lies outside of the file");
-    for (uint64_t i = 0; i < count; i++) {
-        mr_status status = visit(w, first + i);
-        if (status != MR_OK)
-            return status;
-    }
-    mr_status status = mr_file_pread(w->fd, header, sizeof header, first * MR_LMDB_PAGE, w->name, w->err);
-    if (status != MR_OK)
-        return status;
+        return bad(w, page, "a record's run of pages is outside the file");
+    for (uint64_t i = 0; i < count; i++)
+        MR_TRY(visit(w, first + i));
+    MR_TRY(mr_file_pread(w->fd, header, sizeof header, first * MR_LMDB_PAGE, w->name, w->err));
     if (mr_get64le(header) != first || mr_get16le(header + 10) != P_OVERFLOW || mr_get32le(header + 12) != count)
         return bad(w, first, "is not the start of the record's run of pages");
     w->db.seen_runs += count;
@@ -145,16 +140,12 @@ static mr_status find_run(walk *w, uint64_t page, const uint8_t *p, const node *
 
 static mr_status walk_leaf(walk *w, uint64_t page, const uint8_t *p, unsigned nodes)
 {
-    mr_status status = MR_OK;
     w->db.seen_leaves++;
-    for (unsigned i = 0; status == MR_OK && i < nodes; i++) {
+    for (unsigned i = 0; i < nodes; i++) {
         node n;
         mr_walk_record record;
-        status = read_node(w, page, p, i, true, &n);
-        if (status == MR_OK)
-            status = take_key(w, page, p, &n, &record.sample);
-        if (status != MR_OK)
-            break;
+        MR_TRY(read_node(w, page, p, i, true, &n));
+        MR_TRY(take_key(w, page, p, &n, &record.sample));
         if (n.flags & ~F_BIGDATA)
             return bad(w, page, "a node has flags that a record never has");
         w->full = record.sample == UINT64_MAX;
@@ -162,12 +153,11 @@ static mr_status walk_leaf(walk *w, uint64_t page, const uint8_t *p, unsigned no
         record.len = n.data_len;
         record.offset = page * MR_LMDB_PAGE + n.data;
         if (n.flags & F_BIGDATA)
-            status = find_run(w, page, p, &n, &record.offset);
+            MR_TRY(find_run(w, page, p, &n, &record.offset));
         w->db.seen_entries++;
-        if (status == MR_OK)
-            status = w->fn(w->ctx, &record, w->err);
+        MR_TRY(w->fn(w->ctx, &record, w->err));
     }
-    return status;
+    return MR_OK;
 }
 
 /* `level` counts from the root, 0; only pages of the last level are leaves.  The recursion ends at MAX_DEPTH. */
@@ -176,22 +166,19 @@ static mr_status walk_page(walk *w, uint64_t page, unsigned level)
     uint8_t *p = w->stack[level];
     unsigned nodes;
     bool leaf = level + 1 == w->db.depth;
-    mr_status status = read_page(w, page, leaf ? P_LEAF : P_BRANCH, p, &nodes);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_page(w, page, leaf ? P_LEAF : P_BRANCH, p, &nodes));
     if (leaf)
         return walk_leaf(w, page, p, nodes);
     w->db.seen_branches++;
-    for (unsigned i = 0; status == MR_OK && i < nodes; i++) {
+    for (unsigned i = 0; i < nodes; i++) {
         node n;
         uint64_t key;
-        status = read_node(w, page, p, i, false, &n);
-        if (status == MR_OK && i > 0) /* the first child's key means "everything before the second" */
-            status = take_key(w, page, p, &n, &key);
-        if (status == MR_OK)
-            status = walk_page(w, n.child, level + 1);
+        MR_TRY(read_node(w, page, p, i, false, &n));
+        if (i > 0) /* the first child's key means "everything before the second" */
+            MR_TRY(take_key(w, page, p, &n, &key));
+        MR_TRY(walk_page(w, n.child, level + 1));
     }
-    return status;
+    return MR_OK;
 }
 
 static void read_db(const uint8_t *p, tree *db)
@@ -206,7 +193,7 @@ static void read_db(const uint8_t *p, tree *db)
     };
 }
 
-/* Of the two meta pages the one of the later transaction holds. */
+/* The meta page of the later transaction is the valid one. */
 static mr_status read_metas(walk *w, uint64_t size, tree *main_db)
 {
     uint8_t p[2][MR_LMDB_PAGE];
@@ -236,11 +223,11 @@ static mr_status find_database(walk *w, const tree *main_db, const char *databas
     unsigned nodes;
     if (main_db->depth != 1)
         return mr_fail(w->err, MR_BAD_DATA, "%s: the table of databases is empty or is not one page", w->name);
-    mr_status status = read_page(w, main_db->root, P_LEAF, p, &nodes);
-    for (unsigned i = 0; status == MR_OK && i < nodes; i++) {
+    MR_TRY(read_page(w, main_db->root, P_LEAF, p, &nodes));
+    for (unsigned i = 0; i < nodes; i++) {
         node n;
-        status = read_node(w, main_db->root, p, i, true, &n);
-        if (status != MR_OK || n.key_len != strlen(database) || memcmp(p + n.key, database, n.key_len) != 0)
+        MR_TRY(read_node(w, main_db->root, p, i, true, &n));
+        if (n.key_len != strlen(database) || memcmp(p + n.key, database, n.key_len) != 0)
             continue;
         if (n.flags != F_SUBDATA || n.data_len != DB_SIZE)
             return bad(w, main_db->root, "the entry of a database is not a database");
@@ -249,7 +236,7 @@ static mr_status find_database(walk *w, const tree *main_db, const char *databas
         read_db(p + n.data, &w->db);
         return MR_OK;
     }
-    return status != MR_OK ? status : mr_fail(w->err, MR_BAD_DATA, "%s: has no database \"%s\"", w->name, database);
+    return mr_fail(w->err, MR_BAD_DATA, "%s: has no database \"%s\"", w->name, database);
 }
 
 static mr_status check_counts(const walk *w, const char *database)
@@ -259,16 +246,22 @@ static mr_status check_counts(const walk *w, const char *database)
         return mr_fail(w->err, MR_BAD_DATA, "%s: database \"%s\" says %llu records and has %llu", w->name, database,
                        (unsigned long long)db->entries, (unsigned long long)db->seen_entries);
     if (db->seen_branches != db->branches || db->seen_leaves != db->leaves || db->seen_runs != db->runs)
-        return mr_fail(w->err, MR_BAD_DATA, "%s: database \"%s\" says another number of pages than it has", w->name,
-                       database);
+        return mr_fail(w->err, MR_BAD_DATA, "%s: the page counts of database \"%s\" are wrong", w->name, database);
     return MR_OK;
+}
+
+static void free_walk(walk **w)
+{
+    if (*w)
+        free((*w)->seen);
+    free(*w);
 }
 
 mr_status mr_walk(int fd, uint64_t size, const char *name, const char *database, mr_walk_fn fn, void *ctx,
                   mr_error *err)
 {
     tree main_db = {0};
-    walk *w = mr_alloc(1, sizeof *w);
+    MR_AUTO(free_walk) walk *w = mr_alloc(1, sizeof *w);
     if (!w)
         return mr_fail_memory(err, "reading a shard");
     w->fd = fd;
@@ -276,27 +269,16 @@ mr_status mr_walk(int fd, uint64_t size, const char *name, const char *database,
     w->fn = fn;
     w->ctx = ctx;
     w->err = err;
-    mr_status status = read_metas(w, size, &main_db);
-    if (status != MR_OK)
-        goto done;
+    MR_TRY(read_metas(w, size, &main_db));
     w->seen = mr_alloc((size_t)(w->pages / 8 + 1), 1);
-    if (!w->seen) {
-        status = mr_fail_memory(err, "reading a shard");
-        goto done;
-    }
-    status = find_database(w, &main_db, database);
-    if (status != MR_OK)
-        goto done;
+    if (!w->seen)
+        return mr_fail_memory(err, "reading a shard");
+    MR_TRY(find_database(w, &main_db, database));
     if (w->db.root == NO_ROOT)
         w->db.depth = 0;
     else if (w->db.depth < 1 || w->db.depth > MAX_DEPTH)
-        status = mr_fail(err, MR_BAD_DATA, "%s: database \"%s\" is %u levels deep", name, database, w->db.depth);
+        return mr_fail(err, MR_BAD_DATA, "%s: database \"%s\" is %u levels deep", name, database, w->db.depth);
     else
-        status = walk_page(w, w->db.root, 0);
-    if (status == MR_OK)
-        status = check_counts(w, database);
-done:
-    free(w->seen);
-    free(w);
-    return status;
+        MR_TRY(walk_page(w, w->db.root, 0));
+    return check_counts(w, database);
 }

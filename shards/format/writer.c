@@ -1,7 +1,7 @@
 /* writer.c - one shard file, written through liblmdb in transactions of a fixed number of bytes.
  *
- * LMDB keeps the dirty pages of a transaction in memory, so one transaction a shard would cost a shard of memory a
- * thread.  The file is a private temporary until it is renamed: committing often, without syncing, is safe, and as the
+ * LMDB keeps the dirty pages of a transaction in memory, so one transaction per shard would cost each thread a shard of
+ * memory.  The file is a private temporary until it is renamed: committing often, without syncing, is safe, and as the
  * moments depend on the records alone the bytes stay reproducible. */
 #include "format/writer.h"
 
@@ -17,13 +17,15 @@
 
 #include <lmdb.h>
 
+#include "base/scope.h"
+
 struct mr_writer {
     char *path;
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi image, meta;
     uint64_t pending;    /* bytes put since the last commit */
-    uint64_t bytes, map; /* of the file after the last commit and at most since; what the map has room for */
+    uint64_t bytes, map; /* of the file: an upper bound since the last commit; size of the map */
 };
 
 enum {
@@ -31,21 +33,21 @@ enum {
     SPARE = 4 << 20, /* for what a commit itself writes: branches, roots, the list of free pages */
 };
 
-/* LMDB reports what is not written in full as EIO or ENOSPC, whatever kept it: ask the system for the true cause. */
+/* LMDB reports a short write as EIO or ENOSPC, whatever the cause: ask the system. */
 static mr_status lmdb_failed(const mr_writer *w, int code, mr_error *err)
 {
     struct statvfs fs;
     struct stat st;
-    struct rlimit most;
-    bool cut = code == EIO || code == ENOSPC;
-    if (cut && statvfs(w->path, &fs) == 0 && fs.f_bavail * fs.f_frsize < MR_WRITER_BATCH * 2)
+    struct rlimit limit;
+    bool is_short = code == EIO || code == ENOSPC;
+    if (is_short && statvfs(w->path, &fs) == 0 && fs.f_bavail * fs.f_frsize < MR_WRITER_BATCH * 2)
         return mr_fail(err, MR_SYSTEM, "%s: no space left on the disk", w->path);
-    if ((cut || code == EFBIG) && getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
-        stat(w->path, &st) == 0 && (uint64_t)st.st_size + MR_WRITER_BATCH * 2 > most.rlim_cur)
+    if ((is_short || code == EFBIG) && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        stat(w->path, &st) == 0 && (uint64_t)st.st_size + MR_WRITER_BATCH * 2 > limit.rlim_cur)
         return mr_fail(err, MR_SYSTEM,
                        "%s: File too large: no file may be larger than %llu bytes here (`ulimit -f`); "
                        "raise the limit, or give a smaller --shard-size",
-                       w->path, (unsigned long long)most.rlim_cur);
+                       w->path, (unsigned long long)limit.rlim_cur);
     if (code == EIO)
         return mr_fail(err, MR_SYSTEM,
                        "%s: cannot be written in full: disk full, a quota or file size limit, or a "
@@ -129,23 +131,23 @@ static mr_status commit(mr_writer *w, bool more, mr_error *err)
 }
 
 /* The map doubles before it can be full, between transactions, at moments that the records alone decide: it is part of
- * the file's bytes, and a map as large as any shard may become would be refused where address space is limited. */
+ * the file's bytes, and a map of the largest possible shard would be refused where address space is limited. */
 static mr_status make_room(mr_writer *w, uint64_t more, mr_error *err)
 {
     MDB_envinfo info;
-    mr_status status = commit(w, false, err);
-    int code = status == MR_OK ? mdb_env_info(w->env, &info) : 0;
-    if (status == MR_OK && code == 0) {
-        uint64_t before = w->map;
-        w->bytes = (info.me_last_pgno + 1) * MR_LMDB_PAGE;
-        while (w->map < w->bytes + more + SPARE)
-            w->map *= 2;
-        if (w->map != before)
-            code = mdb_env_set_mapsize(w->env, w->map);
-    }
-    if (status == MR_OK && code == 0)
+    MR_TRY(commit(w, false, err));
+    int code = mdb_env_info(w->env, &info);
+    if (code)
+        return lmdb_failed(w, code, err);
+    uint64_t before = w->map;
+    w->bytes = (info.me_last_pgno + 1) * MR_LMDB_PAGE;
+    while (w->map < w->bytes + more + SPARE)
+        w->map *= 2;
+    if (w->map != before)
+        code = mdb_env_set_mapsize(w->env, w->map);
+    if (code == 0)
         code = mdb_txn_begin(w->env, NULL, 0, &w->txn);
-    return code ? lmdb_failed(w, code, err) : status;
+    return code ? lmdb_failed(w, code, err) : MR_OK;
 }
 
 static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *bytes, size_t len, mr_error *err)
@@ -153,15 +155,11 @@ static mr_status put(mr_writer *w, MDB_dbi dbi, uint64_t sample, const void *byt
     uint8_t key_bytes[MR_LMDB_KEY];
     mr_key_pack(sample, key_bytes);
     MDB_val key = {sizeof key_bytes, key_bytes}, value = {len, (void *)(uintptr_t)bytes};
-    /* At most: pages of its own behind a header, and a place in a leaf; or all of it in a leaf, half of which is idle.
-     */
-    uint64_t most = len < MR_LMDB_PAGE / 2 ? 2 * (len + 64) : len + 2 * MR_LMDB_PAGE;
-    if (w->bytes + most + SPARE > w->map) {
-        mr_status status = make_room(w, most, err);
-        if (status != MR_OK)
-            return status;
-    }
-    w->bytes += most;
+    /* At most: pages of its own after a header, and a node in a leaf; or all of it in a leaf that is half empty. */
+    uint64_t max = len < MR_LMDB_PAGE / 2 ? 2 * (len + 64) : len + 2 * MR_LMDB_PAGE;
+    if (w->bytes + max + SPARE > w->map)
+        MR_TRY(make_room(w, max, err));
+    w->bytes += max;
     int code = mdb_put(w->txn, dbi, &key, &value, MDB_APPEND);
     if (code)
         return lmdb_failed(w, code, err);

@@ -1,4 +1,4 @@
-/* file.c - a seek file as bytes: its header, its table, and what of it can be believed.
+/* file.c - a seek file as bytes: its header, its table, and the checks of both.
  * Invariant: an offset is used only after it was found inside the file and in order with its neighbour. */
 #include "seek/seek.h"
 
@@ -50,12 +50,12 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
     if (h.first != shard->first || h.rows != shard->samples || h.mdb_bytes != shard->mdb.bytes ||
         memcmp(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16) != 0)
         return mr_fail(err, MR_BAD_DATA,
-                       "%s.seek: is the seek index of another shard, or of what this one was before; " REBUILD,
+                       "%s.seek: is the seek index of another shard, or of an earlier version of this one; " REBUILD,
                        shard->name);
     if (h.every > MR_SEEK_EVERY_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; at most %d are meant; " REBUILD, shard->name,
+        return mr_fail(err, MR_BAD_DATA, "%s.seek: an entry every %u MCUs; the maximum is %d; " REBUILD, shard->name,
                        h.every, MR_SEEK_EVERY_MAX);
-    if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_most(shard))
+    if (size < MR_SEEK_HEADER + table_bytes(h.rows) + MR_SEEK_TAIL || size > mr_seek_bytes_max(shard))
         return mr_fail(err, MR_BAD_DATA, "%s.seek: %llu bytes cannot be the seek index of %llu samples; " REBUILD,
                        shard->name, (ull)size, (ull)h.rows);
     *out = h;
@@ -64,7 +64,7 @@ mr_status mr_seek_check_header(const uint8_t in[MR_SEEK_HEADER], uint64_t size, 
 
 /* Entries and their check, at most as long as the images; no sum of these wraps: the manifest's sizes are those of
  * files, and image_bytes is below that of the .mdb in a dataset that opens at all. */
-uint64_t mr_seek_bytes_most(const mr_shard *shard)
+uint64_t mr_seek_bytes_max(const mr_shard *shard)
 {
     uint64_t images = shard->image_bytes < shard->mdb.bytes ? shard->image_bytes : shard->mdb.bytes;
     uint64_t most = MR_SEEK_HEADER + table_bytes(shard->samples) + MR_SEEK_TAIL + shard->images * MR_SEEK_CHECK;
@@ -83,7 +83,7 @@ bool mr_seek_span_at(const uint8_t pair[2 * MR_SEEK_OFFSET], uint64_t size, uint
     return true;
 }
 
-bool mr_seek_believed(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash)
+bool mr_seek_entries_ok(const uint8_t check[MR_SEEK_CHECK], const uint8_t *entries, size_t len, uint64_t image_hash)
 {
     return mr_get64le(check) == (mr_hash64(entries, len) ^ image_hash);
 }
@@ -108,7 +108,7 @@ mr_status mr_seek_check_table(const uint8_t *table, const mr_seek_header *h, uin
         if (from == to)
             continue;
         if (!mr_seek_span_at(pair, size, h->rows, rows ? rows[i].image_len : UINT64_MAX, &span))
-            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries lie where they cannot; " REBUILD,
+            return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are out of bounds; " REBUILD,
                            shard->name, (ull)(shard->first + i));
         if (rows && !may_have(rows, i))
             return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: has entries, but stores no JPEG; " REBUILD,
@@ -131,7 +131,7 @@ mr_status mr_seek_check(const uint8_t *bytes, uint64_t size, const mr_shard *sha
     for (uint64_t i = 0; rows && i < out->rows; i++) {
         mr_seek_span span;
         if (mr_seek_span_at(bytes + MR_SEEK_HEADER + i * MR_SEEK_OFFSET, size, out->rows, rows[i].image_len, &span) &&
-            !mr_seek_believed(bytes + span.offset, bytes + span.offset + MR_SEEK_CHECK, span.len, rows[i].image_hash))
+            !mr_seek_entries_ok(bytes + span.offset, bytes + span.offset + MR_SEEK_CHECK, span.len, rows[i].image_hash))
             return mr_fail(err, MR_BAD_DATA, "%s.seek: sample %llu: its entries are those of another image; " REBUILD,
                            shard->name, (ull)(shard->first + i));
     }
@@ -142,31 +142,26 @@ mr_status mr_seek_open(int dirfd, const mr_shard *shard, int *fd, uint64_t *size
 {
     char name[MR_SEEK_NAME];
     uint8_t packed[MR_SEEK_HEADER] = {0};
-    int opened;
+    MR_AUTO(mr_scope_close) int opened = -1;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
     errno = 0;
     mr_status status = mr_file_open(dirfd, name, true, &opened, size, err);
     if (status == MR_SYSTEM && errno == ENOENT)
         return MR_END;
-    if (status != MR_OK)
-        return status;
+    MR_TRY(status);
     if (*size >= sizeof packed)
-        status = mr_file_pread(opened, packed, sizeof packed, 0, name, err);
-    if (status == MR_OK)
-        status = mr_seek_check_header(packed, *size, shard, header, err);
-    if (status == MR_OK)
-        *fd = opened;
-    else
-        close(opened);
-    return status;
+        MR_TRY(mr_file_pread(opened, packed, sizeof packed, 0, name, err));
+    MR_TRY(mr_seek_check_header(packed, *size, shard, header, err));
+    *fd = opened;
+    opened = -1;
+    return MR_OK;
 }
 
 mr_status mr_seek_look(int dirfd, const mr_shard *shard, uint64_t *bytes, unsigned *every, mr_error *err)
 {
     mr_seek_header header;
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     MR_TRY(mr_seek_open(dirfd, shard, &fd, bytes, &header, err));
-    close(fd);
     *every = header.every;
     return MR_OK;
 }

@@ -10,32 +10,33 @@
 
 #include "base/file.h"
 #include "base/pool.h"
+#include "base/scope.h"
 #include "base/term.h"
 
 typedef struct run {
-    mr_seek_job *jobs; /* of this rank's shards */
-    size_t *first;     /* job -> its first item; one more: how many there are */
-    size_t count;
+    mr_seek_job *jobs;       /* of this rank's shards */
+    size_t count, chunks;    /* of jobs; of all of them */
     mr_seek_worker *workers; /* one a thread */
     unsigned threads, rank, world;
     mr_progress *progress;
 } run;
 
+/* Whether a chunk comes before, in or after those of a job. */
+static int by_chunk(const void *key, const void *item)
+{
+    size_t chunk = *(const size_t *)key;
+    const mr_seek_job *job = item;
+    return chunk < job->first_chunk ? -1 : chunk - job->first_chunk >= job->chunk_count;
+}
+
 static mr_status one_chunk(void *ctx, size_t item, unsigned worker, mr_error *err)
 {
     run *v = ctx;
-    size_t low = 0, high = v->count;
     (void)err;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (v->first[middle] <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    size_t chunk = item - v->first[low];
-    uint64_t rows = v->jobs[low].shard->samples - (uint64_t)chunk * MR_SEEK_CHUNK;
-    mr_seek_job_chunk(&v->jobs[low], &v->workers[worker], chunk);
+    mr_seek_job *job = bsearch(&item, v->jobs, v->count, sizeof *v->jobs, by_chunk);
+    size_t chunk = item - job->first_chunk;
+    uint64_t rows = job->shard->samples - (uint64_t)chunk * MR_SEEK_CHUNK;
+    mr_seek_job_chunk(job, &v->workers[worker], chunk);
     mr_progress_add(v->progress, rows < MR_SEEK_CHUNK ? rows : MR_SEEK_CHUNK, 0);
     return MR_OK;
 }
@@ -45,17 +46,15 @@ static mr_status prepare(run *v, int dirfd, const mr_shard *const *shards, size_
 {
     size_t mine = count > v->rank ? (count - v->rank - 1) / v->world + 1 : 0;
     v->jobs = mr_alloc(mine + 1, sizeof *v->jobs);
-    v->first = mr_alloc(mine + 1, sizeof *v->first);
     v->workers = mr_alloc(v->threads, sizeof *v->workers);
-    if (!v->jobs || !v->first || !v->workers)
+    if (!v->jobs || !v->workers)
         return mr_fail_memory(err, "making a seek index");
     for (size_t i = v->rank; i < count; i += v->world) {
         mr_seek_job *job = &v->jobs[v->count];
         *job = (mr_seek_job){.dirfd = dirfd, .shard = shards[i], .options = o, .out = &results[i]};
-        mr_status status = mr_seek_job_init(job, err);
-        if (status != MR_OK)
-            return status;
-        v->first[v->count + 1] = v->first[v->count] + job->chunk_count;
+        MR_TRY(mr_seek_job_init(job, err));
+        job->first_chunk = v->chunks;
+        v->chunks += job->chunk_count;
         v->count++;
     }
     return MR_OK;
@@ -71,7 +70,6 @@ static void dispose(run *v)
         mr_buf_free(&v->workers[i].entries);
     }
     free(v->jobs);
-    free(v->first);
     free(v->workers);
 }
 
@@ -79,25 +77,22 @@ static void dispose(run *v)
 static mr_status exchange(const run *v, const mr_seek_options *o, size_t count, mr_seek_result *results,
                           mr_status status, mr_error *err)
 {
-    mr_buf mine = {0}, all = {0};
+    MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
     size_t at = 0;
     if (v->world == 1)
         return status;
-    for (size_t i = v->rank; status == MR_OK && i < count; i += v->world)
+    for (size_t i = v->rank; i < count; i += v->world)
         mr_buf_add(&mine, &results[i], sizeof results[i]);
     if (status == MR_OK)
         status = mr_buf_status(&mine, err, "making a seek index");
-    status = mr_ranks_agree(o->ranks, status, err);
-    if (status == MR_OK)
-        status = mr_ranks_gather(o->ranks, &mine, &all, NULL, err);
-    if (status == MR_OK && all.len != count * sizeof *results)
-        status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks made seek indexes of different shards");
-    for (unsigned r = 0; status == MR_OK && r < v->world; r++)
+    MR_TRY(mr_ranks_agree(o->ranks, status, err));
+    MR_TRY(mr_ranks_gather(o->ranks, &mine, &all, NULL, err));
+    if (all.len != count * sizeof *results)
+        return mr_fail(err, MR_SYSTEM, "mpirun: the ranks made seek indexes of different shards");
+    for (unsigned r = 0; r < v->world; r++)
         for (size_t i = r; i < count; i += v->world, at += sizeof results[i])
             memcpy(&results[i], all.data + at, sizeof results[i]);
-    mr_buf_free(&mine);
-    mr_buf_free(&all);
-    return status;
+    return MR_OK;
 }
 
 mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, const mr_seek_options *o,
@@ -113,7 +108,7 @@ mr_status mr_seek_make(int dirfd, const mr_shard *const *shards, size_t count, c
         samples += v.jobs[i].shard->samples;
     if (status == MR_OK) {
         v.progress = mr_progress_begin("seek index", samples, o->quiet || v.rank ? MR_PROGRESS_QUIET : o->progress);
-        status = mr_pool_run(v.first[v.count], v.threads, one_chunk, &v, err);
+        status = mr_pool_run(v.chunks, v.threads, one_chunk, &v, err);
         mr_progress_end(v.progress);
     }
     dispose(&v);

@@ -1,6 +1,6 @@
-/* parts.h - private to seek_*.c: a shard whose seek file is being made, by any number of threads.
+/* parts.h - private to this room: a shard whose seek file is being made, by any number of threads.
  *
- *   begin (the first thread that comes)  ->  chunk, chunk, ... (any thread, any order)  ->  end (the last one): publish
+ *   begin (the first thread)  ->  chunk, chunk, ... (any thread, any order)  ->  end (the last one): publish
  *
  * Invariant: entries of chunk k go into chunks[k] only, so the file is the same whichever thread made which. */
 #ifndef MR_SEEK_PARTS_H
@@ -23,6 +23,7 @@ typedef struct mr_seek_job {
     const mr_seek_options *options;
     mr_seek_result *out;
     pthread_mutex_t lock; /* guards `out` and what follows but chunks and lens */
+    size_t first_chunk;   /* among those of all jobs */
     size_t chunk_count, left;
     size_t failed_chunk; /* of the failure kept in out->why: the first in order */
     bool begun, idle;    /* idle: nothing to make */

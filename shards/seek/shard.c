@@ -11,8 +11,7 @@
 
 #include "base/file.h"
 #include "base/scope.h"
-
-typedef unsigned long long ull;
+#include "format/record.h"
 
 static double thread_cpu(void)
 {
@@ -54,22 +53,15 @@ void mr_seek_job_free(mr_seek_job *job)
 static mr_status read_index(mr_seek_job *job, mr_error *err)
 {
     const mr_shard *shard = job->shard;
-    uint8_t digest[16] = {0};
-    mr_buf bytes = {0};
-    mr_status status = mr_index_bytes(job->dirfd, shard, &bytes, err);
-    if (status == MR_OK)
-        mr_hash128(bytes.data, bytes.len, digest);
-    if (status == MR_OK && memcmp(digest, shard->idx.xxh3_128, 16) != 0)
-        status = mr_fail(err, MR_BAD_DATA,
-                         "%s.idx: is not the index that the manifest knows; `millrace reindex` makes "
-                         "it",
-                         shard->name);
-    if (status == MR_OK)
-        status = mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err);
-    if (status == MR_OK) /* readers bound a seek index by the manifest's counts */
-        status = mr_index_check_counts(job->rows, shard, NULL, err);
-    mr_buf_free(&bytes);
-    return status;
+    uint8_t digest[16];
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    MR_TRY(mr_index_bytes(job->dirfd, shard, &bytes, err));
+    mr_hash128(bytes.data, bytes.len, digest);
+    if (memcmp(digest, shard->idx.xxh3_128, 16) != 0)
+        return mr_fail(err, MR_BAD_DATA, "%s.idx: does not have the manifest's digest; `millrace reindex` rebuilds it",
+                       shard->name);
+    MR_TRY(mr_index_parse(bytes.data, bytes.len, shard, &job->rows, err));
+    return mr_index_check_counts(job->rows, shard, NULL, err); /* they bound the size of a seek index */
 }
 
 static void count_images(mr_seek_job *job)
@@ -81,27 +73,26 @@ static void count_images(mr_seek_job *job)
     }
 }
 
-/* Whether the file that is there is what would be made, as far as its hashes tell. */
-static mr_status look_at_old(mr_seek_job *job, const char *name, bool *good, mr_error *err)
+/* Whether the existing file is what would be made, as far as its hashes show. */
+static mr_status check_existing(mr_seek_job *job, const char *name, bool *good, mr_error *err)
 {
     mr_seek_header header = {.rows = 0};
-    mr_buf bytes = {0};
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
     mr_error why;
-    *good = false;
-    mr_status status = mr_file_read_all(job->dirfd, name, mr_seek_bytes_most(job->shard), &bytes, &why);
+    mr_status status = mr_file_read_all(job->dirfd, name, mr_seek_bytes_max(job->shard), &bytes, &why);
+    if (bytes.failed)
+        return mr_fail_memory(err, name);
     if (status == MR_OK)
         status = mr_seek_check(bytes.data, bytes.len, job->shard, job->rows, &header, &why);
-    if (status == MR_OK && header.every == job->options->every) {
-        *good = true;
-        job->out->bytes = bytes.len;
-        for (uint64_t i = 0; i < header.rows; i++) {
-            const uint8_t *pair = bytes.data + MR_SEEK_HEADER + i * MR_SEEK_OFFSET;
-            job->out->indexed += mr_get64le(pair) != mr_get64le(pair + MR_SEEK_OFFSET);
-        }
+    *good = status == MR_OK && header.every == job->options->every;
+    if (!*good)
+        return MR_OK;
+    job->out->bytes = bytes.len;
+    for (uint64_t i = 0; i < header.rows; i++) {
+        const uint8_t *pair = bytes.data + MR_SEEK_HEADER + i * MR_SEEK_OFFSET;
+        job->out->indexed += mr_get64le(pair) != mr_get64le(pair + MR_SEEK_OFFSET);
     }
-    bool memory = bytes.failed;
-    mr_buf_free(&bytes);
-    return memory ? mr_fail_memory(err, name) : MR_OK;
+    return MR_OK;
 }
 
 static mr_status open_records(mr_seek_job *job, mr_error *err)
@@ -117,19 +108,16 @@ static mr_status begin(mr_seek_job *job, mr_error *err)
     char name[MR_SEEK_NAME];
     bool good = false;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
-    mr_file_forget(job->dirfd, name); /* of a run that was killed */
-    mr_status status = read_index(job, err);
-    if (status != MR_OK)
-        return status;
+    mr_file_forget(job->dirfd, name); /* left by a run that was killed */
+    MR_TRY(read_index(job, err));
     count_images(job);
     if (!job->options->force)
-        status = look_at_old(job, name, &good, err);
-    if (status == MR_OK && good) {
-        job->out->outcome = MR_SEEK_GOOD;
-        job->idle = true;
-        return MR_OK;
-    }
-    return status == MR_OK ? open_records(job, err) : status;
+        MR_TRY(check_existing(job, name, &good, err));
+    if (!good)
+        return open_records(job, err);
+    job->out->outcome = MR_SEEK_GOOD;
+    job->idle = true;
+    return MR_OK;
 }
 
 /* ---- a chunk ---------------------------------------------------------------------------------------------------- */
@@ -145,14 +133,7 @@ static mr_status read_image(const mr_seek_job *job, mr_seek_worker *h, uint64_t 
     mr_buf_clear(&h->record);
     if (!mr_buf_reserve(&h->record, row->image_len))
         return mr_fail_memory(err, job->shard->name);
-    mr_status status =
-        mr_file_pread(job->mdb, h->record.data, row->image_len, row->image_offset, job->shard->name, err);
-    if (status == MR_OK && mr_hash64(h->record.data, row->image_len) != row->image_hash)
-        return mr_fail(err, MR_BAD_DATA,
-                       "%s.mdb: sample %llu: its image differs from what was ingested; `millrace verify` "
-                       "shows the extent",
-                       job->shard->name, (ull)(job->shard->first + i));
-    return status;
+    return mr_record_read(job->mdb, job->shard, job->shard->first + i, mr_row_image(row), h->record.data, err);
 }
 
 /* Entries that are longer than their image would cost more than they save; a reader counts on that. */
@@ -180,16 +161,16 @@ static mr_status add_row(mr_seek_job *job, mr_seek_worker *h, mr_buf *out, uint6
 
 static mr_status add_rows(mr_seek_job *job, mr_seek_worker *h, size_t chunk, tally *t, mr_error *err)
 {
-    uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, behind = first + MR_SEEK_CHUNK;
-    mr_status status = MR_OK;
+    uint64_t first = (uint64_t)chunk * MR_SEEK_CHUNK, left = job->shard->samples - first;
+    uint64_t end = first + (left < MR_SEEK_CHUNK ? left : MR_SEEK_CHUNK);
     if (!h->decoder)
         h->decoder = mr_jpeg_decoder_new();
     if (!h->decoder)
         return mr_fail_memory(err, "making a seek index");
-    for (uint64_t i = first; status == MR_OK && i < behind && i < job->shard->samples; i++)
+    for (uint64_t i = first; i < end; i++)
         if (job->rows[i].holder == i && job->rows[i].codec == MR_CODEC_JPEG)
-            status = add_row(job, h, &job->chunks[chunk], i, t, err);
-    return status;
+            MR_TRY(add_row(job, h, &job->chunks[chunk], i, t, err));
+    return MR_OK;
 }
 
 /* ---- end -------------------------------------------------------------------------------------------------------- */
@@ -213,7 +194,7 @@ static mr_status publish(mr_seek_job *job, mr_error *err)
     uint8_t packed[MR_SEEK_HEADER] = {0}, tail[MR_SEEK_TAIL];
     mr_seek_header h = {
         .every = job->options->every, .first = shard->first, .rows = shard->samples, .mdb_bytes = shard->mdb.bytes};
-    mr_buf out = {0};
+    MR_AUTO(mr_buf_free) mr_buf out = {0};
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, shard->name);
     memcpy(h.mdb_xxh3_128, shard->mdb.xxh3_128, 16);
     mr_buf_add(&out, packed, sizeof packed);
@@ -222,19 +203,14 @@ static mr_status publish(mr_seek_job *job, mr_error *err)
         mr_buf_add(&out, job->chunks[i].data, job->chunks[i].len);
         mr_buf_free(&job->chunks[i]);
     }
-    mr_status status = mr_buf_status(&out, err, name);
-    if (status == MR_OK) {
-        h.table_hash = mr_hash64(out.data + MR_SEEK_HEADER, (shard->samples + 1) * MR_SEEK_OFFSET);
-        mr_seek_header_pack(&h, out.data);
-        mr_hash128(out.data, out.len, tail);
-        mr_buf_add(&out, tail, sizeof tail);
-        status = mr_buf_status(&out, err, name);
-    }
-    if (status == MR_OK)
-        status = mr_file_publish(job->dirfd, name, out.data, out.len, err);
+    MR_TRY(mr_buf_status(&out, err, name));
+    h.table_hash = mr_hash64(out.data + MR_SEEK_HEADER, (shard->samples + 1) * MR_SEEK_OFFSET);
+    mr_seek_header_pack(&h, out.data);
+    mr_hash128(out.data, out.len, tail);
+    mr_buf_add(&out, tail, sizeof tail);
+    MR_TRY(mr_buf_status(&out, err, name));
     job->out->bytes = out.len;
-    mr_buf_free(&out);
-    return status;
+    return mr_file_publish(job->dirfd, name, out.data, out.len, err);
 }
 
 static void keep_failure(mr_seek_job *job, size_t chunk, const mr_error *why)

@@ -1,5 +1,5 @@
-/* beside.c - the names in a dataset's folder: what is there that the manifest does not list?
- * Invariant: no file is opened; what could not be a shard's by its name is no more than a warning. */
+/* beside.c - the names in a dataset's folder: which does the manifest not list?
+ * Invariant: no file is opened; a name that could not be a shard's is only a warning. */
 #include "verify/parts.h"
 
 #include <dirent.h>
@@ -14,23 +14,24 @@
 #include "base/file.h"
 #include "base/text.h"
 
-static bool ends_with(const char *name, const char *suffix)
+/* From the last dot on; "": there is none. */
+static const char *suffix_of(const char *name)
 {
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
+    const char *dot = strrchr(name, '.');
+    return dot ? dot : "";
 }
 
 static bool listed(const mr_verify_find *find, const char *name)
 {
+    const char *suffix = suffix_of(name);
     if (strcmp(name, MR_MANIFEST) == 0 || strcmp(name, MR_REPORT) == 0)
         return true;
-    bool seek = ends_with(name, MR_SEEK_SUFFIX);
-    if (!seek && !ends_with(name, ".mdb") && !ends_with(name, ".idx"))
+    if (strcmp(suffix, ".mdb") != 0 && strcmp(suffix, ".idx") != 0 && strcmp(suffix, MR_SEEK_SUFFIX) != 0)
         return false;
-    return mr_verify_find_name(find, name, strlen(name) - (seek ? strlen(MR_SEEK_SUFFIX) : 4));
+    return mr_verify_find_name(find, name, (size_t)(suffix - name));
 }
 
-/* SPLIT-NNNNN: only such a file could be taken for one of the dataset's. */
+/* SPLIT-NNNNN: only such a file could be mistaken for one of the dataset's. */
 static bool could_be_a_shard(const char *name)
 {
     char split[sizeof((mr_split *)NULL)->name];
@@ -48,7 +49,7 @@ static void add_extra(mr_verify_report *r, const char *name)
     mr_text_escape(&text, name, strlen(name));
     if (could_be_a_shard(name))
         mr_problem_add(&r->problems, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL,
-                       "%s: the manifest knows no such shard; a file of another dataset?", mr_buf_text(&text));
+                       "%s: is not a shard of the manifest; does it belong to another dataset?", mr_buf_text(&text));
     else
         mr_problem_add(&r->warnings, MR_PROBLEM_EXTRA, NULL, MR_NO_SAMPLE, NULL, "%s: is not part of the dataset",
                        mr_buf_text(&text));
@@ -76,11 +77,12 @@ mr_status mr_verify_beside(int dirfd, const char *dir, const mr_verify_find *fin
     for (struct dirent *e; (e = readdir(stream));) {
         if (mr_is_dots(e->d_name))
             continue;
-        *shards += ends_with(e->d_name, ".mdb");
+        const char *suffix = suffix_of(e->d_name);
+        *shards += strcmp(suffix, ".mdb") == 0;
         if (r && !listed(find, e->d_name))
             add_extra(r, e->d_name);
         else if (r)
-            r->seeks += ends_with(e->d_name, MR_SEEK_SUFFIX);
+            r->seeks += strcmp(suffix, MR_SEEK_SUFFIX) == 0;
     }
     if (r && r->seeks && r->seeks < r->shard_count)
         mr_problem_add(&r->warnings, MR_PROBLEM_SEEK, NULL, MR_NO_SAMPLE, NULL,

@@ -1,5 +1,5 @@
-/* deep.c - does the shard mean what its index says: pages, meta, image headers, pixels.
- * Invariant: a record is looked into only after its bytes, in this very buffer, have matched their hash. */
+/* deep.c - does the shard match its index: pages, meta, image headers, pixels?
+ * Invariant: a record is parsed only after its bytes, in this very buffer, have matched their hash. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -8,15 +8,12 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/scope.h"
 #include "format/meta.h"
+#include "format/record.h"
 #include "format/walk.h"
 
 typedef unsigned long long ull;
-
-/* A header is judged against the index, not against today's limits: ingest may have let more in (--max-pixels).  Pixels
- * are another matter: they take the memory and the time that a stranger's header claims. */
-static const mr_image_limits no_limits = {
-    .max_pixels = UINT64_MAX, .max_scans = UINT32_MAX, .max_segments = UINT32_MAX};
 
 /* ---- the page walk -------------------------------------------------------------------------------------------- */
 
@@ -80,26 +77,25 @@ static void add(mr_verify_job *job, mr_problem_kind kind, uint64_t row, const ch
 {
     const char *source = mr_verify_source(job, row);
     mr_problem_add(&job->out->problems, kind, job->shard->name, job->shard->first + row, source, "%s", text);
-    job->hit[row] |= kind == MR_PROBLEM_META ? MR_HIT_META : kind == MR_PROBLEM_DECODE ? MR_HIT_DECODE : MR_HIT_IMAGE;
+    job->damaged[row] |= kind == MR_PROBLEM_META     ? MR_DAMAGED_META
+                         : kind == MR_PROBLEM_DECODE ? MR_DAMAGED_DECODE
+                                                     : MR_DAMAGED_IMAGE;
 }
 
 /* Into scratch->record; *whole says whether it still has its hash. */
-static mr_status read_record(mr_verify_job *job, uint64_t offset, uint32_t len, uint64_t hash, bool *whole,
-                             mr_error *err)
+static mr_status read_record(mr_verify_job *job, uint64_t row, mr_record place, bool *whole, mr_error *err)
 {
     mr_buf *record = &job->scratch->record;
+    mr_error why;
     *whole = false;
     mr_buf_clear(record);
-    if (!mr_buf_reserve(record, len))
+    if (!mr_buf_reserve(record, place.len))
         return mr_fail_memory(err, job->mdb_name);
-    mr_error why;
-    mr_status status = mr_file_pread(job->mdb, record->data, len, offset, job->mdb_name, &why);
+    mr_status status = mr_record_read(job->mdb, job->shard, job->shard->first + row, place, record->data, &why);
     if (status == MR_SYSTEM)
         return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
-    if (status != MR_OK)
-        return MR_OK;
-    record->len = len;
-    *whole = mr_hash64(record->data, len) == hash;
+    *whole = status == MR_OK;
+    record->len = *whole ? place.len : 0;
     return MR_OK;
 }
 
@@ -109,7 +105,7 @@ static void compare_meta(mr_verify_job *job, uint64_t i, const mr_meta_facts *fa
     bool shared = row->holder != i;
     const char *class_fault = mr_verify_class(job, facts, class_name);
     if (facts->label != row->label)
-        add(job, MR_PROBLEM_META, i, "its meta names another label than the index");
+        add(job, MR_PROBLEM_META, i, "its meta and the index have different labels");
     else if (facts->multi_label != ((row->flags & MR_FLAG_MULTI_LABEL) != 0) ||
              facts->unannotated != ((row->flags & MR_FLAG_UNANNOTATED) != 0))
         add(job, MR_PROBLEM_META, i, "its meta and the flags in the index differ");
@@ -126,21 +122,16 @@ static mr_status check_meta(mr_verify_job *job, uint64_t i, mr_error *err)
     mr_meta_facts facts;
     mr_error why;
     bool whole;
-    mr_status status = read_record(job, row->meta_offset, row->meta_len, row->meta_hash, &whole, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_record(job, i, mr_row_meta(row), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_META, i, "its meta was whole, and is not when it is read again");
+        add(job, MR_PROBLEM_META, i, "its meta matched its hash, and no longer does when read again");
         return MR_OK;
     }
     mr_buf *class_name = &job->scratch->source;
     mr_buf_clear(class_name);
-    status = mr_meta_scan_class(job->scratch->record.data, row->meta_len, &facts, class_name, &why);
-    if (status == MR_SYSTEM) {
-        if (err)
-            *err = why;
-        return status;
-    }
+    mr_status status = mr_meta_scan_class(job->scratch->record.data, row->meta_len, &facts, class_name, &why);
+    if (status == MR_SYSTEM)
+        return mr_fail(err, status, "%s", why.text);
     if (status != MR_OK)
         add(job, MR_PROBLEM_META, i, why.text);
     else
@@ -168,78 +159,79 @@ static void compare_shared(mr_verify_job *job, uint64_t i)
                                   .orientation = h->orientation,
                                   .components = h->components,
                                   .flags = h->flags};
-    uint8_t hit = job->hit[job->rows[i].holder];
+    uint8_t damage = job->damaged[job->rows[i].holder];
     char text[80];
-    if (hit & MR_HIT_IMAGE) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a sample that is hit");
+    if (damage & MR_DAMAGED_IMAGE) {
+        add(job, MR_PROBLEM_IMAGE, i, "its image is stored under a damaged sample");
     } else if (!same_facts(&job->rows[i], &facts)) {
-        add(job, MR_PROBLEM_IMAGE, i, "the index says other things of its image than of the sample that holds it");
-    } else if (hit & MR_HIT_DECODE) {
+        add(job, MR_PROBLEM_IMAGE, i, "the index describes its image differently from the sample that stores it");
+    } else if (damage & MR_DAMAGED_DECODE) {
         snprintf(text, sizeof text, "its image, stored under sample %llu, cannot be decoded",
                  (ull)(job->shard->first + job->rows[i].holder));
         add(job, MR_PROBLEM_DECODE, i, text);
     }
 }
 
-static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
+/* The header of the image in scratch->record and, if asked for, its pixels; *kind: of the problem if that fails.
+ * Pixels keep to the run's limits: they take the memory and the time that a header claims. */
+static mr_status examine(const mr_verify_job *job, uint64_t i, mr_problem_kind *kind, uint32_t *oddities, mr_error *why)
 {
     const mr_row *row = &job->rows[i];
+    const uint8_t *image = job->scratch->record.data;
     mr_image_facts facts;
+    mr_image_limits limits = mr_stored_limits;
+    limits.max_pixels = job->options->limits.max_pixels; /* which bounds the work of scans, too */
+    *kind = MR_PROBLEM_IMAGE;
+    MR_TRY(mr_image_examine(image, row->image_len, &mr_stored_limits, &facts, why));
+    if (!same_facts(row, &facts))
+        return mr_fail(why, MR_BAD_SAMPLE, "the image's header and the index differ in size, kind or orientation");
+    if (job->options->level < MR_VERIFY_DECODE)
+        return MR_OK;
+    *kind = MR_PROBLEM_DECODE;
+    return mr_image_decode_oddities(image, row->image_len, &limits, oddities, why);
+}
+
+static mr_status check_image(mr_verify_job *job, uint64_t i, mr_error *err)
+{
+    mr_problem_kind kind;
     mr_error why;
     uint32_t oddities = 0;
     bool whole;
-    if (row->holder != i) {
+    if (job->rows[i].holder != i) {
         compare_shared(job, i);
         return MR_OK;
     }
-    mr_status status = read_record(job, row->image_offset, row->image_len, row->image_hash, &whole, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(read_record(job, i, mr_row_image(&job->rows[i]), &whole, err));
     if (!whole) {
-        add(job, MR_PROBLEM_IMAGE, i, "its image was whole, and is not when it is read again");
+        add(job, MR_PROBLEM_IMAGE, i, "its image matched its hash, and no longer does when read again");
         return MR_OK;
     }
-    mr_image_limits limits = no_limits;
-    limits.max_pixels = job->options->limits.max_pixels; /* which bounds the work of scans, too */
-    mr_problem_kind kind = MR_PROBLEM_IMAGE;
-    status = mr_image_examine(job->scratch->record.data, row->image_len, &no_limits, &facts, &why);
-    if (status == MR_OK && !same_facts(row, &facts))
-        status = mr_fail(&why, MR_BAD_SAMPLE, "the image's header and the index differ in size, kind or orientation");
-    if (status == MR_OK && job->options->level >= MR_VERIFY_DECODE) {
-        kind = MR_PROBLEM_DECODE;
-        status = mr_image_decode_oddities(job->scratch->record.data, row->image_len, &limits, &oddities, &why);
-    }
-    if (job->seek.len && status != MR_SYSTEM) {
-        mr_status compared = mr_verify_seek_row(job, i, err);
-        if (compared != MR_OK)
-            return compared;
-    }
-    if (status == MR_SYSTEM) {
-        if (err)
-            *err = why;
-        return status;
-    }
+    mr_status status = examine(job, i, &kind, &oddities, &why);
+    if (status == MR_SYSTEM)
+        return mr_fail(err, status, "%s", why.text);
+    if (job->seek.len)
+        MR_TRY(mr_verify_seek_row(job, i, err));
     if (status == MR_OK)
-        return mr_verify_odd_add(job, i, oddities, err);
+        return mr_verify_oddity_add(job, i, oddities, err);
     add(job, kind, i, why.text);
     return MR_OK;
 }
 
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err)
 {
-    /* Pages that cannot be read would end each walk, and have been named. */
-    mr_status status = job->unread ? MR_OK : walk(job, false, err);
-    if (status == MR_OK && !job->unread)
-        status = walk(job, true, err);
+    if (!job->unread) { /* pages that cannot be read would end each walk, and have been reported */
+        MR_TRY(walk(job, false, err));
+        MR_TRY(walk(job, true, err));
+    }
     if (!job->index_good)
-        return status;
-    for (uint64_t i = 0; status == MR_OK && i < job->shard->samples; i++) {
-        bool image = !(job->hit[i] & MR_HIT_IMAGE);
-        if (!(job->hit[i] & MR_HIT_META))
-            status = check_meta(job, i, err);
-        if (status == MR_OK && image)
-            status = check_image(job, i, err);
+        return MR_OK;
+    for (uint64_t i = 0; i < job->shard->samples; i++) {
+        bool image = !(job->damaged[i] & MR_DAMAGED_IMAGE);
+        if (!(job->damaged[i] & MR_DAMAGED_META))
+            MR_TRY(check_meta(job, i, err));
+        if (image)
+            MR_TRY(check_image(job, i, err));
         mr_progress_add(job->progress, 1, job->rows[i].image_len);
     }
-    return status;
+    return MR_OK;
 }

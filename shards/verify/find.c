@@ -1,5 +1,5 @@
 /* find.c - which shard of the manifest has this name, this size, these bytes?
- * Invariant: sorted once, each question is a search by halves: 100,000 damaged shards cost no more each than ten. */
+ * Invariant: the lists are sorted once and each question is a binary search, so 100,000 damaged shards are cheap. */
 #include "verify/parts.h"
 
 #include <stdlib.h>
@@ -15,36 +15,30 @@ static int compare(const mr_digest *a, const mr_digest *b, bool xxh3, bool sha25
     return by_xxh3 || !sha256 ? by_xxh3 : memcmp(a->sha256, b->sha256, sizeof a->sha256);
 }
 
-static int by_mdb(const void *a, const void *b)
+static int by_digest(const void *a, const void *b)
 {
-    const mr_shard *x = *(const mr_shard *const *)a, *y = *(const mr_shard *const *)b;
-    int cmp = compare(&x->mdb, &y->mdb, true, true);
-    return cmp ? cmp : strcmp(x->name, y->name);
-}
-
-static int by_idx(const void *a, const void *b)
-{
-    const mr_shard *x = *(const mr_shard *const *)a, *y = *(const mr_shard *const *)b;
-    int cmp = compare(&x->idx, &y->idx, true, true);
-    return cmp ? cmp : strcmp(x->name, y->name);
+    const mr_verify_file *x = a, *y = b;
+    int cmp = compare(x->digest, y->digest, true, true);
+    return cmp ? cmp : strcmp(x->shard->name, y->shard->name);
 }
 
 mr_status mr_verify_find_begin(const mr_shard *const *shards, size_t count, mr_verify_find *f, mr_error *err)
 {
     f->count = count;
     f->names = mr_alloc(count, sizeof *f->names);
-    f->by_mdb = mr_alloc(count, sizeof *f->by_mdb);
-    f->by_idx = mr_alloc(count, sizeof *f->by_idx);
-    if (!f->names || !f->by_mdb || !f->by_idx)
+    f->mdb = mr_alloc(count, sizeof *f->mdb);
+    f->idx = mr_alloc(count, sizeof *f->idx);
+    if (!f->names || !f->mdb || !f->idx)
         return mr_fail_memory(err, MR_MANIFEST);
     for (size_t i = 0; i < count; i++) {
         f->names[i] = shards[i]->name;
-        f->by_mdb[i] = f->by_idx[i] = shards[i];
+        f->mdb[i] = (mr_verify_file){&shards[i]->mdb, shards[i]};
+        f->idx[i] = (mr_verify_file){&shards[i]->idx, shards[i]};
     }
     mr_names_sort(f->names, count);
     if (count) {
-        qsort(f->by_mdb, count, sizeof *f->by_mdb, by_mdb);
-        qsort(f->by_idx, count, sizeof *f->by_idx, by_idx);
+        qsort(f->mdb, count, sizeof *f->mdb, by_digest);
+        qsort(f->idx, count, sizeof *f->idx, by_digest);
     }
     return MR_OK;
 }
@@ -52,8 +46,8 @@ mr_status mr_verify_find_begin(const mr_shard *const *shards, size_t count, mr_v
 void mr_verify_find_end(mr_verify_find *f)
 {
     free(f->names);
-    free(f->by_mdb);
-    free(f->by_idx);
+    free(f->mdb);
+    free(f->idx);
     *f = (mr_verify_find){0};
 }
 
@@ -65,19 +59,18 @@ bool mr_verify_find_name(const mr_verify_find *f, const char *name, size_t len)
 const mr_shard *mr_verify_find_other(const mr_verify_job *job, bool idx, uint64_t size, const mr_digest *digest)
 {
     const mr_verify_find *f = job->find;
-    const mr_shard *const *list = idx ? f->by_idx : f->by_mdb;
-    const mr_digest any = {.bytes = size};
+    const mr_verify_file *list = idx ? f->idx : f->mdb;
+    const mr_digest any = {.bytes = size}, *wanted = digest ? digest : &any;
     bool sha256 = digest && !job->options->no_sha256;
     size_t low = 0, high = f->count;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (compare(idx ? &list[mid]->idx : &list[mid]->mdb, digest ? digest : &any, digest != NULL, sha256) < 0)
+        if (compare(list[mid].digest, wanted, digest != NULL, sha256) < 0)
             low = mid + 1;
         else
             high = mid;
     }
-    low += low < f->count && list[low] == job->shard;
-    bool same = low < f->count &&
-                compare(idx ? &list[low]->idx : &list[low]->mdb, digest ? digest : &any, digest != NULL, sha256) == 0;
-    return same ? list[low] : NULL;
+    low += low < f->count && list[low].shard == job->shard;
+    bool same = low < f->count && compare(list[low].digest, wanted, digest != NULL, sha256) == 0;
+    return same ? list[low].shard : NULL;
 }

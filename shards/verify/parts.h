@@ -1,9 +1,9 @@
-/* parts.h - between the files of verify: one shard's state on its way through the checks.
+/* parts.h - private to this room: the state of one shard as it passes the checks.
  *
  *   open_index -> seek index -> open_shard -> pass (digest + record hashes, one read) -> deep (walk, meta, headers,
  * pixels)
  *
- * Invariant: hit[row] is set exactly when that sample was found damaged, out of reach, or not to be decoded. */
+ * Invariant: damaged[row] is set exactly when that sample is damaged, out of reach, or cannot be decoded. */
 #ifndef MR_VERIFY_PARTS_H
 #define MR_VERIFY_PARTS_H
 
@@ -11,7 +11,7 @@
 #include "seek/seek.h"
 #include "verify/verify.h"
 
-enum { MR_HIT_IMAGE = 1, MR_HIT_META = 2, MR_HIT_DECODE = 4 }; /* DECODE: bytes whole, pixels not */
+enum { MR_DAMAGED_IMAGE = 1, MR_DAMAGED_META = 2, MR_DAMAGED_DECODE = 4 }; /* DECODE: bytes whole, pixels not */
 
 enum { MR_PASS_CHUNK = 256 * 1024 }; /* measured: the fastest that stays in the second-level cache with its hashes */
 
@@ -24,11 +24,16 @@ typedef struct mr_verify_scratch {
     mr_buf entries;
 } mr_verify_scratch;
 
+typedef struct mr_verify_file {
+    const mr_digest *digest;
+    const mr_shard *shard;
+} mr_verify_file;
+
 /* All shards of the manifest, in orders to search by: find.c. */
 typedef struct mr_verify_find {
     size_t count;
     const char **names;
-    const mr_shard **by_mdb, **by_idx; /* by size, digest, name */
+    mr_verify_file *mdb, *idx; /* by size, digest, name */
 } mr_verify_find;
 
 typedef struct mr_verify_job {
@@ -46,9 +51,9 @@ typedef struct mr_verify_job {
     uint64_t size;    /* the .mdb's actual one */
     uint64_t unread;  /* bytes of the .mdb that the system did not give */
     mr_row *rows;     /* NULL: no usable index */
-    bool index_good;  /* rows are those the manifest's digest vouches for */
+    bool index_good;  /* rows match the manifest's digest */
     mr_shard counted; /* the shard with images and bytes as its rows have them */
-    uint8_t *hit;     /* a byte a row */
+    uint8_t *damaged; /* a byte a row */
     mr_buf seek;      /* the whole seek index, if it is to be compared with one rebuilt */
     mr_seek_header seek_header;
 } mr_verify_job;
@@ -89,13 +94,13 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err);
 /* Page walk, meta and image headers (and pixels) against the index. */
 mr_status mr_verify_deep(mr_verify_job *job, mr_error *err);
 
-/* odd.c.  Counts the row's image, which has been decoded; makes warnings of the counts of all shards, one a kind;
+/* oddity.c.  Counts the row's image, which has been decoded; makes warnings of the counts of all shards, one a kind;
  * one shard's counts as ranks send them, and back. */
-mr_status mr_verify_odd_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
-void mr_verify_odd_warn(mr_verify_report *r);
-json_t *mr_verify_odd_json(const mr_verify_shard *s);
-bool mr_verify_odd_unjson(json_t *from, mr_verify_shard *s);
-void mr_verify_odd_free(mr_verify_shard *s);
+mr_status mr_verify_oddity_add(mr_verify_job *job, uint64_t row, uint32_t oddities, mr_error *err);
+void mr_verify_oddity_warn(mr_verify_report *r);
+json_t *mr_verify_oddity_json(const mr_verify_shard *s);
+bool mr_verify_oddity_unjson(json_t *from, mr_verify_shard *s);
+void mr_verify_oddity_free(mr_verify_shard *s);
 
 /* The source path of a row in scratch->source (path text), NULL if its meta is not whole. */
 const char *mr_verify_source(mr_verify_job *job, uint64_t row);
@@ -105,6 +110,8 @@ mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err);
 
 /* A problem as the JSON report shows it, and back. */
 json_t *mr_problem_json(const mr_problem *p);
+/* Appends all of them to an array; false: out of memory. */
+bool mr_problems_json(const mr_problems *list, json_t *array);
 bool mr_problem_unjson(const json_t *from, mr_problems *list);
 
 #endif

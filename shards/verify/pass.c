@@ -1,10 +1,10 @@
 /* pass.c - one read of a shard: the digest of the file and the hash of every record in it.
  *
  *   file    |chunk 0      |chunk 1      |chunk 2      |      each chunk: pread, digest, then the records inside it
- *   records  [a] [b][ c         ][d] [     e     ] [f]        a, b, d, f: hashed where they lie
+ *   records  [a] [b][ c         ][d] [     e     ] [f]        a, b, d, f: hashed in place
  *                                                            c, e: cross a border, hashed piece by piece
  *
- * Pages that cannot be read are counted in job->unread, what lies in them is hit, and the digest is worth nothing then.
+ * Pages that cannot be read are counted in job->unread, records in them count as damaged, and the digest is unknown.
  *
  * Invariant: records are sorted by offset and do not overlap, so at most one is open at a border. */
 #include "verify/parts.h"
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/scope.h"
 
 typedef struct piece {
     uint64_t offset;
@@ -45,6 +47,11 @@ static void sort(piece *items, piece *spare, size_t count)
     }
 }
 
+static void mark_damaged(mr_verify_job *job, const piece *p)
+{
+    job->damaged[p->tag / 2] |= p->tag & 1 ? MR_DAMAGED_META : MR_DAMAGED_IMAGE;
+}
+
 /* Only an index that was made to deceive has them; one open record at a border is all that the pass can follow. */
 static void drop_overlaps(mr_verify_job *job, pieces *list)
 {
@@ -55,7 +62,7 @@ static void drop_overlaps(mr_verify_job *job, pieces *list)
         if (p.offset < end) {
             mr_problem_add(&job->out->problems, MR_PROBLEM_INDEX, job->shard->name, job->shard->first + p.tag / 2, NULL,
                            "%s: its record overlaps another one", job->idx_name);
-            job->hit[p.tag / 2] |= p.tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
+            mark_damaged(job, &p);
             continue;
         }
         end = p.offset + p.len;
@@ -70,11 +77,9 @@ static mr_status gather(mr_verify_job *job, pieces *list, mr_error *err)
     if (!samples)
         return MR_OK;
     list->items = mr_alloc(samples, 2 * sizeof *list->items);
-    piece *spare = mr_alloc(samples, 2 * sizeof *spare);
-    if (!list->items || !spare) {
-        free(spare);
+    MR_AUTO(mr_scope_free) piece *spare = mr_alloc(samples, 2 * sizeof *spare);
+    if (!list->items || !spare)
         return mr_fail_memory(err, job->mdb_name);
-    }
     for (uint64_t i = 0; i < samples; i++) {
         const mr_row *row = &job->rows[i];
         if (row->holder == i)
@@ -82,16 +87,15 @@ static mr_status gather(mr_verify_job *job, pieces *list, mr_error *err)
         list->items[list->count++] = (piece){row->meta_offset, row->meta_len, (uint32_t)(i * 2 + 1)};
     }
     sort(list->items, spare, list->count);
-    free(spare);
     drop_overlaps(job, list);
     return MR_OK;
 }
 
-static void judge(mr_verify_job *job, const piece *p, uint64_t hash)
+static void check_piece(mr_verify_job *job, const piece *p, uint64_t hash)
 {
     const mr_row *row = &job->rows[p->tag / 2];
     if (hash != (p->tag & 1 ? row->meta_hash : row->image_hash))
-        job->hit[p->tag / 2] |= p->tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
+        mark_damaged(job, p);
 }
 
 static void hash_records(mr_verify_job *job, pieces *list, const uint8_t *chunk, uint64_t at, size_t len)
@@ -102,7 +106,7 @@ static void hash_records(mr_verify_job *job, pieces *list, const uint8_t *chunk,
         const piece *p = &list->items[list->next];
         uint64_t piece_end = p->offset + p->len;
         if (p->offset >= at && piece_end <= end) {
-            judge(job, p, mr_hash64(chunk + (p->offset - at), p->len));
+            check_piece(job, p, mr_hash64(chunk + (p->offset - at), p->len));
             continue;
         }
         uint64_t from = p->offset < at ? at : p->offset, to = piece_end < end ? piece_end : end;
@@ -111,27 +115,25 @@ static void hash_records(mr_verify_job *job, pieces *list, const uint8_t *chunk,
         mr_hash64_add(stream, chunk + (from - at), (size_t)(to - from));
         if (piece_end > end)
             return;
-        judge(job, p, mr_hash64_end(stream));
+        check_piece(job, p, mr_hash64_end(stream));
     }
 }
 
-static void miss_the_rest(mr_verify_job *job, pieces *list)
+static void mark_rest_damaged(mr_verify_job *job, pieces *list)
 {
-    for (; list->next < list->count; list->next++) {
-        const piece *p = &list->items[list->next];
-        job->hit[p->tag / 2] |= p->tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
-    }
+    for (; list->next < list->count; list->next++)
+        mark_damaged(job, &list->items[list->next]);
     for (uint64_t i = 0; job->rows && i < job->shard->samples; i++)
-        job->hit[i] |= job->hit[job->rows[i].holder] & MR_HIT_IMAGE;
+        job->damaged[i] |= job->damaged[job->rows[i].holder] & MR_DAMAGED_IMAGE;
 }
 
 /* None of the records that reach into bytes which could not be read is known to be whole. */
-static void miss_those_in(mr_verify_job *job, const pieces *list, uint64_t at, size_t len)
+static void mark_range_damaged(mr_verify_job *job, const pieces *list, uint64_t at, size_t len)
 {
     for (size_t i = list->next; i < list->count && list->items[i].offset < at + len; i++) {
         const piece *p = &list->items[i];
         if (p->offset + p->len > at)
-            job->hit[p->tag / 2] |= p->tag & 1 ? MR_HIT_META : MR_HIT_IMAGE;
+            mark_damaged(job, p);
     }
 }
 
@@ -153,7 +155,7 @@ static ssize_t read_some(int fd, uint8_t *chunk, size_t len, uint64_t at)
 }
 
 /* One problem a shard, of its first such page: a dying disk has one after the other. */
-static mr_status lose(mr_verify_job *job, uint64_t at, size_t len, int errnum, mr_error *err)
+static mr_status add_unread(mr_verify_job *job, uint64_t at, size_t len, int errnum, mr_error *err)
 {
     mr_error why;
     job->unread += len;
@@ -172,10 +174,8 @@ static mr_status read_pages(mr_verify_job *job, const pieces *list, uint64_t at,
         ssize_t n = read_some(job->mdb, page, want, at + from);
         if (n == (ssize_t)want)
             continue;
-        mr_status status = lose(job, at + from, want, n < 0 ? errno : EIO, err);
-        if (status != MR_OK)
-            return status;
-        miss_those_in(job, list, at + from, want);
+        MR_TRY(add_unread(job, at + from, want, n < 0 ? errno : EIO, err));
+        mark_range_damaged(job, list, at + from, want);
         memset(page, 0, want);
     }
     return MR_OK;
@@ -190,9 +190,7 @@ static mr_status read_all(mr_verify_job *job, pieces *list, mr_hasher *hasher, u
         size_t want = bytes - at < MR_PASS_CHUNK ? (size_t)(bytes - at) : MR_PASS_CHUNK, before = list->next;
         ssize_t n = read_some(job->mdb, chunk, want, at);
         if (n < 0) {
-            mr_status status = read_pages(job, list, at, want, err);
-            if (status != MR_OK)
-                return status;
+            MR_TRY(read_pages(job, list, at, want, err));
             n = (ssize_t)want;
         }
         mr_hasher_add(hasher, chunk, (size_t)n);
@@ -221,7 +219,7 @@ mr_status mr_verify_pass(mr_verify_job *job, uint64_t bytes, mr_digest *digest, 
         status = status == MR_OK ? ended : status;
     }
     if (status == MR_OK)
-        miss_the_rest(job, &list);
+        mark_rest_damaged(job, &list);
     free(list.items);
     return status;
 }

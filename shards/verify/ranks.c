@@ -1,8 +1,8 @@
-/* ranks.c - what the ranks found, brought together on rank 0.
+/* ranks.c - the findings of all ranks, gathered on rank 0.
  *
  * Each rank sends one line of JSON:
- *      [[problem of the dataset, ...], [[shard number, samples hit, index only, seconds, [problem, ...], odd], ...]]
- *      odd: [[images, first sample, source], ...], one an mr_oddity
+ *      [[problem of the dataset, ...], [[shard number, samples damaged, index only, seconds, [problem, ...], oddities],
+ * ...]] oddities: [[images, first sample, source], ...], one an mr_oddity
  *
  * Invariant: shard i is taken from rank i % world only. */
 #include "verify/parts.h"
@@ -14,18 +14,16 @@
 static json_t *pack_problems(const mr_problems *problems)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < problems->count; i++)
-        if (json_array_append_new(list, mr_problem_json(&problems->items[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    return list;
+    if (list && mr_problems_json(problems, list))
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 static json_t *pack_shard(const mr_verify_shard *s, size_t number)
 {
-    return json_pack("[I,I,b,f,o,o]", (json_int_t)number, (json_int_t)s->hit, s->index_only, s->seconds,
-                     pack_problems(&s->problems), mr_verify_odd_json(s));
+    return json_pack("[I,I,b,f,o,o]", (json_int_t)number, (json_int_t)s->damaged, s->index_only, s->seconds,
+                     pack_problems(&s->problems), mr_verify_oddity_json(s));
 }
 
 static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *out, mr_error *err)
@@ -47,7 +45,7 @@ static mr_status pack(const mr_ranks *ranks, const mr_verify_report *r, mr_buf *
     return good ? MR_OK : mr_fail_memory(err, "gathering problems");
 }
 
-/* What all ranks see alike is told once. */
+/* What all ranks found alike is reported once. */
 static bool unpack_problem(mr_verify_report *r, const json_t *entry)
 {
     const char *detail = json_string_value(json_object_get(entry, "detail"));
@@ -59,22 +57,22 @@ static bool unpack_problem(mr_verify_report *r, const json_t *entry)
 
 static bool unpack_shard(const mr_ranks *ranks, mr_verify_report *r, json_t *entry)
 {
-    json_int_t n, hit;
+    json_int_t n, damaged;
     int index_only;
     double seconds;
-    json_t *list, *odd, *p;
+    json_t *list, *oddities, *p;
     size_t i;
-    if (json_unpack(entry, "[I,I,b,F,o,o]", &n, &hit, &index_only, &seconds, &list, &odd) != 0 || n < 0 ||
+    if (json_unpack(entry, "[I,I,b,F,o,o]", &n, &damaged, &index_only, &seconds, &list, &oddities) != 0 || n < 0 ||
         (size_t)n >= r->shard_count)
         return false;
     if ((size_t)n % mr_ranks_world(ranks) == mr_ranks_rank(ranks))
         return true;
     mr_verify_shard *s = &r->shards[n];
-    s->hit = (uint64_t)hit;
+    s->damaged = (uint64_t)damaged;
     s->index_only = index_only;
     s->seconds = seconds;
     json_array_foreach(list, i, p) if (!mr_problem_unjson(p, &s->problems)) return false;
-    return mr_verify_odd_unjson(odd, s);
+    return mr_verify_oddity_unjson(oddities, s);
 }
 
 static bool unpack_rank(const mr_ranks *ranks, mr_verify_report *r, json_t *doc)
@@ -98,7 +96,7 @@ static mr_status unpack(const mr_ranks *ranks, mr_verify_report *r, const mr_buf
             stop = end;
         status = mr_json_parse(at, (size_t)(stop - at), "another rank", &doc, err);
         if (status == MR_OK && !unpack_rank(ranks, r, doc))
-            status = mr_fail(err, MR_SYSTEM, "mpirun: what another rank found cannot be understood");
+            status = mr_fail(err, MR_SYSTEM, "mpirun: the findings of another rank cannot be parsed");
         json_decref(doc);
         at = stop + 1;
     }
@@ -110,7 +108,5 @@ mr_status mr_verify_gather(mr_ranks *ranks, mr_verify_report *r, mr_error *err)
     MR_AUTO(mr_buf_free) mr_buf mine = {0}, all = {0};
     MR_TRY(mr_ranks_agree(ranks, pack(ranks, r, &mine, err), err));
     MR_TRY(mr_ranks_gather(ranks, &mine, &all, NULL, err));
-    if (mr_ranks_rank(ranks) == 0)
-        MR_TRY(unpack(ranks, r, &all, err));
-    return MR_OK;
+    return mr_ranks_rank(ranks) == 0 ? unpack(ranks, r, &all, err) : MR_OK;
 }

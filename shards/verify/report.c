@@ -1,5 +1,5 @@
 /* report.c - problems as a list, as JSON and as JUnit XML.
- * Invariant: every text in here is valid UTF-8, and XML gets no character that XML 1.0 forbids. */
+ * Invariant: every text in it is valid UTF-8, and XML gets no character that XML 1.0 forbids. */
 #include "verify/parts.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { JUNIT_LINES = 200 }; /* a test case; people read them in a web page */
+enum { JUNIT_LINES = 200 }; /* per test case; they are read in a web page */
 
 const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT] = {
 #define X(name, word) word,
@@ -125,7 +125,7 @@ bool mr_problem_unjson(const json_t *from, mr_problems *list)
     return false;
 }
 
-static bool append_all(json_t *array, const mr_problems *list)
+bool mr_problems_json(const mr_problems *list, json_t *array)
 {
     for (size_t i = 0; i < list->count; i++)
         if (json_array_append_new(array, mr_problem_json(&list->items[i])) != 0)
@@ -137,27 +137,28 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
 {
     char digest[65];
     json_t *problems = json_array(), *warnings = json_array(), *damaged = json_array();
-    bool good =
-        problems && warnings && damaged && append_all(problems, &r->problems) && append_all(warnings, &r->warnings);
-    uint64_t hit = 0;
+    bool good = problems && warnings && damaged && mr_problems_json(&r->problems, problems) &&
+                mr_problems_json(&r->warnings, warnings);
+    uint64_t samples = 0;
     for (size_t i = 0; good && i < r->shard_count; i++) {
         const mr_verify_shard *s = &r->shards[i];
-        hit += s->hit;
-        good = append_all(problems, &s->problems);
+        samples += s->damaged;
+        good = mr_problems_json(&s->problems, problems);
         if (good && s->problems.count)
             good = json_array_append_new(damaged, json_pack("{s:s,s:I,s:I,s:b,s:b}", "shard", s->name, "samples",
-                                                            (json_int_t)s->samples, "hit", (json_int_t)s->hit,
+                                                            (json_int_t)s->samples, "hit", (json_int_t)s->damaged,
                                                             "index_only", s->index_only, "seek_only",
                                                             mr_verify_only(s, 1u << MR_PROBLEM_SEEK))) == 0;
     }
     mr_hex(r->digest, sizeof r->digest, digest);
-    json_t *doc = !good ? NULL
-                        : json_pack("{s:b,s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r),
-                                    "whole", mr_verify_whole(r), "shards", (json_int_t)r->shard_count, "seek_indexes",
-                                    (json_int_t)r->seeks, "records", (json_int_t)r->samples, "bytes",
-                                    (json_int_t)r->bytes, "digest", r->have_digest ? digest : NULL, "level",
-                                    mr_verify_level_words[r->level], "seconds", r->seconds, "records_hit",
-                                    (json_int_t)hit, "damaged", damaged, "problems", problems, "warnings", warnings);
+    json_t *doc = !good
+                      ? NULL
+                      : json_pack("{s:b,s:b,s:I,s:I,s:I,s:I,s:s?,s:s,s:f,s:I,s:O,s:O,s:O}", "ok", mr_verify_ok(r),
+                                  "whole", mr_verify_whole(r), "shards", (json_int_t)r->shard_count, "seek_indexes",
+                                  (json_int_t)r->seeks, "records", (json_int_t)r->samples, "bytes",
+                                  (json_int_t)r->bytes, "digest", r->have_digest ? digest : NULL, "level",
+                                  mr_verify_level_words[r->level], "seconds", r->seconds, "records_hit",
+                                  (json_int_t)samples, "damaged", damaged, "problems", problems, "warnings", warnings);
     json_decref(problems);
     json_decref(warnings);
     json_decref(damaged);

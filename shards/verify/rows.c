@@ -1,5 +1,5 @@
-/* rows.c - what the manifest says of a shard's rows, where both are as they were written.
- * Invariant: a contradiction is not damage to any sample: the shard's bytes are what the digests say. */
+/* rows.c - the manifest's counts and classes against a shard's rows.
+ * Invariant: a contradiction does not damage any sample: the shard's bytes match the digests. */
 #include "verify/parts.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 typedef unsigned long long ull;
 
-/* One problem a shard: an index full of them would be told in four times its own size. */
+/* One problem per shard: a report of each row would be four times the size of the index. */
 static void check_labels(mr_verify_job *job)
 {
     uint64_t found = 0, first = 0;
@@ -19,8 +19,8 @@ static void check_labels(mr_verify_job *job)
         }
     if (found)
         mr_problem_add(&job->out->problems, MR_PROBLEM_MANIFEST, job->shard->name, job->shard->first + first, NULL,
-                       MR_MANIFEST ": has %zu classes, and its label in %s is %d (so %llu of the shard's samples); "
-                                   "bring back the original manifest or ingest again",
+                       MR_MANIFEST ": has %zu classes, but its label in %s is %d (%llu of the shard's samples are like "
+                                   "this); restore the original manifest or ingest again",
                        job->manifest->class_count, job->idx_name, (int)job->rows[first].label, (ull)found);
 }
 
@@ -39,10 +39,10 @@ const char *mr_verify_class(const mr_verify_job *job, const mr_meta_facts *facts
 {
     const mr_manifest *m = job->manifest;
     if (facts->highest >= 0 && (size_t)facts->highest >= m->class_count)
-        return "its meta names a label beyond the manifest's classes";
+        return "its meta has a label outside the manifest's classes";
     if (!facts->has_class)
         return NULL;
     const char *name = facts->label >= 0 ? m->classes[facts->label].name : NULL;
     bool same = name && strlen(name) == class_name->len && memcmp(name, class_name->data, class_name->len) == 0;
-    return same ? NULL : "its meta names another class than the manifest has for its label";
+    return same ? NULL : "its meta has a class that is not the manifest's for its label";
 }

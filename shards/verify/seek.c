@@ -1,5 +1,5 @@
-/* seek.c - a seek index, judged by its own hashes, by the index, and by making it again.
- * Invariant: it has a say in nothing else: no sample is hit because of it. */
+/* seek.c - a seek index, checked by its own hashes, against the index, and by rebuilding it.
+ * Invariant: it affects nothing else: no sample is damaged because of it. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ static void problem(mr_verify_job *job, uint64_t sample, const char *text)
     mr_problem_add(&job->out->problems, MR_PROBLEM_SEEK, job->shard->name, sample, NULL, "%s", text);
 }
 
-/* *fd is -1 if there is none, or nothing that could be one: then that is a problem already.  A link is followed, as by
- * those who use the file: its bytes prove themselves. */
+/* *fd is -1 if there is none, or if it is not a file: then that has been reported as a problem.  A link is followed, as
+ * when it is used: the bytes are checked. */
 static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     mr_error why;
@@ -38,7 +38,7 @@ static mr_status open_seek(mr_verify_job *job, const char *name, int *fd, uint64
 }
 
 /* Header and table in job->seek, without what follows them. */
-static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
+static mr_status check_head(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
     uint8_t packed[MR_SEEK_HEADER] = {0};
@@ -51,20 +51,16 @@ static mr_status judge_head(mr_verify_job *job, int fd, uint64_t size, const cha
     return mr_seek_check_table(job->seek.data, &job->seek_header, size, &job->counted, rows, why);
 }
 
-static mr_status judge_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
+static mr_status check_all(mr_verify_job *job, int fd, uint64_t size, const char *name, mr_error *why)
 {
     const mr_row *rows = job->index_good ? job->rows : NULL;
-    mr_status status = judge_head(job, fd, size, name, why);
+    MR_TRY(check_head(job, fd, size, name, why));
     mr_buf_clear(&job->seek);
-    if (status != MR_OK)
-        return status;
     if (!mr_buf_reserve(&job->seek, size))
         return mr_fail_memory(why, name);
-    status = mr_file_pread(fd, job->seek.data, size, 0, name, why);
-    if (status == MR_OK)
-        status = mr_seek_check(job->seek.data, size, &job->counted, rows, &job->seek_header, why);
+    MR_TRY(mr_file_pread(fd, job->seek.data, size, 0, name, why));
     job->seek.len = size;
-    return status;
+    return mr_seek_check(job->seek.data, size, &job->counted, rows, &job->seek_header, why);
 }
 
 mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
@@ -72,16 +68,15 @@ mr_status mr_verify_seek(mr_verify_job *job, mr_error *err)
     char name[MR_SEEK_NAME];
     mr_error why = {.status = MR_OK};
     uint64_t size = 0;
-    int fd;
+    MR_AUTO(mr_scope_close) int fd = -1;
     snprintf(name, sizeof name, "%s" MR_SEEK_SUFFIX, job->shard->name);
-    mr_status status = open_seek(job, name, &fd, &size, err);
-    if (status != MR_OK || fd < 0)
-        return status;
+    MR_TRY(open_seek(job, name, &fd, &size, err));
+    if (fd < 0)
+        return MR_OK;
     bool quick = job->options->level == MR_VERIFY_QUICK;
     errno = 0;
-    status = (quick ? judge_head : judge_all)(job, fd, size, name, &why);
+    mr_status status = (quick ? check_head : check_all)(job, fd, size, name, &why);
     int errnum = errno;
-    close(fd);
     if (status != MR_OK || job->options->level < MR_VERIFY_DECODE || !job->index_good)
         mr_buf_free(&job->seek);
     if (status == MR_BAD_DATA) {
@@ -112,7 +107,7 @@ mr_status mr_verify_seek_row(mr_verify_job *job, uint64_t i, mr_error *err)
     size_t len = made && s->entries.len <= row->image_len ? s->entries.len : 0;
     if (len != span.len || (len && memcmp(s->entries.data, job->seek.data + span.offset + MR_SEEK_CHECK, len) != 0))
         problem(job, job->shard->first + i,
-                len ? "its entries in the seek index are not those that its scan has; "
+                len ? "its entries in the seek index are not those of its scan; "
                       "`millrace seek --force` rebuilds them"
                     : "has entries in the seek index, but its scan cannot be "
                       "entered; `millrace seek --force` rebuilds the seek index");

@@ -1,5 +1,5 @@
-/* shard.c - one shard through its checks: both files, their digests, and what damage means for its samples.
- * Invariant: every sample counted in out->hit is explained by a problem, its own or one of the whole shard. */
+/* shard.c - the checks of one shard: both files, their digests, and which samples are damaged.
+ * Invariant: every sample counted in out->damaged is explained by a problem, its own or one of the whole shard. */
 #include "verify/parts.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/scope.h"
 #include "format/meta.h"
+#include "format/record.h"
 
 typedef unsigned long long ull;
 
@@ -24,8 +25,7 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
 {
     mr_problems *list = &job->out->problems;
     if (errnum == 0 || errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE) {
-        if (err)
-            *err = *why;
+        mr_fail(err, MR_SYSTEM, "%s", why->text);
         return MR_SYSTEM;
     }
     mr_problem_add(list, kind, job->shard->name, MR_NO_SAMPLE, NULL, "%s", why->text);
@@ -34,11 +34,11 @@ mr_status mr_verify_refusal(mr_verify_job *job, mr_problem_kind kind, int errnum
     return MR_OK;
 }
 
-/* *fd is -1 if there is no such regular file, or none to be read: then that is a problem already. */
+/* *fd is -1 if there is no regular file that can be read: then that has been reported as a problem. */
 static mr_status open_file(mr_verify_job *job, const char *name, int *fd, uint64_t *size, mr_error *err)
 {
     struct stat st;
-    /* O_NONBLOCK: a FIFO in the file's place must not make us wait. */
+    /* O_NONBLOCK: a FIFO in the file's place must not block us. */
     *fd = openat(job->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 && errno == ENOENT) {
         SHARD_PROBLEM(job, MR_PROBLEM_MISSING, "%s: the file is missing", name);
@@ -89,14 +89,14 @@ static void digest_problem(mr_verify_job *job, const char *name, bool idx, const
     const mr_shard *other = mr_verify_find_other(job, idx, found->bytes, found);
     char a[33], b[33];
     if (other) {
-        SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: holds the bytes of %s.%s; have the two files changed places?", name,
+        SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: holds the bytes of %s.%s; were the two files swapped?", name,
                       other->name, idx ? "idx" : "mdb");
         return;
     }
     bool by_sha = memcmp(listed->xxh3_128, found->xxh3_128, 16) == 0;
     mr_hex(by_sha ? found->sha256 : found->xxh3_128, 16, a);
     mr_hex(by_sha ? listed->sha256 : listed->xxh3_128, 16, b);
-    if (by_sha) /* no accident does that */
+    if (by_sha) /* not by accident */
         so = "..., though XXH3-128 agrees: the file or the manifest was changed on purpose";
     SHARD_PROBLEM(job, MR_PROBLEM_DIGEST, "%s: its %s is %s%s, the manifest says %s%s", name,
                   by_sha ? "SHA-256" : "XXH3-128", a, by_sha ? "..." : "", b, so);
@@ -112,65 +112,61 @@ static mr_status digest_bytes(const mr_verify_job *job, const void *bytes, size_
     return mr_hasher_end(hasher, out, err);
 }
 
-static mr_status judge_index(mr_verify_job *job, const mr_buf *bytes, mr_error *err)
+static mr_status check_index_bytes(mr_verify_job *job, const mr_buf *bytes, mr_error *err)
 {
     mr_digest digest;
     mr_error why;
-    mr_status status = digest_bytes(job, bytes->data, bytes->len, &digest, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(digest_bytes(job, bytes->data, bytes->len, &digest, err));
     job->index_good = same_digest(job, &digest, &job->shard->idx);
     bool right_size = bytes->len == job->shard->idx.bytes;
     if (!job->index_good && (right_size || mr_verify_find_other(job, true, bytes->len, &digest)))
         digest_problem(job, job->idx_name, true, &digest, "");
     if (!right_size)
         return MR_OK;
-    /* A damaged index may still tell good records from bad ones: each hash proves itself. */
-    status = mr_index_parse(bytes->data, bytes->len, job->shard, &job->rows, &why);
+    /* A damaged index may still identify good records: a hash that matches proves its record. */
+    mr_status status = mr_index_parse(bytes->data, bytes->len, job->shard, &job->rows, &why);
     if (status == MR_OK)
         return MR_OK;
     job->rows = NULL;
-    if (status == MR_SYSTEM) {
-        if (err)
-            *err = why;
-        return status;
-    }
+    if (status == MR_SYSTEM)
+        return mr_fail(err, status, "%s", why.text);
     if (job->index_good)
         SHARD_PROBLEM(job, MR_PROBLEM_INDEX, "%s", why.text);
     job->index_good = false;
     return MR_OK;
 }
 
-static mr_status check_index(mr_verify_job *job, mr_error *err)
+static mr_status read_index(mr_verify_job *job, int fd, uint64_t size, mr_error *err)
 {
-    int fd;
-    uint64_t size, listed = job->shard->idx.bytes;
-    mr_buf bytes = {0};
-    mr_status status = open_file(job, job->idx_name, &fd, &size, err);
-    if (status != MR_OK || fd < 0)
-        return status;
-    if (size != listed)
-        size_problem(job, job->idx_name, size, listed);
-    if (size == listed || mr_verify_find_other(job, true, size, NULL)) {
-        mr_error why;
-        if (!mr_buf_reserve(&bytes, size))
-            status = mr_fail_memory(err, job->idx_name);
-        else if ((status = mr_file_pread(fd, bytes.data, size, 0, job->idx_name, &why)) == MR_BAD_DATA) {
-            SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it has become shorter while it was read", why.text);
-            status = MR_OK;
-        } else if (status == MR_OK) {
-            bytes.len = size;
-            status = judge_index(job, &bytes, err);
-        } else {
-            status = mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
-        }
+    MR_AUTO(mr_buf_free) mr_buf bytes = {0};
+    mr_error why;
+    if (!mr_buf_reserve(&bytes, size))
+        return mr_fail_memory(err, job->idx_name);
+    mr_status status = mr_file_pread(fd, bytes.data, size, 0, job->idx_name, &why);
+    if (status == MR_SYSTEM)
+        return mr_verify_refusal(job, MR_PROBLEM_UNREADABLE, errno, &why, err);
+    if (status != MR_OK) {
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s; it became shorter while it was read", why.text);
+        return MR_OK;
     }
-    mr_buf_free(&bytes);
-    close(fd);
-    return status;
+    bytes.len = size;
+    return check_index_bytes(job, &bytes, err);
 }
 
-/* ---- what is hit ---------------------------------------------------------------------------------------------- */
+static mr_status check_index(mr_verify_job *job, mr_error *err)
+{
+    MR_AUTO(mr_scope_close) int fd = -1;
+    uint64_t size, listed = job->shard->idx.bytes;
+    MR_TRY(open_file(job, job->idx_name, &fd, &size, err));
+    if (fd < 0)
+        return MR_OK;
+    if (size != listed)
+        size_problem(job, job->idx_name, size, listed);
+    bool readable = size == listed || mr_verify_find_other(job, true, size, NULL);
+    return readable ? read_index(job, fd, size, err) : MR_OK;
+}
+
+/* ---- what is damaged ------------------------------------------------------------------------------------------ */
 
 const char *mr_verify_source(mr_verify_job *job, uint64_t row)
 {
@@ -179,33 +175,33 @@ const char *mr_verify_source(mr_verify_job *job, uint64_t row)
     mr_meta_facts facts;
     mr_buf_clear(&s->record);
     mr_buf_clear(&s->source);
-    if (job->hit[row] & MR_HIT_META || r->meta_len > SOURCE_META_MAX || !mr_buf_reserve(&s->record, r->meta_len) ||
-        mr_file_pread(job->mdb, s->record.data, r->meta_len, r->meta_offset, job->mdb_name, NULL) != MR_OK ||
-        mr_hash64(s->record.data, r->meta_len) != r->meta_hash ||
+    if (job->damaged[row] & MR_DAMAGED_META || r->meta_len > SOURCE_META_MAX ||
+        !mr_buf_reserve(&s->record, r->meta_len) ||
+        mr_record_read(job->mdb, job->shard, row, mr_row_meta(r), s->record.data, NULL) != MR_OK ||
         mr_meta_scan(s->record.data, r->meta_len, &facts, &s->source, NULL) != MR_OK || s->source.failed)
         return NULL;
     return mr_buf_text(&s->source);
 }
 
-static uint64_t count_hits(const mr_verify_job *job)
+static uint64_t count_damaged(const mr_verify_job *job)
 {
-    uint64_t hits = 0;
+    uint64_t damaged = 0;
     for (uint64_t i = 0; job->rows && i < job->shard->samples; i++)
-        hits += job->hit[i] != 0;
-    return hits;
+        damaged += job->damaged[i] != 0;
+    return damaged;
 }
 
-static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
+static void report_damaged_sample(mr_verify_job *job, uint64_t row, uint64_t read_to)
 {
     const mr_row *r = &job->rows[row];
-    bool image = job->hit[row] & MR_HIT_IMAGE, meta = job->hit[row] & MR_HIT_META;
-    bool beyond =
+    bool image = job->damaged[row] & MR_DAMAGED_IMAGE, meta = job->damaged[row] & MR_DAMAGED_META;
+    bool past_end =
         (image && r->image_offset + r->image_len > read_to) || (meta && r->meta_offset + r->meta_len > read_to);
     const char *what = image && meta ? "its image and its meta" : image ? "its image" : "its meta";
     const char *how = job->unread ? (image && meta ? "cannot be read, or differ from their hashes"
                                                    : "cannot be read, or differs from its hash")
-                      : beyond ? (image && meta ? "lie beyond the end of the file" : "lies beyond the end of the file")
-                               : (image && meta ? "differ from their hashes" : "differs from its hash");
+                      : past_end  ? (image && meta ? "are past the end of the file" : "is past the end of the file")
+                                  : (image && meta ? "differ from their hashes" : "differs from its hash");
     char shared[80] = "";
     if (image && r->holder != row)
         snprintf(shared, sizeof shared, " (stored once, under sample %llu)", (ull)(job->shard->first + r->holder));
@@ -213,40 +209,41 @@ static void name_hit(mr_verify_job *job, uint64_t row, uint64_t read_to)
                    mr_verify_source(job, row), "%s %s%s", what, how, shared);
 }
 
-static void name_hits(mr_verify_job *job, uint64_t read_to)
+static void report_damaged_samples(mr_verify_job *job, uint64_t read_to)
 {
     for (uint64_t i = 0; i < job->shard->samples && !job->out->problems.failed; i++)
-        if (job->hit[i])
-            name_hit(job, i, read_to);
+        if (job->damaged[i])
+            report_damaged_sample(job, i, read_to);
 }
 
 /* ---- the shard ------------------------------------------------------------------------------------------------ */
 
-/* The bytes are not those that were ingested: how far does it reach? */
+/* The bytes are not those that were ingested: find the extent. */
 static void explain(mr_verify_job *job, const mr_digest *found, uint64_t read_to)
 {
     bool whole_size = job->size == job->shard->mdb.bytes;
     if (mr_verify_find_other(job, false, found->bytes, found)) {
         digest_problem(job, job->mdb_name, false, found, "");
-        job->out->hit = job->shard->samples;
+        job->out->damaged = job->shard->samples;
         return;
     }
     if (!job->rows) {
         if (whole_size)
-            digest_problem(job, job->mdb_name, false, found, "; without a good index its samples cannot be told apart");
-        job->out->hit = job->shard->samples;
+            digest_problem(job, job->mdb_name, false, found,
+                           "; without a good index, damage cannot be assigned to samples");
+        job->out->damaged = job->shard->samples;
         return;
     }
-    uint64_t hits = count_hits(job);
+    uint64_t damaged = count_damaged(job);
     bool forged = memcmp(found->xxh3_128, job->shard->mdb.xxh3_128, sizeof found->xxh3_128) == 0;
-    if ((hits || forged) && whole_size)
+    if ((damaged || forged) && whole_size)
         digest_problem(job, job->mdb_name, false, found, "");
     else if (whole_size)
         SHARD_PROBLEM(job, MR_PROBLEM_STRUCTURE,
                       "%s: the digest differs, yet every record is whole as the index sees "
-                      "it: the damage lies in LMDB's own pages",
+                      "it: the damage is in LMDB's own pages",
                       job->mdb_name);
-    name_hits(job, read_to);
+    report_damaged_samples(job, read_to);
 }
 
 static mr_status check_bytes(mr_verify_job *job, mr_error *err)
@@ -254,50 +251,62 @@ static mr_status check_bytes(mr_verify_job *job, mr_error *err)
     uint64_t listed = job->shard->mdb.bytes, read_to;
     uint64_t bytes = job->size < listed || mr_verify_find_other(job, false, job->size, NULL) ? job->size : listed;
     mr_digest digest;
-    mr_status status = mr_verify_pass(job, bytes, &digest, &read_to, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(mr_verify_pass(job, bytes, &digest, &read_to, err));
     if (job->unread) {
         if (job->rows)
-            name_hits(job, read_to);
+            report_damaged_samples(job, read_to);
         else
-            job->out->hit = job->shard->samples;
+            job->out->damaged = job->shard->samples;
         return MR_OK;
     }
     if (read_to < bytes)
-        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: has become shorter while it was read", job->mdb_name);
+        SHARD_PROBLEM(job, MR_PROBLEM_SIZE, "%s: became shorter while it was read", job->mdb_name);
     bool good = same_digest(job, &digest, &job->shard->mdb);
     if (!good)
         explain(job, &digest, read_to);
     else if (!job->index_good && job->size == listed)
         job->out->index_only = true;
-    else if (job->index_good && count_hits(job))
-        name_hits(job, read_to);
+    else if (job->index_good && count_damaged(job))
+        report_damaged_samples(job, read_to);
     /* Rows of a damaged index prove nothing against a shard that is whole. */
     if (good && !job->index_good && job->rows)
-        memset(job->hit, 0, job->shard->samples);
+        memset(job->damaged, 0, job->shard->samples);
     return MR_OK;
 }
 
 static mr_status check_shard(mr_verify_job *job, mr_error *err)
 {
-    mr_status status = open_file(job, job->mdb_name, &job->mdb, &job->size, err);
-    if (status != MR_OK)
-        return status;
+    MR_TRY(open_file(job, job->mdb_name, &job->mdb, &job->size, err));
     if (job->mdb < 0) {
-        job->out->hit = job->shard->samples;
+        job->out->damaged = job->shard->samples;
         return MR_OK;
     }
     if (job->size != job->shard->mdb.bytes)
         size_problem(job, job->mdb_name, job->size, job->shard->mdb.bytes);
     if (job->options->level == MR_VERIFY_QUICK)
         return MR_OK;
-    status = check_bytes(job, err);
-    if (status == MR_OK && job->options->level >= MR_VERIFY_DEEP)
-        status = mr_verify_deep(job, err);
-    if (!job->out->hit)
-        job->out->hit = count_hits(job);
-    return status;
+    MR_TRY(check_bytes(job, err));
+    if (job->options->level >= MR_VERIFY_DEEP)
+        MR_TRY(mr_verify_deep(job, err));
+    if (!job->out->damaged)
+        job->out->damaged = count_damaged(job);
+    return MR_OK;
+}
+
+static mr_status check_files(mr_verify_job *job, mr_error *err)
+{
+    MR_TRY(check_index(job, err));
+    if (job->rows) {
+        job->damaged = mr_alloc(job->shard->samples, 1);
+        if (!job->damaged)
+            return mr_fail_memory(err, job->idx_name);
+        if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
+            return mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
+    }
+    mr_verify_rows(job);
+    MR_TRY(mr_verify_seek(job, err));
+    MR_TRY(check_shard(job, err));
+    return job->out->problems.failed ? mr_fail_memory(err, "collecting problems") : MR_OK;
 }
 
 mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
@@ -306,26 +315,11 @@ mr_status mr_verify_one(mr_verify_job *job, mr_error *err)
     job->mdb = -1;
     snprintf(job->mdb_name, sizeof job->mdb_name, "%s.mdb", job->shard->name);
     snprintf(job->idx_name, sizeof job->idx_name, "%s.idx", job->shard->name);
-    mr_status status = check_index(job, err);
-    if (status == MR_OK && job->rows) {
-        job->hit = mr_alloc(job->shard->samples, 1);
-        if (!job->hit)
-            status = mr_fail_memory(err, job->idx_name);
-        else if (job->shard->samples > INT32_MAX) /* a row and its part share 32 bits in the pass over the file */
-            status = mr_fail(err, MR_SYSTEM, "%s: more samples than verify can hold in one shard", job->idx_name);
-    }
-    if (status == MR_OK)
-        mr_verify_rows(job);
-    if (status == MR_OK)
-        status = mr_verify_seek(job, err);
-    if (status == MR_OK)
-        status = check_shard(job, err);
-    if (status == MR_OK && job->out->problems.failed)
-        status = mr_fail_memory(err, "collecting problems");
+    mr_status status = check_files(job, err);
     if (job->mdb >= 0)
         close(job->mdb);
     free(job->rows);
-    free(job->hit);
+    free(job->damaged);
     mr_buf_free(&job->seek);
     job->out->seconds = mr_seconds() - start;
     return status;

@@ -1,5 +1,5 @@
-/* verify.c - the whole dataset: manifest, shards shared out to threads and ranks.
- * Contract: shard i is looked at by rank i % world; rank 0 ends with all problems in the order of the shards. */
+/* verify.c - the whole dataset: the manifest, and the shards divided among threads and ranks.
+ * Invariant: shard i is checked by rank i % world; rank 0 ends with all problems in the order of the shards. */
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -61,11 +61,11 @@ static mr_status check_seal(const run *v, mr_error *err)
     MR_TRY(mr_file_read_all(v->dirfd, MR_MANIFEST, UINT64_MAX, &bytes, err));
     mr_sha256(bytes.data, bytes.len, digest);
     if (memcmp(digest, v->report->digest, sizeof digest) != 0)
-        MR_TRY(mr_fail(err, MR_BAD_DATA, "manifest.json: it has changed while it was read"));
+        return mr_fail(err, MR_BAD_DATA, "manifest.json: changed while it was read");
     return mr_manifest_check_seal(bytes.data, bytes.len, MR_MANIFEST, err);
 }
 
-/* A damaged manifest is a finding, not a failure: then report->manifest stays NULL and there is nothing to walk. */
+/* A damaged manifest is a finding, not a failure: then report->manifest stays NULL and no shard is checked. */
 static mr_status read_manifest(run *v, const char *dir, mr_error *err)
 {
     mr_verify_report *r = v->report;
@@ -81,7 +81,7 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
         if (status == MR_OK)
             return status;
     }
-    /* With a seal broken but a text that makes sense the shards are still looked at. */
+    /* If the seal is broken but the text is valid, the shards are still checked. */
     if (status == MR_BAD_DATA) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s", why.text);
         return MR_OK;
@@ -89,8 +89,8 @@ static mr_status read_manifest(run *v, const char *dir, mr_error *err)
     if (status == MR_MISUSE && v->dirfd >= 0 &&
         mr_verify_beside(v->dirfd, dir, &v->find, NULL, &shards, NULL) == MR_OK && shards) {
         mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL,
-                       "manifest.json: the manifest is missing beside %zu shard%s; bring it back or ingest again",
-                       shards, shards == 1 ? "" : "s");
+                       "manifest.json: the manifest of %zu shard%s is missing; restore it or ingest again", shards,
+                       shards == 1 ? "" : "s");
         return MR_OK;
     }
     if (err)
@@ -112,7 +112,7 @@ static mr_status check_expected(run *v, mr_error *err)
         return MR_OK;
     mr_hex(r->digest, sizeof r->digest, found);
     mr_problem_add(&r->problems, MR_PROBLEM_EXPECT, NULL, MR_NO_SAMPLE, NULL,
-                   "another dataset than expected: its digest is %s, expected was %s", found, v->o->expect);
+                   "not the expected dataset: its digest is %s, expected %s", found, v->o->expect);
     return MR_OK;
 }
 
@@ -195,7 +195,7 @@ static mr_status agree(const run *v, mr_status mine, mr_error *err)
     return v->world > 1 ? mr_ranks_agree(v->o->ranks, mine, err) : mine;
 }
 
-/* A manifest that only some ranks can read would leave the others waiting: then none goes on. */
+/* If only some ranks can read the manifest, none continues: the others would wait forever. */
 static void agree_on_manifest(run *v)
 {
     mr_verify_report *r = v->report;
@@ -207,8 +207,7 @@ static void agree_on_manifest(run *v)
                                                                         : "manifest.json: damaged");
     if (mr_ranks_agree(v->o->ranks, mine, &why) == MR_OK || !r->manifest)
         return;
-    mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s (as another rank sees it)",
-                   why.text);
+    mr_problem_add(&r->problems, MR_PROBLEM_MANIFEST, NULL, MR_NO_SAMPLE, NULL, "%s (on another rank)", why.text);
     r->shard_count = 0;
     mr_manifest_free(r->manifest);
     r->manifest = NULL;
@@ -235,7 +234,7 @@ static mr_status verify(run *v, const char *dir, mr_error *err)
     if (status == MR_OK && v->world > 1)
         status = mr_verify_gather(v->o->ranks, v->report, err);
     if (status == MR_OK && v->rank == 0)
-        mr_verify_odd_warn(v->report);
+        mr_verify_oddity_warn(v->report);
     return status;
 }
 
@@ -270,7 +269,7 @@ void mr_verify_report_free(mr_verify_report *r)
         return;
     for (size_t i = 0; r->shards && i < r->shard_count; i++) {
         mr_problems_free(&r->shards[i].problems);
-        mr_verify_odd_free(&r->shards[i]);
+        mr_verify_oddity_free(&r->shards[i]);
     }
     mr_problems_free(&r->problems);
     mr_problems_free(&r->warnings);

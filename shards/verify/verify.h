@@ -1,6 +1,13 @@
-/* verify.h - is a dataset whole, and if not, what exactly is hit?
+/* verify.h - is a dataset whole, and if not, what exactly is damaged?
  * Invariant: damage is never a failure of the call: it is collected here and the call ends with MR_OK.  No byte of a
- * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed. */
+ * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed.
+ *
+ * The verify room, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
+ *   report oddity find             problems and their formats; harmless warnings; which shard has these bytes?
+ *   rows seek pass deep            the checks of one shard (see the picture in parts.h)
+ *   shard                          all checks of one shard
+ *   beside ranks                   other names in the folder; findings from rank to rank
+ *   verify                         the whole dataset */
 #ifndef MR_VERIFY_H
 #define MR_VERIFY_H
 
@@ -11,9 +18,9 @@
 
 #define MR_PROBLEM_KINDS(X)                                                                                            \
     X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */                                  \
-    X(MISSING, "missing")       /* a file that the manifest lists */                                                   \
+    X(MISSING, "missing")       /* a file that the manifest lists does not exist */                                    \
     X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */                                      \
-    X(UNREADABLE, "unreadable") /* the system does not let the file, or a part of it, be read */                       \
+    X(UNREADABLE, "unreadable") /* the system cannot read the file, or a part of it */                                 \
     X(SIZE, "size")                                                                                                    \
     X(DIGEST, "digest")                                                                                                \
     X(INDEX, "index")         /* the index does not describe the shard */                                              \
@@ -23,9 +30,9 @@
     X(META, "meta")                                                                                                    \
     X(IMAGE, "image")                                                                                                  \
     X(DECODE, "decode")                                                                                                \
-    X(SEEK, "seek")     /* the seek index is not what this shard's would be */                                         \
+    X(SEEK, "seek")     /* the seek index does not describe the shard */                                               \
     X(EXTRA, "extra")   /* a file that the manifest does not list */                                                   \
-    X(EXPECT, "expect") /* another dataset than the one asked for */
+    X(EXPECT, "expect") /* not the dataset that --expect names */
 
 typedef enum mr_problem_kind {
 #define X(name, word) MR_PROBLEM_##name,
@@ -44,7 +51,7 @@ typedef struct mr_problem {
     uint64_t sample; /* its number in the split, or MR_NO_SAMPLE */
     char *source;    /* path text, NULL if it cannot be known */
     char *detail;    /* a sentence, UTF-8 */
-    bool refused;    /* by the system: what there is cannot be known */
+    bool refused;    /* the system could not read it: the contents are unknown */
 } mr_problem;
 
 typedef struct mr_problems {
@@ -69,7 +76,7 @@ extern const char *const mr_verify_level_words[];
 
 typedef struct mr_verify_options {
     mr_verify_level level;
-    bool no_sha256;         /* XXH3 alone: finds accidents, not intent */
+    bool no_sha256;         /* XXH3 alone: detects accidents, not tampering */
     mr_image_limits limits; /* max_pixels of the pictures that are decoded; larger ones are a problem */
     unsigned jobs;          /* threads; 0: all processors */
     const char *expect;     /* 64 hex digits: the dataset digest to insist on; NULL: any */
@@ -77,21 +84,21 @@ typedef struct mr_verify_options {
     bool quiet;             /* no progress line */
 } mr_verify_options;
 
-typedef struct mr_verify_odd { /* images that decode with a harmless warning of one kind */
+typedef struct mr_verify_oddity { /* images that decode with a harmless warning of one kind */
     uint64_t count;
     uint64_t first; /* the first one's sample, its number in the split */
     char *source;   /* path text of it, NULL if it cannot be known */
-} mr_verify_odd;
+} mr_verify_oddity;
 
 typedef struct mr_verify_shard {
     const char *name; /* the manifest's */
     uint64_t samples;
-    uint64_t bytes;  /* of both files, as the manifest says */
-    uint64_t hit;    /* samples that are damaged or cannot be reached */
-    bool index_only; /* the only damage is the index: `millrace reindex` rebuilds it */
+    uint64_t bytes;   /* of both files, as the manifest says */
+    uint64_t damaged; /* samples that are damaged or cannot be reached */
+    bool index_only;  /* the only damage is the index: `millrace reindex` rebuilds it */
     double seconds;
     mr_problems problems;
-    mr_verify_odd odd[MR_ODDITY_COUNT];
+    mr_verify_oddity oddities[MR_ODDITY_COUNT];
 } mr_verify_shard;
 
 typedef struct mr_verify_report {
@@ -104,27 +111,28 @@ typedef struct mr_verify_report {
     uint64_t samples, bytes; /* sums over the shards */
     double seconds;
     mr_problems problems;         /* of the dataset as a whole */
-    mr_problems warnings;         /* fine for the data, yet worth a look */
+    mr_problems warnings;         /* the data is whole, yet worth a look */
     struct mr_manifest *manifest; /* keeps the names alive; NULL if it is damaged */
 } mr_verify_report;
 
-/* MR_OK: looked at everything; *out says what was found (under mpirun complete on rank 0 only).  MR_MISUSE: `dir` is
- * no dataset or `expect` no digest; MR_BAD_DATA: the ranks read different datasets; MR_SYSTEM: the system refused. */
+/* MR_OK: everything was checked; *out has the findings (under mpirun, all of them on rank 0 only).  MR_MISUSE: `dir` is
+ * not a dataset or `expect` not a digest; MR_BAD_DATA: the ranks read different datasets; MR_SYSTEM: the system
+ * refused. */
 mr_status mr_verify(const char *dir, const mr_verify_options *o, mr_verify_report **out, mr_error *err);
 void mr_verify_report_free(mr_verify_report *r);
 
 bool mr_verify_ok(const mr_verify_report *r);
-/* Nothing is wrong but that another dataset was expected, or that files stand beside it. */
+/* The only problems are that another dataset was expected, or extra files in the folder. */
 bool mr_verify_whole(const mr_verify_report *r);
-const mr_problem *mr_verify_refused(const mr_verify_report *r); /* the first that is the system's; NULL: none */
+const mr_problem *mr_verify_refused(const mr_verify_report *r); /* the first; NULL: none */
 /* Whether all of the shard's problems are of these kinds (bit 1 << kind); true if it has none. */
 bool mr_verify_only(const mr_verify_shard *s, unsigned kinds);
 size_t mr_verify_problem_count(const mr_verify_report *r);
 
 /* {"ok":bool,"whole":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...],
- *  ...}; a problem has "refused": true besides, where the system is what failed. */
+ *  ...}; a problem has "refused": true as well where the system failed. */
 mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err);
-/* JUnit XML, one test case a shard; what concerns the whole dataset stands in one more case named "dataset". */
+/* JUnit XML, one test case per shard; what concerns the whole dataset is in one more case named "dataset". */
 mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err);
 /* The same where there is no report: one case, with an error that says why. */
 mr_status mr_verify_junit_error(const char *why, const char *dataset, mr_buf *out, mr_error *err);

@@ -291,9 +291,10 @@ static void test_places_inside_the_dataset(void **state)
     before = support_tree_hash(ds);
     static const char *const places[] = {"ds/out", "ds/a/b", "./ds/../ds/out.tar"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *said = support_path("millrace: %s: lies in the dataset ds, where nothing else belongs; export to another "
-                                  "place\n",
-                                  places[i]);
+        char *said =
+            support_path("millrace: %s: is inside the dataset ds, where nothing else belongs; export to another "
+                         "place\n",
+                         places[i]);
         SAYS(dir, 2, "", said, "export", "ds", places[i]);
         SAYS(dir, 2, "", said, "export", "ds", places[i], "--force");
         free(said);
@@ -351,14 +352,14 @@ static void test_another_dataset(void **state)
     support_result r = RUN(dir, "verify", "ds", "--expect", WRONG, "--junit", "x.xml");
     support_assert_status(&r, 1);
     assert_string_equal(r.err, "");
-    assert_holds(r.out, ", expected was " WRONG "\nds: whole, but not the dataset expected\n  12 samples in 2 shards ");
+    assert_holds(r.out, ", expected " WRONG "\nds: whole, but not the dataset expected\n  12 samples in 2 shards ");
     assert_holds(r.out, "  checked digests, indexes and every record in ");
     assert_holds(r.out, "/s, with 2 seek indexes\n  digest ");
     support_result_free(&r);
     char *xml = support_path("%s/x.xml", dir), *text = (char *)support_read(xml, NULL);
     assert_holds(text, "tests=\"3\" failures=\"1\"");
     assert_holds(text, "name=\"dataset\" time=\"0.000\">\n"
-                       "    <failure type=\"expect\" message=\"another dataset than expected: ");
+                       "    <failure type=\"expect\" message=\"not the expected dataset: ");
     free(text);
     free(xml);
     r = RUN(dir, "verify", "ds", "--expect", WRONG, "--json", "--quick");

@@ -74,8 +74,9 @@ static void test_unsound_and_shared(void **state)
     dataset_make(s->ds, &split, 1);
     expect(0, WORDS(": whole\n"), "--deep", s->ds);
     expect(1,
-           WORDS("train-00000: not sound, 3 of 4 samples hit, 1 whole", "ds: not sound", "ingest with --check decode",
-                 "sample 2 (c.png): its image, stored under sample 1, cannot be decoded", "!damaged"),
+           WORDS("train-00000: not sound, 3 of 4 samples cannot be decoded, 1 whole", "ds: not sound",
+                 "ingest with --check decode", "sample 2 (c.png): its image, stored under sample 1, cannot be decoded",
+                 "!damaged"),
            "--decode", s->ds);
     picture_free(&p);
     picture_free(&good);
@@ -111,7 +112,7 @@ static void test_files_beside(void **state)
     }
     put(s, "val-00001.mdb");
     expect(1,
-           WORDS("val-00001.mdb: the manifest knows no such shard", "ds: whole, but 1 file too many\n", "next: move ",
+           WORDS("val-00001.mdb: is not a shard of the manifest", "ds: whole, but 1 file too many\n", "next: move ",
                  "!damaged"),
            "--deep", s->ds);
     put(s, "val-100000.idx");
@@ -136,7 +137,7 @@ static void test_linked_seek_index(void **state)
     expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
     unlink(path);
     assert_int_equal(symlink("train-00001.seek", path), 0); /* to itself */
-    expect(1, WORDS("only its seek index is hit", "next: millrace seek "), "--deep", s->ds);
+    expect(1, WORDS("only its seek index is damaged", "next: millrace seek "), "--deep", s->ds);
     support_expect(0, "seek", "-q", s->ds, (char *)NULL);
     expect(0, WORDS("with 3 seek indexes"), "--decode", s->ds);
     free(path);

@@ -19,9 +19,9 @@ static void check_spans(const uint8_t *data, size_t size, uint64_t rows, bool wh
         FUZZ_MUST(!whole || span.offset == last);
         last = span.offset + MR_SEEK_CHECK + span.len;
         uint64_t check = mr_get64le(data + span.offset), hash = mr_hash64(data + span.offset + MR_SEEK_CHECK, span.len);
-        FUZZ_MUST(mr_seek_believed(data + span.offset, data + span.offset + MR_SEEK_CHECK, span.len, check ^ hash));
+        FUZZ_MUST(mr_seek_entries_ok(data + span.offset, data + span.offset + MR_SEEK_CHECK, span.len, check ^ hash));
         FUZZ_MUST(
-            !mr_seek_believed(data + span.offset, data + span.offset + MR_SEEK_CHECK, span.len, check ^ hash ^ 1));
+            !mr_seek_entries_ok(data + span.offset, data + span.offset + MR_SEEK_CHECK, span.len, check ^ hash ^ 1));
     }
     FUZZ_MUST(!whole || last == size - MR_SEEK_TAIL);
 }

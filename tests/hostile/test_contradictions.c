@@ -106,7 +106,7 @@ static void test_labels_beyond_the_classes(void **out)
     make(s, ",\"label\":3");
     for (int level = MR_VERIFY_QUICK; level <= MR_VERIFY_FULL; level++)
         expect(s, (mr_verify_level)level, MR_PROBLEM_MANIFEST, 1,
-               "has 3 classes, and its label in train-00000.idx is 3 (so 1 ");
+               "has 3 classes, but its label in train-00000.idx is 3 (1 ");
     expect_words(s, 1, "verify", "--no-sha256", "yet its 3 samples are whole");
     expect_words(s, 0, "inspect", "--classes", "(beyond the classes)");
     support_result r = support_millrace("inspect", "--classes", "--json", s->ds, (char *)NULL);
@@ -125,11 +125,11 @@ static void test_metas_beyond_the_classes(void **out)
         const char *more, *words;
     } cases[] = {
         {",\"labels\":[0,2]", NULL},
-        {",\"labels\":[0,3,1]", "a label beyond the manifest's classes"},
-        {",\"labels\":[2147483647]", "a label beyond the manifest's classes"},
-        {",\"label\":1,\"class\":\"ant\"", "another class than the manifest has"},
-        {",\"label\":1,\"class\":\"\"", "another class than the manifest has"},
-        {",\"class\":\"ant\"", "another class than the manifest has"},
+        {",\"labels\":[0,3,1]", "a label outside the manifest's classes"},
+        {",\"labels\":[2147483647]", "a label outside the manifest's classes"},
+        {",\"label\":1,\"class\":\"ant\"", "a class that is not the manifest's"},
+        {",\"label\":1,\"class\":\"\"", "a class that is not the manifest's"},
+        {",\"class\":\"ant\"", "a class that is not the manifest's"},
         {",\"label\":1", NULL},
     };
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
@@ -162,12 +162,12 @@ static void test_false_counts(void **out)
     for (size_t i = 0; i < MR_COUNT(cases); i++) {
         state_counts(s, cases[i][0], cases[i][1]);
         for (int level = MR_VERIFY_QUICK; level <= MR_VERIFY_DECODE; level++)
-            expect(s, (mr_verify_level)level, MR_PROBLEM_MANIFEST, MR_NO_SAMPLE, "bring back the original manifest");
+            expect(s, (mr_verify_level)level, MR_PROBLEM_MANIFEST, MR_NO_SAMPLE, "restore the original manifest");
         /* No advice that leads nowhere: the seek index is whole, and so is the .mdb. */
         support_result r = support_millrace("verify", s->ds, (char *)NULL);
         assert_null(strstr(r.out, "next:"));
         support_result_free(&r);
-        expect_words(s, 1, "seek", "--quiet", "bring back the original manifest");
+        expect_words(s, 1, "seek", "--quiet", "restore the original manifest");
     }
     state_counts(s, 3, bytes);
     expect_words(s, 0, "seek", "--quiet", "");

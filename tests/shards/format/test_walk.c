@@ -323,7 +323,7 @@ static void test_lies(void **state)
     TRY("is not a database", db[-9] = 0);
     TRY("has flags", db[4] = 4);
     TRY("says 3 records", mr_put64le(db + 32, 3));
-    TRY("another number of pages", mr_put64le(db + 16, mr_get64le(db + 16) + 1));
+    TRY("the page counts of database", mr_put64le(db + 16, mr_get64le(db + 16) + 1));
     TRY("33 levels deep", db[6] = 33);
     TRY("0 levels deep", db[6] = 0);
     TRY("not the leaf page", db[6]--);
@@ -332,7 +332,7 @@ static void test_lies(void **state)
     TRY("number of another page", root[0]++);
     TRY("bounds of its free space", root[12]++);
     TRY("bounds of its free space", root[15] = 0x20);
-    TRY("a node lies outside", root[17] = 0x10);
+    TRY("a node is outside", root[17] = 0x10);
     TRY("ascending order", mr_put64le(root + mr_get16le(root + 18) + 8, 0);
         mr_put64le(root + mr_get16le(root + 20) + 8, 0));
     TRY("not 8 bytes", root[mr_get16le(root + 18) + 6] = 7);
@@ -419,7 +419,7 @@ static void test_no_run_twice(void **state)
         expect_bad(path, "image", "a second reference leads to it");
         mr_put64le(second + 16, size / MR_LMDB_PAGE - 1);
         support_write(path, file, size);
-        expect_bad(path, "image", "outside of the file");
+        expect_bad(path, "image", "outside the file");
         mr_put64le(second + 16, run);
         leaves++;
     }

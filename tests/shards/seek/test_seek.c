@@ -179,8 +179,8 @@ static void test_verify_finds_damage(void **state)
         support_result v = support_millrace("verify", dir, (char *)NULL);
         support_assert_status(&v, 1);
         assert_non_null(strstr(v.out, "train-00001.seek"));
-        assert_non_null(strstr(v.out, "only its seek index is hit"));
-        assert_non_null(strstr(v.out, "1 of 3 shards, 0 samples hit"));
+        assert_non_null(strstr(v.out, "only its seek index is damaged"));
+        assert_non_null(strstr(v.out, "1 of 3 shards, 0 samples damaged"));
         assert_non_null(strstr(v.out, "next: millrace seek "));
         assert_null(strstr(v.out, "restore the damaged"));
         support_result_free(&v);
@@ -235,7 +235,7 @@ static void test_damaged_shard(void **state)
     support_result r = support_millrace("seek", "--json", dir, (char *)NULL);
     support_assert_status(&r, 1);
     assert_non_null(strstr(r.err, "train-00001.mdb: sample 27: its image differs"));
-    assert_non_null(strstr(r.err, "train-00002.idx: is not the index"));
+    assert_non_null(strstr(r.err, "train-00002.idx: does not have the manifest's digest"));
     assert_non_null(strstr(r.out, "\"failed\": 2"));
     support_result_free(&r);
     assert_true(support_exists(first) && !support_exists(second) && !support_exists(third));

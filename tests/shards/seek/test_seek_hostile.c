@@ -152,7 +152,7 @@ static void test_table(void **out)
     memcpy(copy, s->bytes, s->len);
     for (size_t i = 0; i < MR_COUNT(wild); i++) {
         mr_put64le(offset_of(copy, row), wild[i]);
-        expect_bad_table(s, copy, "its entries lie where they cannot");
+        expect_bad_table(s, copy, "its entries are out of bounds");
         mr_put64le(offset_of(copy, 0), wild[i]);
         expect_bad_table(s, copy, "its table does not span the file");
         mr_put64le(offset_of(copy, SAMPLES), wild[i]);
@@ -167,7 +167,7 @@ static void test_table(void **out)
         mr_put64le(offset_of(copy, i), mr_get64le(offset_of(copy, SAMPLES)));
     expect_bad_table(s, copy, "sample");
     mr_put64le(offset_of(copy, row + 1), begin + MR_SEEK_CHECK); /* a check without entries */
-    expect_bad_table(s, copy, "its entries lie where they cannot");
+    expect_bad_table(s, copy, "its entries are out of bounds");
     for (uint64_t i = 0; i < SAMPLES; i++) /* a PNG */
         if (s->rows[i].codec == MR_CODEC_PNG && i + 1 < SAMPLES && s->rows[i + 1].codec != MR_CODEC_PNG && i > row) {
             size_t len;

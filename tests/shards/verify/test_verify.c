@@ -147,7 +147,7 @@ static void expect_hits(const bench *b, const mr_verify_report *r, int n, const 
         free(source);
         at++;
     }
-    assert_int_equal(s->hit, expected);
+    assert_int_equal(s->damaged, expected);
     assert_int_equal(count(&s->problems, MR_PROBLEM_RECORD), expected);
     free(rows);
 }
@@ -188,7 +188,7 @@ static void try_damage(const bench *b, damage how)
         put(b, names[n], ".mdb", now, len);
         mr_verify_report *r = look(b, trial % 2 ? MR_VERIFY_DEEP : MR_VERIFY_FULL, trial % 3 == 0);
         assert_false(mr_verify_ok(r));
-        mr_problem_kind kind = sized ? MR_PROBLEM_SIZE : r->shards[n].hit ? MR_PROBLEM_DIGEST : MR_PROBLEM_STRUCTURE;
+        mr_problem_kind kind = sized ? MR_PROBLEM_SIZE : r->shards[n].damaged ? MR_PROBLEM_DIGEST : MR_PROBLEM_STRUCTURE;
         expect_only(r, damaged, kind, trial);
         if (r->level == MR_VERIFY_FULL)
             expect_hits(b, r, n, now, len, trial);
@@ -233,7 +233,7 @@ static void test_delete(void **state)
         take_away(b, names[n], ".mdb");
         mr_verify_report *r = look(b, (mr_verify_level)(trial % 4), false);
         expect_only(r, damaged, MR_PROBLEM_MISSING, trial);
-        assert_int_equal(r->shards[n].hit, b->shards[n]->samples);
+        assert_int_equal(r->shards[n].damaged, b->shards[n]->samples);
         mr_verify_report_free(r);
         put(b, names[n], ".mdb", b->mdb[n], b->mdb_len[n]);
     }
@@ -325,7 +325,7 @@ static void test_edit_index(void **state)
         mr_verify_report *r = look(b, trial % 2 ? MR_VERIFY_FULL : MR_VERIFY_DEEP, false);
         expect_only(r, damaged, trial % 5 < 2 ? MR_PROBLEM_SIZE : MR_PROBLEM_DIGEST, trial);
         assert_true(r->shards[n].index_only);
-        assert_int_equal(r->shards[n].hit, 0);
+        assert_int_equal(r->shards[n].damaged, 0);
         mr_verify_report_free(r);
         put(b, names[n], ".idx", b->idx[n], b->idx_len[n]);
         free(now);
@@ -342,7 +342,7 @@ static void test_delete_index(void **state)
         mr_verify_report *r = look(b, (mr_verify_level)(trial % 4), false);
         expect_only(r, damaged, MR_PROBLEM_MISSING, trial);
         assert_int_equal(r->shards[n].index_only, r->level != MR_VERIFY_QUICK);
-        assert_int_equal(r->shards[n].hit, 0);
+        assert_int_equal(r->shards[n].damaged, 0);
         mr_verify_report_free(r);
         put(b, names[n], ".idx", b->idx[n], b->idx_len[n]);
     }
@@ -371,7 +371,7 @@ static void test_both_damaged(void **state)
     idx[0] ^= 1; /* no index at all any more */
     put(b, names[0], ".idx", idx, b->idx_len[0]);
     r = look(b, MR_VERIFY_FULL, false);
-    assert_int_equal(r->shards[0].hit, b->shards[0]->samples);
+    assert_int_equal(r->shards[0].damaged, b->shards[0]->samples);
     mr_verify_report_free(r);
     put(b, names[0], ".idx", b->idx[0], b->idx_len[0]);
     put(b, names[0], ".mdb", b->mdb[0], b->mdb_len[0]);

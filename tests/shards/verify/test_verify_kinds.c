@@ -168,7 +168,7 @@ static void test_large_records(void **out)
                                                             : mr_random_below(&random, rows[n].image_len));
         change(s, "train-00000.mdb", at, 4);
         mr_verify_report *r = look(s, MR_VERIFY_FULL);
-        assert_int_equal(r->shards[0].hit, 1);
+        assert_int_equal(r->shards[0].damaged, 1);
         assert_int_equal(r->shards[0].problems.count, 2);
         assert_int_equal(r->shards[0].problems.items[1].sample, n);
         mr_verify_report_free(r);
@@ -374,7 +374,7 @@ static void test_hostile(void **out)
         dataset_reseal(s->ds);
         mr_verify_report *r = look(s, MR_VERIFY_DECODE);
         assert_int_equal(r->problems.count, 0);
-        assert_true(r->shards[0].hit <= r->shards[0].samples);
+        assert_true(r->shards[0].damaged <= r->shards[0].samples);
         for (size_t i = 1; i < r->shard_count; i++)
             assert_int_equal(r->shards[i].problems.count, 0);
         mr_verify_report_free(r);

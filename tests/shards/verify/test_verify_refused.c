@@ -162,7 +162,7 @@ static void test_bad_sectors(void **state)
             assert_true(meta == !shard->problems.items[at].source);
             at++;
         }
-        assert_int_equal(shard->hit, hits);
+        assert_int_equal(shard->damaged, hits);
         assert_int_equal(shard->problems.count, hits + 1);
         mr_verify_report_free(r);
         bad.file = 0;
@@ -182,7 +182,7 @@ static void test_bad_sectors_beside(void **state)
         spoil(path, &random);
         mr_verify_report *r = look(s, (mr_verify_level)(trial / 2));
         const mr_verify_shard *shard = expect_refused(r, n, trial % 2 ? MR_PROBLEM_UNREADABLE : MR_PROBLEM_SEEK);
-        assert_int_equal(shard->hit, 0);
+        assert_int_equal(shard->damaged, 0);
         assert_int_equal(shard->problems.count, 1);
         assert_int_equal(shard->index_only, trial % 2 && r->level != MR_VERIFY_QUICK);
         mr_verify_report_free(r);
@@ -200,7 +200,7 @@ static void test_no_index_and_bad_sectors(void **state)
     assert_int_equal(unlink(idx), 0);
     spoil(mdb, &random);
     mr_verify_report *r = look(s, MR_VERIFY_DECODE);
-    assert_int_equal(r->shards[1].hit, s->shards[1]->samples);
+    assert_int_equal(r->shards[1].damaged, s->shards[1]->samples);
     assert_int_equal(r->shards[1].problems.count, 2);
     assert_int_equal(r->shards[1].problems.items[0].kind, MR_PROBLEM_MISSING);
     assert_int_equal(r->shards[1].problems.items[1].kind, MR_PROBLEM_UNREADABLE);
@@ -288,7 +288,7 @@ static void test_killed(void **state)
         support_write_text(xml, "<testsuite failures=\"0\"/>");
         support_result r = faulty_run(&(faulty){.directory = s->dir, .fault = "read:4:kill"}, commands[i]);
         assert_int_equal(r.signal, SIGKILL);
-        expect_junit(s, "<error message=\"verify did not come to its end\"");
+        expect_junit(s, "<error message=\"verify did not finish\"");
         support_result_free(&r);
     }
     struct stat st;
