@@ -68,6 +68,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
 {
     mr_writer *w = NULL;
     b->shard.images = b->shard.image_bytes = 0;
+    b->tally = (mr_object_tally){0};
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
     mr_status status = mr_stage_held(b->stage, err); /* LMDB opens by path */
@@ -101,12 +102,15 @@ mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bo
         mr_progress_add(in->progress, b.cut->count, b.shard.image_bytes);
     else if (status == MR_OK)
         status = build_new(&b, err);
-    if (status == MR_OK)
+    if (status == MR_OK) {
         in->shards[number] = b.shard;
+        in->tallies[number] = b.tally;
+    }
     free(b.holders);
     free(b.rows);
     mr_buf_free(&b.image);
     mr_buf_free(&b.other);
     mr_buf_free(&b.meta);
+    mr_objects_free(&b.objects);
     return status;
 }

@@ -195,19 +195,22 @@ static mr_status exchange_shards(mr_ingest *in, uint8_t *resumed, mr_error *err)
         return MR_OK;
     for (size_t i = rank; i < in->cut_count; i += world) {
         mr_buf_add(&mine, &in->shards[i], sizeof in->shards[i]);
+        mr_buf_add(&mine, &in->tallies[i], sizeof in->tallies[i]);
         mr_buf_add(&mine, &resumed[i], 1);
     }
     mr_status status = mr_ranks_agree(in->ranks, mr_buf_status(&mine, err, "joining shards"), err);
     if (status == MR_OK)
         status = mr_ranks_gather(in->ranks, &mine, &all, NULL, err);
     size_t at = 0;
-    if (status == MR_OK && all.len != in->cut_count * (sizeof in->shards[0] + 1))
+    if (status == MR_OK && all.len != in->cut_count * (sizeof in->shards[0] + sizeof in->tallies[0] + 1))
         status = mr_fail(err, MR_SYSTEM, "mpirun: the ranks cut other shards; give all of them the same source");
     for (unsigned r = 0; status == MR_OK && r < world; r++) {
         for (size_t i = r; i < in->cut_count; i += world) {
             memcpy(&in->shards[i], all.data + at, sizeof in->shards[i]);
-            resumed[i] = all.data[at + sizeof in->shards[i]];
-            at += sizeof in->shards[i] + 1;
+            at += sizeof in->shards[i];
+            memcpy(&in->tallies[i], all.data + at, sizeof in->tallies[i]);
+            at += sizeof in->tallies[i];
+            resumed[i] = all.data[at++];
         }
     }
     mr_buf_free(&mine);
@@ -229,6 +232,8 @@ static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
         status = exchange_shards(in, p.resumed, err);
     for (size_t i = 0; i < in->cut_count; i++)
         in->resumed += p.resumed[i];
+    if (status == MR_OK)
+        mr_ingest_note_objects(in);
     free(p.resumed);
     return status;
 }
@@ -325,6 +330,7 @@ void mr_ingest_release(mr_ingest *in)
     free(in->order);
     free(in->cuts);
     free(in->shards);
+    free(in->tallies);
     free(in->seeks);
     mr_manifest_free(in->manifest);
     mr_plan_free(in->choice.layout, &in->plan);

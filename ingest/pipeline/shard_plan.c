@@ -141,7 +141,8 @@ mr_status mr_plan_shards(mr_ingest *in, mr_error *err)
             status = cut_split(in, split, begin, in->order_count, last_cut, err);
     }
     free(last_cut);
-    if (status == MR_OK && !(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
+    if (status == MR_OK && (!(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)) ||
+                            !(in->tallies = mr_alloc(in->cut_count, sizeof *in->tallies))))
         status = mr_fail_memory(err, "planning shards");
     return status == MR_OK && mr_ranks_rank(in->ranks) == 0 ? mr_ingest_check_manifest(in, err) : status;
 }

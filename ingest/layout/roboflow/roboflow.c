@@ -197,6 +197,14 @@ static mr_status roboflow_meta(const mr_tree *t, const mr_plan *plan, const mr_s
     return meta ? meta(t, plan, sample, out, err) : MR_OK;
 }
 
+static mr_status roboflow_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample,
+                                  const mr_stored *picture, mr_objects *out, mr_error *err)
+{
+    const mr_rf_state *state = plan->state;
+    (void)picture;
+    return state->kind == MR_RF_COCO ? mr_rf_coco_objects(t, plan, sample, out, err) : MR_OK;
+}
+
 static void roboflow_free(void *p)
 {
     mr_rf_state *state = p;
@@ -216,5 +224,6 @@ const mr_layout mr_layout_roboflow = {
     .bid = roboflow_bid,
     .plan = roboflow_plan,
     .meta = roboflow_meta,
+    .objects = roboflow_objects,
     .free_state = roboflow_free,
 };

@@ -58,6 +58,8 @@ typedef mr_status mr_rf_meta_fn(const mr_tree *t, const mr_plan *plan, const mr_
 
 mr_rf_plan_fn mr_rf_table_plan, mr_rf_coco_plan, mr_rf_clip_plan; /* table.c, coco.c, clip.c */
 mr_rf_meta_fn mr_rf_table_meta, mr_rf_coco_meta, mr_rf_clip_meta;
+mr_status mr_rf_coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_objects *out,
+                             mr_error *err);
 void mr_rf_table_free(struct mr_rf_table *table);
 void mr_rf_coco_free(struct mr_rf_coco *coco);
 void mr_rf_clip_free(struct mr_rf_clip *clip);
