@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-enum { PIXELS_MAX = 1000000 };
+enum { PIXELS_MAX = 1000000, NAME_MAX_LEN = 255 }; /* a longer name is in the manifest alone: no file repeats it */
 
 void mr_objects_clear(mr_objects *o)
 {
@@ -207,9 +207,11 @@ static void write_object(const mr_objects *o, const mr_object *object, const mr_
 {
     if (object->label >= 0) {
         mr_buf_printf(out, ",\"label\":%" PRId32, object->label);
-        if ((size_t)object->label < class_count) {
+        const char *name = (size_t)object->label < class_count ? classes[object->label].name : NULL;
+        size_t len = name ? strnlen(name, NAME_MAX_LEN + 1) : 0;
+        if (name && len <= NAME_MAX_LEN) {
             mr_buf_add_text(out, ",\"class\":");
-            mr_json_add_string(out, classes[object->label].name, strlen(classes[object->label].name));
+            mr_json_add_string(out, name, len);
         }
     }
     if (object->has_box)

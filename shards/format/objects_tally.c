@@ -1,5 +1,6 @@
 /* objects_tally.c - counts the objects of pictures, and which of them are odd.
- * Invariant: the counts of a dataset are those of its metas, whoever counts: ingest while it writes, inspect later. */
+ * Invariant: the counts of a dataset are those of its metas: ingest counts while it writes, inspect later, by the same
+ * code. */
 #include <stdlib.h>
 #include <string.h>
 

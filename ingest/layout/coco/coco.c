@@ -223,8 +223,8 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
 }
 
 /* Of a person's two annotations, in instances and in person_keypoints, one object is made. */
-static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample,
-                              const mr_stored *picture, mr_objects *out, mr_error *err)
+static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                              mr_objects *out, mr_error *err)
 {
     const mr_coco_state *st = plan->state;
     (void)picture;

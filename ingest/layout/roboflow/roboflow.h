@@ -17,6 +17,7 @@ typedef enum mr_rf_kind {
 typedef struct mr_rf_marks {
     mr_rf_kind kind;
     const char *format; /* MR_RF_FOREIGN: "YOLO", "Pascal VOC" ... */
+    const char *layout; /* of another name that reads it; NULL: none */
     mr_split_dirs dirs;
     bool readme;    /* README.roboflow.txt or README.dataset.txt */
     bool names;     /* an image is named STEM.rf.HASH.jpg */
@@ -42,6 +43,9 @@ uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name,
 uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes);
 /* That path, for notes on a file that may not be there. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
+
+/* Marks the READMEs of an export as used, and takes the licence from there unless the plan has one. */
+mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err);
 
 /* plan->state, of any kind. */
 typedef struct mr_rf_state {
