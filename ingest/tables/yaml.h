@@ -1,5 +1,5 @@
 /* yaml.h - a small YAML file as a tree, for the settings beside a dataset.
- * Invariant: the tree is no larger than the text makes it: aliases are refused, so nothing is repeated.
+ * Invariant: the tree is not larger than the text makes it: aliases are refused, so nothing is repeated.
  * Source: YAML 1.1, as libyaml reads it. */
 #ifndef MR_YAML_H
 #define MR_YAML_H
@@ -31,7 +31,7 @@ mr_status mr_yaml_parse(const void *bytes, size_t len, const char *name, mr_yaml
 mr_status mr_yaml_read(const mr_source *s, uint32_t entry, mr_yaml *out, mr_error *err);
 void mr_yaml_free(mr_yaml *y);
 
-/* The value of a key of the map `node`; NULL: there is none, or it is no map. */
+/* The value of a key of the map `node`; NULL: there is none, or the node is not a map. */
 const mr_yaml_node *mr_yaml_get(const mr_yaml *y, const mr_yaml_node *node, const char *key);
 const mr_yaml_node *mr_yaml_root(const mr_yaml *y);                            /* NULL: an empty document */
 const mr_yaml_node *mr_yaml_next(const mr_yaml *y, const mr_yaml_node *node);  /* its sibling, or NULL */

@@ -1,5 +1,5 @@
 /* objects.c - the objects of one picture: collected, turned back, written.
- * Invariant: an object's polygons and keypoints are runs of the arrays, and those of later objects stand behind them.
+ * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order.
  */
 #include "format/objects.h"
 

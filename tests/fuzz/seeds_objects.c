@@ -1,5 +1,5 @@
-/* seeds_objects.c - seeds of the layouts with objects: YOLO.
- * Invariant: each is small, and taken as it is, so that a fuzzer starts behind the first refusal. */
+/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC.
+ * Invariant: each is small, and taken as it is, so that a fuzzer starts beyond the first refusal. */
 #include "fuzz/seeds.h"
 
 static const char yaml[] = "path: ../x\ntrain: images/train\nval: [a, b]\nnames:\n  0: cat\n  1: 'd''og'\n"
@@ -12,8 +12,23 @@ static const char boxes[] = "\0000 0.5 0.5 0.25 0.125\r\n\n3 .5 1e-1 0.5 1\n1 0.
 static const char pose[] = "\0050 0.5 0.5 0.25 0.125 0.1 0.2 2 0 0 0 0.3 0.4 1\n";
 static const char text[] = "\012imagesource:x\n1 2 30 2 30 40 1 40 dog 1\n";
 
+#define OBJECT                                                                                                         \
+    "<object><name>dog</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox>"                \
+    "<polygon><x1>1</x1><y1>2</y1><x2>3</x2><y2>2</y2><x3>3</x3><y3>4</y3></polygon></object>"
+static const char xml[] = "<?xml version=\"1.0\"?><annotation><size><width>8</width><height>9</height></size>" OBJECT
+                          "<object><name>a &amp; b</name><part><name>x</name></part></object></annotation>";
+static const char voc[] = ",,val=,\0train/a.jpg\0\0train/a.xml\0<annotation>" OBJECT "</annotation>\0"
+                          "valid/b.jpg\0\0valid/b.xml\0<annotation/>\0";
+static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotations/1.xml\0<annotation>" OBJECT
+                          "</annotation>\0ImageSets/Main/train.txt\0"
+                          "1\n2\n\0ImageSets/Main/val.txt\0"
+                          "3\n";
+
 void seed_objects(void)
 {
+    seed("voc", "annotation", xml, sizeof xml - 1);
+    seed("layouts", "small-voc", voc, sizeof voc);
+    seed("layouts", "small-voc-kit", kit, sizeof kit);
     seed("yaml", "data", yaml, sizeof yaml - 1);
     seed("layouts", "small-yolo", yolo, sizeof yolo);
     seed("yolo", "boxes", boxes, sizeof boxes - 1);

@@ -106,8 +106,8 @@ static void look_for_pairs(const mr_tree *t, mr_rf_marks *m)
             set(m, MR_RF_FOREIGN, "YOLO", dir, has_dir(t, dir, "labels") ? "labels" : "images with data.yaml");
         else if (has_ending(t, dir, ".xml") && has_flat_image(t, dir))
             set(m, MR_RF_FOREIGN, "Pascal VOC", dir, "*.xml");
-        if (m->kind && images)
-            m->layout = "yolo";
+        if (m->kind)
+            m->layout = images ? "yolo" : "voc";
     }
 }
 

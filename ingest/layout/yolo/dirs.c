@@ -46,7 +46,7 @@ static void look_in_split(const mr_tree *t, const mr_child *child, mr_yolo_dirs 
     const char *path = mr_tree_path(t, child->entry, &len), *name = child->name;
     if (!has(t, name, child->name_len, "/images"))
         return;
-    /* The path of an entry in S/images, so that it goes on behind the name. */
+    /* The path of an entry in S/images, one whose bytes after the name are the folder. */
     mr_child inner = {0};
     while (mr_tree_next(t, name, child->name_len, &inner))
         if (inner.is_dir && inner.name_len == strlen(images) && !memcmp(inner.name, images, inner.name_len))

@@ -127,11 +127,11 @@ static mr_status find_kind(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yol
         out->kind = MR_YOLO_POLYGON;
     else {
         if (pose)
-            snprintf(r->why, sizeof r->why, "%zu numbers behind the class, where kpt_shape asks for %zu", out->count,
+            snprintf(r->why, sizeof r->why, "%zu numbers after the class, where kpt_shape asks for %zu", out->count,
                      pose);
         else
             snprintf(r->why, sizeof r->why,
-                     "%zu number%s behind the class, where a box has 4 and a polygon 6, 8 or more, two a point",
+                     "%zu number%s after the class, where a box has 4 and a polygon 6, 8 or more, two a point",
                      out->count, out->count == 1 ? "" : "s");
         return MR_BAD_DATA;
     }

@@ -25,7 +25,7 @@ typedef struct mr_yolo_rules {
 typedef struct mr_yolo_line {
     mr_yolo_kind kind;
     uint32_t class;
-    const double *numbers; /* behind the class, lent until the next line */
+    const double *numbers; /* after the class, lent until the next line */
     size_t count;
     const char *text; /* the line, without blanks around it */
     size_t len;

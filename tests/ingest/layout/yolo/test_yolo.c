@@ -145,8 +145,8 @@ static void test_bad_lines(void **state)
         {"0 0.5 0.5 0.2 1e999", "\"1e999\" is not a number"},
         {"0 0.5 0.5 0.2 .", "\".\" is not a number"},
         {"0 320 0.5 0.2 0.4", "320 is not a part of the picture"},
-        {"0", "0 numbers behind the class"},
-        {"0 0.5 0.5 0.2 0.4 0.9", "5 numbers behind the class"},
+        {"0", "0 numbers after the class"},
+        {"0 0.5 0.5 0.2 0.4 0.9", "5 numbers after the class"},
         {"0 0.5 0.5 0.2 0.4 0.9 0.1 0.1", "7 numbers"},
         {"\xFF\xFE", "\"\\xFF\\xFE\" is not the number"},
     };
