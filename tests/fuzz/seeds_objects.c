@@ -1,4 +1,4 @@
-/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC.
+/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC, CreateML.
  * Invariant: each is small, and taken as it is, so that a fuzzer starts beyond the first refusal. */
 #include "fuzz/seeds.h"
 
@@ -24,8 +24,15 @@ static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotati
                           "1\n2\n\0ImageSets/Main/val.txt\0"
                           "3\n";
 
+#define DOG                                                                                                            \
+    "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
+    "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
+static const char createml[] = ",,,x\0train/_annotations.createml.json\0" DOG "\0train/a.jpg\0\0train/c.jpg\0";
+
 void seed_objects(void)
 {
+    seed("createml", "annotations", DOG, sizeof DOG - 1);
+    seed("layouts", "small-createml", createml, sizeof createml);
     seed("voc", "annotation", xml, sizeof xml - 1);
     seed("layouts", "small-voc", voc, sizeof voc);
     seed("layouts", "small-voc-kit", kit, sizeof kit);

@@ -25,11 +25,12 @@ typedef struct mr_rf_marks {
     char seen[120]; /* the mark that decided, for people: "train/_classes.csv" */
 } mr_rf_marks;
 
-#define MR_RF_CLASSES_CSV "_classes.csv"
-#define MR_RF_COCO_JSON   "_annotations.coco.json"
-#define MR_RF_TOKENS      "_tokenization.txt"
-#define MR_RF_README      "README.roboflow.txt"
-#define MR_RF_README_DATA "README.dataset.txt"
+#define MR_RF_CLASSES_CSV   "_classes.csv"
+#define MR_RF_COCO_JSON     "_annotations.coco.json"
+#define MR_RF_CREATEML_JSON "_annotations.createml.json"
+#define MR_RF_TOKENS        "_tokenization.txt"
+#define MR_RF_README        "README.roboflow.txt"
+#define MR_RF_README_DATA   "README.dataset.txt"
 
 void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks); /* marks.c */
 

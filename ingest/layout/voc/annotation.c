@@ -214,8 +214,7 @@ static void clear(mr_voc_annotation *a)
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
 {
     MR_AUTO(free_parser) XML_Parser parser = XML_ParserCreate(NULL);
-    reader *r = malloc(sizeof *r);
-    MR_AUTO(mr_scope_free) void *owned = r;
+    MR_AUTO(mr_scope_free) reader *r = malloc(sizeof *r);
     clear(out);
     if (!parser || !r)
         return mr_fail_memory(err, "reading an annotation");

@@ -153,7 +153,6 @@ static void other_exports_are_refused_by_name(void **state)
         {"YOLO OBB", {"train/images/1.jpg", "train/labelTxt/1.txt", "data.yaml"}, "yolo"},
         {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}, NULL},
         {"YOLO Keras", {"train/1.jpg", "train/_annotations.txt"}, NULL},
-        {"CreateML", {"train/1.jpg", "train/_annotations.createml.json"}, NULL},
         {"TFRecord", {"train/cells.tfrecord", "train/cells_label_map.pbtxt"}, NULL},
         {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}, NULL},
         {"JSONL", {"train/1.jpg", "train/_annotations.jsonl"}, NULL},
@@ -228,7 +227,8 @@ static void real_exports(void **state)
          "; train 2, val 1; 1 notes, 0 unused\n"},
         {"/voc", "layout voc 88: variant beside, licence -, classes label_0 label_1;",
          "; train 2, val 1; 0 notes, 0 unused\n"},
-        {"/createml", "choose: this is a Roboflow CreateML export", "\n"},
+        {"/createml", "layout createml 88: variant boxes, licence -, classes label_0 label_1;",
+         "; train 2, val 1; 0 notes, 0 unused\n"},
         {"/tfrecord", "choose: this is a Roboflow TFRecord export", "\n"},
     };
     size_t found = 0;
