@@ -38,6 +38,7 @@ static void test_split_folders(void **state)
     assert_true(support_has_note(&p, MR_NOTE_COLLISION, "a.jpg", "twice"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train/e.jpg", "not listed"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_one_folder(void **state)
@@ -54,6 +55,7 @@ static void test_one_folder(void **state)
     support_assert_samples(&p, "train a.jpg -1 0\ntrain b.jpg -1 4\n");
     support_assert_objects(&p, 1, 100, 50, "-");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_bad_files(void **state)
@@ -75,6 +77,7 @@ static void test_bad_files(void **state)
         support_put(dir, "train/_annotations.createml.json", trials[i].text);
         support_put(dir, "train/a.jpg", "");
         support_plan_fails(CREATEML, dir, NULL, MR_BAD_DATA, trials[i].why);
+        support_tmpdir_remove(dir);
     }
 }
 

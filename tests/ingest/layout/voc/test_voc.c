@@ -52,6 +52,7 @@ static void test_beside(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/c.xml", "without an image"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no XML"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_development_kit(void **state)
@@ -82,6 +83,7 @@ static void test_development_kit(void **state)
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "JPEGImages/5.jpg", "in no list of ImageSets/"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "SegmentationClass", "2 masks of segmentation left out"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 
     const mr_split_map map = {"val", ""};
     dir = support_tmpdir();
@@ -95,6 +97,7 @@ static void test_development_kit(void **state)
     support_assert_samples(&p, "train JPEGImages/1.jpg -1 0\n");
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 0);
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_plain_folders(void **state)
@@ -107,6 +110,7 @@ static void test_plain_folders(void **state)
     support_assert_samples(&p, "train images/1.png -1 0\n");
     support_assert_objects(&p, 0, 100, 50, "[{\"label\":0,\"class\":\"dog\",\"box\":[11,6,9,9.5]}]");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
     dir = support_tmpdir();
     support_put(dir, "1.png", "");
     support_put(dir, "1.xml", dog);
@@ -114,10 +118,12 @@ static void test_plain_folders(void **state)
     assert_int_equal(p.bid.score, 70);
     support_assert_samples(&p, "train 1.png -1 0\n");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
     dir = support_tmpdir();
     support_put(dir, "1.png", "");
     support_put(dir, "1.xml", "<other/>");
     support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "no Pascal VOC annotations");
+    support_tmpdir_remove(dir);
 }
 
 /* Entities that grow by ten in each of ten lines. */

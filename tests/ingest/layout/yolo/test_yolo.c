@@ -45,6 +45,7 @@ static void test_roboflow(void **state)
     assert_true(support_has_note(&p, MR_NOTE_INFO, "data.yaml", "test: ../gone/images is not there"));
     assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: pictures without objects"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_ultralytics(void **state)
@@ -75,6 +76,7 @@ static void test_ultralytics(void **state)
     assert_true(support_has_note(&p, MR_NOTE_MISSING, "images/gone.jpg", "lists/test.txt names it"));
     assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "in no split"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_tasks(void **state)
@@ -89,6 +91,7 @@ static void test_tasks(void **state)
     support_assert_objects(&p, 0, 100, 50,
                            "[{\"label\":1,\"class\":\"dog\",\"box\":[40,15,20,20],\"keypoints\":[[10,10,2],[0,0,0]]}]");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 
     dir = support_tmpdir();
     support_put(dir, "data.yaml", NAMES);
@@ -100,6 +103,7 @@ static void test_tasks(void **state)
         &p, 0, 100, 50,
         "[{\"label\":0,\"class\":\"cat\",\"box\":[0,0,50,30],\"oriented_box\":[10,0,50,10,40,30,0,20]}]");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 
     dir = support_tmpdir();
     support_put(dir, "data.yaml", NAMES);
@@ -110,6 +114,7 @@ static void test_tasks(void **state)
         &p, 0, 100, 50,
         "[{\"label\":1,\"class\":\"dog\",\"box\":[0,0,50,30],\"oriented_box\":[10,0,50,10,40,30,0,20]}]");
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_without_names(void **state)
@@ -127,6 +132,7 @@ static void test_without_names(void **state)
     support_assert_objects(&p, 1, 100, 50, "-");
     assert_true(support_has_note(&p, MR_NOTE_INFO, "test", "the split has no labels"));
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 static void test_bad_lines(void **state)
@@ -163,6 +169,7 @@ static void test_bad_lines(void **state)
         free(text);
         free(why);
         support_plan_done(&p);
+        support_tmpdir_remove(dir);
     }
 }
 
@@ -192,6 +199,7 @@ static void test_bad_yaml(void **state)
         support_put(dir, "images/a.jpg", "");
         support_put(dir, "labels/a.txt", "");
         support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, trials[i].why);
+        support_tmpdir_remove(dir);
     }
 }
 
@@ -213,6 +221,7 @@ static void test_split_map(void **state)
     assert_true(support_has_note(&p, MR_NOTE_INFO, "valid/images", "left out by --split-map"));
     assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 0);
     support_plan_done(&p);
+    support_tmpdir_remove(dir);
 }
 
 /* Layouts that read parts of such trees leave them to this one. */
