@@ -1,6 +1,6 @@
 /* cmd_inspect.c - `millrace inspect DST`: what is in this dataset?
  * Invariant: reads the manifest and the headers of indexes, and looks whether every file is there in its size; all of
- * the indexes is read only for --classes, and no image byte is ever touched. */
+ * the indexes is read only for --classes, metas only for --objects, and no image byte is ever touched. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "format/class_counts.h"
 #include "format/index.h"
+#include "shards/cmd_inspect_objects.h"
 #include "shards/cmd_seek.h"
 #include "shards/commands.h"
 
@@ -19,13 +20,15 @@ enum { CLASSES_SHOWN = 20 };
 
 typedef struct request {
     const char *dir;
-    bool json, classes;
+    bool json, classes, objects;
 } request;
 
 static const mr_option options[] = {
     {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
     {"classes", 0, MR_ARG_FLAG, MR_FIELD(request, classes),
      .help = "list every class with its number of samples in each split"},
+    {"objects", 0, MR_ARG_FLAG, MR_FIELD(request, objects),
+     .help = "read every meta; count the objects of each class, their sizes, and pictures without any"},
     MR_OPTION_QUIET_IGNORED,
     {0},
 };
@@ -88,9 +91,15 @@ static void add_counts(const mr_manifest *m, const mr_class_counts *c, json_t *d
     json_decref(zero);
 }
 
-static mr_status print_json(const mr_manifest *m, const char *digest, const mr_class_counts *c,
-                            const cmd_seek_found *found, mr_error *err)
+typedef struct counted { /* what was asked for, besides the manifest */
+    mr_class_counts classes;
+    cmd_objects objects;
+    cmd_seek_found seeks;
+} counted;
+
+static mr_status print_json(const mr_manifest *m, const char *digest, const counted *found, mr_error *err)
 {
+    const mr_class_counts *c = &found->classes;
     json_t *doc = json_pack("{s:i,s:s,s:s?,s:s?,s:s,s:o}", "format", MR_FORMAT_VERSION, "layout", m->layout, "variant",
                             m->variant, "licence", m->licence, "digest", digest, "splits", splits_json(m));
     if (!doc)
@@ -99,7 +108,9 @@ static mr_status print_json(const mr_manifest *m, const char *digest, const mr_c
     json_object_set_new(doc, "options", m->options ? json_incref(m->options) : json_object());
     if (c->counts)
         add_counts(m, c, doc);
-    json_object_set_new(doc, "seek_index", cmd_seek_found_json(found));
+    if (found->objects.counts)
+        json_object_set_new(doc, "objects", cmd_objects_json(m, &found->objects));
+    json_object_set_new(doc, "seek_index", cmd_seek_found_json(&found->seeks));
     mr_status status = mr_json_print(doc, err);
     json_decref(doc);
     return status;
@@ -252,9 +263,10 @@ static void print_seeks(const cmd_seek_found *found)
     printf("  seek     %s (no part of the digest)\n", mr_buf_text(&words));
 }
 
-static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const mr_class_counts *c,
-                             const cmd_seek_found *found, mr_error *err)
+static mr_status print_human(const request *q, const mr_manifest *m, const char *digest, const counted *found,
+                             mr_error *err)
 {
+    const mr_class_counts *c = &found->classes;
     bool variant = m->variant && *m->variant;
     printf("%s%s%s: ", mr_sgr(stdout, MR_BOLD), q->dir, mr_sgr(stdout, MR_PLAIN));
     mr_term_text(stdout, m->layout);
@@ -268,6 +280,8 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
         print_all_classes(m);
     else
         print_classes(m);
+    if (found->objects.counts)
+        MR_TRY(cmd_objects_print(m, &found->objects, err));
     printf("\n");
     if (m->licence) {
         printf("  licence  ");
@@ -275,27 +289,29 @@ static mr_status print_human(const request *q, const mr_manifest *m, const char 
         printf("\n");
     }
     print_options(m);
-    print_seeks(found);
+    print_seeks(&found->seeks);
     printf("  digest   %s%s%s\n", mr_sgr(stdout, MR_CYAN), digest, mr_sgr(stdout, MR_PLAIN));
     return MR_OK;
 }
 
-static void free_counts(mr_class_counts *c)
+static void free_counted(counted *c)
 {
-    free(c->counts);
+    free(c->classes.counts);
+    cmd_objects_free(&c->objects);
 }
 
 static mr_status inspect(const request *q, const mr_dataset *ds, mr_error *err)
 {
     const mr_manifest *m = mr_dataset_manifest(ds);
-    cmd_seek_found found = {0};
-    MR_AUTO(free_counts) mr_class_counts c = {0};
+    MR_AUTO(free_counted) counted found = {0};
     char hex[65];
     if (q->classes)
-        MR_TRY(mr_class_counts_read(q->dir, m, &c, err));
-    MR_TRY(cmd_seek_find(q->dir, m, &found, err));
+        MR_TRY(mr_class_counts_read(q->dir, m, &found.classes, err));
+    if (q->objects)
+        MR_TRY(cmd_objects_read(q->dir, ds, &found.objects, err));
+    MR_TRY(cmd_seek_find(q->dir, m, &found.seeks, err));
     mr_hex(mr_dataset_digest(ds), 32, hex);
-    return q->json ? print_json(m, hex, &c, &found, err) : print_human(q, m, hex, &c, &found, err);
+    return q->json ? print_json(m, hex, &found, err) : print_human(q, m, hex, &found, err);
 }
 
 static int start(int argc, char **argv)
@@ -323,6 +339,7 @@ const mr_command cmd_inspect = {
     .notes = "Examples:\n"
              "  millrace inspect imagenette\n"
              "  millrace inspect --classes imagenette\n"
+             "  millrace inspect --objects coco\n"
              "  millrace inspect --json imagenette | jq .splits.train.samples\n"
              "\n"
              "Exit status: 0 done; 1 a file is missing or has not its size, or the manifest or an index "

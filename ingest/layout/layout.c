@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "layout/foreign.h"
 
 enum { MAX_DEPTH = 4, MAX_ROOTS = 4000 };
 
@@ -155,15 +156,19 @@ static void describe(const mr_source *s, mr_buf *out)
 
 static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, mr_error *err)
 {
-    mr_buf seen = {0};
-    out->unknown = true;
+    mr_buf seen = {0}, hint = {0};
+    mr_foreign_hint(s, &hint);
+    out->unknown = !hint.len;
     describe(s, &seen);
     if (mr_source_count(s) == 0)
         mr_fail(err, MR_BAD_DATA, "holds no files");
+    else if (hint.len)
+        mr_fail(err, MR_BAD_DATA, "%s", mr_buf_text(&hint));
     else
         mr_fail(err, MR_BAD_DATA, "%s%s fits; seen: %s", forced ? "nothing of layout " : "no layout",
                 forced ? forced : "", mr_buf_text(&seen));
     mr_buf_free(&seen);
+    mr_buf_free(&hint);
     return MR_BAD_DATA;
 }
 

@@ -5,6 +5,7 @@
 #define MR_LAYOUT_H
 
 #include "format/manifest.h"
+#include "format/objects.h"
 #include "source/source.h"
 
 typedef struct mr_sample {
@@ -113,10 +114,14 @@ typedef struct mr_layout {
     /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
      * NULL: nothing to add. */
     mr_status (*meta)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
+    /* The sample's objects, in pixels of `picture`; sets out->told where the source speaks of them.  Thread-safe.
+     * NULL: the layout has none. */
+    mr_status (*objects)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                         mr_objects *out, mr_error *err);
     void (*free_state)(void *state);
 } mr_layout;
 
-#define MR_LAYOUTS(X)           X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset)
+#define MR_LAYOUTS(X)           X(imagenette) X(roboflow) X(coco) X(newyorker) X(hub) X(webdataset) X(yolo) X(voc) X(createml)
 #define MR_LAYOUT_DECLARE(word) extern const mr_layout mr_layout_##word;
 MR_LAYOUTS(MR_LAYOUT_DECLARE)
 extern const mr_layout *const mr_layouts[]; /* NULL-terminated, in the table's order */

@@ -61,6 +61,7 @@ static mr_status build_new(mr_build *b, mr_error *err)
 {
     mr_writer *w = NULL;
     b->shard.images = b->shard.image_bytes = 0;
+    b->tally = (mr_object_tally){0};
     unlinkat(b->dir, b->done, 0);
     unlinkat(b->dir, b->mdb, 0);
     MR_TRY(mr_stage_held(b->stage, err)); /* LMDB opens by path */
@@ -82,6 +83,7 @@ static void end_build(mr_build *b)
     mr_buf_free(&b->image);
     mr_buf_free(&b->other);
     mr_buf_free(&b->meta);
+    mr_objects_free(&b->objects);
 }
 
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bool *resumed, mr_error *err)
@@ -103,5 +105,6 @@ mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t number, bo
     else
         MR_TRY(build_new(&b, err));
     in->shards[number] = b.shard;
+    in->tallies[number] = b.tally;
     return MR_OK;
 }

@@ -19,6 +19,8 @@ typedef struct mr_build {
     mr_row *rows;
     mr_buf image, other, meta;
     mr_shard shard;
+    mr_objects objects; /* of the row at hand */
+    mr_object_tally tally;
 } mr_build;
 
 /* build_rows.c: fills the holders and allocates the rows. */

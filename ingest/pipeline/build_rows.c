@@ -47,6 +47,22 @@ mr_status mr_build_begin(mr_build *b, mr_error *err)
     return MR_OK;
 }
 
+static mr_status add_objects(mr_build *b, size_t row, mr_error *err)
+{
+    const mr_ingest *in = b->in;
+    const mr_image_facts *f = &examined_of(b, row)->facts;
+    const mr_stored picture = {f->width, f->height, f->orientation};
+    mr_objects *o = &b->objects;
+    mr_objects_clear(o);
+    MR_TRY(in->choice.layout->objects(&in->choice.tree, &in->plan, sample_of(b, row), &picture, o, err));
+    mr_objects_settle(o, &picture);
+    if (o->failed || !mr_objects_count(o, &picture, in->order[b->cut->begin + row], &b->tally))
+        return mr_fail_memory(err, b->cut->name);
+    if (o->told)
+        mr_objects_write(o, in->plan.classes, in->plan.class_count, &b->meta);
+    return MR_OK;
+}
+
 static mr_status compose_meta(mr_build *b, size_t row, uint32_t holder, mr_error *err)
 {
     const mr_ingest *in = b->in;
@@ -64,6 +80,8 @@ static mr_status compose_meta(mr_build *b, size_t row, uint32_t holder, mr_error
     mr_meta_begin(&b->meta, path, len, &facts, facts.label >= 0 ? in->plan.classes[facts.label].name : NULL);
     if (in->choice.layout->meta)
         MR_TRY(in->choice.layout->meta(&in->choice.tree, &in->plan, s, &b->meta, err));
+    if (in->choice.layout->objects)
+        MR_TRY(add_objects(b, row, err));
     mr_buf_add(&b->meta, "}", 1);
     return mr_buf_status(&b->meta, err, b->cut->name);
 }

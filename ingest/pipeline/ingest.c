@@ -184,22 +184,25 @@ static mr_status exchange_shards(mr_ingest *in, uint8_t *resumed, mr_error *err)
     unsigned world = mr_ranks_world(in->ranks), rank = mr_ranks_rank(in->ranks);
     MR_AUTO(mr_buf_free) mr_buf mine = {0};
     MR_AUTO(mr_buf_free) mr_buf all = {0};
-    size_t at = 0;
     if (world == 1)
         return MR_OK;
     for (size_t i = rank; i < in->cut_count; i += world) {
         mr_buf_add(&mine, &in->shards[i], sizeof in->shards[i]);
+        mr_buf_add(&mine, &in->tallies[i], sizeof in->tallies[i]);
         mr_buf_add(&mine, &resumed[i], 1);
     }
     MR_TRY(mr_ranks_agree(in->ranks, mr_buf_status(&mine, err, "joining shards"), err));
     MR_TRY(mr_ranks_gather(in->ranks, &mine, &all, NULL, err));
-    if (all.len != in->cut_count * (sizeof in->shards[0] + 1))
+    if (all.len != in->cut_count * (sizeof in->shards[0] + sizeof in->tallies[0] + 1))
         return mr_fail(err, MR_SYSTEM, MR_RANKS_DIFFER("planned different shards"));
+    size_t at = 0;
     for (unsigned r = 0; r < world; r++) {
         for (size_t i = r; i < in->cut_count; i += world) {
             memcpy(&in->shards[i], all.data + at, sizeof in->shards[i]);
-            resumed[i] = all.data[at + sizeof in->shards[i]];
-            at += sizeof in->shards[i] + 1;
+            at += sizeof in->shards[i];
+            memcpy(&in->tallies[i], all.data + at, sizeof in->tallies[i]);
+            at += sizeof in->tallies[i];
+            resumed[i] = all.data[at++];
         }
     }
     return MR_OK;
@@ -219,6 +222,7 @@ static mr_status build_all(mr_ingest *in, const mr_stage *stage, mr_error *err)
     MR_TRY(exchange_shards(in, resumed, err));
     for (size_t i = 0; i < in->cut_count; i++)
         in->resumed += resumed[i];
+    mr_ingest_note_objects(in);
     return MR_OK;
 }
 
@@ -310,6 +314,7 @@ void mr_ingest_release(mr_ingest *in)
     free(in->order);
     free(in->cuts);
     free(in->shards);
+    free(in->tallies);
     free(in->seeks);
     mr_manifest_free(in->manifest);
     mr_plan_free(in->choice.layout, &in->plan);

@@ -80,9 +80,10 @@ typedef struct mr_ingest {
     size_t order_count;
     mr_shard_plan *cuts;
     size_t cut_count, cut_room;
-    mr_shard *shards;      /* as built, parallel to cuts */
-    mr_seek_result *seeks; /* of their seek indexes; NULL: none were requested */
-    mr_manifest *manifest; /* rank 0, when all is built */
+    mr_shard *shards;         /* as built, parallel to cuts */
+    mr_object_tally *tallies; /* of the objects in each shard, parallel to cuts */
+    mr_seek_result *seeks;    /* of their seek indexes; NULL: none were requested */
+    mr_manifest *manifest;    /* rank 0, when all is built */
     uint8_t digest[32];
     uint64_t resumed; /* shards taken over from an earlier run */
     uint64_t rejects, leaks;
@@ -132,6 +133,12 @@ void mr_stage_close(mr_stage *s); /* removes the folder if it is empty */
 
 /* build.c: thread-safe; fills in->shards[cut] */
 mr_status mr_build_shard(mr_ingest *in, const mr_stage *stage, size_t cut, bool *resumed, mr_error *err);
+
+/* objects_report.c: of all shards, the first of an oddity being a number in plan.samples; and remarks on what is odd.
+ */
+mr_object_tally mr_ingest_objects(const mr_ingest *in);
+void mr_ingest_note_objects(mr_ingest *in);
+json_t *mr_ingest_objects_json(const mr_object_tally *tally); /* NULL: no memory */
 
 mr_status mr_build_seeks(mr_ingest *in, const mr_stage *stage, mr_error *err); /* build_seeks.c; every rank */
 

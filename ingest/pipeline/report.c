@@ -229,6 +229,9 @@ json_t *mr_ingest_report(const mr_ingest *in, bool complete)
                             "root", mr_buf_text(&root), "evidence", in->choice.layout ? in->choice.bid.why : NULL,
                             "files", (json_int_t)(in->source ? mr_source_count(in->source) : 0), "images_examined",
                             (json_int_t)in->file_count, "splits", splits_json(in), "counts", json_object());
+    mr_object_tally objects = mr_ingest_objects(in);
+    if (objects.pictures)
+        json_object_set_new(doc, "objects", mr_ingest_objects_json(&objects));
     json_t *counts = json_object_get(doc, "counts");
     for (int kind = 0; doc && kind < MR_NOTE_COUNT; kind++) {
         json_object_set_new(counts, mr_note_words[kind], json_integer((json_int_t)in->notes.counts[kind]));

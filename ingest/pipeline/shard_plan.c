@@ -137,7 +137,9 @@ mr_status mr_plan_shards(mr_ingest *in, mr_error *err)
             MR_TRY(shuffle(in->order + begin, in->order_count - begin, in->options->seed, err));
         MR_TRY(cut_split(in, split, begin, in->order_count, last_cut, err));
     }
-    if (!(in->shards = mr_alloc(in->cut_count, sizeof *in->shards)))
+    in->shards = mr_alloc(in->cut_count, sizeof *in->shards);
+    in->tallies = mr_alloc(in->cut_count, sizeof *in->tallies);
+    if (!in->shards || !in->tallies)
         return mr_fail_memory(err, "planning shards");
     return mr_ranks_rank(in->ranks) == 0 ? mr_ingest_check_manifest(in, err) : MR_OK;
 }

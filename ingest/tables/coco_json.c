@@ -11,9 +11,9 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "tables/coco_parse.h"
+#include "tables/json_file.h"
 
 enum {
-    CHUNK = 256 << 10,
     RUN_MAX = 1 << 20, /* neighboring annotations are read at once, up to this */
     GAP_MAX = 64,
 };
@@ -154,74 +154,14 @@ mr_status mr_coco_image_text(const mr_source *s, const mr_coco_file *f, size_t n
 
 /* ---- the file ------------------------------------------------------------------------------------------------- */
 
-/* "byte 95" or, in a file of several lines, "byte 95 (line 3, column 17)" for the byte at `at`; reads the file again.
- */
-static const char *describe_place(const mr_source *s, uint32_t entry, uint64_t at, char *chunk, char out[100])
-{
-    uint64_t lines = 0, line_at = 0;
-    for (uint64_t from = 0; from < at; from += CHUNK) {
-        size_t len = at - from < CHUNK ? (size_t)(at - from) : CHUNK;
-        if (mr_source_pread(s, entry, chunk, len, from, NULL) != MR_OK)
-            break;
-        const char *newline = chunk, *end = chunk + len;
-        while (newline < end && (newline = memchr(newline, '\n', (size_t)(end - newline)))) {
-            lines++;
-            line_at = from + (uint64_t)(++newline - chunk);
-        }
-    }
-    int len = snprintf(out, 100, "byte %" PRIu64, at + 1);
-    if (lines)
-        snprintf(out + len, 100 - (size_t)len, " (line %" PRIu64 ", column %" PRIu64 ")", lines + 1, at - line_at + 1);
-    return out;
-}
-
-/* The bytes around the fault are read again: it may extend into the next chunk. */
-static mr_status reject_file(const mr_source *s, mr_coco_parser *p, char *chunk)
-{
-    char window[256], place[100];
-    mr_json_fault fault;
-    uint64_t here = mr_json_stream_at(p->stream), size = mr_source_entry(s, p->file->entry)->size;
-    uint64_t from = here > sizeof window / 2 ? here - sizeof window / 2 : 0;
-    size_t len = size - from < sizeof window ? (size_t)(size - from) : sizeof window;
-    if (mr_source_pread(s, p->file->entry, window, len, from, NULL) != MR_OK)
-        len = 0;
-    if (!mr_json_stream_fault(p->stream, window, len, from, from + len == size, &fault))
-        return MR_BAD_DATA;
-    return mr_fail(p->err, MR_BAD_DATA, "%s: %s: %s", p->name,
-                   describe_place(s, p->file->entry, fault.at, chunk, place), fault.why);
-}
-
-static mr_status feed(const mr_source *s, mr_coco_parser *p, char *chunk)
-{
-    uint64_t size = mr_source_entry(s, p->file->entry)->size;
-    size_t len;
-    for (uint64_t at = 0; at < size; at += len) {
-        len = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
-        MR_TRY(mr_source_pread(s, p->file->entry, chunk, len, at, p->err));
-        if (size - at > len)
-            len -= mr_utf8_cut(chunk, len);
-        size_t skip = at == 0 && len >= 3 && !memcmp(chunk, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
-        MR_TRY(mr_json_stream_feed(p->stream, chunk + skip, len - skip, at + skip, p->err));
-    }
-    MR_TRY(mr_json_stream_end(p->stream, p->err));
-    if (!(p->seen_sections & 1u << IMAGES))
-        return mr_fail(p->err, MR_BAD_DATA, "%s: not a COCO annotation file: it has no \"images\"", p->name);
-    return MR_OK;
-}
-
 static mr_status parse(const mr_source *s, mr_coco_parser *p)
 {
     const mr_json_rules rules = {
         .handler = mr_coco_take, .ctx = p, .levels = MR_COCO_LEVELS, .depth_max = MR_COCO_DEPTH_MAX};
-    MR_AUTO(mr_scope_free) char *chunk = malloc(CHUNK);
-    if (!chunk)
-        return mr_fail_memory(p->err, "reading COCO annotations");
-    MR_TRY(mr_json_stream_open(&rules, "reading COCO annotations", &p->stream, p->err));
-    mr_status status = feed(s, p, chunk);
-    if (status == MR_BAD_DATA)
-        status = reject_file(s, p, chunk);
-    mr_json_stream_close(&p->stream);
-    MR_TRY(status);
+    const mr_json_file file = {s, p->file->entry, p->name, "reading COCO annotations"};
+    MR_TRY(mr_json_file_read(&file, &rules, &p->stream, p->err));
+    if (!(p->seen_sections & 1u << IMAGES))
+        return mr_fail(p->err, MR_BAD_DATA, "%s: not a COCO annotation file: it has no \"images\"", p->name);
     return link_tables(p->file, p->name, p->err);
 }
 

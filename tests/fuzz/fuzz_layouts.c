@@ -6,6 +6,29 @@
 #include "source/expand.h"
 #include "fuzz/trees.h"
 
+/* In a picture of some size: what is written can be read back. */
+static mr_status add_objects(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta, mr_error *err)
+{
+    mr_objects objects = {0};
+    const mr_stored picture = {640, 480, 6};
+    mr_status status = c->layout->objects(&c->tree, plan, s, &picture, &objects, err);
+    mr_objects_settle(&objects, &picture);
+    if (status == MR_OK && objects.told)
+        mr_objects_write(&objects, plan->classes, plan->class_count, meta);
+    mr_objects_free(&objects);
+    return status;
+}
+
+static void check_objects(const mr_buf *meta)
+{
+    mr_objects objects = {0};
+    mr_object_tally tally = {0};
+    mr_error err;
+    FUZZ_MUST(mr_objects_parse(meta->data, meta->len, &objects, &err) == MR_OK);
+    FUZZ_MUST(mr_objects_count(&objects, &(mr_stored){640, 480, 1}, 0, &tally));
+    mr_objects_free(&objects);
+}
+
 static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sample *s, mr_buf *meta)
 {
     const mr_entry *e = mr_source_entry(c->tree.source, s->entry);
@@ -20,10 +43,14 @@ static void check_sample(const mr_choice *c, const mr_plan *plan, const mr_sampl
     mr_buf_clear(meta);
     mr_meta_begin(meta, path, len, &facts, facts.label >= 0 ? plan->classes[facts.label].name : NULL);
     mr_status status = c->layout->meta ? c->layout->meta(&c->tree, plan, s, meta, &err) : MR_OK;
+    if (status == MR_OK && c->layout->objects)
+        status = add_objects(c, plan, s, meta, &err);
     if (status != MR_OK)
         return fuzz_refused(status, &err);
     mr_buf_add(meta, "}", 1);
     FUZZ_MUST(mr_meta_scan(meta->data, meta->len, &read, NULL, &err) == MR_OK);
+    if (c->layout->objects)
+        check_objects(meta);
     FUZZ_MUST(read.label == facts.label && read.multi_label == ((s->flags & MR_FLAG_MULTI_LABEL) != 0));
 }
 

@@ -343,6 +343,7 @@ int main(int argc, char **argv)
     seed_shards(tmp);
     seed_texts();
     seed_small_trees();
+    seed_objects();
     seed_layouts(tmp);
     seed_train(tmp);
     seed_tokenizer();

@@ -11,4 +11,6 @@ void seed_pictures(void);
 void seed_train(const char *tmp);
 void seed_tokenizer(void);
 
+void seed_objects(void); /* seeds_objects.c */
+
 #endif

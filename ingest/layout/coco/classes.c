@@ -84,7 +84,7 @@ mr_status mr_coco_classes(const mr_tree *t, mr_coco_file *const *files, size_t c
     return status;
 }
 
-static bool is_class(const mr_plan *plan, int64_t id)
+int32_t mr_coco_label(const mr_plan *plan, int64_t id)
 {
     size_t low = 0, high = plan->class_count;
     while (low < high) {
@@ -94,7 +94,7 @@ static bool is_class(const mr_plan *plan, int64_t id)
         else
             high = mid;
     }
-    return low < plan->class_count && plan->classes[low].id == id;
+    return low < plan->class_count && plan->classes[low].id == id ? (int32_t)low : -1;
 }
 
 void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan)
@@ -103,7 +103,7 @@ void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan
     int64_t example = 0;
     for (size_t i = 0; i < f->annotation_count; i++) {
         int64_t id = f->annotations[i].category_id;
-        if (id != INT64_MIN && !is_class(plan, id) && !unknown++)
+        if (id != INT64_MIN && mr_coco_label(plan, id) < 0 && !unknown++)
             example = id;
     }
     const char *name = mr_coco_name(t, f);

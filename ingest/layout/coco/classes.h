@@ -11,6 +11,9 @@
 mr_status mr_coco_classes(const mr_tree *t, mr_coco_file *const *files, size_t count, bool project, mr_plan *plan,
                           mr_error *err);
 
+/* The class of a category id; -1: none. */
+int32_t mr_coco_label(const mr_plan *plan, int64_t id);
+
 /* The path of an annotation file in its tree, for messages. */
 const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f);
 

@@ -1,12 +1,14 @@
 /* coco.c - COCO: annotations/KIND_SPLIT.json and a folder of images a split.
  * Invariant: meta holds the source's own text; no number passes through a double. */
 #include "coco/coco.h"
+#include "base/scope.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "coco/objects.h"
 
 const char *const mr_coco_kinds[MR_COCO_KINDS] = {"instances", "captions", "person_keypoints", "image_info"};
 
@@ -220,6 +222,24 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
 }
 
+/* Of a person's two annotations, in instances and in person_keypoints, one object is made. */
+static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                              mr_objects *out, mr_error *err)
+{
+    const mr_coco_state *st = plan->state;
+    (void)picture;
+    if (sample->aux == MR_COCO_UNLISTED)
+        return MR_OK;
+    const uint32_t *where = st->where + sample->aux;
+    const mr_coco_group *g = &st->groups[*where++];
+    for (size_t i = 0; i < g->count; i++) {
+        const mr_coco_part *part = &st->parts[g->first + i];
+        if (where[i] != MR_COCO_NONE && (part->kind == MR_COCO_INSTANCES || part->kind == MR_COCO_KEYPOINTS))
+            MR_TRY(mr_coco_objects(t->source, part->file, where[i], plan, out, err));
+    }
+    return MR_OK;
+}
+
 const mr_layout mr_layout_coco = {
     .name = "coco",
     .title = "COCO: annotations/instances_SPLIT.json, captions_, person_keypoints_ and images in SPLIT/",
@@ -229,5 +249,6 @@ const mr_layout mr_layout_coco = {
     .bid = coco_bid,
     .plan = mr_coco_plan,
     .meta = coco_meta,
+    .objects = coco_objects,
     .free_state = mr_coco_state_free,
 };

@@ -12,7 +12,7 @@
 #include "layout/layout.h"
 #include "tables/coco_json.h"
 
-enum { MR_COCO_KINDS = 4, MR_COCO_IMAGE_INFO = 3 };
+enum { MR_COCO_KINDS = 4, MR_COCO_INSTANCES = 0, MR_COCO_KEYPOINTS = 2, MR_COCO_IMAGE_INFO = 3 };
 extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* the words before _SPLIT.json, in the order of meta */
 
 #define MR_COCO_NONE     UINT32_MAX

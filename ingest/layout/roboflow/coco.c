@@ -7,6 +7,7 @@
 
 #include "format/format.h"
 #include "coco/classes.h"
+#include "coco/objects.h"
 #include "roboflow/roboflow.h"
 
 struct mr_rf_coco {
@@ -53,7 +54,7 @@ static uint64_t meta_length(const mr_coco_file *f, const mr_coco_image *image)
 {
     uint64_t bytes = 32 + (uint64_t)image->len;
     for (uint32_t a = 0; a < image->count; a++)
-        bytes += (uint64_t)f->annotations[image->first + a].len + 1;
+        bytes += 2 * (uint64_t)f->annotations[image->first + a].len + 1; /* and in "objects" again */
     return bytes;
 }
 
@@ -121,4 +122,12 @@ mr_status mr_rf_coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sample
     mr_status status = mr_coco_image_text(t->source, f, n - 1, out, err);
     mr_buf_add_text(out, ",\"annotations\":");
     return status == MR_OK ? mr_coco_annotations(t->source, f, n - 1, out, err) : status;
+}
+
+mr_status mr_rf_coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_objects *out,
+                             mr_error *err)
+{
+    const struct mr_rf_coco *coco = ((const mr_rf_state *)plan->state)->coco;
+    uint32_t n = (uint32_t)sample->aux;
+    return n ? mr_coco_objects(t->source, coco->files[sample->aux >> 32], n - 1, plan, out, err) : MR_OK;
 }

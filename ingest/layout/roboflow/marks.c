@@ -11,18 +11,19 @@ typedef struct sign {
     const char *name; /* of a file in a split folder; of its end, if it starts with '.' */
     mr_rf_kind kind;
     const char *format;
+    const char *layout; /* that reads it; NULL: none */
 } sign;
 
 static const sign signs[] = {
-    {MR_RF_COCO_JSON, MR_RF_COCO, NULL},
-    {MR_RF_CLASSES_CSV, MR_RF_MULTI_CLASS, NULL},
-    {MR_RF_TOKENS, MR_RF_CLIP, NULL},
-    {"_annotations.createml.json", MR_RF_FOREIGN, "CreateML"},
-    {"_annotations.csv", MR_RF_FOREIGN, "object detection CSV"},
-    {"_annotations.txt", MR_RF_FOREIGN, "YOLO Keras"},
-    {"_annotations.jsonl", MR_RF_FOREIGN, "JSONL"},
-    {"_darknet.labels", MR_RF_FOREIGN, "YOLO Darknet"},
-    {".tfrecord", MR_RF_FOREIGN, "TFRecord"},
+    {MR_RF_COCO_JSON, MR_RF_COCO, NULL, NULL},
+    {MR_RF_CLASSES_CSV, MR_RF_MULTI_CLASS, NULL, NULL},
+    {MR_RF_TOKENS, MR_RF_CLIP, NULL, NULL},
+    {MR_RF_CREATEML_JSON, MR_RF_FOREIGN, "CreateML", "createml"},
+    {"_annotations.csv", MR_RF_FOREIGN, "object detection CSV", NULL},
+    {"_annotations.txt", MR_RF_FOREIGN, "YOLO Keras", NULL},
+    {"_annotations.jsonl", MR_RF_FOREIGN, "JSONL", NULL},
+    {"_darknet.labels", MR_RF_FOREIGN, "YOLO Darknet", NULL},
+    {".tfrecord", MR_RF_FOREIGN, "TFRecord", NULL},
 };
 
 uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len)
@@ -87,8 +88,10 @@ static void look_for_signs(const mr_tree *t, mr_rf_marks *m)
         for (size_t i = 0; i < m->dirs.count && !m->kind; i++) {
             const mr_split_dir *dir = &m->dirs.items[i];
             const char *name = signs[s].name;
-            if (name[0] == '.' ? has_ending(t, dir, name) : mr_rf_find(t, dir, name, strlen(name)) != MR_NO_ENTRY)
+            if (name[0] == '.' ? has_ending(t, dir, name) : mr_rf_find(t, dir, name, strlen(name)) != MR_NO_ENTRY) {
                 set(m, signs[s].kind, signs[s].format, dir, name[0] == '.' ? "*.tfrecord" : name);
+                m->layout = signs[s].layout;
+            }
         }
 }
 
@@ -103,6 +106,8 @@ static void look_for_pairs(const mr_tree *t, mr_rf_marks *m)
             set(m, MR_RF_FOREIGN, "YOLO", dir, has_dir(t, dir, "labels") ? "labels" : "images with data.yaml");
         else if (has_ending(t, dir, ".xml") && has_flat_image(t, dir))
             set(m, MR_RF_FOREIGN, "Pascal VOC", dir, "*.xml");
+        if (m->kind)
+            m->layout = images ? "yolo" : "voc";
     }
 }
 

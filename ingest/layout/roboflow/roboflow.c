@@ -57,8 +57,11 @@ uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name
 static void refuse(const mr_rf_marks *m, mr_bid *bid)
 {
     const char *format = m->format;
-    bid->score = 80;
-    if (!strcmp(format, "unknown"))
+    bid->score = m->layout ? 10 : 80;
+    if (m->layout)
+        snprintf(bid->refusal, sizeof bid->refusal, "this is a Roboflow %s export (%s): --layout %s reads it", format,
+                 m->seen, m->layout);
+    else if (!strcmp(format, "unknown"))
         snprintf(bid->refusal, sizeof bid->refusal,
                  "this is a Roboflow export of a form that millrace does not know (%s): export it again as 'COCO' "
                  "(boxes), or 'Folder Structure' / 'Multi-Label Classification' / 'OpenAI CLIP' (labels)",
@@ -126,7 +129,7 @@ static mr_status find_licence(const mr_buf *text, mr_plan *plan, mr_error *err)
     return MR_OK;
 }
 
-static mr_status read_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
+mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
 {
     uint32_t export = mr_tree_find(t, MR_RF_README, strlen(MR_RF_README));
     uint32_t data = mr_tree_find(t, MR_RF_README_DATA, strlen(MR_RF_README_DATA));
@@ -142,7 +145,7 @@ static mr_status read_readmes(const mr_tree *t, mr_plan *plan, mr_error *err)
         return MR_OK;
     }
     MR_TRY(mr_source_read(t->source, data, &text, err));
-    if (text.len)
+    if (text.len && !plan->licence)
         MR_TRY(find_licence(&text, plan, err));
     return MR_OK;
 }
@@ -185,7 +188,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
     state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the plainest form */
     plan->variant = variants[state->kind].name;
     MR_TRY(mr_split_dirs_open(t, o, plan, &m.dirs, err));
-    MR_TRY(read_readmes(t, plan, err));
+    MR_TRY(mr_rf_readmes(t, plan, err));
     return variants[state->kind].plan(t, o, plan, &m.dirs, state, err);
 }
 
@@ -195,6 +198,14 @@ static mr_status roboflow_meta(const mr_tree *t, const mr_plan *plan, const mr_s
     const mr_rf_state *state = plan->state;
     mr_rf_meta_fn *meta = variants[state->kind].meta;
     return meta ? meta(t, plan, sample, out, err) : MR_OK;
+}
+
+static mr_status roboflow_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample,
+                                  const mr_stored *picture, mr_objects *out, mr_error *err)
+{
+    const mr_rf_state *state = plan->state;
+    (void)picture;
+    return state->kind == MR_RF_COCO ? mr_rf_coco_objects(t, plan, sample, out, err) : MR_OK;
 }
 
 static void roboflow_free(void *p)
@@ -216,5 +227,6 @@ const mr_layout mr_layout_roboflow = {
     .bid = roboflow_bid,
     .plan = roboflow_plan,
     .meta = roboflow_meta,
+    .objects = roboflow_objects,
     .free_state = roboflow_free,
 };

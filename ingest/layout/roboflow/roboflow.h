@@ -17,6 +17,7 @@ typedef enum mr_rf_kind {
 typedef struct mr_rf_marks {
     mr_rf_kind kind;
     const char *format; /* MR_RF_FOREIGN: "YOLO", "Pascal VOC" ... */
+    const char *layout; /* of another name that reads it; NULL: none */
     mr_split_dirs dirs;
     bool readme;    /* README.roboflow.txt or README.dataset.txt */
     bool names;     /* an image is named STEM.rf.HASH.jpg */
@@ -24,11 +25,12 @@ typedef struct mr_rf_marks {
     char seen[120]; /* the mark that decided, for people: "train/_classes.csv" */
 } mr_rf_marks;
 
-#define MR_RF_CLASSES_CSV "_classes.csv"
-#define MR_RF_COCO_JSON   "_annotations.coco.json"
-#define MR_RF_TOKENS      "_tokenization.txt"
-#define MR_RF_README      "README.roboflow.txt"
-#define MR_RF_README_DATA "README.dataset.txt"
+#define MR_RF_CLASSES_CSV   "_classes.csv"
+#define MR_RF_COCO_JSON     "_annotations.coco.json"
+#define MR_RF_CREATEML_JSON "_annotations.createml.json"
+#define MR_RF_TOKENS        "_tokenization.txt"
+#define MR_RF_README        "README.roboflow.txt"
+#define MR_RF_README_DATA   "README.dataset.txt"
 
 void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks); /* marks.c */
 
@@ -42,6 +44,9 @@ uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name,
 uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes);
 /* That path, for notes on a file that may not be there. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
+
+/* Marks the READMEs of an export as used, and takes the licence from there unless the plan has one. */
+mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err);
 
 /* plan->state, of any kind. */
 typedef struct mr_rf_state {
@@ -58,6 +63,8 @@ typedef mr_status mr_rf_meta_fn(const mr_tree *t, const mr_plan *plan, const mr_
 
 mr_rf_plan_fn mr_rf_table_plan, mr_rf_coco_plan, mr_rf_clip_plan; /* table.c, coco.c, clip.c */
 mr_rf_meta_fn mr_rf_table_meta, mr_rf_coco_meta, mr_rf_clip_meta;
+mr_status mr_rf_coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_objects *out,
+                             mr_error *err);
 void mr_rf_table_free(struct mr_rf_table *table);
 void mr_rf_coco_free(struct mr_rf_coco *coco);
 void mr_rf_clip_free(struct mr_rf_clip *clip);

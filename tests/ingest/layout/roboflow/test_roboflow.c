@@ -146,29 +146,34 @@ static void other_exports_are_refused_by_name(void **state)
 {
     (void)state;
     static const struct {
-        const char *format, *names[4];
+        const char *format, *names[4], *layout; /* that reads it */
     } exports[] = {
-        {"YOLO", {"train/images/1.jpg", "train/labels/1.txt"}},
-        {"YOLO", {"valid/images/1.jpg", "data.yaml"}},
-        {"YOLO OBB", {"train/images/1.jpg", "train/labelTxt/1.txt", "data.yaml"}},
-        {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}},
-        {"YOLO Keras", {"train/1.jpg", "train/_annotations.txt"}},
-        {"Pascal VOC", {"train/1.jpg", "train/1.xml"}},
-        {"CreateML", {"train/1.jpg", "train/_annotations.createml.json"}},
-        {"TFRecord", {"train/cells.tfrecord", "train/cells_label_map.pbtxt"}},
-        {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}},
-        {"JSONL", {"train/1.jpg", "train/_annotations.jsonl"}},
+        {"YOLO", {"train/images/1.jpg", "train/labels/1.txt"}, "yolo"},
+        {"YOLO", {"valid/images/1.jpg", "data.yaml"}, "yolo"},
+        {"YOLO OBB", {"train/images/1.jpg", "train/labelTxt/1.txt", "data.yaml"}, "yolo"},
+        {"YOLO Darknet", {"train/1.jpg", "train/1.txt", "train/_darknet.labels"}, NULL},
+        {"YOLO Keras", {"train/1.jpg", "train/_annotations.txt"}, NULL},
+        {"TFRecord", {"train/cells.tfrecord", "train/cells_label_map.pbtxt"}, NULL},
+        {"object detection CSV", {"train/1.jpg", "train/_annotations.csv"}, NULL},
+        {"JSONL", {"train/1.jpg", "train/_annotations.jsonl"}, NULL},
     };
     for (size_t i = 0; i < MR_COUNT(exports); i++) {
         char *inner = support_path("%s/%zu", plan_dir, i), *text;
         char *start = support_path("choose: this is a Roboflow %s export (", exports[i].format);
         support_touch(inner, exports[i].names);
         text = support_plan(inner, NULL, NULL);
-        if (strncmp(text, start, strlen(start)) || !strstr(text, ": export it again as 'COCO' (boxes), or "))
+        char *read = support_path("layout %s ", exports[i].layout ? exports[i].layout : "");
+        char *hint = support_path(": --layout %s reads it", exports[i].layout ? exports[i].layout : "");
+        if (exports[i].layout
+                ? strncmp(text, read, strlen(read))
+                : strncmp(text, start, strlen(start)) || !strstr(text, ": export it again as 'COCO' (boxes), or "))
             fail_msg("%s", text);
         free(text);
         text = support_plan(inner, "roboflow", NULL);
         assert_non_null(strstr(text, start));
+        assert_true(!exports[i].layout || strstr(text, hint));
+        free(read);
+        free(hint);
         free(text);
         free(start);
         free(inner);
@@ -180,7 +185,7 @@ static void other_exports_are_refused_by_name(void **state)
     free(text);
 }
 
-/* What is read wins: a COCO export that somebody added a data.yaml and labels to is still one. */
+/* An annotation file wins: an export that somebody added a data.yaml and labels to is still one. */
 static void what_is_read_wins(void **state)
 {
     (void)state;
@@ -214,11 +219,16 @@ static void real_exports(void **state)
         {"/multiclass", "layout roboflow 90: variant multi-class, licence -, classes label_0 label_1;",
          "; train 2, val 1; 0 notes, 0 unused\n"},
         {"roboflow/tfrecord_bccd", "choose: this is a Roboflow TFRecord export", "\n"},
-        {"roboflow/yolov8_pakcoy", "choose: this is a Roboflow YOLO export", "\n"},
-        {"/yolo", "choose: this is a Roboflow YOLO export", "\n"},
-        {"/yolo_obb", "choose: this is a Roboflow YOLO OBB export", "\n"},
-        {"/voc", "choose: this is a Roboflow Pascal VOC export", "\n"},
-        {"/createml", "choose: this is a Roboflow CreateML export", "\n"},
+        {"roboflow/yolov8_pakcoy", "layout yolo 89: variant detection, licence CC BY 4.0, classes Bok-Choy-Diseased=0;",
+         "; val 9, test 118; 1 notes, 0 unused\n"},
+        {"/yolo", "layout yolo 89: variant detection, licence -, classes label_0=0 label_1=1;",
+         "; train 2, val 1; 1 notes, 0 unused\n"},
+        {"/yolo_obb", "layout yolo 89: variant oriented boxes, licence -, classes label_0=0 label_1=1;",
+         "; train 2, val 1; 1 notes, 0 unused\n"},
+        {"/voc", "layout voc 88: variant beside, licence -, classes label_0 label_1;",
+         "; train 2, val 1; 0 notes, 0 unused\n"},
+        {"/createml", "layout createml 88: variant boxes, licence -, classes label_0 label_1;",
+         "; train 2, val 1; 0 notes, 0 unused\n"},
         {"/tfrecord", "choose: this is a Roboflow TFRecord export", "\n"},
     };
     size_t found = 0;

@@ -1,0 +1,22 @@
+/* class_set.h - classes that annotations name one by one: each once.
+ * Invariant: the plan's classes are those that were added, in the order of their first mention, until they are sorted.
+ */
+#ifndef MR_CLASS_SET_H
+#define MR_CLASS_SET_H
+
+#include "base/string_map.h"
+#include "layout/layout.h"
+
+typedef struct mr_class_set { /* a zeroed one is empty */
+    mr_string_map map;
+    mr_buf text;
+} mr_class_set;
+
+enum { MR_CLASS_SET_MAX = 65536 };
+
+/* Adds the class, bytes of any kind, unless it is there.  MR_BAD_DATA: it would be one of more than MR_CLASS_SET_MAX.
+ */
+mr_status mr_class_set_add(mr_class_set *set, mr_plan *plan, const char *name, size_t len, mr_error *err);
+void mr_class_set_free(mr_class_set *set);
+
+#endif

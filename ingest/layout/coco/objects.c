@@ -1,0 +1,318 @@
+/* objects.c - annotations of COCO as objects.
+ * Source: "Data format" on cocodataset.org: bbox is [x, y, width, height] from the upper left corner, segmentation a
+ * list of polygons or a run-length mask, keypoints x, y, v one after the other.
+ * Invariant: what an annotation says wrongly leaves out that part of it, and is counted. */
+#include "coco/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "coco/classes.h"
+#include "json/json_stream.h"
+
+enum { LEVELS = 5, DEPTH_MAX = 300 };
+
+typedef enum member { OTHER, ID, CATEGORY, BBOX, SEGMENTATION, KEYPOINTS, CROWD, MEMBERS } member;
+
+static const char *const words[MEMBERS] = {"", "id", "category_id", "bbox", "segmentation", "keypoints", "iscrowd"};
+
+typedef struct known { /* an object that an earlier file had, by its id */
+    const char *id;
+    size_t len, number;
+} known;
+
+typedef struct reader {
+    const mr_plan *plan;
+    mr_objects *out;
+    known *known; /* sorted; their ids are in `ids` */
+    size_t known_count;
+    mr_buf ids;
+    member current;
+    double bbox[4];
+    size_t bbox_count;
+    mr_milli point[2];
+    size_t numbers; /* of the polygon at hand */
+    double *keypoints;
+    size_t keypoint_count, keypoint_room;
+    bool bad, has_bbox, bad_bbox, bad_ring;
+    bool polygons; /* the segmentation is a list of them, not a mask */
+    mr_error *err;
+} reader;
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+
+static bool number(const mr_json_token *t, double *out)
+{
+    char text[64], *end;
+    if (t->len >= sizeof text)
+        return false;
+    memcpy(text, t->text, t->len);
+    text[t->len] = '\0';
+    *out = strtod(text, &end);
+    return *text && !*end;
+}
+
+static void take_bbox(reader *r, const mr_json_token *t)
+{
+    double value;
+    if (r->bbox_count < 4 && number(t, &value))
+        r->bbox[r->bbox_count++] = value;
+    else
+        r->bad_bbox = true;
+}
+
+static void take_point(reader *r, const mr_json_token *t)
+{
+    double value;
+    if (!number(t, &value) || !mr_milli_of(value, &r->point[r->numbers & 1])) {
+        r->bad_ring = true;
+        return;
+    }
+    if (r->numbers++ & 1 && !r->bad_ring)
+        mr_objects_point(r->out, r->point[0], r->point[1]);
+}
+
+static mr_status take_keypoint(reader *r, const mr_json_token *t)
+{
+    if (!MR_GROW(r->keypoints, r->keypoint_count, r->keypoint_room))
+        return mr_fail_memory(r->err, "reading COCO annotations");
+    if (number(t, &r->keypoints[r->keypoint_count]))
+        r->keypoint_count++;
+    else
+        r->bad = true;
+    return MR_OK;
+}
+
+static void take_category(reader *r, const mr_json_token *t)
+{
+    char text[32]; /* the plan has seen that it is a whole number */
+    if (t->len < sizeof text) {
+        memcpy(text, t->text, t->len);
+        text[t->len] = '\0';
+        r->out->items[r->out->count - 1].label = mr_coco_label(r->plan, strtoll(text, NULL, 10));
+    }
+}
+
+static mr_status take_number(reader *r, const mr_json_token *t)
+{
+    double value;
+    if (r->current == KEYPOINTS && t->depth == 3)
+        return take_keypoint(r, t);
+    if (r->current == ID && t->depth == 2)
+        mr_objects_id(r->out, t->text, t->len);
+    else if (r->current == CATEGORY && t->depth == 2)
+        take_category(r, t);
+    else if (r->current == CROWD && t->depth == 2)
+        r->out->items[r->out->count - 1].crowd = number(t, &value) && value != 0;
+    else if (r->current == BBOX && t->depth == 3)
+        take_bbox(r, t);
+    else if (r->polygons && t->depth == 4)
+        take_point(r, t);
+    return MR_OK;
+}
+
+/* ---- polygons --------------------------------------------------------------------------------------------------- */
+
+static void begin_ring(reader *r)
+{
+    r->numbers = 0;
+    r->bad_ring = false;
+    mr_objects_ring(r->out);
+}
+
+static void end_ring(reader *r)
+{
+    mr_objects *o = r->out;
+    if (o->failed || (r->numbers >= 6 && !(r->numbers & 1) && !r->bad_ring))
+        return;
+    r->bad = r->bad || r->numbers || r->bad_ring;
+    o->point_count = o->rings[--o->ring_count].at;
+    o->items[o->count - 1].ring_count--;
+}
+
+/* ---- annotations ------------------------------------------------------------------------------------------------ */
+
+static int by_id(const void *a, const void *b)
+{
+    const known *x = a, *y = b;
+    int order = memcmp(x->id, y->id, x->len < y->len ? x->len : y->len);
+    return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+static mr_status list_known(reader *r)
+{
+    mr_objects *o = r->out;
+    r->known = o->count ? mr_alloc(o->count, sizeof *r->known) : NULL;
+    mr_buf_add(&r->ids, mr_buf_text(&o->ids), o->ids.len);
+    if ((o->count && !r->known) || r->ids.failed)
+        return mr_fail_memory(r->err, "reading COCO annotations");
+    for (size_t i = 0; i < o->count; i++)
+        if (o->items[i].id_len)
+            r->known[r->known_count++] = (known){mr_buf_text(&r->ids) + o->items[i].id_at, o->items[i].id_len, i};
+    if (r->known_count)
+        qsort(r->known, r->known_count, sizeof *r->known, by_id);
+    return MR_OK;
+}
+
+static void begin_annotation(reader *r)
+{
+    r->current = OTHER;
+    r->bbox_count = r->keypoint_count = 0;
+    r->bad = r->has_bbox = r->bad_bbox = false;
+    mr_objects_add(r->out, -1);
+}
+
+static void add_keypoints(reader *r, size_t number)
+{
+    mr_objects *o = r->out;
+    bool fits = r->keypoint_count % 3 == 0 && !o->items[number].keypoint_count;
+    for (size_t i = 0; fits && i + 2 < r->keypoint_count; i += 3) {
+        mr_keypoint k = {.visibility =
+                             (int)(r->keypoints[i + 2] > 0 && r->keypoints[i + 2] < 3 ? r->keypoints[i + 2] : 0)};
+        if (mr_milli_of(r->keypoints[i], &k.x) && mr_milli_of(r->keypoints[i + 1], &k.y))
+            mr_objects_keypoint(o, number, k);
+        else
+            r->bad = true;
+    }
+    r->bad = r->bad || !fits;
+}
+
+/* The object at hand is taken back: an earlier one stands for it. */
+static void drop_last(mr_objects *o)
+{
+    const mr_object *object = &o->items[--o->count];
+    if (object->ring_count)
+        o->point_count = o->rings[object->ring].at;
+    o->ring_count = object->ring;
+    if (object->id_len)
+        o->ids.len = object->id_at;
+}
+
+static void set_box(reader *r, mr_object *object)
+{
+    object->has_box = r->has_bbox && r->bbox_count == 4 && !r->bad_bbox;
+    for (int i = 0; i < 4 && object->has_box; i++)
+        object->has_box = mr_milli_of(r->bbox[i], &object->box[i]);
+    r->bad = r->bad || (r->has_bbox && r->bbox_count && !object->has_box);
+    if (object->has_box || !object->ring_count)
+        return;
+    const mr_ring *first = &r->out->rings[object->ring];
+    mr_objects_box_around(r->out, r->out->points + first->at, r->out->point_count - first->at);
+}
+
+static void end_annotation(reader *r)
+{
+    mr_objects *o = r->out;
+    if (o->failed)
+        return;
+    mr_object *object = &o->items[o->count - 1];
+    known key = {mr_buf_text(&o->ids) + object->id_at, object->id_len, 0}, *found = NULL;
+    if (object->id_len && r->known_count)
+        found = bsearch(&key, r->known, r->known_count, sizeof key, by_id);
+    if (found) {
+        drop_last(o);
+        if (r->keypoint_count)
+            add_keypoints(r, found->number);
+    } else {
+        set_box(r, object);
+        if (r->keypoint_count)
+            add_keypoints(r, o->count - 1);
+        if (!object->has_box && !object->keypoint_count && r->bad)
+            drop_last(o);
+    }
+    o->unreadable += r->bad;
+}
+
+static void take_key(reader *r, const mr_json_token *t)
+{
+    r->current = OTHER;
+    for (int i = 1; i < MEMBERS; i++)
+        if (t->len == strlen(words[i]) && !memcmp(t->text, words[i], t->len))
+            r->current = (member)i;
+    r->has_bbox = r->has_bbox || r->current == BBOX;
+    r->polygons = false;
+}
+
+static mr_status take(void *ctx, const mr_json_token *t)
+{
+    reader *r = ctx;
+    if (r->out->failed)
+        return mr_fail_memory(r->err, "reading COCO annotations");
+    if (t->depth == 1 && t->kind == MR_JSON_OBJECT)
+        begin_annotation(r);
+    else if (t->depth == 1 && t->kind == MR_JSON_OBJECT_END)
+        end_annotation(r);
+    else if (t->depth == 2 && t->kind == MR_JSON_KEY)
+        take_key(r, t);
+    else if (t->depth == 2 && (t->kind == MR_JSON_LIST || t->kind == MR_JSON_OBJECT))
+        r->polygons = r->current == SEGMENTATION && t->kind == MR_JSON_LIST;
+    else if (t->kind == MR_JSON_NUMBER)
+        return t->depth >= 2 ? take_number(r, t) : MR_OK;
+    else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST)
+        begin_ring(r);
+    else if (r->polygons && t->depth == 3 && t->kind == MR_JSON_LIST_END)
+        end_ring(r);
+    return MR_OK;
+}
+
+/* ---- the image's size ------------------------------------------------------------------------------------------- */
+
+typedef struct size_reader {
+    mr_objects *out;
+    uint32_t *current; /* "width" or "height" */
+} size_reader;
+
+static mr_status take_size(void *ctx, const mr_json_token *t)
+{
+    size_reader *r = ctx;
+    if (t->depth != 1)
+        return MR_OK;
+    if (t->kind == MR_JSON_KEY)
+        r->current = t->len == 5 && !memcmp(t->text, "width", 5)    ? &r->out->width
+                     : t->len == 6 && !memcmp(t->text, "height", 6) ? &r->out->height
+                                                                    : NULL;
+    double value;
+    if (r->current && t->kind == MR_JSON_NUMBER && number(t, &value) && value >= 0 && value <= UINT32_MAX)
+        *r->current = (uint32_t)value;
+    return MR_OK;
+}
+
+/* Text that was parsed once before. */
+static mr_status read_text(const mr_buf *text, const mr_json_rules *rules, mr_error *err)
+{
+    MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;
+    MR_TRY(mr_json_stream_open(rules, "reading COCO annotations", &stream, err));
+    mr_status status = mr_json_stream_feed(stream, text->data, text->len, 0, err);
+    if (status == MR_OK)
+        status = mr_json_stream_end(stream, err);
+    return status == MR_BAD_DATA
+               ? mr_fail(err, MR_BAD_DATA, "an annotation file has changed since it was parsed; run again")
+               : status;
+}
+
+static void free_reader(reader *r)
+{
+    free(r->known);
+    free(r->keypoints);
+    mr_buf_free(&r->ids);
+}
+
+mr_status mr_coco_objects(const mr_source *s, const mr_coco_file *f, size_t n, const mr_plan *plan, mr_objects *out,
+                          mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    MR_AUTO(free_reader) reader r = {.plan = plan, .out = out, .err = err};
+    size_reader size = {.out = out};
+    const mr_json_rules rules = {.handler = take, .ctx = &r, .levels = LEVELS, .depth_max = DEPTH_MAX};
+    const mr_json_rules size_rules = {.handler = take_size, .ctx = &size, .levels = 2, .depth_max = DEPTH_MAX};
+    out->told = true;
+    MR_TRY(mr_coco_image_text(s, f, n, &text, err));
+    MR_TRY(read_text(&text, &size_rules, err));
+    mr_buf_clear(&text);
+    if (!f->images[n].count)
+        return MR_OK;
+    MR_TRY(mr_coco_annotations(s, f, n, &text, err));
+    MR_TRY(list_known(&r));
+    return read_text(&text, &rules, err);
+}

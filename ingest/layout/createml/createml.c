@@ -1,0 +1,111 @@
+/* createml.c - CreateML: a json beside the images of each split.
+ * Invariant: a meta holds the object of its image as the source wrote it. */
+#include "createml/createml.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "roboflow/roboflow.h"
+
+enum { HEAD = 4096, LOOK_AT = 256 };
+
+/* ---- bid --------------------------------------------------------------------------------------------------------- */
+
+static bool looks_right(const mr_tree *t, uint32_t entry)
+{
+    char head[HEAD];
+    uint64_t size = mr_source_entry(t->source, entry)->size;
+    size_t len = size < sizeof head ? (size_t)size : sizeof head, at = 0;
+    if (!len || mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK)
+        return false;
+    at += len > 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    while (at < len && head[at] && strchr(" \t\r\n", head[at]))
+        at++;
+    return at < len && head[at] == '[' && memmem(head, len, "\"image", 6) && memmem(head, len, "\"coordinates\"", 13);
+}
+
+uint32_t mr_createml_find(const mr_tree *t, const char *dir, size_t len)
+{
+    mr_child child = {0};
+    uint32_t found = MR_NO_ENTRY;
+    for (int n = 0; n < LOOK_AT && mr_tree_next(t, dir, len, &child); n++) {
+        if (child.is_dir || !mr_name_ends(child.name, child.name_len, ".json"))
+            continue;
+        if (child.name_len == strlen(MR_RF_CREATEML_JSON) && !memcmp(child.name, MR_RF_CREATEML_JSON, child.name_len))
+            return child.entry;
+        if (found == MR_NO_ENTRY && child.name[0] != '.' && looks_right(t, child.entry))
+            found = child.entry;
+    }
+    return found;
+}
+
+static mr_status createml_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    mr_split_dirs dirs;
+    size_t len = 0;
+    uint32_t found = MR_NO_ENTRY;
+    (void)err;
+    mr_split_dirs_find(t, o, &dirs);
+    for (size_t i = 0; i < dirs.count && found == MR_NO_ENTRY; i++)
+        found = mr_createml_find(t, dirs.items[i].name, dirs.items[i].len);
+    if (!dirs.count)
+        found = mr_createml_find(t, "", 0);
+    if (found == MR_NO_ENTRY)
+        return MR_OK;
+    const char *path = mr_tree_path(t, found, &len);
+    bool known = mr_name_ends(path, len, MR_RF_CREATEML_JSON);
+    bid->score = (known ? 83 : 73) + (dirs.count ? 5 : 0);
+    snprintf(bid->why, sizeof bid->why, "%.250s", path);
+    return MR_OK;
+}
+
+/* ---- meta and objects -------------------------------------------------------------------------------------------- */
+
+static mr_status add_text(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    const mr_createml_state *st = plan->state;
+    return mr_createml_text(t->source, st->files[sample->aux >> 32], (uint32_t)sample->aux - 1, out, err);
+}
+
+static mr_status createml_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
+                               mr_error *err)
+{
+    if (!sample->aux)
+        return MR_OK;
+    mr_buf_add_text(out, ",\"createml\":");
+    return add_text(t, plan, sample, out, err);
+}
+
+static mr_status createml_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample,
+                                  const mr_stored *picture, mr_objects *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    (void)picture;
+    out->told = sample->aux != 0;
+    if (!sample->aux)
+        return MR_OK;
+    MR_TRY(add_text(t, plan, sample, &text, err));
+    return mr_createml_objects(&text, plan, out, err);
+}
+
+void mr_createml_state_free(void *state)
+{
+    mr_createml_state *st = state;
+    for (size_t i = 0; st && i < MR_COUNT(st->files); i++)
+        mr_createml_free(st->files[i]);
+    free(st);
+}
+
+const mr_layout mr_layout_createml = {
+    .name = "createml",
+    .title = "CreateML: _annotations.createml.json beside the images",
+    .needs = "_annotations.createml.json (or another json of that form) in train/, valid/, test/ or beside the images",
+    .options = MR_OPTION_UNLISTED,
+    .bid = createml_bid,
+    .plan = mr_createml_plan,
+    .meta = createml_meta,
+    .objects = createml_objects,
+    .free_state = mr_createml_state_free,
+};

@@ -1,0 +1,246 @@
+/* annotation.c - reads one XML file of Pascal VOC with expat.
+ * Source: "Annotation" in the development kit of VOC2012; Roboflow adds <polygon> with <x1>, <y1>, <x2> ...
+ *
+ *      <annotation><size><width>, <height></size>
+ *                  <object><name>, <bndbox><xmin>, <ymin>, <xmax>, <ymax>   <part> has a name and a box of its own
+ *
+ * Invariant: an element counts by the whole path to it, so a part's box is never its object's. */
+#include "voc/annotation.h"
+
+#include <expat.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+
+enum { TEXT_MAX = MR_VOC_NAME_MAX };
+
+typedef enum place { ELSEWHERE, TOP, SIZE, WIDTH, HEIGHT, OBJECT, NAME, BOX, SIDE, POLYGON, POINT } place;
+
+static const struct step {
+    place from;
+    const char *name;
+    place to;
+    int side;
+} steps[] = {
+    {TOP, "size", SIZE, 0},    {SIZE, "width", WIDTH, 0},  {SIZE, "height", HEIGHT, 0},     {TOP, "object", OBJECT, 0},
+    {OBJECT, "name", NAME, 0}, {OBJECT, "bndbox", BOX, 0}, {BOX, "xmin", SIDE, 0},          {BOX, "ymin", SIDE, 1},
+    {BOX, "xmax", SIDE, 2},    {BOX, "ymax", SIDE, 3},     {OBJECT, "polygon", POLYGON, 0},
+};
+
+typedef struct reader {
+    XML_Parser parser;
+    mr_voc_annotation *out;
+    place open[MR_VOC_DEPTH];
+    size_t depth;
+    int side;
+    bool is_y; /* of the polygon's point at hand */
+    char text[TEXT_MAX + 1];
+    size_t len;
+    mr_status status;
+    const char *why;
+} reader;
+
+static void stop(reader *r, mr_status status, const char *why)
+{
+    if (r->status == MR_OK) {
+        r->status = status;
+        r->why = why;
+    }
+    XML_StopParser(r->parser, XML_FALSE);
+}
+
+static void no_doctype(void *ctx, const XML_Char *name, const XML_Char *system, const XML_Char *public, int internal)
+{
+    (void)name, (void)system, (void)public, (void)internal;
+    stop(ctx, MR_BAD_DATA, "a DOCTYPE, which could declare entities and is not read; remove it");
+}
+
+/* ---- elements -----------------------------------------------------------------------------------------------------
+ */
+
+static place enter(reader *r, const char *name)
+{
+    if (!r->depth)
+        return strcmp(name, "annotation") ? ELSEWHERE : TOP;
+    place from = r->open[r->depth - 1];
+    if (from == POLYGON && (*name == 'x' || *name == 'y') && name[1] &&
+        strspn(name + 1, "0123456789") + 1 == strlen(name)) {
+        r->is_y = *name == 'y';
+        return POINT;
+    }
+    for (size_t i = 0; i < MR_COUNT(steps); i++)
+        if (steps[i].from == from && !strcmp(steps[i].name, name)) {
+            r->side = steps[i].side;
+            return steps[i].to;
+        }
+    return ELSEWHERE;
+}
+
+static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
+{
+    reader *r = ctx;
+    mr_voc_annotation *a = r->out;
+    (void)attributes;
+    if (r->status != MR_OK) /* what expat still reports after it was stopped */
+        return;
+    if (r->depth == MR_VOC_DEPTH)
+        return stop(r, MR_BAD_DATA, "elements lie more than 32 deep in one another");
+    place at = enter(r, name);
+    if (!r->depth && at != TOP)
+        return stop(r, MR_BAD_DATA, "not an annotation of Pascal VOC: it does not begin with <annotation>");
+    r->open[r->depth++] = at;
+    r->len = 0;
+    if (at != OBJECT)
+        return;
+    if (!MR_GROW(a->objects, a->count, a->room))
+        return stop(r, MR_SYSTEM, NULL);
+    a->objects[a->count++] = (mr_voc_object){.point = a->point_count};
+}
+
+static void add_text(void *ctx, const XML_Char *text, int len)
+{
+    reader *r = ctx;
+    place at = r->depth ? r->open[r->depth - 1] : ELSEWHERE;
+    if (r->status != MR_OK)
+        return;
+    if (at != WIDTH && at != HEIGHT && at != NAME && at != SIDE && at != POINT)
+        return;
+    if ((size_t)len > TEXT_MAX - r->len)
+        return stop(r, MR_BAD_DATA, "a name or a number of more than 4,096 bytes");
+    memcpy(r->text + r->len, text, (size_t)len);
+    r->len += (size_t)len;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* Without the blanks around it. */
+static const char *trimmed(reader *r, size_t *len)
+{
+    const char *from = r->text, *to = r->text + r->len;
+    while (from < to && strchr(" \t\r\n", *from) && *from)
+        from++;
+    while (to > from && strchr(" \t\r\n", to[-1]) && to[-1])
+        to--;
+    *len = (size_t)(to - from);
+    return from;
+}
+
+static bool number(reader *r, double *out)
+{
+    size_t len;
+    const char *from = trimmed(r, &len);
+    char copy[64], *end;
+    if (!len || len >= sizeof copy)
+        return false;
+    memcpy(copy, from, len);
+    copy[len] = '\0';
+    if (strspn(copy, "+-.0123456789eE") < len)
+        return false;
+    *out = strtod(copy, &end);
+    return !*end && isfinite(*out);
+}
+
+static void take_size(reader *r, uint32_t *out)
+{
+    double value;
+    if (number(r, &value) && value >= 0 && value <= UINT32_MAX)
+        *out = (uint32_t)value;
+}
+
+static void take_name(reader *r, mr_voc_object *o)
+{
+    size_t len;
+    const char *from = trimmed(r, &len);
+    o->name_at = r->out->names.len;
+    o->name_len = len;
+    mr_buf_add(&r->out->names, from, len);
+    if (r->out->names.failed)
+        stop(r, MR_SYSTEM, NULL);
+}
+
+/* A point is an x and the y after it; a number that cannot be read spoils its polygon. */
+static void take_point(reader *r, mr_voc_object *o)
+{
+    mr_voc_annotation *a = r->out;
+    double value = NAN;
+    bool odd = o->points & 1;
+    if (!number(r, &value) || odd != r->is_y)
+        value = NAN;
+    if (!MR_GROW(a->points, a->point_count, a->point_room))
+        return stop(r, MR_SYSTEM, NULL);
+    a->points[a->point_count++] = value;
+    o->points++;
+}
+
+static void end(void *ctx, const XML_Char *name)
+{
+    reader *r = ctx;
+    mr_voc_annotation *a = r->out;
+    (void)name;
+    if (r->status != MR_OK || !r->depth)
+        return;
+    mr_voc_object *o = a->count ? &a->objects[a->count - 1] : NULL;
+    place at = r->open[--r->depth];
+    if (at == WIDTH || at == HEIGHT)
+        take_size(r, at == WIDTH ? &a->width : &a->height);
+    else if (at == NAME && o)
+        take_name(r, o);
+    else if (at == SIDE && o && number(r, &o->sides[r->side]))
+        o->seen |= 1u << r->side;
+    else if (at == POINT && o)
+        take_point(r, o);
+    r->len = 0;
+}
+
+/* ---- the file -----------------------------------------------------------------------------------------------------
+ */
+
+static void free_parser(XML_Parser *p)
+{
+    if (*p)
+        XML_ParserFree(*p);
+}
+
+static void clear(mr_voc_annotation *a)
+{
+    a->count = a->point_count = 0;
+    a->width = a->height = 0;
+    mr_buf_clear(&a->names);
+}
+
+mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
+{
+    MR_AUTO(free_parser) XML_Parser parser = XML_ParserCreate(NULL);
+    MR_AUTO(mr_scope_free) reader *r = malloc(sizeof *r);
+    clear(out);
+    if (!parser || !r)
+        return mr_fail_memory(err, "reading an annotation");
+    if (len > MR_VOC_XML_MAX)
+        return mr_fail(err, MR_BAD_DATA, "longer than the 16 MiB that an annotation may have");
+    *r = (reader){.parser = parser, .out = out};
+    XML_SetUserData(parser, r);
+    XML_SetElementHandler(parser, begin, end);
+    XML_SetCharacterDataHandler(parser, add_text);
+    XML_SetStartDoctypeDeclHandler(parser, no_doctype);
+    enum XML_Status parsed = XML_Parse(parser, bytes, (int)len, 1);
+    unsigned long line = XML_GetCurrentLineNumber(parser);
+    enum XML_Error error = XML_GetErrorCode(parser);
+    if (r->status == MR_SYSTEM || (parsed != XML_STATUS_OK && error == XML_ERROR_NO_MEMORY))
+        return mr_fail_memory(err, "reading an annotation");
+    if (r->status != MR_OK)
+        return mr_fail(err, r->status, "line %lu: %s", line, r->why);
+    if (parsed != XML_STATUS_OK)
+        return mr_fail(err, MR_BAD_DATA, "line %lu: not XML: %s", line, XML_ErrorString(error));
+    return MR_OK;
+}
+
+void mr_voc_annotation_free(mr_voc_annotation *a)
+{
+    free(a->objects);
+    free(a->points);
+    mr_buf_free(&a->names);
+    *a = (mr_voc_annotation){0};
+}

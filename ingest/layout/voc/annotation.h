@@ -1,0 +1,32 @@
+/* annotation.h - one XML file of Pascal VOC: the size of a picture, and its objects.
+ * Invariant: nothing is fetched or expanded: a file with a DOCTYPE, where entities would be declared, is refused. */
+#ifndef MR_VOC_ANNOTATION_H
+#define MR_VOC_ANNOTATION_H
+
+#include "base/buf.h"
+
+enum { MR_VOC_XML_MAX = 16 << 20, MR_VOC_DEPTH = 32, MR_VOC_NAME_MAX = 4096 };
+
+typedef struct mr_voc_object {
+    size_t name_at, name_len; /* in mr_voc_annotation.names: UTF-8, without blanks around it */
+    double sides[4];          /* xmin, ymin, xmax, ymax, as written */
+    unsigned seen;            /* a bit for each side that is a number */
+    size_t point, points;     /* of its polygon: numbers in mr_voc_annotation.points, x and y in turn */
+} mr_voc_object;
+
+typedef struct mr_voc_annotation { /* a zeroed one is empty */
+    uint32_t width, height;        /* 0: not stated */
+    mr_voc_object *objects;
+    size_t count, room;
+    double *points;
+    size_t point_count, point_room;
+    mr_buf names;
+} mr_voc_annotation;
+
+/* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep; the sentence is "line N:
+ * ...".
+ */
+mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err);
+void mr_voc_annotation_free(mr_voc_annotation *a);
+
+#endif

@@ -1,0 +1,122 @@
+/* voc.c - Pascal VOC: an XML for each image, as the development kit and Roboflow write them.
+ * Invariant: a meta holds the XML as the source wrote it; objects are made of it by one rule for a whole tree. */
+#include "voc/voc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+
+static mr_status voc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
+{
+    mr_voc_places places;
+    (void)err;
+    mr_voc_look(t, o, &places);
+    if (!places.kind)
+        return MR_OK;
+    bool whole = places.kind == MR_VOC_BESIDE && !places.dirs.count;
+    bid->score = whole ? 70 : places.kind == MR_VOC_APART && !places.sets ? 84 : 88;
+    snprintf(bid->why, sizeof bid->why, "%s", places.seen);
+    return MR_OK;
+}
+
+static mr_status read_again(const mr_tree *t, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    MR_TRY(mr_source_read(t->source, (uint32_t)sample->aux, out, err));
+    mr_buf_text(out);
+    return mr_buf_status(out, err, "reading an annotation");
+}
+
+static mr_status voc_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf xml = {0};
+    (void)plan;
+    if (sample->aux == MR_VOC_NO_XML)
+        return MR_OK;
+    MR_TRY(read_again(t, sample, &xml, err));
+    mr_buf_add_text(out, ",\"voc\":");
+    if (mr_utf8_valid(mr_buf_text(&xml), xml.len))
+        mr_json_add_string(out, mr_buf_text(&xml), xml.len);
+    else
+        mr_json_add_path(out, mr_buf_text(&xml), xml.len);
+    return mr_buf_status(out, err, "writing a sample's annotation");
+}
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+static bool set_box(const mr_voc_object *from, bool pixels, mr_object *to)
+{
+    mr_milli sides[4];
+    for (int i = 0; i < 4; i++)
+        if (!(from->seen & 1u << i) || !mr_milli_of(from->sides[i] - (pixels && i < 2), &sides[i]))
+            return false;
+    to->has_box = true;
+    memcpy(to->box, (mr_milli[]){sides[0], sides[1], sides[2] - sides[0], sides[3] - sides[1]}, sizeof to->box);
+    return true;
+}
+
+static bool add_polygon(const mr_voc_annotation *a, const mr_voc_object *from, mr_objects *out)
+{
+    mr_milli x, y;
+    for (size_t i = 0; i < from->points; i++)
+        if (!mr_milli_of(a->points[from->point + i], &x))
+            return false;
+    if (from->points < 6 || from->points & 1)
+        return !from->points;
+    mr_objects_ring(out);
+    for (size_t i = 0; i + 1 < from->points && !out->failed; i += 2)
+        if (mr_milli_of(a->points[from->point + i], &x) && mr_milli_of(a->points[from->point + i + 1], &y))
+            mr_objects_point(out, x, y);
+    return true;
+}
+
+static void add_object(const mr_plan *plan, const mr_voc_annotation *a, const mr_voc_object *from, bool pixels,
+                       mr_objects *out)
+{
+    int32_t label =
+        from->name_len ? mr_plan_class_find(plan, (const char *)a->names.data + from->name_at, from->name_len) : -1;
+    mr_object probe = {0}, *object;
+    if (!set_box(from, pixels, &probe)) {
+        out->unreadable++;
+        return;
+    }
+    object = mr_objects_add(out, label);
+    if (!object)
+        return;
+    object->has_box = true;
+    memcpy(object->box, probe.box, sizeof probe.box);
+    out->unreadable += !add_polygon(a, from, out);
+}
+
+static mr_status voc_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
+                             mr_objects *out, mr_error *err)
+{
+    const mr_voc_state *st = plan->state;
+    MR_AUTO(mr_buf_free) mr_buf xml = {0};
+    MR_AUTO(mr_voc_annotation_free) mr_voc_annotation a = {0};
+    (void)picture;
+    if (sample->aux == MR_VOC_NO_XML)
+        return MR_OK;
+    MR_TRY(read_again(t, sample, &xml, err));
+    MR_TRY(mr_voc_parse(xml.data, xml.len, &a, err));
+    out->told = true;
+    out->width = a.width;
+    out->height = a.height;
+    for (size_t i = 0; i < a.count && !out->failed; i++)
+        add_object(plan, &a, &a.objects[i], st->pixels, out);
+    return out->failed ? mr_fail_memory(err, "reading an annotation") : MR_OK;
+}
+
+const mr_layout mr_layout_voc = {
+    .name = "voc",
+    .title = "Pascal VOC: an XML for each image, of Roboflow and VOC2012",
+    .needs = "an XML beside each image, in train/, valid/, test/ or in one folder; or JPEGImages/ (images/) with "
+             "Annotations/ and ImageSets/",
+    .bid = voc_bid,
+    .plan = mr_voc_plan,
+    .meta = voc_meta,
+    .objects = voc_objects,
+    .free_state = free,
+};

@@ -1,0 +1,46 @@
+/* label.h - the lines of a YOLO label file.
+ * Invariant: a line that is handed out has a class that is there, and only finite numbers of a sensible size.
+ *
+ *      3 0.5 0.5 0.2 0.1                                 class, x and y of the middle, width, height: a box
+ *      3 0.5 0.5 0.2 0.1 0.4 0.5 2 ...                   and the keypoints of kpt_shape, two or three numbers each
+ *      3 0.1 0.1 0.4 0.1 0.4 0.6 ...                     class, three points or more: a polygon
+ *      3 0.1 0.1 0.4 0.1 0.4 0.6 0.1 0.6                 four: a polygon, or an oriented box where all lines have four
+ *      10 10 40 10 40 60 10 60 dog 0                     labelTxt, in pixels: an oriented box, class, difficulty
+ * All but the last in parts of the picture's width and height. */
+#ifndef MR_YOLO_LABEL_H
+#define MR_YOLO_LABEL_H
+
+#include "layout/layout.h"
+
+enum { MR_YOLO_CLASSES = 65536 };
+
+typedef enum mr_yolo_kind { MR_YOLO_BOX, MR_YOLO_POSE, MR_YOLO_POLYGON, MR_YOLO_TEXT } mr_yolo_kind;
+
+typedef struct mr_yolo_rules {
+    const mr_plan *plan;      /* its classes, placed */
+    unsigned keypoints, dims; /* kpt_shape; 0: none */
+    bool text;                /* a file of labelTxt */
+} mr_yolo_rules;
+
+typedef struct mr_yolo_line {
+    mr_yolo_kind kind;
+    uint32_t class;
+    const double *numbers; /* after the class, lent until the next line */
+    size_t count;
+    const char *text; /* the line, without blanks around it */
+    size_t len;
+} mr_yolo_line;
+
+typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
+    const char *at, *end;
+    uint64_t line; /* number of the line at hand, from 1 */
+    double *numbers;
+    size_t count, room;
+    char why[200]; /* MR_BAD_DATA: what is wrong with it */
+} mr_yolo_reader;
+
+/* The next line that is not blank.  MR_END: there is none; MR_BAD_DATA: `why`; MR_SYSTEM: out of memory. */
+mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out);
+void mr_yolo_reader_free(mr_yolo_reader *r);
+
+#endif

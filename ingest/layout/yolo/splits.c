@@ -1,0 +1,297 @@
+/* splits.c - which images are in which split: what data.yaml names, and the folders that it does not.
+ * Source: Ultralytics resolves train, val and test against `path`, then against the file; Roboflow's "../train/images"
+ * means the folder beside data.yaml.
+ * Invariant: an image comes once in a split; items are sorted by split, then by path. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/scope.h"
+#include "base/text.h"
+#include "layout/folder_names.h"
+#include "yolo/yolo.h"
+
+enum { LIST_MAX = 64 << 20 };
+
+static const char *const keys[] = {"train", "val", "test"};
+
+static mr_status add_item(mr_yolo_build *b, uint32_t split, uint32_t entry)
+{
+    if (!MR_GROW(b->items, b->count, b->room))
+        return mr_fail_memory(b->err, "listing the samples");
+    b->items[b->count++] = (mr_yolo_item){split, entry};
+    return MR_OK;
+}
+
+static bool is_image(const mr_tree *t, uint32_t entry)
+{
+    size_t len;
+    const char *path = mr_tree_path(t, entry, &len), *slash = memrchr(path, '/', len);
+    return (slash ? slash[1] : *path) != '.' && mr_name_is_image(path, len);
+}
+
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
+
+/* "train2017" is stored as train, where no other folder would be train as well. */
+static size_t without_year(const mr_yolo_build *b, const char *name, size_t len)
+{
+    size_t cut = len;
+    while (cut && strchr("0123456789_-", name[cut - 1]))
+        cut--;
+    if (mr_split_map_find(b->options, name, len) || !cut || cut == len || !mr_split_word(name, cut))
+        return len;
+    for (size_t i = 0; i < b->dirs.count; i++) {
+        const mr_yolo_dir *d = &b->dirs.items[i];
+        if (d->name && (d->name_len != len || memcmp(d->name, name, len)) && d->name_len >= cut &&
+            !memcmp(d->name, name, cut) && strspn(d->name + cut, "0123456789_-") >= d->name_len - cut)
+            return len;
+    }
+    return cut;
+}
+
+static mr_status get_split(mr_yolo_build *b, const char *name, size_t len, uint32_t *split)
+{
+    return mr_plan_split_get(b->plan, b->options, name, without_year(b, name, len), split, b->err);
+}
+
+static void leave_out(mr_yolo_build *b, const char *path, size_t len, uint32_t begin, uint32_t end)
+{
+    uint64_t bytes = 0;
+    for (uint32_t e = begin; e < end; e++) {
+        b->plan->used[e] = MR_USE_LEFT_OUT;
+        bytes += mr_source_entry(b->tree->source, e)->size;
+    }
+    mr_note_add(b->plan->notes, MR_NOTE_INFO, path, len, bytes, "left out by --split-map: %u files", end - begin);
+}
+
+/* Marks the folder's labels, too, as left out. */
+static void leave_out_dir(mr_yolo_build *b, const char *path, size_t len, uint32_t begin, uint32_t end)
+{
+    MR_AUTO(mr_buf_free) mr_buf label = {0};
+    leave_out(b, path, len, begin, end);
+    for (uint32_t e = begin; e < end; e++) {
+        bool text;
+        uint32_t found = mr_yolo_label_of(b->tree, e, &text, &label);
+        if (found != MR_NO_ENTRY)
+            b->plan->used[found] = MR_USE_LEFT_OUT;
+    }
+    b->plan->notes->failed = b->plan->notes->failed || label.failed;
+}
+
+/* All images below the folder; `path` is without a slash at its end, or empty. */
+static mr_status add_folder(mr_yolo_build *b, const char *path, size_t len, uint32_t split)
+{
+    mr_buf prefix = {0};
+    mr_buf_add(&prefix, b->tree->root, b->tree->root_len);
+    mr_buf_add(&prefix, path, len);
+    mr_buf_add_text(&prefix, len ? "/" : "");
+    mr_tree inner = mr_tree_at(b->tree->source, mr_buf_text(&prefix), prefix.len);
+    mr_status status = mr_buf_status(&prefix, b->err, "listing the samples");
+    mr_buf_free(&prefix);
+    if (status == MR_OK && split == MR_NO_ENTRY)
+        leave_out_dir(b, path, len, inner.begin, inner.end);
+    for (uint32_t e = inner.begin; status == MR_OK && split != MR_NO_ENTRY && e < inner.end; e++)
+        if (is_image(b->tree, e))
+            status = add_item(b, split, e);
+    return status;
+}
+
+/* ---- what data.yaml names ---------------------------------------------------------------------------------------- */
+
+/* The path as the tree has it: its first form that is there.  Empty: none is. */
+static void resolve(const mr_yolo_build *b, const char *value, mr_buf *out)
+{
+    const char *base = mr_yaml_text(&b->yaml, mr_yaml_get(&b->yaml, mr_yaml_root(&b->yaml), "path"));
+    MR_AUTO(mr_buf_free) mr_buf joined = {0};
+    mr_buf_add_text(&joined, *value == '/' ? "" : base);
+    mr_buf_add_text(&joined, *value == '/' || !*base ? "" : "/");
+    mr_buf_add_text(&joined, value);
+    for (int form = 0; form < 2; form++) {
+        const char *at = form == 0 ? mr_buf_text(&joined) : value;
+        for (bool whole = true; at && *at; whole = false) {
+            size_t parts = 0;
+            for (const char *c = at; *c; c++)
+                parts += *c == '/' && c[1];
+            bool there = *at != '/' && (whole || parts) && mr_path_beside("", 0, at, out);
+            while (there && out->len && out->data[out->len - 1] == '/')
+                out->len--;
+            if (there && (mr_tree_has_dir(b->tree, mr_buf_text(out), out->len) ||
+                          mr_tree_find(b->tree, mr_buf_text(out), out->len) != MR_NO_ENTRY))
+                return;
+            at = strchr(at, '/');
+            at = at ? at + strspn(at, "/") : NULL;
+        }
+    }
+    mr_buf_clear(out);
+}
+
+/* The split's name in the source: that of the folder, where it means the same as data.yaml's word. */
+static const char *split_name(const mr_yolo_build *b, const char *key, const char *path, size_t len, size_t *name_len)
+{
+    for (size_t i = 0; i < b->dirs.count; i++) {
+        const mr_yolo_dir *d = &b->dirs.items[i];
+        const char *word = d->name ? mr_split_word(d->name, d->name_len) : NULL;
+        if (d->len == len && !memcmp(d->path, path, len) && word && !strcmp(word, key)) {
+            *name_len = d->name_len;
+            return d->name;
+        }
+    }
+    *name_len = strlen(key);
+    return key;
+}
+
+/* A line of a list: a path from the list's folder, or from the root. */
+static uint32_t find_listed(const mr_yolo_build *b, uint32_t list, const char *line, size_t len, mr_buf *path)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    size_t name_len;
+    const char *name = mr_tree_path(b->tree, list, &name_len);
+    mr_buf_add(&text, line, len);
+    const char *at = mr_buf_text(&text);
+    uint32_t found = MR_NO_ENTRY;
+    if (memchr(line, '\0', len))
+        return MR_NO_ENTRY;
+    if (mr_path_beside(name, name_len, at, path))
+        found = mr_tree_find(b->tree, mr_buf_text(path), path->len);
+    for (bool whole = true; found == MR_NO_ENTRY && at && (whole || strchr(at, '/')); whole = false) {
+        if (*at && *at != '/' && mr_path_beside("", 0, at, path))
+            found = mr_tree_find(b->tree, mr_buf_text(path), path->len);
+        at = strchr(at, '/');
+        at = at ? at + strspn(at, "/") : NULL;
+    }
+    return found;
+}
+
+static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
+{
+    MR_AUTO(mr_buf_free) mr_buf text = {0}, path = {0};
+    size_t name_len;
+    const char *name = mr_tree_path(b->tree, list, &name_len);
+    b->plan->used[list] = 1;
+    if (mr_source_entry(b->tree->source, list)->size > LIST_MAX)
+        return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have", name);
+    MR_TRY(mr_source_read(b->tree->source, list, &text, b->err));
+    const char *at = mr_buf_text(&text), *end = at + text.len;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end, *line = at;
+        at = newline ? newline + 1 : end;
+        while (stop > line && (stop[-1] == '\r' || stop[-1] == ' '))
+            stop--;
+        if (stop == line)
+            continue;
+        uint32_t found = find_listed(b, list, line, (size_t)(stop - line), &path);
+        if (found == MR_NO_ENTRY || !is_image(b->tree, found))
+            mr_note_add(b->plan->notes, MR_NOTE_MISSING, line, (size_t)(stop - line), 0, "%s names it: no such image",
+                        name);
+        else if (split != MR_NO_ENTRY)
+            MR_TRY(add_item(b, split, found));
+        else
+            b->plan->used[found] = MR_USE_LEFT_OUT;
+    }
+    return mr_buf_status(&path, b->err, "listing the samples");
+}
+
+/* The folder that is there for a split of data.yaml whose own is not. */
+static const mr_yolo_dir *stand_in(const mr_yolo_build *b, const char *key)
+{
+    for (size_t i = 0; i < b->dirs.count; i++) {
+        const mr_yolo_dir *d = &b->dirs.items[i];
+        const char *word = d->name ? mr_split_word(d->name, d->name_len) : NULL;
+        if (word && !strcmp(word, key))
+            return d;
+    }
+    return NULL;
+}
+
+/* One value of train, val or test. */
+static mr_status add_value(mr_yolo_build *b, const char *key, const mr_yaml_node *node, bool *taken)
+{
+    MR_AUTO(mr_buf_free) mr_buf path = {0};
+    const char *value = mr_yaml_text(&b->yaml, node);
+    size_t name_len;
+    uint32_t split;
+    if (!*value)
+        return MR_OK;
+    resolve(b, value, &path);
+    if (!path.len) {
+        const mr_yolo_dir *d = stand_in(b, key);
+        mr_note_add(b->plan->notes, MR_NOTE_INFO, b->yaml_name, strlen(b->yaml_name), 0,
+                    "%s: %.200s is not there%s%.*s", key, value, d ? ": taken from " : "", d ? (int)d->len : 0,
+                    d ? d->path : "");
+        return MR_OK;
+    }
+    const char *text = mr_buf_text(&path), *name = split_name(b, key, text, path.len, &name_len);
+    MR_TRY(get_split(b, name, name_len, &split));
+    for (size_t i = 0; i < b->dirs.count; i++)
+        taken[i] = taken[i] || (path.len <= b->dirs.items[i].len && !memcmp(b->dirs.items[i].path, text, path.len));
+    uint32_t file = mr_tree_find(b->tree, text, path.len);
+    return file == MR_NO_ENTRY ? add_folder(b, text, path.len, split) : add_list(b, file, split);
+}
+
+static mr_status add_named(mr_yolo_build *b, bool *taken)
+{
+    const mr_yaml_node *root = mr_yaml_root(&b->yaml);
+    for (size_t k = 0; k < MR_COUNT(keys); k++) {
+        const mr_yaml_node *value = mr_yaml_get(&b->yaml, root, keys[k]);
+        if (!value && k == 1)
+            value = mr_yaml_get(&b->yaml, root, "valid");
+        if (value && value->kind == MR_YAML_TEXT)
+            MR_TRY(add_value(b, keys[k], value, taken));
+        for (const mr_yaml_node *item = value && value->kind == MR_YAML_LIST ? mr_yaml_first(&b->yaml, value) : NULL;
+             item; item = mr_yaml_next(&b->yaml, item))
+            MR_TRY(add_value(b, keys[k], item, taken));
+    }
+    return MR_OK;
+}
+
+/* Lists name some of the images of the folders: the others are not of a split then. */
+static bool by_lists(const mr_yolo_build *b)
+{
+    for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
+        size_t len;
+        const char *path = mr_tree_path(b->tree, e, &len);
+        if (b->plan->used[e] == MR_USE_TAKEN && mr_name_ends(path, len, ".txt"))
+            return true;
+    }
+    return false;
+}
+
+static int by_split_and_entry(const void *a, const void *b)
+{
+    const mr_yolo_item *x = a, *y = b;
+    if (x->split != y->split)
+        return x->split < y->split ? -1 : 1;
+    return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static unsigned rank_of(const mr_yolo_dir *d)
+{
+    const char *word = d->name ? mr_split_word(d->name, d->name_len) : keys[0];
+    unsigned rank = 0;
+    while (rank < MR_COUNT(keys) && (!word || strcmp(word, keys[rank]) != 0))
+        rank++;
+    return rank;
+}
+
+mr_status mr_yolo_splits(mr_yolo_build *b)
+{
+    bool taken[MR_YOLO_DIRS_MAX] = {false};
+    MR_TRY(add_named(b, taken));
+    bool lists = by_lists(b);
+    for (unsigned rank = 0; rank <= MR_COUNT(keys) && !lists; rank++)
+        for (size_t i = 0; i < b->dirs.count; i++) {
+            const mr_yolo_dir *d = &b->dirs.items[i];
+            uint32_t split;
+            if (taken[i] || rank_of(d) != rank)
+                continue;
+            MR_TRY(get_split(b, d->name ? d->name : keys[0], d->name ? d->name_len : strlen(keys[0]), &split));
+            MR_TRY(add_folder(b, d->path, d->len, split));
+        }
+    size_t kept = 0;
+    if (b->count)
+        qsort(b->items, b->count, sizeof *b->items, by_split_and_entry);
+    for (size_t i = 0; i < b->count; i++)
+        if (!kept || by_split_and_entry(&b->items[kept - 1], &b->items[i]))
+            b->items[kept++] = b->items[i];
+    b->count = kept;
+    return MR_OK;
+}

@@ -1,0 +1,20 @@
+/* json_file.h - a JSON file of a source, streamed in chunks.
+ * Invariant: memory is a chunk, whatever the file's size; a fault is named by byte, line and column. */
+#ifndef MR_JSON_FILE_H
+#define MR_JSON_FILE_H
+
+#include "json/json_stream.h"
+#include "source/source.h"
+
+typedef struct mr_json_file {
+    const mr_source *source;
+    uint32_t entry;
+    const char *name; /* path text, for messages */
+    const char *what; /* is being done, for messages */
+} mr_json_file;
+
+/* Hands the tokens to the rules' handler; *stream is open meanwhile, for mr_json_stream_at().  A byte order mark is
+ * passed over.  MR_BAD_DATA: not JSON, or what the handler refuses. */
+mr_status mr_json_file_read(const mr_json_file *f, const mr_json_rules *rules, mr_json_stream **stream, mr_error *err);
+
+#endif

@@ -1,0 +1,256 @@
+/* objects.c - the objects of one picture: collected, turned back, written.
+ * Invariant: an object's polygons and keypoints are runs of the arrays, and objects have theirs in order.
+ */
+#include "format/objects.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { PIXELS_MAX = 1000000, NAME_MAX_LEN = 255 }; /* a longer name is in the manifest alone: no file repeats it */
+
+void mr_objects_clear(mr_objects *o)
+{
+    mr_objects kept = *o;
+    mr_buf_clear(&kept.ids);
+    *o = (mr_objects){.items = kept.items,
+                      .room = kept.room,
+                      .rings = kept.rings,
+                      .ring_room = kept.ring_room,
+                      .points = kept.points,
+                      .point_room = kept.point_room,
+                      .keypoints = kept.keypoints,
+                      .keypoint_room = kept.keypoint_room,
+                      .ids = kept.ids};
+}
+
+void mr_objects_free(mr_objects *o)
+{
+    free(o->items);
+    free(o->rings);
+    free(o->points);
+    free(o->keypoints);
+    mr_buf_free(&o->ids);
+    *o = (mr_objects){0};
+}
+
+bool mr_milli_of(double pixels, mr_milli *out)
+{
+    if (!(fabs(pixels) <= PIXELS_MAX))
+        return false;
+    *out = llround(pixels * 1000);
+    return true;
+}
+
+mr_object *mr_objects_add(mr_objects *o, int32_t label)
+{
+    if (o->failed || !MR_GROW(o->items, o->count, o->room)) {
+        o->failed = true;
+        return NULL;
+    }
+    o->items[o->count] = (mr_object){.label = label, .ring = o->ring_count, .keypoint = o->keypoint_count};
+    return &o->items[o->count++];
+}
+
+void mr_objects_ring(mr_objects *o)
+{
+    if (o->failed || !MR_GROW(o->rings, o->ring_count, o->ring_room)) {
+        o->failed = true;
+        return;
+    }
+    o->rings[o->ring_count++] = (mr_ring){.at = o->point_count};
+    o->items[o->count - 1].ring_count++;
+}
+
+static void add_number(mr_objects *o, mr_milli number)
+{
+    if (o->failed || !MR_GROW(o->points, o->point_count, o->point_room)) {
+        o->failed = true;
+        return;
+    }
+    o->points[o->point_count++] = number;
+    o->rings[o->ring_count - 1].count++;
+}
+
+void mr_objects_point(mr_objects *o, mr_milli x, mr_milli y)
+{
+    add_number(o, x);
+    add_number(o, y);
+}
+
+void mr_objects_keypoint(mr_objects *o, size_t number, mr_keypoint k)
+{
+    if (o->failed || !MR_GROW(o->keypoints, o->keypoint_count, o->keypoint_room)) {
+        o->failed = true;
+        return;
+    }
+    mr_object *object = &o->items[number];
+    if (!object->keypoint_count++)
+        object->keypoint = o->keypoint_count;
+    o->keypoints[o->keypoint_count++] = k;
+}
+
+void mr_objects_id(mr_objects *o, const char *json, size_t len)
+{
+    mr_object *object = &o->items[o->count - 1];
+    object->id_at = o->ids.len;
+    object->id_len = len;
+    mr_buf_add(&o->ids, json, len);
+    o->failed = o->failed || o->ids.failed;
+}
+
+void mr_objects_box_around(mr_objects *o, const mr_milli *numbers, size_t count)
+{
+    mr_milli low[2] = {INT64_MAX, INT64_MAX}, high[2] = {INT64_MIN, INT64_MIN};
+    mr_object *object = &o->items[o->count - 1];
+    for (size_t i = 0; i < count; i++) {
+        low[i & 1] = numbers[i] < low[i & 1] ? numbers[i] : low[i & 1];
+        high[i & 1] = numbers[i] > high[i & 1] ? numbers[i] : high[i & 1];
+    }
+    object->has_box = count >= 2;
+    for (int i = 0; i < 2 && object->has_box; i++) {
+        object->box[i] = low[i];
+        object->box[2 + i] = high[i] - low[i];
+    }
+}
+
+/* ---- EXIF orientation ------------------------------------------------------------------------------------------ */
+
+/* From the picture as it is shown to the picture as it is stored, for the orientations that swap width and height.
+ * Source: Exif 2.3, tag 0x0112: 5 transposes, 6 turns by 90 degrees clockwise, 7 transposes over the other diagonal, 8
+ * turns counterclockwise. */
+static void turn_back(const mr_stored *p, mr_milli *x, mr_milli *y)
+{
+    mr_milli across = *y, down = *x;
+    if (p->orientation == 7 || p->orientation == 8)
+        across = (mr_milli)p->width * 1000 - across;
+    if (p->orientation == 6 || p->orientation == 7)
+        down = (mr_milli)p->height * 1000 - down;
+    *x = across;
+    *y = down;
+}
+
+static void turn_box_back(const mr_stored *p, mr_milli box[4])
+{
+    mr_milli corners[4] = {box[0], box[1], box[0] + box[2], box[1] + box[3]};
+    turn_back(p, &corners[0], &corners[1]);
+    turn_back(p, &corners[2], &corners[3]);
+    mr_milli width = box[2];
+    box[0] = corners[0] < corners[2] ? corners[0] : corners[2];
+    box[1] = corners[1] < corners[3] ? corners[1] : corners[3];
+    box[2] = box[3];
+    box[3] = width;
+}
+
+void mr_objects_settle(mr_objects *o, const mr_stored *picture)
+{
+    if (picture->orientation < 5 || picture->width == picture->height || o->width != picture->height ||
+        o->height != picture->width)
+        return;
+    for (size_t i = 0; i < o->count; i++) {
+        mr_object *object = &o->items[i];
+        if (object->has_box)
+            turn_box_back(picture, object->box);
+        for (size_t k = 0; object->oriented && k < 8; k += 2)
+            turn_back(picture, &object->corners[k], &object->corners[k + 1]);
+    }
+    for (size_t i = 0; i + 1 < o->point_count; i += 2)
+        turn_back(picture, &o->points[i], &o->points[i + 1]);
+    for (size_t i = 0; i < o->keypoint_count; i++)
+        if (o->keypoints[i].visibility)
+            turn_back(picture, &o->keypoints[i].x, &o->keypoints[i].y);
+    o->width = picture->width;
+    o->height = picture->height;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static void add_milli(mr_buf *out, mr_milli value)
+{
+    char text[32], *at = text + sizeof text;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value, fraction = rest % 1000;
+    rest /= 1000;
+    if (fraction) {
+        for (int digits = 3; digits; digits--, fraction /= 10)
+            if (at != text + sizeof text || fraction % 10)
+                *--at = (char)('0' + fraction % 10);
+        *--at = '.';
+    }
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        *--at = '-';
+    mr_buf_add(out, at, (size_t)(text + sizeof text - at));
+}
+
+/* [1,2.5]; the list's name and a comma before it, if there is one. */
+static void add_list(mr_buf *out, const char *name, const mr_milli *numbers, size_t count)
+{
+    if (name)
+        mr_buf_printf(out, ",\"%s\":", name);
+    mr_buf_add_text(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            mr_buf_add(out, ",", 1);
+        add_milli(out, numbers[i]);
+    }
+    mr_buf_add(out, "]", 1);
+}
+
+static void write_object(const mr_objects *o, const mr_object *object, const mr_class *classes, size_t class_count,
+                         mr_buf *out)
+{
+    if (object->label >= 0) {
+        mr_buf_printf(out, ",\"label\":%" PRId32, object->label);
+        const char *name = (size_t)object->label < class_count ? classes[object->label].name : NULL;
+        size_t len = name ? strnlen(name, NAME_MAX_LEN + 1) : 0;
+        if (name && len <= NAME_MAX_LEN) {
+            mr_buf_add_text(out, ",\"class\":");
+            mr_json_add_string(out, name, len);
+        }
+    }
+    if (object->has_box)
+        add_list(out, "box", object->box, 4);
+    for (size_t i = 0; i < object->ring_count; i++) {
+        const mr_ring *ring = &o->rings[object->ring + i];
+        mr_buf_add_text(out, i ? "," : ",\"polygons\":[");
+        add_list(out, NULL, o->points + ring->at, ring->count);
+    }
+    mr_buf_add_text(out, object->ring_count ? "]" : "");
+    if (object->oriented)
+        add_list(out, "oriented_box", object->corners, 8);
+    for (size_t i = 0; i < object->keypoint_count; i++) {
+        const mr_keypoint *k = &o->keypoints[object->keypoint + i];
+        const mr_milli numbers[3] = {k->x, k->y, (mr_milli)k->visibility * 1000};
+        mr_buf_add_text(out, i ? "," : ",\"keypoints\":[");
+        add_list(out, NULL, numbers, 3);
+    }
+    mr_buf_add_text(out, object->keypoint_count ? "]" : "");
+    mr_buf_add_text(out, object->crowd ? ",\"crowd\":true" : "");
+    if (object->id_len) {
+        mr_buf_add_text(out, ",\"id\":");
+        mr_buf_add(out, o->ids.data + object->id_at, object->id_len);
+    }
+}
+
+void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out)
+{
+    mr_buf_add_text(out, ",\"objects\":[");
+    for (size_t i = 0; i < o->count; i++) {
+        mr_buf_add_text(out, i ? ",{" : "{");
+        size_t at = out->len;
+        write_object(o, &o->items[i], classes, class_count, out);
+        if (!out->failed && out->len > at) { /* the first member needs no comma */
+            memmove(out->data + at, out->data + at + 1, out->len - at - 1);
+            out->len--;
+        }
+        mr_buf_add_text(out, "}");
+    }
+    mr_buf_add_text(out, "]");
+    out->failed = out->failed || o->failed;
+}

@@ -1,0 +1,121 @@
+/* objects.h - what a picture shows, in one form for all layouts: the member "objects" of a meta.
+ * Invariant: every length is a whole number of thousandths of a pixel of the picture as it is stored (EXIF orientation
+ * not applied), so that writing and reading are exact, and counting needs no rounding.
+ *
+ *   "objects":[{"label":3,"class":"dog","box":[x,y,width,height],"polygons":[[x1,y1,x2,y2,x3,y3],...],
+ *               "oriented_box":[x1,y1,x2,y2,x3,y3,x4,y4],"keypoints":[[x,y,visibility],...],"crowd":true,"id":17},...]
+ *
+ * Every member of an object but the braces is optional.  A number is written without exponent, with up to three
+ * decimals and no trailing zero. */
+#ifndef MR_OBJECTS_H
+#define MR_OBJECTS_H
+
+#include "base/buf.h"
+#include "format/manifest.h"
+
+typedef int64_t mr_milli; /* thousandths of a pixel */
+
+typedef struct mr_stored { /* as stored */
+    uint32_t width, height;
+    uint8_t orientation; /* EXIF: 1 to 8 */
+} mr_stored;
+
+typedef struct mr_object {
+    int32_t label; /* -1: none */
+    bool has_box, oriented, crowd;
+    mr_milli box[4];                 /* x, y, width, height */
+    mr_milli corners[8];             /* of an oriented box: x, y of each */
+    size_t ring, ring_count;         /* its polygons: mr_objects.rings[ring ...] */
+    size_t keypoint, keypoint_count; /* mr_objects.keypoints[keypoint ...] */
+    size_t id_at, id_len;            /* its id in the source as JSON, in mr_objects.ids; length 0: none */
+} mr_object;
+
+typedef struct mr_ring { /* of a polygon */
+    size_t at, count;    /* numbers in mr_objects.points: x, y, x, y ... */
+} mr_ring;
+
+typedef struct mr_keypoint {
+    mr_milli x, y;
+    int visibility; /* 0: not labelled, 1: hidden, 2: visible (COCO) */
+} mr_keypoint;
+
+typedef struct mr_objects { /* of one picture; a zeroed one is empty */
+    bool told;              /* the source speaks of this picture's objects, if only to say that there are none */
+    uint32_t width, height; /* of the picture, as the source states it; 0: it does not */
+    uint64_t unreadable;    /* objects of the source whose box or polygon could not be read */
+    mr_object *items;
+    size_t count, room;
+    mr_ring *rings;
+    size_t ring_count, ring_room;
+    mr_milli *points;
+    size_t point_count, point_room;
+    mr_keypoint *keypoints;
+    size_t keypoint_count, keypoint_room;
+    mr_buf ids;
+    bool failed; /* memory ran out */
+} mr_objects;
+
+void mr_objects_clear(mr_objects *o); /* empty, memory kept */
+void mr_objects_free(mr_objects *o);
+
+/* False: not a number, or beyond a million pixels. */
+bool mr_milli_of(double pixels, mr_milli *out);
+
+/* A new object without anything; NULL: out of memory, kept in o->failed.  Lent until the next one is added. */
+mr_object *mr_objects_add(mr_objects *o, int32_t label);
+/* The last object gets another polygon, and its points one by one. */
+void mr_objects_ring(mr_objects *o);
+void mr_objects_point(mr_objects *o, mr_milli x, mr_milli y);
+/* Appends to the keypoints of object `number`; those of one object follow one another. */
+void mr_objects_keypoint(mr_objects *o, size_t number, mr_keypoint k);
+/* The id of the last object, JSON text. */
+void mr_objects_id(mr_objects *o, const char *json, size_t len);
+/* Gives the last object the box around `count` numbers x, y, x, y ... */
+void mr_objects_box_around(mr_objects *o, const mr_milli *numbers, size_t count);
+
+/* Where the source states the size that the picture has only after EXIF turned it, its coordinates are of the turned
+ * picture: turns them back. */
+void mr_objects_settle(mr_objects *o, const mr_stored *picture);
+
+/* Appends ,"objects":[...] to a meta. */
+void mr_objects_write(const mr_objects *o, const mr_class *classes, size_t class_count, mr_buf *out);
+
+/* Replaces the contents with those of a whole meta; o->told is false where it has no "objects".  MR_BAD_DATA: not as
+ * above. */
+mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error *err);
+
+/* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
+
+#define MR_OBJECT_ODDITIES(X)                                                                                          \
+    X(LEAVES, "leave_picture", "objects that reach more than a pixel out of their picture")                            \
+    X(EMPTY, "empty", "objects without width or height")                                                               \
+    X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
+    X(UNREADABLE, "unreadable", "objects whose box or polygon cannot be read, which \"objects\" lacks")                \
+    X(TURNED, "turned", "objects in pictures that EXIF turns; \"objects\" places them in the picture as stored")       \
+    X(RESIZED, "resized", "objects in pictures of another size than the source states")
+
+typedef enum mr_object_oddity {
+#define X(word, json, text) MR_OBJECT_##word,
+    MR_OBJECT_ODDITIES(X)
+#undef X
+        MR_OBJECT_ODDITY_COUNT
+} mr_object_oddity;
+
+extern const char *const mr_object_words[MR_OBJECT_ODDITY_COUNT]; /* in reports */
+extern const char *const mr_object_texts[MR_OBJECT_ODDITY_COUNT]; /* "objects that ..." */
+
+typedef struct mr_object_tally {
+    uint64_t pictures, without; /* of which the source speaks; of these, without an object */
+    uint64_t objects, boxes, polygons, oriented, keypoints, crowds;
+    struct {
+        uint64_t objects, pictures;
+        uint64_t first; /* the sample that was counted first, of `pictures` > 0 */
+    } odd[MR_OBJECT_ODDITY_COUNT];
+} mr_object_tally;
+
+/* Counts the objects of one picture, if o->told.  False: out of memory. */
+bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sample, mr_object_tally *tally);
+/* Adds `more`, which counted later samples. */
+void mr_object_tally_add(mr_object_tally *tally, const mr_object_tally *more);
+
+#endif

@@ -1,0 +1,114 @@
+/* objects_tally.c - counts the objects of pictures, and which of them are odd.
+ * Invariant: the counts of a dataset are those of its metas: ingest counts while it writes, inspect later, by the same
+ * code. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/objects.h"
+
+enum { TOLERANCE = 1000 }; /* one pixel: whether pixels or the edges between them are counted makes as much */
+
+const char *const mr_object_words[MR_OBJECT_ODDITY_COUNT] = {
+#define X(word, json, text) json,
+    MR_OBJECT_ODDITIES(X)
+#undef X
+};
+
+const char *const mr_object_texts[MR_OBJECT_ODDITY_COUNT] = {
+#define X(word, json, text) text,
+    MR_OBJECT_ODDITIES(X)
+#undef X
+};
+
+static bool leaves(const mr_object *o, const mr_stored *p)
+{
+    const mr_milli *box = o->box, width = (mr_milli)p->width * 1000, height = (mr_milli)p->height * 1000;
+    return o->has_box && (box[0] < -TOLERANCE || box[1] < -TOLERANCE || box[0] + box[2] > width + TOLERANCE ||
+                          box[1] + box[3] > height + TOLERANCE);
+}
+
+static int by_label_and_box(const void *a, const void *b)
+{
+    const mr_object *x = *(const mr_object *const *)a, *y = *(const mr_object *const *)b;
+    int order = (x->label > y->label) - (x->label < y->label);
+    for (int i = 0; i < 4 && !order; i++)
+        order = (x->box[i] > y->box[i]) - (x->box[i] < y->box[i]);
+    return order;
+}
+
+/* By sorting, since a hostile source may put a million objects into one picture. */
+static bool count_repeats(const mr_objects *o, uint64_t *repeats)
+{
+    if (o->count < 2)
+        return true;
+    const mr_object **boxes = mr_alloc(o->count, sizeof *boxes);
+    size_t count = 0;
+    if (!boxes)
+        return false;
+    for (size_t i = 0; i < o->count; i++)
+        if (o->items[i].has_box)
+            boxes[count++] = &o->items[i];
+    if (count)
+        qsort(boxes, count, sizeof *boxes, by_label_and_box);
+    for (size_t i = 1; i < count; i++)
+        *repeats += by_label_and_box(&boxes[i - 1], &boxes[i]) == 0;
+    free(boxes);
+    return true;
+}
+
+static void count_kinds(const mr_objects *o, mr_object_tally *t)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const mr_object *object = &o->items[i];
+        t->boxes += object->has_box;
+        t->polygons += object->ring_count > 0;
+        t->oriented += object->oriented;
+        t->keypoints += object->keypoint_count > 0;
+        t->crowds += object->crowd;
+    }
+}
+
+bool mr_objects_count(const mr_objects *o, const mr_stored *picture, uint64_t sample, mr_object_tally *tally)
+{
+    uint64_t odd[MR_OBJECT_ODDITY_COUNT] = {0};
+    if (!o->told)
+        return true;
+    for (size_t i = 0; i < o->count; i++) {
+        odd[MR_OBJECT_LEAVES] += leaves(&o->items[i], picture);
+        odd[MR_OBJECT_EMPTY] += o->items[i].has_box && (o->items[i].box[2] <= 0 || o->items[i].box[3] <= 0);
+    }
+    odd[MR_OBJECT_UNREADABLE] = o->unreadable;
+    odd[MR_OBJECT_TURNED] = picture->orientation > 1 ? o->count : 0;
+    odd[MR_OBJECT_RESIZED] =
+        (o->width && o->width != picture->width) || (o->height && o->height != picture->height) ? o->count : 0;
+    if (!count_repeats(o, &odd[MR_OBJECT_REPEATED]))
+        return false;
+    tally->pictures++;
+    tally->without += !o->count;
+    tally->objects += o->count;
+    count_kinds(o, tally);
+    for (int k = 0; k < MR_OBJECT_ODDITY_COUNT; k++) {
+        if (odd[k] && !tally->odd[k].pictures++)
+            tally->odd[k].first = sample;
+        tally->odd[k].objects += odd[k];
+    }
+    return true;
+}
+
+void mr_object_tally_add(mr_object_tally *tally, const mr_object_tally *more)
+{
+    tally->pictures += more->pictures;
+    tally->without += more->without;
+    tally->objects += more->objects;
+    tally->boxes += more->boxes;
+    tally->polygons += more->polygons;
+    tally->oriented += more->oriented;
+    tally->keypoints += more->keypoints;
+    tally->crowds += more->crowds;
+    for (int k = 0; k < MR_OBJECT_ODDITY_COUNT; k++) {
+        if (!tally->odd[k].pictures)
+            tally->odd[k].first = more->odd[k].first;
+        tally->odd[k].pictures += more->odd[k].pictures;
+        tally->odd[k].objects += more->odd[k].objects;
+    }
+}

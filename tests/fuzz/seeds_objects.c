@@ -1,0 +1,44 @@
+/* seeds_objects.c - seeds of the layouts with objects: YOLO, Pascal VOC, CreateML.
+ * Invariant: each is small, and taken as it is, so that a fuzzer starts beyond the first refusal. */
+#include "fuzz/seeds.h"
+
+static const char yaml[] = "path: ../x\ntrain: images/train\nval: [a, b]\nnames:\n  0: cat\n  1: 'd''og'\n"
+                           "kpt_shape: [2, 3]\nroboflow: {license: \"CC \\u0042Y\"}\n";
+static const char yolo[] =
+    ",,val=test,\0data.yaml\0train: ../train/images\nval: val.txt\nnames: [cat, dog]\nnc: 2\n\0val.txt\0"
+    "./valid/images/b.jpg\n\0train/images/a.jpg\0\0train/labels/a.txt\0"
+    "0 0.5 0.5 0.2 0.4\n1 0.1 0.1 0.5 0.1 0.5 0.6\n\0valid/images/b.jpg\0\0valid/labels/b.txt\0\0";
+static const char boxes[] = "\0000 0.5 0.5 0.25 0.125\r\n\n3 .5 1e-1 0.5 1\n1 0.1 0.1 0.5 0.1 0.5 0.6\n";
+static const char pose[] = "\0050 0.5 0.5 0.25 0.125 0.1 0.2 2 0 0 0 0.3 0.4 1\n";
+static const char text[] = "\012imagesource:x\n1 2 30 2 30 40 1 40 dog 1\n";
+
+#define OBJECT                                                                                                         \
+    "<object><name>dog</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox>"                \
+    "<polygon><x1>1</x1><y1>2</y1><x2>3</x2><y2>2</y2><x3>3</x3><y3>4</y3></polygon></object>"
+static const char xml[] = "<?xml version=\"1.0\"?><annotation><size><width>8</width><height>9</height></size>" OBJECT
+                          "<object><name>a &amp; b</name><part><name>x</name></part></object></annotation>";
+static const char voc[] = ",,val=,\0train/a.jpg\0\0train/a.xml\0<annotation>" OBJECT "</annotation>\0"
+                          "valid/b.jpg\0\0valid/b.xml\0<annotation/>\0";
+static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotations/1.xml\0<annotation>" OBJECT
+                          "</annotation>\0ImageSets/Main/train.txt\0"
+                          "1\n2\n\0ImageSets/Main/val.txt\0"
+                          "3\n";
+
+#define DOG                                                                                                            \
+    "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"dog\",\"coordinates\":{\"x\":8,\"y\":9,\"width\":4,"          \
+    "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
+static const char createml[] = ",,,x\0train/_annotations.createml.json\0" DOG "\0train/a.jpg\0\0train/c.jpg\0";
+
+void seed_objects(void)
+{
+    seed("createml", "annotations", DOG, sizeof DOG - 1);
+    seed("layouts", "small-createml", createml, sizeof createml);
+    seed("voc", "annotation", xml, sizeof xml - 1);
+    seed("layouts", "small-voc", voc, sizeof voc);
+    seed("layouts", "small-voc-kit", kit, sizeof kit);
+    seed("yaml", "data", yaml, sizeof yaml - 1);
+    seed("layouts", "small-yolo", yolo, sizeof yolo);
+    seed("yolo", "boxes", boxes, sizeof boxes - 1);
+    seed("yolo", "pose", pose, sizeof pose - 1);
+    seed("yolo", "text", text, sizeof text - 1);
+}

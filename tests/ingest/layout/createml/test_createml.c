@@ -1,0 +1,89 @@
+/* test_createml.c - CreateML: where its json may lie, what is listed and what is not, and bad files.
+ * Invariant tested: every image that is listed or lies beside the json is a sample or in a note. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/objects.h"
+
+#define CREATEML &mr_layout_createml
+
+static void test_split_folders(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "train/_annotations.createml.json",
+                "\xEF\xBB\xBF[{\"image\":\"b.rf.1.jpg\",\"annotations\":[{\"label\":\"eel\",\"coordinates\":"
+                "{\"x\":20.5,\"y\":10,\"width\":11,\"height\":4}},{\"label\":\"cat\",\"coordinates\":{\"x\":1}},"
+                "{\"coordinates\":{\"height\":2,\"width\":2,\"y\":1,\"x\":1},\"more\":{\"x\":5}}]},"
+                "{\"annotations\":[],\"image\":\"a.jpg\"},{\"image\":\"gone.jpg\"},{\"image\":\"../valid/c.jpg\"},"
+                "{\"image\":\"a.jpg\"},{\"image\":\"d\\u0000.jpg\"}]");
+    support_put(dir, "train/a.jpg", "");
+    support_put(dir, "train/b.rf.1.jpg", "");
+    support_put(dir, "train/e.jpg", "");
+    support_put(dir, "valid/c.jpg", "");
+    support_put(dir, "valid/_annotations.createml.json",
+                "[{\"imagefilename\":\"c.jpg\",\"annotation\":[{\"label\":\"ant\",\"coordinates\":"
+                "{\"x\":2,\"y\":2,\"width\":4,\"height\":4}}]}]");
+    support_plan p = support_plan_ok(CREATEML, dir, NULL);
+    assert_int_equal(p.bid.score, 88);
+    support_assert_samples(&p, "train train/a.jpg -1 4\ntrain train/b.rf.1.jpg -1 0\nval valid/c.jpg -1 0\n");
+    assert_int_equal(p.plan.class_count, 3);
+    support_assert_meta(&p, 0, ",\"createml\":{\"annotations\":[],\"image\":\"a.jpg\"}");
+    support_assert_objects(&p, 0, 100, 50, "[]");
+    support_assert_objects(&p, 1, 100, 50, "[{\"label\":2,\"class\":\"eel\",\"box\":[15,8,11,4]},{\"box\":[0,0,2,2]}]");
+    support_assert_objects(&p, 2, 100, 50, "[{\"label\":0,\"class\":\"ant\",\"box\":[0,0,4,4]}]");
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "gone.jpg", "names it, with 0 annotations"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "../valid/c.jpg", "names it"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "d\\x00.jpg", "names it"));
+    assert_true(support_has_note(&p, MR_NOTE_COLLISION, "a.jpg", "twice"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "train/e.jpg", "not listed"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_one_folder(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "boxes.json",
+                "[{\"image\":\"a.jpg\",\"annotations\":[{\"label\":\"x\",\"coordinates\":{\"x\":2,\"y\":2,"
+                "\"width\":4,\"height\":4}}]}]");
+    support_put(dir, "a.jpg", "");
+    support_put(dir, "b.jpg", "");
+    support_plan p = support_plan_ok(CREATEML, dir, &(mr_layout_options){.keep_unlisted = true});
+    assert_int_equal(p.bid.score, 73);
+    support_assert_samples(&p, "train a.jpg -1 0\ntrain b.jpg -1 4\n");
+    support_assert_objects(&p, 1, 100, 50, "-");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } trials[] = {
+        {"{}", "train/_annotations.createml.json: byte 1: not a CreateML annotation file: it does not hold a list"},
+        {"[3]", "its list holds something that is not an object"},
+        {"[{}]", "an object without \"image\""},
+        {"[{\"image\":3}]", "\"image\" is not a string"},
+        {"[{\"image\":\"a\",\"image\":\"b\"}]", "\"image\" twice"},
+        {"[{\"image\":\"a\"}", "not JSON"},
+        {"[{\"image\":\"a\",\"annotations\":[{\"coordinates\":{\"x\":NaN}}]}]", "not JSON"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        support_put(dir, "train/_annotations.createml.json", trials[i].text);
+        support_put(dir, "train/a.jpg", "");
+        support_plan_fails(CREATEML, dir, NULL, MR_BAD_DATA, trials[i].why);
+        support_tmpdir_remove(dir);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_split_folders), cmocka_unit_test(test_one_folder),
+                                       cmocka_unit_test(test_bad_files)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,48 @@
+/* test_foreign.c - forms that no layout reads are refused by name, with the way out.
+ * Invariant tested: a form is named by its own files alone, and none where a layout fits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/plan.h"
+
+static void test_hints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *words;
+    } trials[] = {
+        {"data/train.tfrecord-00000-of-00002", "x", "is a TFRecord file"},
+        {"annotations.xml", "<?xml version=\"1.0\"?>\n<annotations>\n  <version>1.1</version>", "an export of CVAT"},
+        {"1.json", "{\"version\": \"5.0\", \"shapes\": [{\"label\": \"a\", \"points\": [[1, 2]]}]}",
+         "1.json is a file of LabelMe"},
+        {"annotations.xml", "<html><version/>", "no layout fits"},
+        {"2.json", "{\"shapes\": []}", "no layout fits"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_path("%s/%zu", plan_dir, i), *path = support_path("%s/%s", dir, trials[i].name);
+        support_write_text(path, trials[i].text);
+        support_touch(dir, NAMES("images/1.jpg"));
+        char *text = support_plan(dir, NULL, NULL);
+        if (strncmp(text, "choose: ", 8) || !strstr(text, trials[i].words))
+            fail_msg("%s: %s", trials[i].name, text);
+        free(text);
+        free(path);
+        free(dir);
+    }
+}
+
+static void test_layouts_win(void **state)
+{
+    (void)state;
+    support_touch(plan_dir, NAMES("train/a/1.jpg", "x.tfrecord"));
+    plan_says(NULL, NULL, "layout imagenette");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_hints, plan_set_up, plan_tear_down),
+        cmocka_unit_test_setup_teardown(test_layouts_win, plan_set_up, plan_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* test_yolo.c - YOLO trees: where images and labels may lie, names, tasks, and what may be wrong with them.
+ * Invariant tested: every image is a sample, a reject or in a note, and a bad line is named by file and number. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/objects.h"
+
+#define YOLO  &mr_layout_yolo
+#define NAMES "names: [cat, dog]\n"
+
+static void test_roboflow(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "data.yaml",
+                "train: ../train/images\nval: ../valid/images\ntest: ../gone/images\nnc: 2\n" NAMES
+                "roboflow:\n  license: CC BY 4.0\n");
+    support_put(dir, "train/images/a.rf.1.jpg", "");
+    support_put(dir, "train/images/b.png", "");
+    support_put(dir, "train/images/c.jpg", "");
+    support_put(dir, "train/images/d.jpg", "");
+    support_put(dir, "train/labels/a.rf.1.txt", "0 0.5 0.5 0.2 0.4\r\n\n1 0.25 .5 1e-1 0.5\n");
+    support_put(dir, "train/labels/b.txt", "\n");
+    support_put(dir, "train/labels/d.txt", "0 0.5 0.5 0.2 0.4\n0 0.5 0.5 0.2\n");
+    support_put(dir, "train/labels/gone.txt", "");
+    support_put(dir, "valid/images/e.jpg", "");
+    support_put(dir, "valid/labels/e.txt", "1 0.5 0.5 1 1");
+    support_put(dir, "else/f.jpg", "");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_int_equal(p.bid.score, 89);
+    assert_string_equal(p.plan.variant, "detection");
+    assert_string_equal(p.plan.licence, "CC BY 4.0");
+    support_assert_samples(&p, "train train/images/a.rf.1.jpg -1 0\ntrain train/images/b.png -1 4\n"
+                               "train train/images/c.jpg -1 4\nval valid/images/e.jpg -1 0\n");
+    assert_int_equal(p.plan.samples[0].group_len, 1);
+    support_assert_meta(&p, 0, ",\"yolo\":[\"0 0.5 0.5 0.2 0.4\",\"1 0.25 .5 1e-1 0.5\"]");
+    support_assert_objects(&p, 0, 100, 50,
+                           "[{\"label\":0,\"class\":\"cat\",\"box\":[40,15,20,20]},"
+                           "{\"label\":1,\"class\":\"dog\",\"box\":[20,12.5,10,25]}]");
+    support_assert_objects(&p, 1, 100, 50, "[]");
+    support_assert_objects(&p, 2, 100, 50, "[]");
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "train/images/d.jpg", "train/labels/d.txt: line 2: 3 numbers"));
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "train/labels/gone.txt", "without an image"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "else/f.jpg", "in no split"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "data.yaml", "test: ../gone/images is not there"));
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "train", "1 images have no label file: pictures without objects"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_ultralytics(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "coco8.yaml",
+                "path: /home/me/datasets/coco8\ntrain: images/train2017\nval:\n  - images/val2017\n"
+                "test: lists/test.txt\nnames:\n  1: dog\n  0: cat\n");
+    support_put(dir, "images/train2017/a.jpg", "");
+    support_put(dir, "labels/train2017/a.txt", "0 0.1 0.1 0.5 0.1 0.5 0.6\n1 0 0 1 0 1 1 0 1\n0 0.5 0.5 1 1\n");
+    support_put(dir, "images/val2017/sub/b.jpg", "");
+    support_put(dir, "labels/val2017/sub/b.txt", "0 0.5 0.5 1 1\n");
+    support_put(dir, "images/test2017/c.jpg", "");
+    support_put(dir, "images/test2017/d.jpg", "");
+    support_put(dir, "lists/test.txt", "../images/test2017/d.jpg\n./images/val2017/sub/b.jpg\nimages/gone.jpg\n");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_string_equal(p.plan.variant, "segmentation");
+    support_assert_samples(&p, "train images/train2017/a.jpg -1 0\nval images/val2017/sub/b.jpg -1 0\n"
+                               "test images/test2017/d.jpg -1 4\ntest images/val2017/sub/b.jpg -1 0\n");
+    assert_string_equal(p.plan.classes[1].name, "dog");
+    support_assert_objects(
+        &p, 0, 100, 200,
+        "[{\"label\":0,\"class\":\"cat\",\"box\":[10,20,40,100],\"polygons\":[[10,20,50,20,50,120]]},"
+        "{\"label\":1,\"class\":\"dog\",\"box\":[0,0,100,200],"
+        "\"polygons\":[[0,0,100,0,100,200,0,200]]},"
+        "{\"label\":0,\"class\":\"cat\",\"box\":[0,0,100,200]}]");
+    assert_true(support_has_note(&p, MR_NOTE_MISSING, "images/gone.jpg", "lists/test.txt names it"));
+    assert_true(support_has_note(&p, MR_NOTE_UNLISTED, "images/test2017/c.jpg", "in no split"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_tasks(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "data.yaml", "kpt_shape: [2, 3]\n" NAMES);
+    support_put(dir, "images/a.jpg", "");
+    support_put(dir, "labels/a.txt", "1 0.5 0.5 0.2 0.4 0.1 0.2 2 0 0 0\n");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_string_equal(p.plan.variant, "pose");
+    support_assert_objects(&p, 0, 100, 50,
+                           "[{\"label\":1,\"class\":\"dog\",\"box\":[40,15,20,20],\"keypoints\":[[10,10,2],[0,0,0]]}]");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+
+    dir = support_tmpdir();
+    support_put(dir, "data.yaml", NAMES);
+    support_put(dir, "train/images/a.jpg", "");
+    support_put(dir, "train/labels/a.txt", "0 0.1 0 0.5 0.2 0.4 0.6 0 0.4\n");
+    p = support_plan_ok(YOLO, dir, NULL);
+    assert_string_equal(p.plan.variant, "oriented boxes");
+    support_assert_objects(
+        &p, 0, 100, 50,
+        "[{\"label\":0,\"class\":\"cat\",\"box\":[0,0,50,30],\"oriented_box\":[10,0,50,10,40,30,0,20]}]");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+
+    dir = support_tmpdir();
+    support_put(dir, "data.yaml", NAMES);
+    support_put(dir, "train/images/a.jpg", "");
+    support_put(dir, "train/labelTxt/a.txt", "imagesource:x\ngsd:1\n10 0 50 10 40 30 0 20 dog 1\n");
+    p = support_plan_ok(YOLO, dir, NULL);
+    support_assert_objects(
+        &p, 0, 100, 50,
+        "[{\"label\":1,\"class\":\"dog\",\"box\":[0,0,50,30],\"oriented_box\":[10,0,50,10,40,30,0,20]}]");
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_without_names(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "images/val/a.jpg", "");
+    support_put(dir, "labels/val/a.txt", "3 0.5 0.5 0.2 0.4\n");
+    support_put(dir, "images/test/b.jpg", "");
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_int_equal(p.plan.class_count, 4);
+    assert_string_equal(p.plan.classes[3].name, "3");
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "", "called by their numbers"));
+    support_assert_samples(&p, "val images/val/a.jpg -1 0\ntest images/test/b.jpg -1 4\n");
+    support_assert_objects(&p, 1, 100, 50, "-");
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "test", "the split has no labels"));
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+static void test_bad_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *why;
+    } trials[] = {
+        {"x 0.5 0.5 0.2 0.4", "\"x\" is not the number of a class"},
+        {"0.5 0.5 0.5 0.2 0.4", "class 0.5 is not a whole number"},
+        {"-1 0.5 0.5 0.2 0.4", "class -1"},
+        {"2 0.5 0.5 0.2 0.4", "class 2, where the dataset has 2"},
+        {"1e9 0.5 0.5 0.2 0.4", "class 1e+09"},
+        {"0 0.5 0.5 0.2 nan", "\"nan\" is not a number"},
+        {"0 0.5 0.5 0.2 0x1", "\"0x1\" is not a number"},
+        {"0 0.5 0.5 0.2 1e999", "\"1e999\" is not a number"},
+        {"0 0.5 0.5 0.2 .", "\".\" is not a number"},
+        {"0 320 0.5 0.2 0.4", "320 is not a part of the picture"},
+        {"0", "0 numbers after the class"},
+        {"0 0.5 0.5 0.2 0.4 0.9", "5 numbers after the class"},
+        {"0 0.5 0.5 0.2 0.4 0.9 0.1 0.1", "7 numbers"},
+        {"\xFF\xFE", "\"\\xFF\\xFE\" is not the number"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir(), *text = support_path("0 0.5 0.5 0.2 0.4\n\n%s\n", trials[i].line);
+        support_put(dir, "data.yaml", NAMES);
+        support_put(dir, "images/a.jpg", "");
+        support_put(dir, "labels/a.txt", text);
+        support_plan p = support_plan_ok(YOLO, dir, NULL);
+        char *why = support_path("labels/a.txt: line 3: %s", trials[i].why);
+        if (!support_has_note(&p, MR_NOTE_REJECT, "images/a.jpg", why))
+            fail_msg("%s: %s", trials[i].line, p.notes.count ? p.notes.items[0].detail : "taken");
+        assert_int_equal(p.plan.sample_count, 0);
+        free(text);
+        free(why);
+        support_plan_done(&p);
+        support_tmpdir_remove(dir);
+    }
+}
+
+static void test_bad_yaml(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } trials[] = {
+        {"names: [a, b]\nnc: 3\n", "data.yaml: line 2: nc is 3, but names has 2 classes"},
+        {"names: {0: a, 2: b}\n", "class 2 where one before it is missing"},
+        {"names: {0: a, 0: b}\n", "class 0 twice"},
+        {"names: {x: a}\n", "line 1: a key of names is not the number"},
+        {"names: [[a]]\n", "line 1: the name of a class is a list"},
+        {"names: cat\n", "neither a list nor a map"},
+        {"nc: many\n", "nc is not a number"},
+        {"nc: 65537\n", "nc is not a number"},
+        {"kpt_shape: 17\n", "kpt_shape is not"},
+        {"kpt_shape: [17, 4]\n", "kpt_shape is not"},
+        {"- a\n", "not the settings of a dataset"},
+        {"names: [a\n", "not YAML"},
+        {"a: &x 1\nnames: [*x]\n", "an alias"},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *dir = support_tmpdir();
+        support_put(dir, "data.yaml", trials[i].text);
+        support_put(dir, "images/a.jpg", "");
+        support_put(dir, "labels/a.txt", "");
+        support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, trials[i].why);
+        support_tmpdir_remove(dir);
+    }
+}
+
+static void test_split_map(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    const mr_split_map maps[] = {{"valid", ""}, {"test", "val"}};
+    const mr_layout_options o = {.maps = maps, .map_count = 2};
+    support_put(dir, "data.yaml", "train: train/images\nval: valid/images\n" NAMES);
+    support_put(dir, "train/images/a.jpg", "");
+    support_put(dir, "train/labels/a.txt", "");
+    support_put(dir, "valid/images/b.jpg", "");
+    support_put(dir, "valid/labels/b.txt", "");
+    support_put(dir, "test/images/c.jpg", "");
+    support_put(dir, "test/labels/c.txt", "");
+    support_plan p = support_plan_ok(YOLO, dir, &o);
+    support_assert_samples(&p, "train train/images/a.jpg -1 4\nval test/images/c.jpg -1 4\n");
+    assert_true(support_has_note(&p, MR_NOTE_INFO, "valid/images", "left out by --split-map"));
+    assert_int_equal(support_notes(&p, MR_NOTE_MISSING), 0);
+    support_plan_done(&p);
+    support_tmpdir_remove(dir);
+}
+
+/* Layouts that read parts of such trees leave them to this one. */
+static void test_detection(void **state)
+{
+    (void)state;
+    char *data = support_data("roboflow");
+    if (!data) {
+        print_message("no roboflow/ in MILLRACE_DATA: real samples skipped\n");
+        skip();
+    }
+    static const struct {
+        const char *path, *words;
+    } trials[] = {
+        {"yolov8_pakcoy", "\"layout\": \"yolo\""},
+        {"datumaro_synthetic_all_formats/roboflow_dataset/yolo", "\"variant\": \"detection\""},
+        {"datumaro_synthetic_all_formats/roboflow_dataset/yolo_obb", "\"variant\": \"oriented boxes\""},
+    };
+    for (size_t i = 0; i < MR_COUNT(trials); i++) {
+        char *path = support_path("%s/%s", data, trials[i].path);
+        support_result r = support_millrace("ingest", "--dry-run", "--json", path, "/nowhere", (char *)NULL);
+        support_assert_status(&r, 0);
+        if (!strstr(r.out, trials[i].words))
+            fail_msg("%s", r.out);
+        support_result_free(&r);
+        free(path);
+    }
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_roboflow),      cmocka_unit_test(test_ultralytics), cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_without_names), cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_bad_yaml),
+        cmocka_unit_test(test_split_map),     cmocka_unit_test(test_detection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

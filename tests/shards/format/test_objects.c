@@ -1,0 +1,188 @@
+/* test_objects.c - objects: written in one form, read back equal, turned back, counted.
+ * Invariant tested: what is written is read back to the last thousandth of a pixel, and nothing else is taken. */
+#include <string.h>
+
+#include "base/scope.h"
+#include "format/objects.h"
+#include "support/support.h"
+
+static const mr_class classes[] = {{.name = (char *)"cat"}, {.name = (char *)"do\"g"}};
+
+static void fill(mr_objects *o)
+{
+    mr_object *a = mr_objects_add(o, 1);
+    assert_non_null(a);
+    a->has_box = true;
+    memcpy(a->box, (mr_milli[]){-1500, 0, 10020, 3}, sizeof a->box);
+    mr_objects_id(o, "17", 2);
+    mr_objects_ring(o);
+    mr_objects_point(o, 0, 1000);
+    mr_objects_point(o, 2500, -10);
+    mr_objects_point(o, 1, 100);
+    mr_object *b = mr_objects_add(o, -1);
+    assert_non_null(b);
+    b->oriented = b->crowd = true;
+    memcpy(b->corners, (mr_milli[]){1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000}, sizeof b->corners);
+    mr_objects_keypoint(o, 1, (mr_keypoint){1200, 5000, 2});
+    mr_objects_keypoint(o, 1, (mr_keypoint){0, 0, 0});
+    mr_objects_add(o, 0);
+    o->told = true;
+}
+
+static const char expected[] =
+    "{\"source\":\"a\",\"objects\":[{\"label\":1,\"class\":\"do\\\"g\",\"box\":[-1.5,0,10.02,0.003],"
+    "\"polygons\":[[0,1,2.5,-0.01,0.001,0.1]],\"id\":17},"
+    "{\"oriented_box\":[1,2,3,4,5,6,7,8],\"keypoints\":[[1.2,5,2],[0,0,0]],\"crowd\":true},"
+    "{\"label\":0,\"class\":\"cat\"}]}";
+
+static void write_meta(const mr_objects *o, mr_buf *out)
+{
+    mr_buf_clear(out);
+    mr_buf_add_text(out, "{\"source\":\"a\"");
+    mr_objects_write(o, classes, MR_COUNT(classes), out);
+    mr_buf_add_text(out, "}");
+    assert_false(out->failed);
+}
+
+static void test_form(void **state)
+{
+    (void)state;
+    MR_AUTO(mr_objects_free) mr_objects o = {0}, back = {0};
+    MR_AUTO(mr_buf_free) mr_buf text = {0}, again = {0};
+    mr_error err;
+    fill(&o);
+    write_meta(&o, &text);
+    assert_string_equal(mr_buf_text(&text), expected);
+    if (mr_objects_parse(text.data, text.len, &back, &err) != MR_OK)
+        fail_msg("%s", err.text);
+    assert_true(back.told);
+    write_meta(&back, &again);
+    assert_string_equal(mr_buf_text(&again), expected);
+    assert_int_equal(mr_objects_parse("{\"source\":\"a\"}", 14, &back, &err), MR_OK);
+    assert_false(back.told);
+    mr_milli milli;
+    assert_false(mr_milli_of(1e300, &milli) || mr_milli_of(0.0 / 0.0, &milli) || mr_milli_of(-1e7, &milli));
+    assert_true(mr_milli_of(0.0004, &milli) && milli == 0);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "{\"objects\":{}}",
+        "{\"objects\":3}",
+        "{\"objects\":[3]}",
+        "{\"objects\":[[1]]}",
+        "{\"objects\":[{\"box\":[1,2,3]}]}",
+        "{\"objects\":[{\"box\":[1,2,3,4,5]}]}",
+        "{\"objects\":[{\"box\":[1,2,3,1e5]}]}",
+        "{\"objects\":[{\"box\":[[1,2],[3,4]]}]}",
+        "{\"objects\":[{\"box\":5}]}",
+        "{\"objects\":[{\"label\":-1}]}",
+        "{\"objects\":[{\"label\":1.5}]}",
+        "{\"objects\":[{\"label\":99999999999}]}",
+        "{\"objects\":[{\"polygons\":[1,2]}]}",
+        "{\"objects\":[{\"polygons\":[[1,2,3]]}]}",
+        "{\"objects\":[{\"polygons\":[[[1]]]}]}",
+        "{\"objects\":[{\"keypoints\":[[1,2]]}]}",
+        "{\"objects\":[{\"oriented_box\":[1,2,3,4]}]}",
+        "{\"objects\":[{\"crowd\":1}]}",
+        "{\"objects\":[],\"objects\":[]}",
+        "{\"objects\":[",
+    };
+    MR_AUTO(mr_objects_free) mr_objects o = {0};
+    for (size_t i = 0; i < MR_COUNT(wrong); i++) {
+        mr_error err;
+        if (mr_objects_parse(wrong[i], strlen(wrong[i]), &o, &err) != MR_BAD_DATA)
+            fail_msg("%s is taken", wrong[i]);
+        assert_non_null(strstr(err.text, "meta: "));
+    }
+}
+
+/* A point of the picture as stored, seen as each orientation shows it, comes back. */
+static void test_orientation(void **state)
+{
+    (void)state;
+    const struct {
+        uint8_t orientation;
+        mr_milli shown[2]; /* where (10, 20) of 100 x 50 is shown */
+    } turns[] = {{5, {20000, 10000}}, {6, {30000, 10000}}, {7, {30000, 90000}}, {8, {20000, 90000}}};
+    for (size_t i = 0; i < MR_COUNT(turns); i++) {
+        MR_AUTO(mr_objects_free) mr_objects o = {.told = true, .width = 50, .height = 100};
+        const mr_stored stored = {100, 50, turns[i].orientation};
+        mr_object *object = mr_objects_add(&o, 0);
+        assert_non_null(object);
+        object->has_box = true;
+        object->box[0] = turns[i].shown[0];
+        object->box[1] = turns[i].shown[1];
+        object->box[2] = 3000;
+        object->box[3] = 4000;
+        mr_objects_ring(&o);
+        mr_objects_point(&o, turns[i].shown[0], turns[i].shown[1]);
+        mr_objects_settle(&o, &stored);
+        assert_int_equal(o.points[0], 10000);
+        assert_int_equal(o.points[1], 20000);
+        assert_int_equal(o.items[0].box[2], 4000);
+        assert_int_equal(o.items[0].box[3], 3000);
+        assert_true(o.items[0].box[0] == 10000 || o.items[0].box[0] == 6000);
+        assert_true(o.items[0].box[1] == 20000 || o.items[0].box[1] == 17000);
+        assert_int_equal(o.width, 100);
+    }
+    MR_AUTO(mr_objects_free) mr_objects same = {.told = true, .width = 100, .height = 50};
+    mr_objects_add(&same, 0)->has_box = true;
+    mr_objects_settle(&same, &(mr_stored){100, 50, 6});
+    assert_int_equal(same.items[0].box[0], 0);
+}
+
+static void add_box(mr_objects *o, int32_t label, mr_milli x, mr_milli y, mr_milli width, mr_milli height)
+{
+    mr_object *object = mr_objects_add(o, label);
+    assert_non_null(object);
+    object->has_box = true;
+    memcpy(object->box, (mr_milli[]){x, y, width, height}, sizeof object->box);
+}
+
+static void test_tally(void **state)
+{
+    (void)state;
+    MR_AUTO(mr_objects_free) mr_objects o = {.told = true, .width = 640, .height = 480, .unreadable = 2};
+    mr_object_tally tally = {0}, all = {0};
+    const mr_stored stored = {100, 50, 3};
+    add_box(&o, 0, 0, 0, 100000, 50000);
+    add_box(&o, 0, -1000, 0, 102000, 51000); /* a pixel is allowed */
+    add_box(&o, 0, -1001, 0, 5000, 5000);
+    add_box(&o, 0, 98000, 48000, 1000, 3001);
+    add_box(&o, 1, 0, 0, 0, 5000);
+    add_box(&o, 1, 5000, 5000, 5000, -5);
+    add_box(&o, 2, 5000, 5000, 5000, 5000);
+    add_box(&o, 3, 5000, 5000, 5000, 5000);
+    add_box(&o, 2, 5000, 5000, 5000, 5000);
+    add_box(&o, 2, 5000, 5000, 5000, 5000);
+    assert_true(mr_objects_count(&o, &stored, 7, &tally));
+    assert_int_equal(tally.objects, 10);
+    assert_int_equal(tally.odd[MR_OBJECT_LEAVES].objects, 2);
+    assert_int_equal(tally.odd[MR_OBJECT_EMPTY].objects, 2);
+    assert_int_equal(tally.odd[MR_OBJECT_REPEATED].objects, 2);
+    assert_int_equal(tally.odd[MR_OBJECT_UNREADABLE].objects, 2);
+    assert_int_equal(tally.odd[MR_OBJECT_TURNED].objects, 10);
+    assert_int_equal(tally.odd[MR_OBJECT_RESIZED].objects, 10);
+    assert_int_equal(tally.odd[MR_OBJECT_LEAVES].first, 7);
+    mr_objects_clear(&o);
+    assert_true(mr_objects_count(&o, &stored, 8, &tally));
+    assert_int_equal(tally.pictures, 1);
+    o.told = true;
+    assert_true(mr_objects_count(&o, &stored, 9, &tally));
+    assert_int_equal(tally.without, 1);
+    mr_object_tally_add(&all, &tally);
+    tally.odd[MR_OBJECT_LEAVES].first = 99;
+    mr_object_tally_add(&all, &tally);
+    assert_int_equal(all.odd[MR_OBJECT_LEAVES].first, 7);
+    assert_int_equal(all.pictures, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_tally)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
