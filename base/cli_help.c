@@ -133,7 +133,7 @@ static void add_options(page *p, const mr_option *rows)
 
 static void add_help(page *p, const mr_command *c)
 {
-    mr_buf_printf(&p->text, "Usage: millrace %s [OPTION...] %s\n", c->name, c->usage);
+    mr_buf_printf(&p->text, "Usage: millrace %s [OPTION...]%s%s\n", c->name, *c->usage ? " " : "", c->usage);
     add_paragraph(p, c->summary, strlen(c->summary), 0);
     end_line(p);
     const mr_option *first = c->options;

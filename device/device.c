@@ -17,6 +17,11 @@ static const entry devices[] = {
 #undef X
 };
 
+const mr_device_card *mr_device_card_at(size_t i)
+{
+    return i < MR_COUNT(devices) ? devices[i].card : NULL;
+}
+
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err)
 {
     const char *words[MR_COUNT(devices) + 1] = {0};

@@ -268,6 +268,8 @@ struct mr_device { /* first member of every device's own struct */
 MR_DEVICES(X)
 #undef X
 
+const mr_device_card *mr_device_card_at(size_t i); /* in their order; NULL: past the last */
+
 /* MR_MISUSE: no such device (the message suggests one); or the failure of its open(). */
 mr_status mr_device_open(const char *word, const mr_device_options *options, mr_device **out, mr_error *err);
 void mr_device_close(mr_device *d); /* NULL is fine */

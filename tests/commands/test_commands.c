@@ -82,13 +82,13 @@ static bool is_wrapped(const char *text)
 static void test_help(void **state)
 {
     const char *dir = *state;
-    static const char *const commands[] = {"ingest",  "verify", "inspect", "show",      "export",
-                                           "reindex", "seek",   "plan",    "replay",    "bench",
-                                           "train",   "eval",   "predict", "tokenizer", "sample"};
+    static const char *const commands[] = {"ingest",  "verify",  "inspect",   "show",  "export", "reindex",
+                                           "seek",    "plan",    "replay",    "bench", "train",  "eval",
+                                           "predict", "devices", "tokenizer", "sample"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         support_result r = RUN(dir, commands[i], "--help");
         support_assert_status(&r, 0);
-        char *usage = support_path("Usage: millrace %s [OPTION...] ", commands[i]);
+        char *usage = support_path("Usage: millrace %s [OPTION...]", commands[i]);
         assert_int_equal(strncmp(r.out, usage, strlen(usage)), 0);
         free(usage);
         if (strstr(r.out, " \n") || !is_wrapped(r.out))

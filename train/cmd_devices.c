@@ -1,0 +1,106 @@
+/* cmd_devices.c - `millrace devices`: what --device can name, and which of it works here.
+ * Invariant: a device that cannot be opened is a line with the reason, and not a failure of the command. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cli.h"
+#include "base/scope.h"
+#include "base/term.h"
+#include "device/device.h"
+#include "json/json.h"
+#include "train/commands.h"
+
+typedef struct request {
+    bool json;
+} request;
+
+static const mr_option options[] = {
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object"},
+    MR_OPTION_QUIET_IGNORED,
+    {0},
+};
+
+static const mr_option arguments[] = {{0}};
+
+/* Opened and closed again: "here" is its description, "missing" the reason why it cannot be used. */
+static json_t *look_at(const mr_device_card *card)
+{
+    const mr_device_options one = {0};
+    mr_device *d = NULL;
+    mr_error why = {0};
+    json_t *facts = json_pack("{ssss}", "name", card->name, "what", card->what);
+    if (!facts)
+        return NULL;
+    if (mr_device_open(card->name, &one, &d, &why) == MR_OK)
+        json_object_set_new(facts, "here", json_string(card->describe(d)));
+    else
+        json_object_set_new(facts, "missing", json_string(why.text));
+    mr_device_close(d);
+    return facts;
+}
+
+static mr_status print_table(const json_t *all, mr_error *err)
+{
+    mr_table *t = mr_table_new(3);
+    size_t i;
+    json_t *one;
+    mr_table_row(t, "device", "here", "what");
+    json_array_foreach(all, i, one)
+    {
+        const char *here = json_string_value(json_object_get(one, "here"));
+        mr_table_row(t, json_string_value(json_object_get(one, "name")), here ? here : "no",
+                     json_string_value(json_object_get(one, "what")));
+    }
+    MR_TRY(mr_table_print(t, stdout, err));
+    json_array_foreach(all, i, one)
+    {
+        if (json_object_get(one, "missing"))
+            printf("  %s\n", json_string_value(json_object_get(one, "missing")));
+    }
+    return MR_OK;
+}
+
+static void release(json_t **doc)
+{
+    json_decref(*doc);
+}
+
+static mr_status list(const request *q, mr_error *err)
+{
+    json_t *all = json_array();
+    MR_AUTO(release) json_t *doc = json_pack("{so}", "devices", all);
+    const mr_device_card *card;
+    if (!doc)
+        return mr_fail_memory(err, "listing devices");
+    for (size_t i = 0; (card = mr_device_card_at(i)); i++)
+        if (json_array_append_new(all, look_at(card)) != 0)
+            return mr_fail_memory(err, "listing devices");
+    return q->json ? mr_json_print(doc, err) : print_table(all, err);
+}
+
+static int start(int argc, char **argv)
+{
+    request q = {.json = false};
+    mr_cli cli;
+    mr_error err = {0};
+    if (!mr_cli_parse(&cli, &cmd_devices, argc, argv, &q))
+        return cli.code;
+    return mr_cli_end(NULL, list(&q, &err), &err);
+}
+
+const mr_command cmd_devices = {
+    .name = "devices",
+    .title = "what --device of train, eval and predict can name here",
+    .usage = "",
+    .example = "millrace devices",
+    .summary = "Lists the devices that a model can be computed on, and which of them this machine has.",
+    .notes = "Examples:\n"
+             "  millrace devices\n"
+             "  millrace devices --json | jq -r '.devices[] | select(.here) | .name'\n"
+             "\n"
+             "Exit status: 0 done; 2 wrong use; 3 the system failed.",
+    .options = options,
+    .arguments = arguments,
+    .run = start,
+};
