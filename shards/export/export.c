@@ -204,7 +204,7 @@ static mr_status find_target(const char *out, bool force, char **target, bool *r
     *replace = false;
     *target = realpath(out, NULL);
     if (!*target && errno == ENOENT && lstat(out, &st) == 0)
-        return mr_fail(err, MR_MISUSE, "%s: is a dangling link; remove it or choose another place", out);
+        return mr_fail(err, MR_MISUSE, "%s: is a link to a missing file; remove it or choose another place", out);
     if (!*target && errno == ENOENT)
         return (*target = strdup(out)) ? MR_OK : mr_fail_memory(err, out);
     if (!*target || stat(*target, &st) != 0)

@@ -223,7 +223,7 @@ static void keep_failure(mr_seek_job *job, size_t chunk, const mr_error *why)
 }
 
 /* Under the lock, by the thread that did the last chunk. */
-static void end(mr_seek_job *job)
+static void finish(mr_seek_job *job)
 {
     mr_error why;
     if (!job->idle && job->out->outcome == MR_SEEK_NOT_DONE) {
@@ -257,6 +257,6 @@ void mr_seek_job_chunk(mr_seek_job *job, mr_seek_worker *h, size_t chunk)
     job->out->examined += t.examined;
     job->out->cpu += t.cpu;
     if (--job->left == 0)
-        end(job);
+        finish(job);
     pthread_mutex_unlock(&job->lock);
 }

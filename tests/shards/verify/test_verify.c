@@ -188,7 +188,9 @@ static void try_damage(const bench *b, damage how)
         put(b, names[n], ".mdb", now, len);
         mr_verify_report *r = look(b, trial % 2 ? MR_VERIFY_DEEP : MR_VERIFY_FULL, trial % 3 == 0);
         assert_false(mr_verify_ok(r));
-        mr_problem_kind kind = sized ? MR_PROBLEM_SIZE : r->shards[n].damaged ? MR_PROBLEM_DIGEST : MR_PROBLEM_STRUCTURE;
+        mr_problem_kind kind = sized                  ? MR_PROBLEM_SIZE
+                               : r->shards[n].damaged ? MR_PROBLEM_DIGEST
+                                                      : MR_PROBLEM_STRUCTURE;
         expect_only(r, damaged, kind, trial);
         if (r->level == MR_VERIFY_FULL)
             expect_hits(b, r, n, now, len, trial);

@@ -1,4 +1,4 @@
-/* test_seek_hostile.c - seek files from nobody knows where, byte by byte.
+/* test_file_hostile.c - seek files of unknown origin, byte by byte.
  * Invariant tested: no byte can change unseen; whatever the offsets say, nothing outside of the file is looked at, and
  * nothing is taken for entries that is longer than its image. */
 #include <fcntl.h>
