@@ -1,4 +1,5 @@
-/* test_coco_json.c - COCO annotation files, streamed: places, texts, refusals. */
+/* test_coco_json.c - COCO annotation files, streamed: places, texts, refusals.
+ * Covers tables/json_file.c. */
 #include <stdlib.h>
 #include <string.h>
 

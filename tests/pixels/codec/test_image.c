@@ -1,5 +1,5 @@
 /* test_image.c - image headers: what is read from sound files, and why others are refused.
- * Covers codec/codec_jpeg.c, codec/codec_png.c, codec/codec_webp.c. */
+ * Covers codec/codec_jpeg.c, codec/codec_png.c, codec/codec_webp.c, codec/png_open.c. */
 #include "support/image.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* test_manifest.c - the manifest: written, read back, and refused for every thing that may be wrong in it.
- * Invariant tested: what mr_manifest_parse() returns names nothing outside of the dataset and adds up. */
+ * Invariant tested: what mr_manifest_parse() returns names nothing outside of the dataset and adds up.
+ * Covers format/format.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
