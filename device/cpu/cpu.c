@@ -121,7 +121,7 @@ static mr_status alloc(mr_device *device, size_t bytes, void **out, mr_error *er
     mr_cpu_memory *m = &mr_cpu_of(device)->memory;
     mr_slab slab = {0};
     if (!MR_GROW(m->items, m->count, m->room) || mr_slab_reserve(&slab, bytes ? bytes : 1, 0, NULL, NULL) != MR_OK)
-        return mr_fail(err, MR_SYSTEM, "cpu: cannot allocate %zu bytes; use a smaller batch or model", bytes);
+        return mr_fail(err, MR_SYSTEM, "cpu: no memory left for %zu bytes; use a smaller batch or model", bytes);
     m->items[m->count++] = slab;
     *out = slab.data;
     return MR_OK;

@@ -79,7 +79,7 @@ static void test_rebuilds(void **out)
         support_result r = support_millrace("reindex", s->dir, (char *)NULL);
         support_assert_status(&r, 0);
         assert_non_null(strstr(r.out, names[n]));
-        assert_non_null(strstr(r.out, "2 indexes good, 1 rebuilt, 0 beyond repair"));
+        assert_non_null(strstr(r.out, "2 indexes good, 1 rebuilt, 0 not repairable"));
         support_result_free(&r);
         for (int i = 0; i < 3; i++)
             expect_original(s, i);
