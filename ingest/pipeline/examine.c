@@ -134,7 +134,7 @@ static mr_status pack_examined(const mr_ingest *in, mr_buf *out, mr_error *err)
 
 static mr_status take_examined(const mr_buf *all, size_t *at, mr_examined *x, mr_error *err)
 {
-    uint32_t len;
+    uint32_t len = 0;
     size_t room = all->len - *at, head = sizeof *x + sizeof len;
     if (room >= head)
         memcpy(&len, all->data + *at + sizeof *x, sizeof len);

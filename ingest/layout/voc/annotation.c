@@ -132,15 +132,15 @@ static bool number(reader *r, double *out)
 {
     size_t len;
     const char *from = trimmed(r, &len);
-    char copy[64], *end;
+    char copy[64], *rest;
     if (!len || len >= sizeof copy)
         return false;
     memcpy(copy, from, len);
     copy[len] = '\0';
     if (strspn(copy, "+-.0123456789eE") < len)
         return false;
-    *out = strtod(copy, &end);
-    return !*end && isfinite(*out);
+    *out = strtod(copy, &rest);
+    return !*rest && isfinite(*out);
 }
 
 static void take_size(reader *r, uint32_t *out)
@@ -214,7 +214,7 @@ static void clear(mr_voc_annotation *a)
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
 {
     MR_AUTO(free_parser) XML_Parser parser = XML_ParserCreate(NULL);
-    MR_AUTO(mr_scope_free) reader *r = malloc(sizeof *r);
+    MR_AUTO(mr_scope_free) reader *r = mr_alloc(1, sizeof *r);
     clear(out);
     if (!parser || !r)
         return mr_fail_memory(err, "reading an annotation");

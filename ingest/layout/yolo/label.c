@@ -209,7 +209,8 @@ mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_li
         const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at)), *end = newline ? newline : r->end;
         const char *begin = r->at;
         r->at = newline ? newline + 1 : r->end;
-        if (!r->line++ && end - begin >= 3 && !memcmp(begin, "\xEF\xBB\xBF", 3))
+        size_t len = (size_t)(end - begin);
+        if (r->line++ == 0 && len >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0)
             begin += 3; /* a byte order mark */
         while (begin < end && is_blank(*begin))
             begin++;
