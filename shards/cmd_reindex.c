@@ -141,26 +141,14 @@ static mr_status print_results(const request *q, mr_status *worst, mr_error *err
     return status;
 }
 
-static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
-{
-    for (size_t i = 0; i < m->split_count; i++)
-        q->count += m->splits[i].shard_count;
-    q->shards = mr_alloc(q->count, sizeof *q->shards);
-    q->results = mr_alloc(q->count, sizeof *q->results);
-    if (!q->shards || !q->results)
-        return mr_fail_memory(err, q->dir);
-    size_t n = 0;
-    for (size_t i = 0; i < m->split_count; i++)
-        for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            q->shards[n++] = &m->splits[i].shards[k];
-    return MR_OK;
-}
-
 static mr_status reindex(request *q, mr_error *err)
 {
     uint8_t digest[32];
     MR_TRY(mr_manifest_open(q->dir, &q->manifest, digest, err));
-    MR_TRY(list_shards(q, q->manifest, err));
+    MR_TRY(mr_manifest_shards(q->manifest, &q->shards, &q->count, err));
+    q->results = mr_alloc(q->count, sizeof *q->results);
+    if (!q->results)
+        return mr_fail_memory(err, q->dir);
     if ((q->dirfd = open(q->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         return mr_fail_errno(err, errno, "%s", q->dir);
     q->progress = mr_progress_begin("reindex", q->count, q->quiet);

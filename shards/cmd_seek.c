@@ -123,15 +123,14 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
 {
     uint64_t bytes;
     unsigned every;
-    mr_status status = MR_OK;
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MR_AUTO(mr_scope_close) int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return mr_fail_errno(err, errno, "%s: cannot open", dir);
-    for (size_t i = 0; status != MR_SYSTEM && i < m->split_count; i++)
-        for (size_t k = 0; status != MR_SYSTEM && k < m->splits[i].shard_count; k++) {
-            status = mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every, err);
-            if (status == MR_SYSTEM && leads_nowhere(errno))
-                status = MR_END;
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++) {
+            mr_status status = mr_seek_look(dirfd, &m->splits[i].shards[k], &bytes, &every, err);
+            if (status == MR_SYSTEM && !leads_nowhere(errno))
+                return status;
             out->shards++;
             if (status != MR_OK)
                 continue;
@@ -140,8 +139,7 @@ mr_status cmd_seek_find(const char *dir, const mr_manifest *m, cmd_seek_found *o
             out->bytes += bytes;
             out->found++;
         }
-    close(dirfd);
-    return status == MR_SYSTEM ? status : MR_OK;
+    return MR_OK;
 }
 
 json_t *cmd_seek_found_json(const cmd_seek_found *found)
@@ -227,18 +225,13 @@ static mr_status print_dropped(const request *q, size_t dropped, mr_error *err)
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
-static mr_status list_shards(request *q, const mr_manifest *m, mr_error *err)
+static mr_status open_shards(request *q, uint8_t digest[32], mr_error *err)
 {
-    for (size_t i = 0; i < m->split_count; i++)
-        q->count += m->splits[i].shard_count;
-    q->shards = mr_alloc(q->count + 1, sizeof *q->shards);
-    q->results = mr_alloc(q->count + 1, sizeof *q->results);
-    if (!q->shards || !q->results)
+    MR_TRY(mr_manifest_open(q->dir, &q->manifest, digest, err));
+    MR_TRY(mr_manifest_shards(q->manifest, &q->shards, &q->count, err));
+    q->results = mr_alloc(q->count, sizeof *q->results);
+    if (!q->results)
         return mr_fail_memory(err, q->dir);
-    size_t n = 0;
-    for (size_t i = 0; i < m->split_count; i++)
-        for (size_t k = 0; k < m->splits[i].shard_count; k++)
-            q->shards[n++] = &m->splits[i].shards[k];
     q->dirfd = open(q->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return q->dirfd < 0 ? mr_fail_errno(err, errno, "%s", q->dir) : MR_OK;
 }
@@ -261,10 +254,7 @@ static mr_status make(const request *q, mr_status *worst, mr_error *err)
 static mr_status open_dataset(request *q, mr_error *err)
 {
     uint8_t digest[32] = {0};
-    mr_status status = mr_manifest_open(q->dir, &q->manifest, digest, err);
-    if (status == MR_OK)
-        status = list_shards(q, q->manifest, err);
-    MR_TRY(mr_ranks_agree(q->options.ranks, status, err));
+    MR_TRY(mr_ranks_agree(q->options.ranks, open_shards(q, digest, err), err));
     return mr_dataset_agree(q->options.ranks, digest, err);
 }
 

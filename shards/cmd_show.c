@@ -15,6 +15,7 @@
 #include "base/term.h"
 #include "base/text.h"
 #include "codec/image.h"
+#include "dataset/dataset.h"
 #include "format/json_lay_out.h"
 #include "format/manifest.h"
 #include "format/meta.h"
@@ -26,7 +27,6 @@ typedef struct request {
     const char *dir, *split, *image;
     uint64_t sample;
     bool json, force;
-    mr_manifest *manifest;
     mr_dataset *ds;
     mr_sample_view view;
 } request;
@@ -68,11 +68,7 @@ static const struct {
 
 static const char *shard_name(const mr_manifest *m, const request *q)
 {
-    const mr_split *split = mr_manifest_split(m, q->split);
-    for (size_t i = 0; split && i < split->shard_count; i++)
-        if (q->sample - split->shards[i].first < split->shards[i].samples)
-            return split->shards[i].name;
-    return "";
+    return mr_dataset_shard(mr_manifest_split(m, q->split), q->sample)->name;
 }
 
 static const char *class_name(const mr_manifest *m, int32_t label)
@@ -215,11 +211,11 @@ static mr_status print(const request *q, const mr_manifest *m, const mr_sample_v
 
 static mr_status show(request *q, mr_error *err)
 {
-    MR_TRY(mr_manifest_open(q->dir, &q->manifest, NULL, err));
-    MR_TRY(mr_manifest_find_split(q->manifest, q->dir, q->split, NULL, err));
     MR_TRY(mr_dataset_open(q->dir, &q->ds, err));
+    const mr_manifest *m = mr_dataset_manifest(q->ds);
+    MR_TRY(mr_manifest_find_split(m, q->dir, q->split, NULL, err));
     MR_TRY(mr_dataset_read(q->ds, q->split, q->sample, &q->view, err));
-    return q->image ? write_image(q, &q->view, err) : print(q, q->manifest, &q->view, err);
+    return q->image ? write_image(q, &q->view, err) : print(q, m, &q->view, err);
 }
 
 static int start(int argc, char **argv)
@@ -232,7 +228,6 @@ static int start(int argc, char **argv)
     mr_status status = show(&q, &err);
     mr_sample_view_free(&q.view);
     mr_dataset_free(q.ds);
-    mr_manifest_free(q.manifest);
     return mr_cli_end(NULL, status, &err);
 }
 

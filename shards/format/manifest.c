@@ -44,6 +44,22 @@ const mr_split *mr_manifest_split(const mr_manifest *m, const char *name)
     return NULL;
 }
 
+mr_status mr_manifest_shards(const mr_manifest *m, const mr_shard ***list, size_t *count, mr_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        n += m->splits[i].shard_count;
+    *count = n;
+    *list = mr_alloc(n, sizeof **list);
+    if (!*list)
+        return mr_fail_memory(err, MR_MANIFEST);
+    n = 0;
+    for (size_t i = 0; i < m->split_count; i++)
+        for (size_t k = 0; k < m->splits[i].shard_count; k++)
+            (*list)[n++] = &m->splits[i].shards[k];
+    return MR_OK;
+}
+
 mr_status mr_manifest_find_split(const mr_manifest *m, const char *dataset, const char *name, const mr_split **out,
                                  mr_error *err)
 {

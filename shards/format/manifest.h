@@ -66,6 +66,9 @@ mr_status mr_manifest_check_seal(const void *bytes, size_t len, const char *name
  * MR_MISUSE: no dataset there. MR_BAD_DATA: damaged. */
 mr_status mr_manifest_open(const char *dir, mr_manifest **out, uint8_t digest[32], mr_error *err);
 
+/* The shards of all splits, in order; *list is the caller's to free, also after a failure. */
+mr_status mr_manifest_shards(const mr_manifest *m, const mr_shard ***list, size_t *count, mr_error *err);
+
 const mr_split *mr_manifest_split(const mr_manifest *m, const char *name); /* NULL: none */
 /* The same; MR_MISUSE if there is none, with a message that lists the splits.  `dataset`: its path; NULL: unknown.
  * `out` may be NULL. */

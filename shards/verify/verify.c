@@ -30,26 +30,18 @@ typedef struct run {
 static mr_status list_shards(run *v, mr_error *err)
 {
     mr_verify_report *r = v->report;
-    const mr_manifest *m = r->manifest;
-    for (size_t i = 0; i < m->split_count; i++)
-        r->shard_count += m->splits[i].shard_count;
-    r->split_count = m->split_count;
+    r->split_count = r->manifest->split_count;
+    MR_TRY(mr_manifest_shards(r->manifest, &v->shards, &r->shard_count, err));
     r->shards = mr_alloc(r->shard_count, sizeof *r->shards);
-    v->shards = mr_alloc(r->shard_count, sizeof *v->shards);
-    if (!r->shards || !v->shards)
+    if (!r->shards)
         return mr_fail_memory(err, MR_MANIFEST);
-    size_t n = 0;
-    for (size_t i = 0; i < m->split_count; i++) {
-        for (size_t k = 0; k < m->splits[i].shard_count; k++, n++) {
-            const mr_shard *s = &m->splits[i].shards[k];
-            v->shards[n] = s;
-            r->shards[n] =
-                (mr_verify_shard){.name = s->name, .samples = s->samples, .bytes = s->mdb.bytes + s->idx.bytes};
-            r->samples += s->samples;
-            r->bytes += r->shards[n].bytes;
-        }
+    for (size_t i = 0; i < r->shard_count; i++) {
+        const mr_shard *s = v->shards[i];
+        r->shards[i] = (mr_verify_shard){.name = s->name, .samples = s->samples, .bytes = s->mdb.bytes + s->idx.bytes};
+        r->samples += s->samples;
+        r->bytes += r->shards[i].bytes;
     }
-    return mr_verify_find_begin(v->shards, n, &v->find, err);
+    return mr_verify_find_begin(v->shards, r->shard_count, &v->find, err);
 }
 
 static mr_status check_seal(const run *v, mr_error *err)
