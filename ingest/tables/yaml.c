@@ -50,13 +50,13 @@ static mr_status add_node(builder *b, const yaml_event_t *event, mr_yaml_node no
 static mr_status add_text(builder *b, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
-    size_t len = event->data.scalar.length, at = b->out->text.len;
+    size_t len = event->data.scalar.length, begin = b->out->text.len;
     if (memchr(text, '\0', len))
         return refuse(b, event, "a text holds a NUL character");
     mr_buf_add(&b->out->text, text, len);
     mr_buf_add(&b->out->text, "", 1);
     MR_TRY(mr_buf_status(&b->out->text, b->err, b->name));
-    return add_node(b, event, (mr_yaml_node){.kind = MR_YAML_TEXT, .text_at = at, .text_len = (uint32_t)len});
+    return add_node(b, event, (mr_yaml_node){.kind = MR_YAML_TEXT, .text_at = begin, .text_len = (uint32_t)len});
 }
 
 static mr_status take(builder *b, const yaml_event_t *event)
