@@ -28,12 +28,16 @@ static void test_roboflow(void **state)
     support_put(dir, "valid/images/e.jpg", "");
     support_put(dir, "valid/labels/e.txt", "1 0.5 0.5 1 1");
     support_put(dir, "else/f.jpg", "");
+    support_put(dir, "README.roboflow.txt", "");
+    support_put(dir, "test_set/images/g.jpg", "");
+    support_put(dir, "test_set/labels/g.txt", "");
     support_plan p = support_plan_ok(YOLO, dir, NULL);
     assert_int_equal(p.bid.score, 89);
     assert_string_equal(p.plan.variant, "detection");
     assert_string_equal(p.plan.licence, "CC BY 4.0");
     support_assert_samples(&p, "train train/images/a.rf.1.jpg -1 0\ntrain train/images/b.png -1 4\n"
-                               "train train/images/c.jpg -1 4\nval valid/images/e.jpg -1 0\n");
+                               "train train/images/c.jpg -1 4\nval valid/images/e.jpg -1 0\n"
+                               "test test_set/images/g.jpg -1 4\n");
     assert_int_equal(p.plan.samples[0].group_len, 1);
     support_assert_meta(&p, 0, ",\"yolo\":[\"0 0.5 0.5 0.2 0.4\",\"1 0.25 .5 1e-1 0.5\"]");
     support_assert_objects(&p, 0, 100, 50,
