@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "format/json_lay_out.h"
 #include "format/meta.h"
+#include "format/objects.h"
 #include "fuzz/fuzz.h"
 
 static void check_against(const json_t *doc, const mr_meta_facts *f, mr_buf *source)
@@ -51,6 +52,31 @@ static void check_begin(const mr_meta_facts *facts, mr_buf *source)
     mr_buf_free(&back);
 }
 
+/* What is taken as objects is written in one form, which is read back as it is. */
+static void check_objects(const uint8_t *data, size_t size)
+{
+    mr_objects first = {0}, second = {0};
+    mr_buf text = {0}, again = {0};
+    mr_error err;
+    mr_status status = mr_objects_parse(data, size, &first, &err);
+    if (status != MR_OK)
+        fuzz_refused(status, &err);
+    if (status == MR_OK && first.told) {
+        mr_buf_add_text(&text, "{\"a\":0");
+        mr_objects_write(&first, NULL, 0, &text);
+        mr_buf_add_text(&text, "}");
+        FUZZ_MUST(mr_objects_parse(mr_buf_text(&text), text.len, &second, &err) == MR_OK && second.told);
+        mr_buf_add_text(&again, "{\"a\":0");
+        mr_objects_write(&second, NULL, 0, &again);
+        mr_buf_add_text(&again, "}");
+        FUZZ_MUST(text.len == again.len && !memcmp(text.data, again.data, text.len));
+    }
+    mr_objects_free(&first);
+    mr_objects_free(&second);
+    mr_buf_free(&text);
+    mr_buf_free(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     mr_meta_facts facts;
@@ -71,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_MUST(status == MR_BAD_DATA);
         fuzz_refused(status, &err);
     }
+    check_objects(data, size);
     mr_json_lay_out(&any, (const char *)data, size, 0);
     mr_buf_free(&any);
     mr_buf_free(&source);

@@ -29,8 +29,13 @@ static const char kit[] = ",,,\0JPEGImages/1.jpg\0\0JPEGImages/2.jpg\0\0Annotati
     "\"height\":5}}]},{\"imagefilename\":\"b.jpg\",\"annotation\":[]}]"
 static const char createml[] = ",,,x\0train/_annotations.createml.json\0" DOG "\0train/a.jpg\0\0train/c.jpg\0";
 
+static const char meta[] = "{\"source\":\"a\",\"objects\":[{\"label\":1,\"class\":\"b\",\"box\":[-1.5,0,10.02,0.003],"
+                           "\"polygons\":[[0,1,2.5,-0.01,0.001,0.1]],\"id\":17},{\"oriented_box\":[1,2,3,4,5,6,7,8],"
+                           "\"keypoints\":[[1.2,5,2],[0,0,0]],\"crowd\":true,\"id\":\"x\"}]}";
+
 void seed_objects(void)
 {
+    seed("meta", "objects", meta, sizeof meta - 1);
     seed("createml", "annotations", DOG, sizeof DOG - 1);
     seed("layouts", "small-createml", createml, sizeof createml);
     seed("voc", "annotation", xml, sizeof xml - 1);

@@ -73,7 +73,7 @@ static mr_status add_samples(build *b, size_t number)
             MR_TRY(mr_folder_unlisted(b->tree, b->options, b->plan, dir->split, e,
                                       f ? "not listed in the annotations beside it" : "no annotations are beside it",
                                       mr_rf_group, b->err));
-        if (!n)
+        if (!n || !f)
             continue;
         const mr_createml_image *image = &f->images[n - 1];
         mr_sample s = {.split = dir->split,

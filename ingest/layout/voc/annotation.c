@@ -214,24 +214,23 @@ static void clear(mr_voc_annotation *a)
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err)
 {
     MR_AUTO(free_parser) XML_Parser parser = XML_ParserCreate(NULL);
-    MR_AUTO(mr_scope_free) reader *r = mr_alloc(1, sizeof *r);
+    reader r = {.parser = parser, .out = out};
     clear(out);
-    if (!parser || !r)
+    if (!parser)
         return mr_fail_memory(err, "reading an annotation");
     if (len > MR_VOC_XML_MAX)
         return mr_fail(err, MR_BAD_DATA, "longer than the 16 MiB that an annotation may have");
-    *r = (reader){.parser = parser, .out = out};
-    XML_SetUserData(parser, r);
+    XML_SetUserData(parser, &r);
     XML_SetElementHandler(parser, begin, end);
     XML_SetCharacterDataHandler(parser, add_text);
     XML_SetStartDoctypeDeclHandler(parser, no_doctype);
     enum XML_Status parsed = XML_Parse(parser, bytes, (int)len, 1);
     unsigned long line = XML_GetCurrentLineNumber(parser);
     enum XML_Error error = XML_GetErrorCode(parser);
-    if (r->status == MR_SYSTEM || (parsed != XML_STATUS_OK && error == XML_ERROR_NO_MEMORY))
+    if (r.status == MR_SYSTEM || (parsed != XML_STATUS_OK && error == XML_ERROR_NO_MEMORY))
         return mr_fail_memory(err, "reading an annotation");
-    if (r->status != MR_OK)
-        return mr_fail(err, r->status, "line %lu: %s", line, r->why);
+    if (r.status != MR_OK)
+        return mr_fail(err, r.status, "line %lu: %s", line, r.why);
     if (parsed != XML_STATUS_OK)
         return mr_fail(err, MR_BAD_DATA, "line %lu: not XML: %s", line, XML_ErrorString(error));
     return MR_OK;

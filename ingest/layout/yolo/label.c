@@ -203,15 +203,19 @@ static bool is_head(const mr_yolo_rules *rules, const char *text, size_t len)
     return rules->text && ((len > 11 && !memcmp(text, "imagesource", 11)) || (len > 3 && !memcmp(text, "gsd", 3)));
 }
 
+static size_t mark_len(const char *text, size_t len)
+{
+    return len >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; /* a byte order mark */
+}
+
 mr_status mr_yolo_next(mr_yolo_reader *r, const mr_yolo_rules *rules, mr_yolo_line *out)
 {
     while (r->at < r->end) {
         const char *newline = memchr(r->at, '\n', (size_t)(r->end - r->at)), *end = newline ? newline : r->end;
         const char *begin = r->at;
         r->at = newline ? newline + 1 : r->end;
-        size_t len = (size_t)(end - begin);
-        if (r->line++ == 0 && len >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0)
-            begin += 3; /* a byte order mark */
+        if (!r->line++)
+            begin += mark_len(begin, (size_t)(end - begin));
         while (begin < end && is_blank(*begin))
             begin++;
         while (end > begin && is_blank(end[-1]))

@@ -11,7 +11,7 @@
 #include "roboflow/roboflow.h"
 #include "yolo/yolo.h"
 
-enum { LABEL_MAX = 64 << 20 };
+enum { LABEL_MAX = 16 << 20 };
 
 static void count_line(mr_yolo_state *st, const mr_yolo_line *line)
 {
@@ -29,7 +29,7 @@ static mr_status check_label(mr_yolo_build *b, uint32_t label, bool text, uint64
     const char *name = mr_tree_path(b->tree, label, &len);
     if (mr_source_entry(b->tree->source, label)->size > LABEL_MAX) {
         mr_text_escape(why, name, len);
-        mr_buf_add_text(why, ": longer than the 64 MiB that a label file may have");
+        mr_buf_add_text(why, ": longer than the 16 MiB that a label file may have");
         return MR_OK;
     }
     MR_TRY(mr_source_read(b->tree->source, label, &bytes, b->err));

@@ -167,6 +167,7 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
     size_t name_len;
     const char *name = mr_tree_path(b->tree, list, &name_len);
     b->plan->used[list] = 1;
+    b->lists = true;
     if (mr_source_entry(b->tree->source, list)->size > LIST_MAX)
         return mr_fail(b->err, MR_BAD_DATA, "%s: longer than the 64 MiB that a list of images may have", name);
     MR_TRY(mr_source_read(b->tree->source, list, &text, b->err));
@@ -243,18 +244,6 @@ static mr_status add_named(mr_yolo_build *b, bool *taken)
     return MR_OK;
 }
 
-/* Lists name some of the images of the folders: the others are not of a split then. */
-static bool by_lists(const mr_yolo_build *b)
-{
-    for (uint32_t e = b->tree->begin; e < b->tree->end; e++) {
-        size_t len;
-        const char *path = mr_tree_path(b->tree, e, &len);
-        if (b->plan->used[e] == MR_USE_TAKEN && mr_name_ends(path, len, ".txt"))
-            return true;
-    }
-    return false;
-}
-
 static int by_split_and_entry(const void *a, const void *b)
 {
     const mr_yolo_item *x = a, *y = b;
@@ -276,8 +265,7 @@ mr_status mr_yolo_splits(mr_yolo_build *b)
 {
     bool taken[MR_YOLO_DIRS_MAX] = {false};
     MR_TRY(add_named(b, taken));
-    bool lists = by_lists(b);
-    for (unsigned rank = 0; rank <= MR_COUNT(keys) && !lists; rank++)
+    for (unsigned rank = 0; rank <= MR_COUNT(keys) && !b->lists; rank++)
         for (size_t i = 0; i < b->dirs.count; i++) {
             const mr_yolo_dir *d = &b->dirs.items[i];
             uint32_t split;

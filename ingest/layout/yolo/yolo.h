@@ -59,6 +59,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_yolo_dirs dirs;
     mr_yolo_item *items;
     size_t count, room;
+    bool lists; /* data.yaml names images by lists: others in the folders are of no split */
     mr_error *err;
 } mr_yolo_build;
 

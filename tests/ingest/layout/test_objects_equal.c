@@ -224,16 +224,17 @@ static void check(const char *format, const char *dst)
     mr_dataset_free(ds);
 }
 
+static const struct {
+    const char *name, *layout;
+    void (*write)(const char *root);
+} formats[] = {{"coco", "coco", write_coco},
+               {"yolo", "yolo", write_yolo},
+               {"voc", "voc", write_voc},
+               {"voc-kit", "voc", write_voc_kit},
+               {"createml", "createml", write_createml}};
+
 static void test_equal(void **state)
 {
-    static const struct {
-        const char *name, *layout;
-        void (*write)(const char *root);
-    } formats[] = {{"coco", "coco", write_coco},
-                   {"yolo", "yolo", write_yolo},
-                   {"voc", "voc", write_voc},
-                   {"voc-kit", "voc", write_voc_kit},
-                   {"createml", "createml", write_createml}};
     draw();
     for (size_t i = 0; i < MR_COUNT(formats); i++) {
         char *root = support_path("%s/%s", (char *)*state, formats[i].name);
@@ -261,8 +262,28 @@ static void test_equal(void **state)
     }
 }
 
+/* Two ranks, many shards: the same bytes as of one. */
+static void test_ranks(void **state)
+{
+    draw();
+    for (size_t i = 1; i < MR_COUNT(formats); i++) {
+        char *root = support_path("%s/ranks-%s", (char *)*state, formats[i].name);
+        char *one = support_path("%s/%zu.one", (char *)*state, i), *two = support_path("%s/%zu.two", (char *)*state, i);
+        formats[i].write(root);
+        support_expect(0, "ingest", "--quiet", "--shard-size", "16KiB", root, one, (char *)NULL);
+        support_result r = support_mpirun(2, (const char *const[]){support_millrace_path(), "ingest", "--quiet",
+                                                                   "--shard-size", "16KiB", root, two, NULL});
+        support_assert_status(&r, 0);
+        assert_true(support_dataset_hash(one) == support_dataset_hash(two));
+        support_result_free(&r);
+        free(root);
+        free(one);
+        free(two);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {IN_TMPDIR(test_equal)};
+    const struct CMUnitTest tests[] = {IN_TMPDIR(test_equal), IN_TMPDIR(test_ranks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,9 +181,28 @@ static void test_tally(void **state)
     assert_int_equal(all.pictures, 4);
 }
 
+/* A name that a source gives once is not repeated for each object where it is long. */
+static void test_long_name(void **state)
+{
+    (void)state;
+    char name[257];
+    memset(name, 'x', sizeof name - 1);
+    name[256] = '\0';
+    mr_class class = {.name = name};
+    for (size_t len = 256; len >= 255; len--) {
+        MR_AUTO(mr_objects_free) mr_objects o = {0};
+        MR_AUTO(mr_buf_free) mr_buf text = {0};
+        name[len] = '\0';
+        assert_non_null(mr_objects_add(&o, 0));
+        mr_objects_write(&o, &class, 1, &text);
+        assert_true((strstr(mr_buf_text(&text), "\"class\"") != NULL) == (len == 255));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_form), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_tally)};
+                                       cmocka_unit_test(test_orientation), cmocka_unit_test(test_tally),
+                                       cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,9 +82,25 @@ static void test_bad_files(void **state)
     }
 }
 
+static void test_long_name(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir(), *name = malloc(4098);
+    assert_non_null(name);
+    memset(name, 'a', 4097);
+    name[4097] = '\0';
+    char *text = support_path("[{\"image\":\"%s\"}]", name);
+    support_put(dir, "train/_annotations.createml.json", text);
+    support_put(dir, "train/a.jpg", "");
+    support_plan_fails(CREATEML, dir, NULL, MR_BAD_DATA, "more than 4,096 bytes");
+    support_tmpdir_remove(dir);
+    free(name);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_split_folders), cmocka_unit_test(test_one_folder),
-                                       cmocka_unit_test(test_bad_files)};
+                                       cmocka_unit_test(test_bad_files), cmocka_unit_test(test_long_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,10 @@
  * Invariant tested: every image is a sample, a reject or in a note; no XML is expanded. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/scope.h"
+#include "layout/class_set.h"
 #include "support/objects.h"
 #include "voc/voc.h"
 
@@ -165,9 +167,50 @@ static void test_hostile(void **state)
     assert_non_null(strstr(err.text, "more than 4,096 bytes"));
 }
 
+static void put_long(const char *dir, const char *name, off_t len)
+{
+    char *path = support_path("%s/%s", dir, name);
+    assert_int_equal(truncate(path, len), 0);
+    free(path);
+}
+
+static void test_long_files(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    support_put(dir, "JPEGImages/a.jpg", "");
+    support_put(dir, "JPEGImages/b.jpg", "");
+    support_put(dir, "Annotations/a.xml", "<annotation/>");
+    support_put(dir, "Annotations/b.xml", "<annotation/>");
+    support_put(dir, "ImageSets/Main/train.txt", "a\nb\n");
+    put_long(dir, "Annotations/b.xml", MR_VOC_XML_MAX + 1);
+    support_plan p = support_plan_ok(VOC, dir, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "JPEGImages/b.jpg", "Annotations/b.xml: longer than the 16 MiB"));
+    support_plan_done(&p);
+    put_long(dir, "ImageSets/Main/train.txt", ((off_t)64 << 20) + 1);
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "ImageSets/Main/train.txt: longer than the 64 MiB");
+    support_tmpdir_remove(dir);
+}
+
+static void test_many_classes(void **state)
+{
+    (void)state;
+    char *dir = support_tmpdir();
+    MR_AUTO(mr_buf_free) mr_buf text = {0};
+    mr_buf_add_text(&text, "<annotation>");
+    for (int i = 0; i <= MR_CLASS_SET_MAX; i++)
+        mr_buf_printf(&text, "<object><name>%d</name></object><object><name>%d</name></object>", i, i);
+    mr_buf_add_text(&text, "</annotation>");
+    support_put(dir, "train/a.jpg", "");
+    support_put(dir, "train/a.xml", mr_buf_text(&text));
+    support_plan_fails(VOC, dir, NULL, MR_BAD_DATA, "more than the 65536 classes");
+    support_tmpdir_remove(dir);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_development_kit),
-                                       cmocka_unit_test(test_plain_folders), cmocka_unit_test(test_hostile)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside),        cmocka_unit_test(test_development_kit),
+                                       cmocka_unit_test(test_plain_folders), cmocka_unit_test(test_hostile),
+                                       cmocka_unit_test(test_long_files),    cmocka_unit_test(test_many_classes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

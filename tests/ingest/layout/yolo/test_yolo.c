@@ -2,8 +2,10 @@
  * Invariant tested: every image is a sample, a reject or in a note, and a bad line is named by file and number. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/objects.h"
+#include "tables/yaml.h"
 
 #define YOLO  &mr_layout_yolo
 #define NAMES "names: [cat, dog]\n"
@@ -26,12 +28,16 @@ static void test_roboflow(void **state)
     support_put(dir, "valid/images/e.jpg", "");
     support_put(dir, "valid/labels/e.txt", "1 0.5 0.5 1 1");
     support_put(dir, "else/f.jpg", "");
+    support_put(dir, "README.roboflow.txt", "");
+    support_put(dir, "test_set/images/g.jpg", "");
+    support_put(dir, "test_set/labels/g.txt", "");
     support_plan p = support_plan_ok(YOLO, dir, NULL);
     assert_int_equal(p.bid.score, 89);
     assert_string_equal(p.plan.variant, "detection");
     assert_string_equal(p.plan.licence, "CC BY 4.0");
     support_assert_samples(&p, "train train/images/a.rf.1.jpg -1 0\ntrain train/images/b.png -1 4\n"
-                               "train train/images/c.jpg -1 4\nval valid/images/e.jpg -1 0\n");
+                               "train train/images/c.jpg -1 4\nval valid/images/e.jpg -1 0\n"
+                               "test test_set/images/g.jpg -1 4\n");
     assert_int_equal(p.plan.samples[0].group_len, 1);
     support_assert_meta(&p, 0, ",\"yolo\":[\"0 0.5 0.5 0.2 0.4\",\"1 0.25 .5 1e-1 0.5\"]");
     support_assert_objects(&p, 0, 100, 50,
@@ -146,6 +152,9 @@ static void test_bad_lines(void **state)
         {"-1 0.5 0.5 0.2 0.4", "class -1"},
         {"2 0.5 0.5 0.2 0.4", "class 2, where the dataset has 2"},
         {"1e9 0.5 0.5 0.2 0.4", "class 1e+09"},
+        {"65536 0.5 0.5 0.2 0.4", "class 65536 is not a whole number from 0 to 65535"},
+        {"0 2.01 0.5 0.2 0.4", "2.01 is not a part of the picture"},
+        {"0 0.5 -1.01 0.2 0.4", "-1.01 is not a part of the picture"},
         {"0 0.5 0.5 0.2 nan", "\"nan\" is not a number"},
         {"0 0.5 0.5 0.2 0x1", "\"0x1\" is not a number"},
         {"0 0.5 0.5 0.2 1e999", "\"1e999\" is not a number"},
@@ -189,6 +198,7 @@ static void test_bad_yaml(void **state)
         {"nc: 65537\n", "nc is not a number"},
         {"kpt_shape: 17\n", "kpt_shape is not"},
         {"kpt_shape: [17, 4]\n", "kpt_shape is not"},
+        {"kpt_shape: [10001, 3]\n", "kpt_shape is not"},
         {"- a\n", "not the settings of a dataset"},
         {"names: [a\n", "not YAML"},
         {"a: &x 1\nnames: [*x]\n", "an alias"},
@@ -201,6 +211,34 @@ static void test_bad_yaml(void **state)
         support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, trials[i].why);
         support_tmpdir_remove(dir);
     }
+}
+
+/* A file of this length, all zeros, that takes no room. */
+static void put_long(const char *dir, const char *name, off_t len)
+{
+    char *path = support_path("%s/%s", dir, name);
+    support_put(dir, name, "");
+    assert_int_equal(truncate(path, len), 0);
+    free(path);
+}
+
+static void test_long_files(void **state)
+{
+    (void)state;
+    const off_t most = (off_t)64 << 20;
+    char *dir = support_tmpdir();
+    support_put(dir, "data.yaml", NAMES "train: list.txt\n");
+    support_put(dir, "images/a.jpg", "");
+    support_put(dir, "list.txt", "images/a.jpg\n");
+    put_long(dir, "labels/a.txt", most / 4 + 1);
+    support_plan p = support_plan_ok(YOLO, dir, NULL);
+    assert_true(support_has_note(&p, MR_NOTE_REJECT, "images/a.jpg", "labels/a.txt: longer than the 16 MiB"));
+    support_plan_done(&p);
+    put_long(dir, "list.txt", most + 1);
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "list.txt: longer than the 64 MiB");
+    put_long(dir, "data.yaml", MR_YAML_MAX + 1);
+    support_plan_fails(YOLO, dir, NULL, MR_BAD_DATA, "data.yaml: longer than the 1 MiB");
+    support_tmpdir_remove(dir);
 }
 
 static void test_split_map(void **state)
@@ -257,7 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_roboflow),      cmocka_unit_test(test_ultralytics), cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_without_names), cmocka_unit_test(test_bad_lines),   cmocka_unit_test(test_bad_yaml),
-        cmocka_unit_test(test_split_map),     cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_long_files),    cmocka_unit_test(test_split_map),   cmocka_unit_test(test_detection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
