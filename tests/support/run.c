@@ -106,10 +106,43 @@ static void drop(struct pollfd *p)
     p->fd = -1;
 }
 
+static bool is_zombie(unsigned long pid)
+{
+    char path[64], stat[512] = "";
+    snprintf(path, sizeof path, "/proc/%lu/stat", pid);
+    FILE *f = fopen(path, "r");
+    bool got = f && fgets(stat, sizeof stat, f);
+    if (f)
+        fclose(f);
+    const char *state = got ? strrchr(stat, ')') : NULL; /* "7 (name) Z ..." */
+    return state && state[1] == ' ' && state[2] == 'Z';
+}
+
+/* Whether a launcher has children, and all of them have ended without being waited for.  mpirun of Open MPI 4.1 can
+ * deadlock in PMIx_server_finalize() when a rank was killed. */
+static bool has_only_zombies(pid_t launcher)
+{
+    char path[64], line[4096] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)launcher, (int)launcher);
+    FILE *f = fopen(path, "r");
+    bool got = f && fgets(line, sizeof line, f);
+    if (f)
+        fclose(f);
+    char *rest = NULL, *word = got ? strtok_r(line, " \n", &rest) : NULL;
+    bool any = word;
+    for (; word; word = strtok_r(NULL, " \n", &rest))
+        if (!is_zombie(strtoul(word, NULL, 10)))
+            return false;
+    return any;
+}
+
+enum { STUCK_SECONDS = 60 }; /* a launcher that waits for its children takes milliseconds */
+
 /* Feeds and listens until both outputs are closed; false when the time is over. */
-static bool converse(struct pollfd p[3], const support_limits *l, double deadline, text *out, text *err)
+static bool converse(pid_t pid, struct pollfd p[3], const support_limits *l, double deadline, text *out, text *err)
 {
     size_t fed = 0;
+    double moving = now();
     if (!l->input_len)
         drop(&p[IN]);
     while (p[OUT].fd >= 0 || p[ERR].fd >= 0) {
@@ -118,6 +151,13 @@ static bool converse(struct pollfd p[3], const support_limits *l, double deadlin
             return false;
         if (poll(p, 3, left > 1 ? 1000 : (int)(left * 1000) + 1) < 0 && errno != EINTR)
             fail_msg("poll: %s", strerror(errno));
+        if (!has_only_zombies(pid))
+            moving = now();
+        if (now() - moving > STUCK_SECONDS) {
+            print_message("a launcher does not notice that its processes have ended: killed\n");
+            kill(pid, SIGKILL);
+            moving = now();
+        }
         if (p[IN].fd >= 0 && p[IN].revents) {
             ssize_t n = write(p[IN].fd, (const char *)l->input + fed, l->input_len - fed);
             fed += n > 0 ? (size_t)n : 0;
@@ -170,7 +210,7 @@ support_result support_run(const char *const *argv, const support_limits *limits
     int status = 0;
     struct rusage usage = {0};
     void (*old)(int) = signal(SIGPIPE, SIG_IGN);
-    bool ended = converse(p, &l, deadline, &out, &err) && reap(pid, deadline, &status, &usage);
+    bool ended = converse(pid, p, &l, deadline, &out, &err) && reap(pid, deadline, &status, &usage);
     signal(SIGPIPE, old);
     kill(-pid, SIGKILL); /* its children too, whether it has ended or not */
     if (!ended)
