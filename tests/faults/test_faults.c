@@ -32,12 +32,27 @@ typedef struct scene {
     " --heads 1 --mlp 64 --cross-layers 1 --embed 16 --max-text 16 --dropout 0 --batch 8"
 #define WORDS " --text-column image_description --size 300 --quiet"
 
+/* The pictures of `source` with boxes, in three forms. */
+#define BOXES                                                                                                          \
+    "set -e; mkdir -p yolo/train/images yolo/train/labels voc/train createml/train; n=0; c='['; "                      \
+    "for f in source/*/*/*/*.JPEG; do n=$((n + 1)); cp $f yolo/train/images/$n.jpg; cp $f voc/train/$n.jpg; "          \
+    "cp $f createml/train/$n.jpg; printf '0 0.5 0.5 0.5 0.5\\n1 0 0 1 0 1 1\\n' >yolo/train/labels/$n.txt; "           \
+    "echo '<annotation><object><name>a</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>9</xmax><ymax>9</ymax>"         \
+    "</bndbox></object></annotation>' >voc/train/$n.xml; printf '%s{\"image\":\"%s.jpg\",\"annotations\":[{\"label\":" \
+    "\"a\",\"coordinates\":{\"x\":5,\"y\":5,\"width\":4,\"height\":4}}]}' \"$c\" $n "                                  \
+    ">>createml/train/_annotations.createml.json; c=,; done; printf ']' >>createml/train/_annotations.createml.json; " \
+    "printf 'train: images\\nval: val.txt\\nnames: [a, b]\\n' >yolo/data.yaml; echo train/images/1.jpg >yolo/val.txt"
+
 static const scene scenes[] = {
     {"ingest", NULL, "ingest ../source out" CUT, " --force", "out", false},
     {"ingest-archive", NULL, "ingest ../source.tar.gz out" CUT, " --force", "out", false},
     {"ingest-zip", NULL, "ingest ../source.zip a/b/out --quiet --jobs 1", " --force", "a/b/out", false},
     {"ingest-force", "cp -r ../older out", "ingest ../source out --force" CUT, "", "out", false},
     {"ingest-coco", NULL, "ingest ../coco out" CUT, " --force", "out", false},
+    {"ingest-yolo", NULL, "ingest ../yolo out" CUT, " --force", "out", false},
+    {"ingest-voc", NULL, "ingest ../voc out" CUT, " --force", "out", false},
+    {"ingest-createml", NULL, "ingest ../createml out" CUT, " --force", "out", false},
+    {"inspect-objects", NULL, "inspect ../boxes --objects --json", "", NULL, false},
     {"ingest-newyorker", NULL, "ingest ../cartoons out" CUT, " --force", "out", false},
     {"ingest-hub", NULL, "ingest ../hub out" CUT, " --force", "out", false},
     {"dry-run", NULL, "ingest ../source.tar.gz out --dry-run", "", NULL, false},
@@ -111,6 +126,10 @@ static int set_up(void **state)
                           "; mv out ../words; cd ..; rmdir run; tar -czf source.tar.gz source",
                           millrace);
     support_shell(t.base, made);
+    support_shell(t.base, BOXES);
+    char *boxes = support_path("%s ingest yolo boxes --quiet", support_millrace_path());
+    support_shell(t.base, boxes);
+    free(boxes);
     char *hub = support_path("%s/hub", t.base), *reader = support_path("%s/reader", t.base);
     support_hub_rows(hub, "data/train-00000-of-00001.parquet", 6, 2, 8);
     support_hub_reader(reader, "#!/bin/sh\nexec cat\n");

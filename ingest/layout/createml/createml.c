@@ -9,36 +9,46 @@
 #include "base/scope.h"
 #include "roboflow/roboflow.h"
 
-enum { HEAD = 4096, LOOK_AT = 256 };
+enum { HEAD = 4096, LOOK_AT = 256, HEADS_MAX = 16 }; /* bytes; names of a folder; files of it that are read */
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
 
-static bool looks_right(const mr_tree *t, uint32_t entry)
+/* MR_SYSTEM: it could not be read. */
+static mr_status looks_right(const mr_tree *t, uint32_t entry, bool *yes, mr_error *err)
 {
     char head[HEAD];
     uint64_t size = mr_source_entry(t->source, entry)->size;
     size_t len = size < sizeof head ? (size_t)size : sizeof head, at = 0;
-    if (!len || mr_source_pread(t->source, entry, head, len, 0, NULL) != MR_OK)
-        return false;
+    *yes = false;
+    mr_status status = len ? mr_source_pread(t->source, entry, head, len, 0, err) : MR_OK;
+    if (status != MR_OK)
+        return status == MR_SYSTEM ? status : MR_OK;
     at += len > 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;
     while (at < len && head[at] && strchr(" \t\r\n", head[at]))
         at++;
-    return at < len && head[at] == '[' && memmem(head, len, "\"image", 6) && memmem(head, len, "\"coordinates\"", 13);
+    *yes = at < len && head[at] == '[' && memmem(head, len, "\"image", 6) && memmem(head, len, "\"coordinates\"", 13);
+    return MR_OK;
 }
 
-uint32_t mr_createml_find(const mr_tree *t, const char *dir, size_t len)
+mr_status mr_createml_find(const mr_tree *t, const char *dir, size_t len, uint32_t *found, mr_error *err)
 {
     mr_child child = {0};
-    uint32_t found = MR_NO_ENTRY;
+    int heads = 0;
+    *found = MR_NO_ENTRY;
     for (int n = 0; n < LOOK_AT && mr_tree_next(t, dir, len, &child); n++) {
         if (child.is_dir || !mr_name_ends(child.name, child.name_len, ".json"))
             continue;
-        if (child.name_len == strlen(MR_RF_CREATEML_JSON) && !memcmp(child.name, MR_RF_CREATEML_JSON, child.name_len))
-            return child.entry;
-        if (found == MR_NO_ENTRY && child.name[0] != '.' && looks_right(t, child.entry))
-            found = child.entry;
+        if (child.name_len == strlen(MR_RF_CREATEML_JSON) && !memcmp(child.name, MR_RF_CREATEML_JSON, child.name_len)) {
+            *found = child.entry;
+            return MR_OK;
+        }
+        bool yes = false;
+        if (*found == MR_NO_ENTRY && child.name[0] != '.' && heads++ < HEADS_MAX)
+            MR_TRY(looks_right(t, child.entry, &yes, err));
+        if (yes)
+            *found = child.entry;
     }
-    return found;
+    return MR_OK;
 }
 
 static mr_status createml_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
@@ -46,12 +56,11 @@ static mr_status createml_bid(const mr_tree *t, const mr_layout_options *o, mr_b
     mr_split_dirs dirs;
     size_t len = 0;
     uint32_t found = MR_NO_ENTRY;
-    (void)err;
     mr_split_dirs_find(t, o, &dirs);
     for (size_t i = 0; i < dirs.count && found == MR_NO_ENTRY; i++)
-        found = mr_createml_find(t, dirs.items[i].name, dirs.items[i].len);
+        MR_TRY(mr_createml_find(t, dirs.items[i].name, dirs.items[i].len, &found, err));
     if (!dirs.count)
-        found = mr_createml_find(t, "", 0);
+        MR_TRY(mr_createml_find(t, "", 0, &found, err));
     if (found == MR_NO_ENTRY)
         return MR_OK;
     const char *path = mr_tree_path(t, found, &len);

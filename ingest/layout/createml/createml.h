@@ -16,8 +16,9 @@ static inline uint64_t mr_createml_aux(size_t file, size_t image)
     return (uint64_t)file << 32 | (image + 1);
 }
 
-/* The json of a folder ("" or "train"): _annotations.createml.json, or another that looks like one; MR_NO_ENTRY. */
-uint32_t mr_createml_find(const mr_tree *t, const char *dir, size_t len);
+/* The json of a folder ("" or "train"): _annotations.createml.json, or another that looks like one; MR_NO_ENTRY: none.
+ * MR_SYSTEM: a file could not be read. */
+mr_status mr_createml_find(const mr_tree *t, const char *dir, size_t len, uint32_t *found, mr_error *err);
 mr_status mr_createml_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err); /* plan.c */
 void mr_createml_state_free(void *state);
 /* objects.c: of the text of one image's object. */

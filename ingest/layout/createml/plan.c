@@ -92,7 +92,8 @@ static mr_status read_files(build *b)
 {
     for (size_t i = 0; i < b->dirs.count; i++) {
         const mr_split_dir *dir = &b->dirs.items[i];
-        uint32_t json = mr_createml_find(b->tree, dir->name, dir->len);
+        uint32_t json;
+        MR_TRY(mr_createml_find(b->tree, dir->name, dir->len, &json, b->err));
         if (json == MR_NO_ENTRY)
             continue;
         b->plan->used[json] = 1;

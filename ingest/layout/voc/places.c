@@ -3,17 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scope.h"
 #include "voc/voc.h"
 
 enum { LOOK_AT = 512, HEAD = 4096, PATH_MAX_LEN = 4200 };
 
-static bool is_annotation(const mr_tree *t, uint32_t entry)
+/* MR_NO_ENTRY is none.  MR_SYSTEM: it could not be read. */
+static mr_status is_annotation(const mr_tree *t, uint32_t entry, bool *yes, mr_error *err)
 {
     char head[HEAD];
+    *yes = false;
+    if (entry == MR_NO_ENTRY)
+        return MR_OK;
     uint64_t size = mr_source_entry(t->source, entry)->size;
     size_t len = size < sizeof head ? (size_t)size : sizeof head;
-    return len && mr_source_pread(t->source, entry, head, len, 0, NULL) == MR_OK &&
-           memmem(head, len, "<annotation", strlen("<annotation"));
+    mr_status status = len ? mr_source_pread(t->source, entry, head, len, 0, err) : MR_OK;
+    *yes = status == MR_OK && memmem(head, len, "<annotation", strlen("<annotation"));
+    return status == MR_SYSTEM ? status : MR_OK;
 }
 
 /* Looks at the first files of a folder; *xml: the first that ends so, *image: one is an image. */
@@ -31,7 +37,7 @@ static void look_in(const mr_tree *t, const char *dir, size_t len, uint32_t *xml
     }
 }
 
-static void look_apart(const mr_tree *t, mr_voc_places *p)
+static mr_status look_apart(const mr_tree *t, mr_voc_places *p, mr_error *err)
 {
     static const char *const images[] = {"JPEGImages", "images", "Images"};
     static const char *const annotations[] = {"Annotations", "annotations", "annotations/xmls"};
@@ -40,8 +46,10 @@ static void look_apart(const mr_tree *t, mr_voc_places *p)
     for (size_t i = 0; i < MR_COUNT(images) && !p->kind; i++) {
         look_in(t, images[i], strlen(images[i]), &xml, &image);
         for (size_t k = 0; k < MR_COUNT(annotations) && image && !p->kind; k++) {
+            bool yes;
             look_in(t, annotations[k], strlen(annotations[k]), &xml, &unused);
-            if (xml == MR_NO_ENTRY || !is_annotation(t, xml))
+            MR_TRY(is_annotation(t, xml, &yes, err));
+            if (!yes)
                 continue;
             p->kind = MR_VOC_APART;
             p->images = images[i];
@@ -50,37 +58,40 @@ static void look_apart(const mr_tree *t, mr_voc_places *p)
             snprintf(p->seen, sizeof p->seen, "%s/, %s/%s", images[i], annotations[k], p->sets ? ", ImageSets/" : "");
         }
     }
+    return MR_OK;
 }
 
-static void look_beside(const mr_tree *t, const mr_layout_options *o, mr_voc_places *p)
+static mr_status look_beside(const mr_tree *t, const mr_layout_options *o, mr_voc_places *p, mr_error *err)
 {
     uint32_t xml;
-    bool image;
+    bool image, yes;
     mr_split_dirs_find(t, o, &p->dirs);
     for (size_t i = 0; i < p->dirs.count && !p->kind; i++) {
         const mr_split_dir *d = &p->dirs.items[i];
         look_in(t, d->name, d->len, &xml, &image);
-        if (xml == MR_NO_ENTRY || !image || !is_annotation(t, xml))
+        MR_TRY(is_annotation(t, image ? xml : MR_NO_ENTRY, &yes, err));
+        if (!yes)
             continue;
         p->kind = MR_VOC_BESIDE;
         snprintf(p->seen, sizeof p->seen, "%.*s/ with an XML beside each image", d->len < 80 ? (int)d->len : 80,
                  d->name);
     }
-    if (p->kind)
-        return;
+    if (p->kind || p->dirs.count)
+        return MR_OK;
     look_in(t, "", 0, &xml, &image);
-    if (xml == MR_NO_ENTRY || !image || p->dirs.count || !is_annotation(t, xml))
-        return;
+    MR_TRY(is_annotation(t, image ? xml : MR_NO_ENTRY, &yes, err));
+    if (!yes)
+        return MR_OK;
     p->kind = MR_VOC_BESIDE;
     snprintf(p->seen, sizeof p->seen, "an XML beside each image");
+    return MR_OK;
 }
 
-void mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_places *places)
+mr_status mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_places *places, mr_error *err)
 {
     *places = (mr_voc_places){0};
-    look_apart(t, places);
-    if (!places->kind)
-        look_beside(t, o, places);
+    MR_TRY(look_apart(t, places, err));
+    return places->kind ? MR_OK : look_beside(t, o, places, err);
 }
 
 uint32_t mr_voc_xml_of(const mr_tree *t, const mr_voc_places *places, uint32_t image)

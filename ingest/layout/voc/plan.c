@@ -208,7 +208,7 @@ static void note_rest(const build *b)
 
 static mr_status plan_all(build *b, mr_voc_state *st)
 {
-    mr_voc_look(b->tree, b->options, &b->places);
+    MR_TRY(mr_voc_look(b->tree, b->options, &b->places, b->err));
     if (!b->places.kind)
         return mr_fail(b->err, MR_BAD_DATA, "no Pascal VOC annotations: needs %s", mr_layout_voc.needs);
     bool apart = b->places.kind == MR_VOC_APART;

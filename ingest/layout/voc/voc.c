@@ -12,8 +12,7 @@
 static mr_status voc_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     mr_voc_places places;
-    (void)err;
-    mr_voc_look(t, o, &places);
+    MR_TRY(mr_voc_look(t, o, &places, err));
     if (!places.kind)
         return MR_OK;
     bool whole = places.kind == MR_VOC_BESIDE && !places.dirs.count;

@@ -33,8 +33,8 @@ typedef struct mr_voc_state {
 
 #define MR_VOC_NO_XML UINT64_MAX /* a sample's aux; otherwise the entry of its XML */
 
-/* places.c: names, and the head of one XML. */
-void mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_places *places);
+/* places.c: names, and the head of one XML.  MR_SYSTEM: that could not be read. */
+mr_status mr_voc_look(const mr_tree *t, const mr_layout_options *o, mr_voc_places *places, mr_error *err);
 /* The XML of an image; MR_NO_ENTRY. */
 uint32_t mr_voc_xml_of(const mr_tree *t, const mr_voc_places *places, uint32_t image);
 

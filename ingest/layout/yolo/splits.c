@@ -105,6 +105,8 @@ static void resolve(const mr_yolo_build *b, const char *value, mr_buf *out)
     mr_buf_add_text(&joined, *value == '/' ? "" : base);
     mr_buf_add_text(&joined, *value == '/' || !*base ? "" : "/");
     mr_buf_add_text(&joined, value);
+    mr_buf_text(&joined);
+    b->plan->notes->failed = b->plan->notes->failed || joined.failed;
     for (int form = 0; form < 2; form++) {
         const char *at = form == 0 ? mr_buf_text(&joined) : value;
         for (bool whole = true; at && *at; whole = false) {
@@ -148,6 +150,7 @@ static uint32_t find_listed(const mr_yolo_build *b, uint32_t list, const char *l
     mr_buf_add(&text, line, len);
     const char *at = mr_buf_text(&text);
     uint32_t found = MR_NO_ENTRY;
+    b->plan->notes->failed = b->plan->notes->failed || text.failed;
     if (memchr(line, '\0', len))
         return MR_NO_ENTRY;
     if (mr_path_beside(name, name_len, at, path))
@@ -213,6 +216,7 @@ static mr_status add_value(mr_yolo_build *b, const char *key, const mr_yaml_node
     if (!*value)
         return MR_OK;
     resolve(b, value, &path);
+    MR_TRY(mr_buf_status(&path, b->err, "listing the samples"));
     if (!path.len) {
         const mr_yolo_dir *d = stand_in(b, key);
         mr_note_add(b->plan->notes, MR_NOTE_INFO, b->yaml_name, strlen(b->yaml_name), 0,
