@@ -30,6 +30,8 @@ _NEEDED = {
     "libwebp": "libwebp-dev",
     "yajl": "libyajl-dev",
     "jansson": "libjansson-dev",
+    "yaml-0.1": "libyaml-dev",
+    "expat": "libexpat1-dev",
     "libxxhash": "libxxhash-dev",
     "libcrypto": "libssl-dev",
     "openblas": "libopenblas-dev",
