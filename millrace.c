@@ -57,7 +57,7 @@ static void at_exit(int code, void *unused)
     mr_error err;
     if (!ended && code == 1) {
         fflush(stdout);
-        fprintf(stderr, "millrace: a library could not go on and ended the program\n");
+        fprintf(stderr, "millrace: a library failed and ended the program\n");
         _exit(3);
     }
     if (code == 3 || mr_term_flush(&err) == MR_OK)

@@ -105,11 +105,11 @@ static void print_end(const mr_trainer *t, int stopped)
 {
     const mr_settings *s = t->settings;
     if (stopped)
-        printf("Stopped by %s after %llu of %llu updates; go on with --resume\n", strsignal(stopped), (ull)t->done,
+        printf("Stopped by %s after %llu of %llu updates; continue with --resume\n", strsignal(stopped), (ull)t->done,
                (ull)t->updates);
     else if (t->done < t->updates)
         printf("Stopped after %llu of %llu updates as asked%s\n", (ull)t->done, (ull)t->updates,
-               *s->output ? "; go on with --resume" : "");
+               *s->output ? "; continue with --resume" : "");
     if (*s->output)
         printf("Kept in %s: checkpoint step-%08llu, train_results.json, and tensorboard/ for "
                "'tensorboard --logdir %s/tensorboard'\n",

@@ -41,7 +41,7 @@ static mr_status add_node(builder *b, const yaml_event_t *event, mr_yaml_node no
     if (node.kind == MR_YAML_TEXT)
         return MR_OK;
     if (b->depth == MR_YAML_DEPTH)
-        return refuse(b, event, "lists and maps lie more than 16 deep in one another");
+        return refuse(b, event, "lists and maps are nested more than 16 deep");
     b->open[b->depth] = number;
     b->last[b->depth++] = 0;
     return MR_OK;
@@ -68,7 +68,7 @@ static mr_status take(builder *b, const yaml_event_t *event)
         b->ended = true;
         return MR_OK;
     case YAML_ALIAS_EVENT:
-        return refuse(b, event, "an alias (*NAME), which millrace does not follow; write out what it stands for");
+        return refuse(b, event, "an alias (*NAME), which millrace does not follow; write out its value");
     case YAML_SCALAR_EVENT:
         return add_text(b, event);
     case YAML_SEQUENCE_START_EVENT:

@@ -87,7 +87,7 @@ mr_status mr_objects_parse(const void *meta, size_t len, mr_objects *o, mr_error
 /* ---- objects_tally.c: what of it is odd ------------------------------------------------------------------------- */
 
 #define MR_OBJECT_ODDITIES(X)                                                                                          \
-    X(LEAVES, "leave_picture", "objects that reach more than a pixel out of their picture")                            \
+    X(LEAVES, "leave_picture", "objects that extend more than a pixel beyond their picture")                           \
     X(EMPTY, "empty", "objects without width or height")                                                               \
     X(REPEATED, "repeated", "objects with the class and the box of another one of their picture")                      \
     X(UNREADABLE, "unreadable", "objects whose box or polygon cannot be read, which \"objects\" lacks")                \

@@ -147,11 +147,11 @@ static void resume_refuses_another_run(void **state)
     train_expect(0, dir, 0, "--steps", "4", "--batch", "8", "--output", "other", "--stop-after", "2", (char *)NULL);
     support_result r = train_run(dir, 0, "--batch", "8", "--output", "other", "--resume", "--seed", "7", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "--seed: this run was begun with '42'"));
+    assert_non_null(strstr(r.err, "--seed: this run was started with '42'"));
     support_result_free(&r);
     r = train_run(dir, 0, "--batch", "3", "--output", "other", "--resume", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "the run was begun with 8 samples per update"));
+    assert_non_null(strstr(r.err, "the run was started with 8 samples per update"));
     support_result_free(&r);
 }
 

@@ -97,7 +97,7 @@ static void fails_and_goes_on(const char *dir, unsigned ranks, const char *run)
     r = train_command(0, dir, ranks, "train", "val-bad", "--output", run, "--log", log, "--resume", "--max-bad", "1",
                       (char *)NULL);
     expect(r.out, "Validation Results / Global Steps: 10");
-    expect(r.out, "Damaged samples passed over: 0 in training, 1 in the last evaluation");
+    expect(r.out, "Damaged samples skipped: 0 in training, 1 in the last evaluation");
     expect(r.err, "val: 1 damaged sample skipped: 5 (val/");
     support_result_free(&r);
     uint8_t *after = support_read(weights, &len_later);

@@ -307,7 +307,7 @@ static void damaged_checkpoints_are_named(void **state)
             fail_msg("%s %s: said %s", cases[i].how, cases[i].file, r.err);
         support_result_free(&r);
         r = train_command(1, dir, 0, "train", "data", "--resume", "--output", "x", "--batch", "8", (char *)NULL);
-        if (!strstr(r.err, cases[i].words) || !strstr(r.err, "; move x/step-00000001 away to go on without it\n"))
+        if (!strstr(r.err, cases[i].words) || !strstr(r.err, "; move x/step-00000001 away to continue without it\n"))
             fail_msg("%s %s: said %s", cases[i].how, cases[i].file, r.err);
         support_result_free(&r);
         free(script);

@@ -100,7 +100,7 @@ static void what_cannot_be_shared_is_refused(void **state)
     expect(r.err, "an update of this run is 12 samples, which 5 ranks cannot share evenly");
     support_result_free(&r);
     r = go_on(dir, "odd", 2, 0, "--batch", "5");
-    expect(r.err, "the run was begun with 12 samples per update");
+    expect(r.err, "the run was started with 12 samples per update");
     support_result_free(&r);
 }
 
@@ -110,7 +110,7 @@ static void a_misspelt_name_begins_no_run(void **state)
     const char *dir = *state;
     IN(none, "ruh");
     support_result r = train_command(2, dir, 0, "train", "data", "--resume", "--output", "ruh", (char *)NULL);
-    expect(r.err, "ruh: holds no checkpoint to go on from");
+    expect(r.err, "ruh: holds no checkpoint to resume from");
     support_result_free(&r);
     assert_false(support_exists(none));
     r = train_run(dir, 0, "--resume", "--output", "new", "--steps", "2", (char *)NULL);
@@ -147,12 +147,12 @@ static void a_damaged_checkpoint_is_reported_with_the_way_out(void **state)
     support_shell(dir, "printf x | dd conv=notrunc bs=1 seek=999 status=none of=hit/step-00000004/optimizer.npz");
     support_result r = train_command(1, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
     expect(r.err, "hit/step-00000004/optimizer.npz: does not have the digest that state.json says; it is damaged; move "
-                  "hit/step-00000004 away to go on without it\n");
+                  "hit/step-00000004 away to continue without it\n");
     support_result_free(&r);
     /* A new run there is told what a sound one would tell it. */
     r = train_run(dir, 0, "--steps", "2", "--output", "hit", (char *)NULL);
     support_assert_status(&r, 2);
-    expect(r.err, "hit: holds checkpoints of an earlier run (step-00000004); go on with --resume, or name another");
+    expect(r.err, "hit: holds checkpoints of an earlier run (step-00000004); continue with --resume, or name another");
     support_result_free(&r);
     support_shell(dir, "mv hit/step-00000004 away");
     r = train_command(0, dir, 0, "train", "data", "--resume", "--output", "hit", (char *)NULL);
@@ -241,7 +241,8 @@ static void the_end_of_the_terminal_ends_a_run_behind_a_checkpoint(void **state)
         r = support_run((const char *[]){"sh", "-c", hung, support_millrace_path(), NULL}, &limits);
     }
     unsigned long long done = 0;
-    assert_int_equal(sscanf(r.out, "3\nStopped by Hangup after %llu of 400 updates; go on with --resume\n", &done), 1);
+    assert_int_equal(sscanf(r.out, "3\nStopped by Hangup after %llu of 400 updates; continue with --resume\n", &done),
+                     1);
     char *last = support_path("%s/hung/step-%08llu/weights.npz", dir, done);
     assert_true(support_exists(last));
     support_result_free(&r);

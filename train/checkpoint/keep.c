@@ -134,7 +134,7 @@ static mr_status check_unused(int fd, const char *output, mr_error *err)
     free(steps.items);
     if (status == MR_OK && steps.count)
         status = mr_fail(err, MR_MISUSE,
-                         "%s: another run has kept checkpoints in it meanwhile; go on with --resume, or "
+                         "%s: another run has written checkpoints to it in the meantime; continue with --resume, or "
                          "name another --output",
                          output);
     return status;
@@ -149,8 +149,8 @@ mr_status mr_checkpoint_claim(const char *output, bool fresh, DIR **claim, mr_er
                                                    : mr_fail_errno(err, errno, "%s: cannot open the directory", output);
     mr_status status = MR_OK;
     if (!mr_file_lock(dirfd(dir), false))
-        status = mr_fail(err, MR_MISUSE, "%s: another run is at work in it; wait for its end, or name another --output",
-                         output);
+        status =
+            mr_fail(err, MR_MISUSE, "%s: another run is using it; wait for its end, or name another --output", output);
     else if (fresh)
         status = check_unused(dirfd(dir), output, err);
     if (status == MR_OK)
@@ -165,8 +165,8 @@ mr_status mr_checkpoint_held(DIR *claim, const char *output, mr_error *err)
     if (!claim || mr_file_is_at(dirfd(claim), AT_FDCWD, output, true))
         return MR_OK;
     return mr_fail(err, MR_SYSTEM,
-                   "%s: was moved, removed or replaced while the run was at work, which writes no more "
-                   "to it; go on with --resume where its checkpoints are now",
+                   "%s: was moved, removed or replaced during the run, which no longer writes "
+                   "to it; continue with --resume where its checkpoints are now",
                    output);
 }
 

@@ -122,7 +122,7 @@ void mr_results_lines(mr_buf *out, const mr_journal *j, const mr_journal_end *en
         mr_buf_printf(out, "Best %s: \t%f (step %llu)\n", end->pairs ? "Recall@1" : "Accuracy", end->best_accuracy,
                       (ull)end->best_update);
     if (end->damaged || end->eval_damaged)
-        mr_buf_printf(out, "Damaged samples passed over: %llu in training, %llu in the last evaluation\n",
+        mr_buf_printf(out, "Damaged samples skipped: %llu in training, %llu in the last evaluation\n",
                       (ull)end->damaged, (ull)end->eval_damaged);
     if (!j->all.updates)
         return;

@@ -127,7 +127,7 @@ static mr_status choose(mr_pairs *p, const mr_dataset *ds, const char *split, co
 {
     MR_AUTO(mr_buf_free) mr_buf known = {0};
     if (strlen(column) >= sizeof p->column)
-        return mr_fail(err, MR_MISUSE, "--text-column: no column has such a long name");
+        return mr_fail(err, MR_MISUSE, "--text-column: a column name of this length does not exist");
     MR_TRY(look(ds, split, column, p, &known, err));
     const char *names = known.len ? mr_buf_text(&known) : "none with text in it";
     if (*p->column)

@@ -179,7 +179,7 @@ static mr_status compare(const mr_settings *s, const mr_option *row, const char 
     if (strcmp(one, two) == 0)
         return MR_OK;
     return mr_fail(err, MR_MISUSE,
-                   "--%s: this run was begun with '%s'; leave the option out to go on with it, "
+                   "--%s: this run was started with '%s'; leave the option out to continue with it, "
                    "or begin a new run in another --output",
                    row->name, two);
 }

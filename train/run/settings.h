@@ -116,7 +116,7 @@ typedef enum mr_setting_life {
     X(MR_ARG_COUNT, uint64_t, keep, "keep", "N", "2", MR_KEPT,                                                         \
       "checkpoints kept: the newest N, and the best (0: all)")                                                         \
     X(MR_ARG_FLAG, bool, resume, "resume", NULL, "", MR_ONCE,                                                          \
-      "go on from the newest checkpoint of --output, with the options it was started with, on any number of ranks "    \
+      "continue from the newest checkpoint of --output, with the options it was started with, on any number of ranks " \
       "that "                                                                                                          \
       "shares its updates evenly; where there is none, begin, if --model or --pretrained is given")                    \
     X(MR_ARG_COUNT, uint64_t, stop_after, "stop-after", "N", "0", MR_ONCE,                                             \

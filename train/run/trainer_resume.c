@@ -68,7 +68,7 @@ static mr_status begin_run(mr_trainer *t, mr_error *err)
     const mr_settings *s = t->settings;
     if (s->resume && !s->given.model && !s->given.pretrained)
         return mr_fail(err, MR_MISUSE,
-                       "%s: holds no checkpoint to go on from; look for another name, or begin a run "
+                       "%s: holds no checkpoint to resume from; check the name, or start a run "
                        "there by --model or --pretrained",
                        s->output);
     if (s->resume)
@@ -87,11 +87,11 @@ static mr_status read_checkpoint(mr_trainer *t, mr_error *err)
         return begin_run(t, err);
     if (found && !s->resume)
         return mr_fail(err, MR_MISUSE,
-                       "%s: holds checkpoints of an earlier run (%s); go on with --resume, or name "
+                       "%s: holds checkpoints of an earlier run (%s); continue with --resume, or name "
                        "another --output",
                        s->output, strrchr(found, '/') ? strrchr(found, '/') + 1 : found);
     if (found && status == MR_BAD_DATA)
-        return mr_fail(err, status, "%s; move %s away to go on without it", why.text, found);
+        return mr_fail(err, status, "%s; move %s away to continue without it", why.text, found);
     if (status != MR_OK)
         return mr_fail(err, status, "%s", why.text);
     t->resumed = true;
@@ -166,7 +166,7 @@ mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *
     uint64_t kept = fact(t, "global_batch"), among = fact(t, "negatives");
     if (kept != global)
         return mr_fail(err, MR_MISUSE,
-                       "--batch x --grad-accum x ranks is %llu, and the run was begun with %llu samples "
+                       "--batch x --grad-accum x ranks is %llu, and the run was started with %llu samples "
                        "per update; leave both out, or choose them so that the product is that number",
                        (ull)global, (ull)kept);
     if (among && t->restored.model.card->text && among != mr_trainer_negatives(t))
@@ -177,7 +177,7 @@ mr_status mr_trainer_same_run(const mr_trainer *t, uint64_t global, const char *
                        (ull)among);
     if (!dataset || strcmp(dataset, digest) != 0)
         return mr_fail(err, MR_MISUSE,
-                       "%s: is not the dataset this run was begun with (digest %.16s..., then "
+                       "%s: is not the dataset this run was started with (digest %.16s..., then "
                        "%.16s...)",
                        t->settings->dataset, digest, dataset ? dataset : "unknown");
     return MR_OK;

@@ -66,7 +66,7 @@ static mr_status add_word(mr_tokenizer_maker *m, const char *text, size_t len, m
         return MR_OK;
     }
     if (len > MR_LEARN_MAX - m->text.len)
-        return mr_fail(err, MR_BAD_DATA, "more than %d bytes of different words; learn from fewer texts", MR_LEARN_MAX);
+        return mr_fail(err, MR_BAD_DATA, "more than %d bytes of distinct words; learn from fewer texts", MR_LEARN_MAX);
     if (!MR_GROW(m->words, m->word_count, m->word_room))
         return mr_fail_memory(err, "counting words");
     m->words[m->word_count++] = (mr_word){.at = (uint32_t)m->text.len, .len = (uint32_t)len, .count = 1};

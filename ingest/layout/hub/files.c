@@ -191,7 +191,7 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, 
     if (status == MR_OK && !files->count)
         status = mr_fail(err, MR_BAD_DATA, "no Parquet file: needs %s", mr_layout_hub.needs);
     else if (status == MR_OK && wanted && !kept)
-        status = mr_fail(err, MR_MISUSE, "--config %s is not there; choose one of: %s", wanted, mr_buf_text(&names));
+        status = mr_fail(err, MR_MISUSE, "--config %s does not exist; choose one of: %s", wanted, mr_buf_text(&names));
     else if (status == MR_OK && !wanted && configs > 1)
         status = mr_fail(err, MR_MISUSE, "the source holds %zu configs; choose one with --config: %s", configs,
                          mr_buf_text(&names));
@@ -206,7 +206,7 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, 
             files->items[kept++] = *f;
         else
             mr_note_add(plan->notes, MR_NOTE_INFO, f->path.text, f->path.len, 0,
-                        "left out: its name tells no split, where "
+                        "left out: its name gives no split, where "
                         "those beside it do");
     }
     files->count = kept;

@@ -28,9 +28,9 @@ static mr_status find_script(char **out, mr_error *err)
         *out = strdup(path);
         return *out ? MR_OK : mr_fail_memory(err, "looking for " SCRIPT);
     }
-    return mr_fail(
-        err, MR_SYSTEM,
-        "%s: the reader of Parquet files is not there: install millrace again, or name one by " MR_HUB_READER, path);
+    return mr_fail(err, MR_SYSTEM,
+                   "%s: the reader of Parquet files is missing: reinstall millrace, or name one by " MR_HUB_READER,
+                   path);
 }
 
 static bool is_python(const char *program)

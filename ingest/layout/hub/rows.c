@@ -163,7 +163,7 @@ static mr_status find_image(build *b, uint32_t entry, uint64_t row, uint32_t *im
     if (status == MR_OK && *image == MR_NO_ENTRY && mr_path_beside("", 0, text, &b->path))
         *image = mr_tree_find(b->tree, mr_buf_text(&b->path), b->path.len);
     if (status == MR_OK && *image == MR_NO_ENTRY)
-        note_row(b, MR_NOTE_MISSING, row, "row left out, its image is not there: ", text);
+        note_row(b, MR_NOTE_MISSING, row, "row left out, its image is missing: ", text);
     mr_buf_free(&target);
     return status;
 }

@@ -74,7 +74,7 @@ mr_status mr_newyorker_choose(const mr_tree *t, const char *wanted, mr_newyorker
         status =
             mr_fail(err, MR_BAD_DATA, "no train.jsonl, val.jsonl or test.jsonl: needs %s", mr_layout_newyorker.needs);
     else if (status == MR_OK && !found && wanted)
-        status = mr_fail(err, MR_MISUSE, "--config %s is not there; choose one of: %s", wanted, mr_buf_text(&names));
+        status = mr_fail(err, MR_MISUSE, "--config %s does not exist; choose one of: %s", wanted, mr_buf_text(&names));
     else if (status == MR_OK && !found)
         status = mr_fail(err, MR_MISUSE, "the source holds %zu configs; choose one with --config: %s", list.count,
                          mr_buf_text(&names));

@@ -87,7 +87,7 @@ static void begin(void *ctx, const XML_Char *name, const XML_Char **attributes)
     if (r->status != MR_OK) /* what expat still reports after it was stopped */
         return;
     if (r->depth == MR_VOC_DEPTH)
-        return stop(r, MR_BAD_DATA, "elements lie more than 32 deep in one another");
+        return stop(r, MR_BAD_DATA, "elements are nested more than 32 deep");
     place at = enter(r, name);
     if (!r->depth && at != TOP)
         return stop(r, MR_BAD_DATA, "not an annotation of Pascal VOC: it does not begin with <annotation>");

@@ -112,7 +112,7 @@ static void check_report(const char *dst)
     expect_number(objects, "unreadable", 2);
     expect_number(objects, "turned", 1);
     expect_number(objects, "resized", 1);
-    assert_non_null(strstr(text, "objects that reach more than a pixel out of their picture: 1 in 1 picture"));
+    assert_non_null(strstr(text, "objects that extend more than a pixel beyond their picture: 1 in 1 picture"));
     assert_non_null(strstr(text, "objects in pictures that EXIF turns"));
     json_decref(doc);
     free(text);

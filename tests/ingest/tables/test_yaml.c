@@ -39,7 +39,7 @@ static void test_refusals(void **state)
     } trials[] = {
         {"a: &x [1,2]\nb: [*x,*x]\n", "f: line 2: an alias"},
         {"a: 1\n--- \nb: 2\n", "f: line 2: a second document"},
-        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "f: line 1: lists and maps lie more than 16 deep"},
+        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "f: line 1: lists and maps are nested more than 16 deep"},
         {"a: [1\n", "f: line 2, column 1: not YAML"},
         {"a: \"x\\0y\"\n", "f: line 1: a text holds a NUL"},
         {"a: \xFF\n", "not YAML"},

@@ -85,9 +85,9 @@ static void a_claim_is_of_one(void **state)
     put_step(out, 1, 0, -1, 0);
     assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
     assert_non_null(claim);
-    expect_claimed(out, false, "run: another run is at work in it; wait for its end, or name another --output");
+    expect_claimed(out, false, "run: another run is using it; wait for its end, or name another --output");
     closedir(claim);
-    expect_claimed(out, true, "run: another run has kept checkpoints in it meanwhile");
+    expect_claimed(out, true, "run: another run has written checkpoints to it in the meantime");
     assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
     closedir(claim);
     char *names = names_in(out);
@@ -117,7 +117,7 @@ static void two_runs_are_kept_apart(void **state)
     support_limits limits = {.directory = dir};
     support_result r = support_run((const char *[]){"sh", "-c", two_runs, support_millrace_path(), NULL}, &limits);
     if (strcmp(r.out, "second: 2\nplan: 0\neval: 0\nfirst: 0\nthird: 0\n") != 0 ||
-        !strstr(r.err, "run: another run is at work in it"))
+        !strstr(r.err, "run: another run is using it"))
         fail_msg("%s\n%s", r.out, r.err);
     support_result_free(&r);
 }
@@ -133,7 +133,7 @@ static void ranks_are_kept_out_together(void **state)
     assert_int_equal(mr_checkpoint_claim(out, false, &claim, NULL), MR_OK);
     support_result r = train_run(dir, 2, "--steps", "3", "--output", "run", "--resume", (char *)NULL);
     support_assert_status(&r, 2);
-    assert_non_null(strstr(r.err, "run: another run is at work in it"));
+    assert_non_null(strstr(r.err, "run: another run is using it"));
     support_result_free(&r);
     closedir(claim);
 }
@@ -210,7 +210,7 @@ static void a_run_ends_with_its_folder(void **state)
         const char *argv[] = {"sh", "-c", taken_away, support_millrace_path(), cases[i].what, NULL};
         unsigned ranks = cases[i].ranks;
         support_result r = ranks ? support_mpirun_in(ranks, argv, &limits) : support_run(argv, &limits);
-        const char *told = strstr(r.err, "run: was moved, removed or replaced while the run was at work");
+        const char *told = strstr(r.err, "run: was moved, removed or replaced during the run");
         if (r.status != mr_exit_code(MR_SYSTEM) || !told || strstr(told + 1, "run: was moved"))
             fail_msg("'%s' on %u ranks: %d\n%s", cases[i].what, ranks, r.status, r.err);
         assert_int_equal(support_exists(out), cases[i].replaced);

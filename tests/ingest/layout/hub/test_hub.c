@@ -106,7 +106,7 @@ static void test_configs(void **state)
     support_hub_rows(hub_source, "t w\xC3\xB6/train-00000-of-00001.parquet", 3, 2, 8);
     support_hub_rows(hub_source, "zzz/test-00000-of-00001.parquet", 3, 2, 16);
     hub_ingest(2, "the source holds 3 configs; choose one with --config: one, t w\xC3\xB6, zzz", NULL, NULL);
-    hub_ingest(2, "--config two is not there; choose one of: one, t w\xC3\xB6, zzz", "--config", "two");
+    hub_ingest(2, "--config two does not exist; choose one of: one, t w\xC3\xB6, zzz", "--config", "two");
     hub_ingest(0, "layout hub (t w\xC3\xB6)", "--config", "t w\xC3\xB6");
     hub_assert_meta("train", "2",
                     "{\"source\":\"t w\xC3\xB6/train-00000-of-00001.parquet/000000002/2.png\","
@@ -181,7 +181,7 @@ static void test_plain_files(void **state)
     support_result r = support_run((const char *[]){"rm", "-rf", hub_target, NULL}, NULL);
     support_result_free(&r);
     support_hub_rows(hub_source, "test.parquet", 2, 2, 14);
-    hub_ingest(0, "left out: its name tells no split", NULL, NULL);
+    hub_ingest(0, "left out: its name gives no split", NULL, NULL);
 }
 
 /* ---- images --------------------------------------------------------------------------------------------------- */

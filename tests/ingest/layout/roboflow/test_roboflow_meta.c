@@ -105,7 +105,7 @@ static void captions_that_do_not_fit_are_refused(void **state)
     support_touch(plan_dir, NAMES("train/a/1.jpg", "train/b/2.jpg"));
     plan_file("train/_tokenization.txt", "a\nb\nc\n");
     plan_is(NULL, "plan -2: train/_tokenization.txt: 3 captions, where 2 class folders hold images: which caption "
-                  "belongs to which class cannot be told; --leave-out train/_tokenization.txt ingests the images "
+                  "belongs to which class is unknown; --leave-out train/_tokenization.txt ingests the images "
                   "without its captions\n");
     plan_file("train/_tokenization.txt", "");
     plan_says(NULL, NULL, "plan -2: train/_tokenization.txt: 0 captions, where 2 ");
