@@ -94,6 +94,7 @@ static void release(random_plan *p)
     free(p->in.order);
     free(p->in.cuts);
     free(p->in.shards);
+    free(p->in.tallies);
     p->in.order = NULL;
     p->in.cuts = NULL;
     p->in.shards = NULL;
