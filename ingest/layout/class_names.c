@@ -1,7 +1,7 @@
-/* class_names.c - do the class folders of a plan look like classes?
+/* class_names.c - checks that the class folders of a plan look like classes.
  * Invariant: a doubt is an error that names the folders and the options that settle it; nothing is corrected silently.
  *
- *      val/images/1.jpg                    "images" says what the files are, not what they show
+ *      val/images/1.jpg                    "images" describes the files, not what they show
  *      train/animals/cat/1.jpg             no image in "animals" itself, and no two folders of this level have one
  * name: is the class "animals" or "cat"?                                          */
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static const char *last_part(const mr_child *class, size_t *len)
 
 /* ---- names of containers -------------------------------------------------------------------------------------- */
 
-typedef struct doubt { /* about class folders whose names say that they are none; text for one message */
+typedef struct doubt { /* class folders whose names are not those of classes, as text for one message */
     mr_buf places, names, tables, folders, maps;
     size_t splits, named;
 } doubt;
@@ -76,7 +76,8 @@ static void add_doubt(const mr_tree *t, const mr_split_dir *dir, mr_container wo
     add_table(t, dir, &d->tables);
 }
 
-/* A sure container anywhere in a split is wrong; a name that could be a class's only if it is the only one. */
+/* A name that only containers have is wrong anywhere in a split; one that a class may have is wrong only if it is
+ * alone. */
 static void look_for_containers(const mr_tree *t, const mr_split_dir *dir, doubt *d)
 {
     size_t counts[3] = {0}, classes = 0;

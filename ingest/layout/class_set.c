@@ -1,4 +1,4 @@
-/* class_set.c - see class_set.h. */
+/* class_set.c - classes that annotations name one by one. */
 #include "layout/class_set.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@ typedef struct mr_class_set { /* a zeroed one is empty */
 
 enum { MR_CLASS_SET_MAX = 65536 };
 
-/* Adds the class, bytes of any kind, unless it is there.  MR_BAD_DATA: it would be one of more than MR_CLASS_SET_MAX.
+/* Adds the class, any bytes, unless it is already in the set.  MR_BAD_DATA: there are MR_CLASS_SET_MAX classes already.
  */
 mr_status mr_class_set_add(mr_class_set *set, mr_plan *plan, const char *name, size_t len, mr_error *err);
 void mr_class_set_free(mr_class_set *set);

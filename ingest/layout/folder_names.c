@@ -16,7 +16,7 @@ enum { WORD_MAX = 24, WORDS_MAX = 8 };
 typedef struct words { /* of a name, in lower case */
     char text[WORDS_MAX][WORD_MAX];
     size_t count;
-    bool overflow; /* too many, or too long: no usual name */
+    bool overflow; /* too many or too long for a usual name */
 } words;
 
 static const struct split_word {
@@ -28,7 +28,7 @@ static const struct split_word {
     {"holdout", "test"},   {"heldout", "test"},
 };
 
-/* What is put beside a split's word and changes nothing. */
+/* Additions to a split's word that change nothing. */
 static const char *const additions[] = {
     "set",  "sets",   "data",    "dataset",  "images", "image",  "imgs", "img", "pictures",
     "pics", "photos", "samples", "examples", "split",  "folder", "dir",  "seg",
@@ -96,7 +96,8 @@ static bool is_part(char c)
     return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80;
 }
 
-/* Does a word begin with this character: after a separator, a capital after a small letter, a digit after a letter? */
+/* Whether a word begins with this character: after a separator, a capital after a small letter, a digit after a letter?
+ */
 static bool begins_word(char before, char here)
 {
     if (!is_part(before) || is_digit(here) != is_digit(before))

@@ -1,4 +1,4 @@
-/* folder_names.h - what people call the folders of a dataset: splits, and containers such as "images" or "masks".
+/* folder_names.h - usual folder names of datasets: splits, and containers such as "images" or "masks".
  * Invariant: a verdict depends on the name alone; case and the usual additions (_set, _data, seg_ ...) do not change
  * it. */
 #ifndef MR_FOLDER_NAMES_H
@@ -10,13 +10,13 @@
 /* The split that the whole name stands for: "train", "val" or "test" (static text); NULL: none.  "Training",
  * "seg_test", "holdout", "dev-set" and "ValImages" stand for one; "train2017", "train_clean" and "test-dev" do not. */
 const char *mr_split_word(const char *name, size_t len);
-/* Is a split named anywhere in it, as in "train2017", "train_clean" and "trainval"? */
+/* Whether a split is named anywhere in it, as in "train2017", "train_clean" and "trainval"? */
 bool mr_split_like(const char *name, size_t len);
 
 typedef enum mr_container {
     MR_CONTAINER_NONE,
     MR_CONTAINER_PERHAPS, /* a class may be called so: photos, drawings, mask ... */
-    MR_CONTAINER_SURE,    /* images, masks, annotations ...: says what the files are, not what they show */
+    MR_CONTAINER_SURE,    /* images, masks, annotations ...: describes the files, not what they show */
 } mr_container;
 
 mr_container mr_folder_container(const char *name, size_t len);

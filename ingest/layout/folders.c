@@ -42,7 +42,7 @@ bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most)
     return false;
 }
 
-/* How long the part of a path below the split folder is that names a class; 0: it lies above the classes' folders. */
+/* The length of the part of a path below the split folder that names a class; 0: it is above the class folders. */
 static size_t class_len(const char *below, size_t len, unsigned depth)
 {
     const char *at = below;
@@ -129,8 +129,8 @@ static mr_status add_class(const mr_tree *t, mr_plan *plan, const mr_split_dir *
     return status;
 }
 
-/* The samples of one split folder; present[label] is set for each class that it has.  What lies between two class
- * folders is loose. */
+/* The samples of one split folder; present[label] is set for each class that it has.  Files between two class folders
+ * are loose. */
 static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dir *dir,
                              void (*group)(const mr_tree *t, mr_sample *sample), uint8_t *present, mr_error *err)
 {

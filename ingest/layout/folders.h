@@ -10,10 +10,10 @@
 #include "layout/layout.h"
 
 typedef struct mr_split_dir {
-    const char *name;    /* its path under the root, not NUL-terminated: the class folders lie in it */
-    size_t len;          /* of that path; 0: the root itself stands for a split "train" */
+    const char *name;    /* its path under the root, not NUL-terminated: it contains the class folders */
+    size_t len;          /* of that path; 0: the root itself is a split "train" */
     size_t called;       /* how much of it is the split's name in the source: "seg_test" of two */
-    unsigned depth;      /* its classes' folders lie so many levels below it, 1 or more */
+    unsigned depth;      /* levels from it to the class folders, 1 or more */
     uint32_t begin, end; /* its entries */
     uint32_t split;      /* in plan->splits, after mr_split_dirs_open() */
 } mr_split_dir;
@@ -27,18 +27,18 @@ typedef struct mr_split_dirs {
 
 /* Names only, for bids: folders under the root with a usual name (mr_split_word), or that --split-map names. */
 void mr_split_dirs_find(const mr_tree *t, const mr_layout_options *o, mr_split_dirs *dirs);
-/* Is the split called so in the source? */
+/* Whether the split has this name in the source. */
 bool mr_split_dir_called(const mr_split_dir *dir, const char *name);
 bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name);
 
 /* Gives each folder its stored split (train, val, test in this order); takes out, with a note, the folders that
- * --split-map leaves out.  MR_MISUSE: --split-map names a split that is not there. */
+ * --split-map leaves out.  MR_MISUSE: --split-map names a split that does not exist. */
 mr_status mr_split_dirs_open(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_split_dirs *dirs,
                              mr_error *err);
 
 /* An image by its name, with no hidden part in its path after the first `skip` bytes (under the root). */
 bool mr_folder_image(const mr_tree *t, uint32_t entry, size_t skip);
-/* Is the child a folder, not hidden, with an image in it?  Looks at no more than `most` entries (0: all). */
+/* Whether the child is a folder, not hidden, with an image in it.  Looks at no more than `most` entries (0: all). */
 bool mr_folder_is_class(const mr_tree *t, const mr_child *child, uint32_t most);
 /* Iterates the class folders of a split folder: those dir->depth levels below it that hold an image.  The child's name
  * is the path below the split folder ("animals/cat" at depth 2). mr_child c = {0}; while (mr_class_next(&tree, dir, 0,
@@ -50,8 +50,8 @@ size_t mr_folder_count(const mr_tree *t, const mr_split_dir *dir, uint32_t most)
 mr_split_dir mr_split_dir_whole(const mr_tree *t, const mr_layout_options *o);
 
 /* Classes of all folders, sorted, then their samples in order of path, with a note for each class that a split lacks
- * and for each image that lies outside a class folder.  `group` (may be NULL) sets a sample's group.  MR_BAD_DATA: no
- * class folder is there, or its name says that it is none (images, masks), or classes seem to lie one level deeper. */
+ * and for each image outside the class folders.  `group` (may be NULL) sets a sample's group.  MR_BAD_DATA: there is no
+ * class folder, its name is not that of a class (images, masks), or classes seem to be one level deeper. */
 mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, const mr_split_dirs *dirs,
                          void (*group)(const mr_tree *t, mr_sample *sample), mr_error *err);
 /* Of the class folders: that their names are not those of containers, and that none is a folder of classes
@@ -59,7 +59,7 @@ mr_status mr_folder_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *
 mr_status mr_folder_check_classes(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs,
                                   mr_error *err);
 
-/* An image without annotation: noted, and kept with label -1 if that was asked for. */
+/* An image without annotation: noted, and kept with label -1 if requested. */
 mr_status mr_folder_unlisted(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, uint32_t split,
                              uint32_t entry, const char *why, void (*group)(const mr_tree *t, mr_sample *sample),
                              mr_error *err);

@@ -1,4 +1,4 @@
-/* foreign.c - TFRecord, CVAT and LabelMe, told by names and by the heads of a few files.
+/* foreign.c - TFRecord, CVAT and LabelMe, recognised by names and by the first bytes of a few files.
  * Source: the exports' own documents: CVAT's "CVAT for images 1.1" and "for video 1.1" are one annotations.xml with
  * <annotations>; LabelMe writes a JSON with "shapes" and "imagePath" for each image; TFRecord files are named so. */
 #include "layout/foreign.h"

@@ -1,5 +1,5 @@
 /* classes.c - the categories of a dataset's COCO annotation files as its classes.
- * Invariant: classes stand in the order of their ids, so a class is found by its id by halves. */
+ * Invariant: classes are sorted by id, so a class is found by binary search. */
 #include "coco/classes.h"
 
 #include <inttypes.h>

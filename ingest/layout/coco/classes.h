@@ -17,8 +17,8 @@ int32_t mr_coco_label(const mr_plan *plan, int64_t id);
 /* The path of an annotation file in its tree, for messages. */
 const char *mr_coco_name(const mr_tree *t, const mr_coco_file *f);
 
-/* Notes the annotations of a file that nothing explains: of a category that is not a class (kept in the meta), of an
- * image that the file does not list (left out). */
+/* Notes the annotations of a file that cannot be assigned: to a category that is not a class (kept in the meta), or to
+ * an image that the file does not list (left out). */
 void mr_coco_note_unknown(const mr_tree *t, const mr_coco_file *f, const mr_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* coco.c - COCO: annotations/KIND_SPLIT.json and a folder of images a split.
+/* coco.c - COCO: annotations/KIND_SPLIT.json and a folder of images per split.
  * Invariant: meta holds the source's own text; no number passes through a double. */
 #include "coco/coco.h"
 #include "base/scope.h"
@@ -110,7 +110,7 @@ static bool has_image(const mr_tree *t, const char *dir)
     return false;
 }
 
-/* Where images lie that are in no split's folder: a folder's name, or NULL. */
+/* The folder of images that are in no split's folder, or NULL. */
 static const char *flat_images(const mr_tree *t)
 {
     static const char *const flat[] = {"images", "", "annotations"};
@@ -223,7 +223,7 @@ static mr_status coco_meta(const mr_tree *t, const mr_plan *plan, const mr_sampl
     return status == MR_OK ? mr_buf_status(out, err, "writing COCO meta") : status;
 }
 
-/* Of a person's two annotations, in instances and in person_keypoints, one object is made. */
+/* A person's two annotations, in instances and in person_keypoints, become one object. */
 static mr_status coco_objects(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                               mr_objects *out, mr_error *err)
 {

@@ -13,7 +13,7 @@
 #include "tables/coco_json.h"
 
 enum { MR_COCO_KINDS = 4, MR_COCO_INSTANCES = 0, MR_COCO_KEYPOINTS = 2, MR_COCO_IMAGE_INFO = 3 };
-extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* the words before _SPLIT.json, in the order of meta */
+extern const char *const mr_coco_kinds[MR_COCO_KINDS]; /* what precedes _SPLIT.json, in the order of the meta */
 
 #define MR_COCO_NONE     UINT32_MAX
 #define MR_COCO_UNLISTED UINT64_MAX /* a sample's aux: in no annotation file */
@@ -23,15 +23,15 @@ typedef struct mr_coco_part {
     int kind;
     const char *split; /* "train2017", points into the entry's path */
     size_t split_len;
-    mr_coco_file *file; /* NULL until parsed, and for what is left out */
+    mr_coco_file *file; /* NULL until parsed, or if left out */
 } mr_coco_part;
 
 typedef struct mr_coco_group {
     size_t first, count; /* parts, one a kind at most */
     char folder[256];    /* of its images, at the root or in images/: "train2017", or "train" if that is there */
     bool left_out;       /* by --split-map */
-    bool any;            /* an image that its files list is there */
-    uint64_t found[3];   /* images whose name says no folder: in its folder, in images/, loose */
+    bool any;            /* an image that its files list exists */
+    uint64_t found[3];   /* images whose names have no folder: in its folder, in images/, elsewhere */
     bool flat[3];        /* has images directly in the root, in images/, in annotations/ */
     uint32_t split;      /* in plan->splits; MR_NO_ENTRY until its first sample */
 } mr_coco_group;
@@ -53,7 +53,7 @@ typedef struct mr_coco_build { /* while plan() runs */
     const mr_layout_options *options;
     mr_plan *plan;
     mr_coco_state *st;
-    mr_buf name; /* of the image at hand: "./a/../b.jpg" is "b.jpg" */
+    mr_buf name; /* of the current image: "./a/../b.jpg" is "b.jpg" */
     mr_error *err;
 } mr_coco_build;
 
@@ -67,9 +67,9 @@ void mr_coco_state_free(void *state);
 mr_status mr_coco_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 /* The stored split of a group, added to the plan. */
 mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g);
-/* Parses the parts of a group and looks whether any of its images is there. */
+/* Parses the parts of a group and checks whether any of its images exists. */
 mr_status mr_coco_open_group(mr_coco_build *b, mr_coco_group *g);
-/* Adds the images of group n, when all groups are open: they tell its split's name. */
+/* Adds the images of group n, after all groups are open: the name of its split depends on them. */
 mr_status mr_coco_plan_group(mr_coco_build *b, size_t n);
 
 #endif

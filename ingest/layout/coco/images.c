@@ -7,14 +7,14 @@
 #include "coco/coco.h"
 #include "base/scope.h"
 
-/* Where the file of an image may lie, by how good its claim is:
+/* Where the file of an image may be, best claim first:
  *
  *      CLAIM_OWN       FOLDER/NAME  images/FOLDER/NAME             the folder that the split names
- * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the json says, from the root
- *      CLAIM_LOOSE     NAME  annotations/NAME                      beside everything else
+ * (mr_coco_group.folder) CLAIM_NAMED     images/NAME  NAME, if it names a folder     what the JSON names, from the root
+ *      CLAIM_LOOSE     NAME  annotations/NAME                      next to everything else
  *
  * A NAME that begins with one of these folders itself ("train2017/1.jpg", "images/1.jpg") has that folder's claim.  The
- * best claim wins, however many files of the same name lie elsewhere; folders of other splits are never searched. */
+ * best claim wins, however many files of the same name exist elsewhere; folders of other splits are never searched. */
 enum claim { CLAIM_OWN, CLAIM_NAMED, CLAIM_LOOSE, CLAIM_NONE };
 
 static bool begins(const char *path, size_t len, const char *before, const char *folder)
@@ -35,7 +35,7 @@ static enum claim claim_of(const mr_coco_group *g, const char *path, size_t len,
 
 typedef struct place {
     enum claim claim;
-    uint32_t entry, rival; /* MR_NO_ENTRY: not there, and no other file with an equal claim */
+    uint32_t entry, rival; /* MR_NO_ENTRY: missing, or no other file has an equal claim */
     size_t dir, rival_dir; /* in which of the folders */
 } place;
 
@@ -45,7 +45,7 @@ static mr_status ambiguous(const mr_coco_build *b, const mr_coco_group *g, const
     const char *path = mr_source_entry(s, p->entry)->path, *rival = mr_source_entry(s, p->rival)->path;
     size_t leave = mr_source_entry(s, p->rival)->path_len;
     mr_buf option = {0};
-    if (p->rival_dir == 1) /* all of images/FOLDER/ is there twice, in all likelihood */
+    if (p->rival_dir == 1) /* images/FOLDER/ probably exists twice */
         leave = b->tree->root_len + strlen("images/") + strlen(g->folder);
     mr_source_leave_out(rival, leave, &option);
     mr_fail(b->err, MR_BAD_DATA, "%.*s of split %s may be %.250s or %.250s: remove one, or leave it out with %s",
@@ -77,7 +77,7 @@ static mr_status resolve(const mr_coco_build *b, mr_coco_group *g, const char *n
     return p->rival == MR_NO_ENTRY ? MR_OK : ambiguous(b, g, name, len, p);
 }
 
-/* The image's file, if it is there.  *inside is false where its name leads out of the folder, or nowhere. */
+/* The image's file, if it exists. *inside is false where its name leads out of the folder or is empty. */
 static mr_status find_file(mr_coco_build *b, mr_coco_group *g, const mr_coco_image *image, bool *inside, place *p)
 {
     bool whole = !memchr(image->file_name, '\0', image->name_len);
@@ -114,7 +114,7 @@ static void note_places(const mr_coco_build *b, const mr_coco_group *g)
     mr_buf_free(&text);
 }
 
-/* Twice the annotations: "objects" has most of it again. */
+/* Twice the size of the annotations: "objects" repeats most of it. */
 static uint64_t text_bytes(const mr_coco_file *f, uint32_t n)
 {
     uint64_t bytes = 0;
@@ -209,7 +209,7 @@ static mr_status place_image(mr_coco_build *b, mr_coco_group *g, merge *m, const
     return MR_OK;
 }
 
-/* If none is there, one note says so instead of a hundred thousand. */
+/* If all are missing, one note replaces a hundred thousand. */
 static mr_status find_any(mr_coco_build *b, mr_coco_group *g)
 {
     mr_status status = MR_OK;

@@ -1,7 +1,7 @@
 /* objects.c - annotations of COCO as objects.
  * Source: "Data format" on cocodataset.org: bbox is [x, y, width, height] from the upper left corner, segmentation a
  * list of polygons or a run-length mask, keypoints x, y, v one after the other.
- * Invariant: what an annotation says wrongly leaves out that part of it, and is counted. */
+ * Invariant: an invalid part of an annotation is left out and counted. */
 #include "coco/objects.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct reader {
     double bbox[4];
     size_t bbox_count;
     mr_milli point[2];
-    size_t numbers; /* of the polygon at hand */
+    size_t numbers; /* of the current polygon */
     double *keypoints;
     size_t keypoint_count, keypoint_room;
     bool bad, has_bbox, bad_bbox, bad_ring;
@@ -86,7 +86,7 @@ static mr_status take_keypoint(reader *r, const mr_json_token *t)
 
 static void take_category(reader *r, const mr_json_token *t)
 {
-    char text[32]; /* the plan has seen that it is a whole number */
+    char text[32]; /* the plan has checked that it is a whole number */
     if (t->len < sizeof text) {
         memcpy(text, t->text, t->len);
         text[t->len] = '\0';
@@ -178,7 +178,7 @@ static void add_keypoints(reader *r, size_t number)
     r->bad = r->bad || !fits;
 }
 
-/* The object at hand is taken back: an earlier one stands for it. */
+/* Discards the current object in favour of an earlier one. */
 static void drop_last(mr_objects *o)
 {
     const mr_object *object = &o->items[--o->count];
@@ -278,7 +278,7 @@ static mr_status take_size(void *ctx, const mr_json_token *t)
     return MR_OK;
 }
 
-/* Text that was parsed once before. */
+/* Text that has been parsed before, so it is valid. */
 static mr_status read_text(const mr_buf *text, const mr_json_rules *rules, mr_error *err)
 {
     MR_AUTO(mr_json_stream_close) mr_json_stream *stream = NULL;

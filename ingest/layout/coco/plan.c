@@ -1,4 +1,4 @@
-/* plan.c - COCO: splits, classes, the order of samples, and what no annotation file mentions.
+/* plan.c - COCO: splits, classes, the order of samples, and files that no annotation file mentions.
  * Invariant: every image file in the folders of the splits ends up as a sample or in a note. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* ---- groups and splits ---------------------------------------------------------------------------------------- */
 
-/* Would two splits of the source have the name without its digits?  One without a picture is none. */
+/* Whether two splits of the source would share the name without its digits; one without pictures does not count. */
 static bool is_shared(const mr_coco_build *b, const mr_coco_group *g, size_t cut)
 {
     for (size_t i = 0; i < b->st->group_count; i++) {
@@ -42,7 +42,7 @@ mr_status mr_coco_group_split(const mr_coco_build *b, mr_coco_group *g)
     return g->split == MR_NO_ENTRY ? get_split(b, b->plan, g, &g->split) : MR_OK;
 }
 
-/* Asked of an empty plan first: a split whose images are all missing is not to appear in the dataset. */
+/* Called on an empty plan first: a split whose images are all missing must not appear in the dataset. */
 static mr_status is_left_out(const mr_coco_build *b, const mr_coco_group *g, bool *out)
 {
     mr_plan probe = {0};
@@ -125,7 +125,7 @@ static mr_status add_group(mr_coco_build *b, size_t first, size_t count)
     return MR_OK;
 }
 
-/* instances_train.json and instances_train.JSON: which of them counts is not for us to say. */
+/* instances_train.json and instances_train.JSON: which of them counts is unknown. */
 static mr_status check_kinds(const mr_coco_build *b, size_t first, size_t end)
 {
     const mr_coco_part *p = b->st->parts;
@@ -181,7 +181,7 @@ static const char *const flat_dirs[] = {"", "images/", "annotations/"};
 typedef struct owners {
     mr_coco_group **by_folder; /* sorted */
     size_t count;
-    mr_coco_group *flat[MR_COUNT(flat_dirs)]; /* the only one with images there; NULL: none, or not to be told */
+    mr_coco_group *flat[MR_COUNT(flat_dirs)]; /* the only one with existing images; NULL: none or several */
 } owners;
 
 static int by_folder(const void *a, const void *b)
@@ -192,7 +192,7 @@ static int by_folder(const void *a, const void *b)
 static mr_status find_owners(const mr_coco_build *b, owners *o)
 {
     mr_coco_state *st = b->st;
-    bool any_left_out = false; /* its images may lie anywhere */
+    bool any_left_out = false; /* its images may be anywhere */
     o->by_folder = mr_alloc(st->group_count, sizeof *o->by_folder);
     if (!o->by_folder)
         return mr_fail_memory(b->err, "listing COCO images");
@@ -225,7 +225,7 @@ static mr_coco_group *in_folder(const owners *o, const char *path, size_t len)
     return *found;
 }
 
-/* The group in whose folder the file lies; or beside whose images, if that tells one from all others. */
+/* The group in whose folder, or next to whose images, the file is, if that is unambiguous. */
 static mr_coco_group *owner_of(const owners *o, const char *path, size_t len)
 {
     bool images = len > 7 && !memcmp(path, "images/", 7);

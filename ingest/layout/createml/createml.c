@@ -1,4 +1,4 @@
-/* createml.c - CreateML: a json beside the images of each split.
+/* createml.c - CreateML: a JSON file next to the images of each split.
  * Invariant: a meta holds the object of its image as the source wrote it. */
 #include "createml/createml.h"
 
@@ -9,7 +9,7 @@
 #include "base/scope.h"
 #include "roboflow/roboflow.h"
 
-enum { HEAD = 4096, LOOK_AT = 256, HEADS_MAX = 16 }; /* bytes; names of a folder; files of it that are read */
+enum { HEAD = 4096, LOOK_AT = 256, HEADS_MAX = 16 }; /* bytes; names in a folder; files of it that are read */
 
 /* ---- bid --------------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "tables/createml.h"
 
 typedef struct mr_createml_state {
-    mr_createml_file *files[MR_SPLIT_DIRS_MAX]; /* by split folder; NULL: it has no json */
+    mr_createml_file *files[MR_SPLIT_DIRS_MAX]; /* by split folder; NULL: it has no JSON */
 } mr_createml_state;
 
 /* A sample's aux: its file, and its image's number there and one; 0: unlisted. */

@@ -16,7 +16,7 @@ static const char *const sides[] = {"x", "y", "width", "height"};
 typedef struct reader {
     const mr_plan *plan;
     mr_objects *out;
-    bool annotations, is_label, coordinates; /* what the members at hand belong to */
+    bool annotations, is_label, coordinates; /* what the current members belong to */
     int32_t label;
     int side; /* -1: none */
     double numbers[4];

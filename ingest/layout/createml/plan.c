@@ -1,5 +1,5 @@
-/* plan.c - CreateML: the images of each json, in the order of their paths.
- * Invariant: every image that a json lists, and every image beside it, ends up as a sample or in a note. */
+/* plan.c - CreateML: the images of each JSON file, in the order of their paths.
+ * Invariant: every image that a JSON file lists, and every image next to it, ends up as a sample or in a note. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static mr_status take_label(void *ctx, const char *text, size_t len, mr_error *e
     return mr_class_set_add(&b->classes, b->plan, text, len, err);
 }
 
-/* The image's entry in the folder of its json; MR_NO_ENTRY: it is not there. */
+/* The image's entry in the folder of its JSON file; MR_NO_ENTRY: missing. */
 static uint32_t find_image(const build *b, const mr_split_dir *dir, uint32_t json, const mr_createml_image *image,
                            mr_buf *path)
 {
@@ -37,7 +37,7 @@ static uint32_t find_image(const build *b, const mr_split_dir *dir, uint32_t jso
     return entry >= dir->begin && entry < dir->end && entry != json ? entry : MR_NO_ENTRY;
 }
 
-/* image_of[entry - dir->begin]: the number of the json's image that names the entry, plus 1. */
+/* image_of[entry - dir->begin]: the number of the listed image that names the entry, plus 1. */
 static void place_images(const build *b, const mr_split_dir *dir, const mr_createml_file *f, uint32_t *image_of)
 {
     MR_AUTO(mr_buf_free) mr_buf path = {0};

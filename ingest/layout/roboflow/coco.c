@@ -11,7 +11,7 @@
 #include "roboflow/roboflow.h"
 
 struct mr_rf_coco {
-    mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)]; /* by split folder; NULL: it has no json */
+    mr_coco_file *files[MR_COUNT(((mr_split_dirs *)0)->items)]; /* by split folder; NULL: it has no JSON */
 };
 
 void mr_rf_coco_free(struct mr_rf_coco *coco)
@@ -25,7 +25,7 @@ void mr_rf_coco_free(struct mr_rf_coco *coco)
 
 /* ---- images --------------------------------------------------------------------------------------------------- */
 
-/* image_of[entry - dir->begin]: the number of the json's image that names the entry, plus 1. */
+/* image_of[entry - dir->begin]: the number of the listed image that names the entry, plus 1. */
 static void place_images(const mr_tree *t, const mr_split_dir *dir, const mr_coco_file *f, mr_plan *plan,
                          uint32_t *image_of)
 {

@@ -4,7 +4,7 @@
  *      <annotation><size><width>, <height></size>
  *                  <object><name>, <bndbox><xmin>, <ymin>, <xmax>, <ymax>   <part> has a name and a box of its own
  *
- * Invariant: an element counts by the whole path to it, so a part's box is never its object's. */
+ * Invariant: an element is identified by its whole path, so a part's box is never its object's. */
 #include "voc/annotation.h"
 
 #include <expat.h>
@@ -36,7 +36,7 @@ typedef struct reader {
     place open[MR_VOC_DEPTH];
     size_t depth;
     int side;
-    bool is_y; /* of the polygon's point at hand */
+    bool is_y; /* of the polygon's current point */
     char text[TEXT_MAX + 1];
     size_t len;
     mr_status status;
@@ -116,7 +116,7 @@ static void add_text(void *ctx, const XML_Char *text, int len)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* Without the blanks around it. */
+/* Without surrounding blanks. */
 static const char *trimmed(reader *r, size_t *len)
 {
     const char *from = r->text, *to = r->text + r->len;
@@ -161,7 +161,7 @@ static void take_name(reader *r, mr_voc_object *o)
         stop(r, MR_SYSTEM, NULL);
 }
 
-/* A point is an x and the y after it; a number that cannot be read spoils its polygon. */
+/* A point is an x and the y after it; an unreadable number invalidates its polygon. */
 static void take_point(reader *r, mr_voc_object *o)
 {
     mr_voc_annotation *a = r->out;

@@ -8,7 +8,7 @@
 enum { MR_VOC_XML_MAX = 16 << 20, MR_VOC_DEPTH = 32, MR_VOC_NAME_MAX = 4096 };
 
 typedef struct mr_voc_object {
-    size_t name_at, name_len; /* in mr_voc_annotation.names: UTF-8, without blanks around it */
+    size_t name_at, name_len; /* in mr_voc_annotation.names: UTF-8, without surrounding blanks */
     double sides[4];          /* xmin, ymin, xmax, ymax, as written */
     unsigned seen;            /* a bit for each side that is a number */
     size_t point, points;     /* of its polygon: numbers in mr_voc_annotation.points, x and y in turn */
@@ -23,7 +23,7 @@ typedef struct mr_voc_annotation { /* a zeroed one is empty */
     mr_buf names;
 } mr_voc_annotation;
 
-/* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep; the sentence is "line N:
+/* Replaces the contents.  MR_BAD_DATA: not XML, not an <annotation>, a DOCTYPE, too deep; the message is "line N:
  * ...".
  */
 mr_status mr_voc_parse(const void *bytes, size_t len, mr_voc_annotation *out, mr_error *err);

@@ -1,4 +1,4 @@
-/* places.c - where the images and the XML files of a Pascal VOC tree lie.
+/* places.c - where the images and the XML files of a Pascal VOC tree are.
  * Invariant: names decide, and the head of one XML file confirms that it is an annotation. */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static mr_status is_annotation(const mr_tree *t, uint32_t entry, bool *yes, mr_e
     return status == MR_SYSTEM ? status : MR_OK;
 }
 
-/* Looks at the first files of a folder; *xml: the first that ends so, *image: one is an image. */
+/* Checks the first files of a folder; *xml: the first .xml, *image: one is an image. */
 static void look_in(const mr_tree *t, const char *dir, size_t len, uint32_t *xml, bool *image)
 {
     mr_child child = {0};

@@ -18,8 +18,8 @@ typedef struct build {
     mr_plan *plan;
     mr_voc_places places;
     mr_class_set classes;
-    mr_voc_annotation annotation; /* of the image at hand */
-    uint64_t *plain;              /* images without an XML, of each split */
+    mr_voc_annotation annotation; /* of the current image */
+    uint64_t *plain;              /* images without an XML, per split */
     mr_error *err;
 } build;
 
@@ -175,7 +175,7 @@ static mr_status plan_apart(build *b)
 /* ---- what is left -------------------------------------------------------------------------------------------------
  */
 
-/* Masks are pictures, too, but none of the dataset. */
+/* Masks are images, but not samples. */
 static bool is_mask(const char *path)
 {
     return !strncmp(path, "SegmentationClass", 17) || !strncmp(path, "SegmentationObject", 18);

@@ -1,7 +1,7 @@
 /* sets.c - the lists of ImageSets/: which image is in which split.
  * Source: "Image sets" in the development kit of VOC2012: Main/, Segmentation/, Layout/ and Action/ have train.txt,
- * val.txt, trainval.txt, perhaps test.txt, a name without ending a line; Main/CLASS_train.txt has flags as well.
- * Invariant: the first list that names an image decides; trainval counts only for what no other list names. */
+ * val.txt, trainval.txt, perhaps test.txt, one name without its extension per line; Main/CLASS_train.txt has flags as
+ * well. Invariant: the first list that names an image decides; trainval counts only for what no other list names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static mr_status take_list(const sets *s, const mr_layout_options *o, const char
     return MR_OK;
 }
 
-/* What the lists of classes say is in the annotations, too. */
+/* The annotations contain what the lists of classes say. */
 static void use_others(const sets *s)
 {
     static const char folder[] = "ImageSets/";

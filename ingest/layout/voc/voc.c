@@ -1,5 +1,5 @@
 /* voc.c - Pascal VOC: an XML for each image, as the development kit and Roboflow write them.
- * Invariant: a meta holds the XML as the source wrote it; objects are made of it by one rule for a whole tree. */
+ * Invariant: a meta holds the XML as the source wrote it; its objects follow one rule for a whole tree. */
 #include "voc/voc.h"
 
 #include <stdio.h>

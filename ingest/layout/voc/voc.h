@@ -21,7 +21,7 @@ typedef struct mr_voc_places {
     mr_voc_kind kind;
     mr_split_dirs dirs;               /* MR_VOC_BESIDE; none: the root is one split */
     const char *images, *annotations; /* MR_VOC_APART: "JPEGImages", "Annotations" */
-    bool sets;                        /* ImageSets/ is there */
+    bool sets;                        /* ImageSets/ exists */
     char seen[160];                   /* for people */
 } mr_voc_places;
 

@@ -1,4 +1,4 @@
-/* facts.c - what a tar's writer says of the whole: __millrace__/dataset.json, with the names of the splits
+/* facts.c - facts about a whole tar: __millrace__/dataset.json, with the names of the splits
  * and of the classes, in order, as path text.  WebDataset's own readers skip such folders.
  *
  *      {"splits": ["train", "val"], "classes": ["zebra", "ant"]}        both may be missing

@@ -29,8 +29,8 @@ typedef struct build {
     mr_webdataset_facts facts;
     mr_jsonl_field field; /* --label-column */
     bool split_known;     /* some folder names a split, so all must */
-    uint32_t split;       /* of the folder at hand */
-    int place;            /* the splits at hand: train, val, test, others */
+    uint32_t split;       /* of the current folder */
+    int place;            /* the current splits: train, val, test, others */
     mr_error *err;
 } build;
 
@@ -87,7 +87,7 @@ static bool find_split(const build *b, const char *dir, size_t dir_len, const ch
     return false;
 }
 
-/* Train, val, test, others: a reader of the summary expects it. */
+/* Train, val, test, others: the order that readers of the summary expect. */
 static int place_of(const build *b, const char *name, size_t len)
 {
     static const char *const first[] = {"train", "val", "test"};
@@ -99,7 +99,7 @@ static int place_of(const build *b, const char *name, size_t len)
     return place;
 }
 
-/* The folder's split; false: its turn comes in another pass, or there is a failure. */
+/* The folder's split; false: it belongs to another pass, or there is a failure. */
 static bool open_split(build *b, const char *dir, size_t dir_len, mr_status *status)
 {
     const char *name;
@@ -132,7 +132,7 @@ static mr_status read_label(build *b, const group *g, const char *own_label)
     return mr_webdataset_label(&b->labels, label, text.len, path_of(b, g->cls), b->err);
 }
 
-/* Are all of millrace's own members before those that the layout had added?  Then, and only then, is it taken back. */
+/* Whether millrace's own members all precede those that the layout added: only then is the meta restored. */
 static bool is_own(const mr_buf *json)
 {
     MR_AUTO(mr_buf_free) mr_buf added = {0};
@@ -244,7 +244,7 @@ static bool is_member(const char *name, size_t len, const char *want)
     return strlen(want) == len && strncasecmp(name, want, len) == 0;
 }
 
-/* The image of a sample: the member that was asked for, or one of a kind that is read. */
+/* The image of a sample: the requested member, or one of a supported kind. */
 static bool is_image(const build *b, const char *name, size_t len)
 {
     if (b->options->image_column)

@@ -1,5 +1,5 @@
 /* webdataset.c - WebDataset tars: files that share a name up to the first dot are one sample.
- * Invariant: what a sample's .json says goes into its meta verbatim, below "columns"; only a meta that millrace itself
+ * Invariant: a sample's .json goes into its meta verbatim, below "columns"; only a meta that millrace itself
  * exported comes back as it was. */
 #include "webdataset/webdataset.h"
 
@@ -34,7 +34,7 @@ size_t mr_webdataset_shard(const char *name, size_t len)
     len -= digits;
     while (len && strchr("-_.", name[len - 1]))
         len--;
-    return len ? len : digits; /* "00012" is called by its number */
+    return len ? len : digits; /* "00012" is named after its number */
 }
 
 bool mr_webdataset_own(const void *json, size_t len)
@@ -91,7 +91,7 @@ static mr_status look_at(const mr_tree *t, uint32_t entry, evidence *e, mr_error
     return MR_OK;
 }
 
-/* Images beside .json alone are many things (LabelMe writes such): they count only in a numbered shard, or where
+/* Images with only a .json may be of other formats (such as LabelMe): they count only in a numbered shard, or where
  * millrace exported them. */
 static mr_status webdataset_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {

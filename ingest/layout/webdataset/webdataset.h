@@ -28,16 +28,16 @@ bool mr_webdataset_name(const char *name, size_t len, size_t *key_len);
 /* The length of a numbered shard's name without its number: "train" of "train-000012.tar"; 0: the name is not one. */
 size_t mr_webdataset_shard(const char *name, size_t len);
 
-/* Does this JSON begin as the meta of a millrace dataset, which `export --to tar` writes? */
+/* Whether this JSON begins like the meta of a millrace dataset, which `export --to tar` writes? */
 bool mr_webdataset_own(const void *json, size_t len);
-/* Where the members begin that the layout had added to such a meta: what is before them, mr_meta_begin() writes again.
+/* Where the members that the layout added to such a meta begin; mr_meta_begin() rewrites what precedes them.
  * At most `len`. */
 size_t mr_webdataset_added(const char *json, size_t len);
 
 enum { MR_WEBDATASET_JSON_MAX = 64 << 20 }; /* bytes of one .json */
 
 /* The text of a .json without the blanks around it; replaces out's contents.  MR_BAD_DATA: it does not look like one
- * object, or is too large; whether it is JSON is for the caller to find out. */
+ * object, or is too large; the caller checks that it is JSON. */
 mr_status mr_webdataset_json(const mr_tree *t, uint32_t entry, mr_buf *out, mr_error *err);
 
 mr_status mr_webdataset_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
@@ -51,7 +51,7 @@ typedef struct mr_webdataset_facts { /* zeroed: there is no such file */
     size_t split_count, class_count;
 } mr_webdataset_facts;
 
-/* Reads the file if there is one.  MR_BAD_DATA: not an object with lists of names. */
+/* Reads the file if it exists.  MR_BAD_DATA: not an object with lists of names. */
 mr_status mr_webdataset_facts_read(const mr_tree *t, mr_plan *plan, mr_webdataset_facts *facts, mr_error *err);
 bool mr_webdataset_facts_split(const mr_webdataset_facts *facts, const char *name, size_t len);
 void mr_webdataset_facts_free(mr_webdataset_facts *facts);

@@ -1,5 +1,5 @@
 /* dirs.c - the folders of images and labels of a YOLO tree, by their names.
- * Invariant: nothing is read; what is found depends on names alone. */
+ * Invariant: nothing is read; the result depends on names only. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool has(const mr_tree *t, const char *before, size_t len, const char *af
     return n > 0 && (size_t)n < sizeof path && mr_tree_has_dir(t, path, (size_t)n);
 }
 
-/* Is one of the first files of the folder an image? */
+/* Whether one of the first files of the folder is an image. */
 static bool holds_images(const mr_tree *t, const char *dir, size_t len)
 {
     mr_child child = {0};
@@ -103,7 +103,7 @@ uint32_t mr_yolo_find_yaml(const mr_tree *t)
     return count == 1 ? found : MR_NO_ENTRY;
 }
 
-/* Where the last "images" among the path's folders begins; SIZE_MAX: there is none. */
+/* Where the path's last folder named "images" begins; SIZE_MAX: none. */
 static size_t last_images(const char *path, size_t len)
 {
     size_t found = SIZE_MAX;

@@ -1,7 +1,7 @@
 /* label.c - reads YOLO label files, line by line.
  * Source: "Dataset format" of the tasks detect, segment, obb and pose in Ultralytics' documentation; labelTxt is the
  * format of DOTA v1.5.
- * Invariant: every failure says what is wrong with one line. */
+ * Invariant: every failure describes one line. */
 #include "yolo/label.h"
 
 #include "base/text.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parts of a picture: a box may reach out of it, but 320 is a pixel. */
+/* Fractions of the picture: a box may extend beyond it, but 320 is a pixel. */
 static const double low = -1, high = 2;
 
 void mr_yolo_reader_free(mr_yolo_reader *r)

@@ -1,12 +1,12 @@
 /* label.h - the lines of a YOLO label file.
- * Invariant: a line that is handed out has a class that is there, and only finite numbers of a sensible size.
+ * Invariant: a returned line has an existing class, and only finite numbers of a plausible size.
  *
  *      3 0.5 0.5 0.2 0.1                                 class, x and y of the middle, width, height: a box
  *      3 0.5 0.5 0.2 0.1 0.4 0.5 2 ...                   and the keypoints of kpt_shape, two or three numbers each
  *      3 0.1 0.1 0.4 0.1 0.4 0.6 ...                     class, three points or more: a polygon
  *      3 0.1 0.1 0.4 0.1 0.4 0.6 0.1 0.6                 four: a polygon, or an oriented box where all lines have four
  *      10 10 40 10 40 60 10 60 dog 0                     labelTxt, in pixels: an oriented box, class, difficulty
- * All but the last in parts of the picture's width and height. */
+ * All but the last as fractions of the picture's width and height. */
 #ifndef MR_YOLO_LABEL_H
 #define MR_YOLO_LABEL_H
 
@@ -25,15 +25,15 @@ typedef struct mr_yolo_rules {
 typedef struct mr_yolo_line {
     mr_yolo_kind kind;
     uint32_t class;
-    const double *numbers; /* after the class, lent until the next line */
+    const double *numbers; /* after the class, valid until the next line */
     size_t count;
-    const char *text; /* the line, without blanks around it */
+    const char *text; /* the line, without surrounding blanks */
     size_t len;
 } mr_yolo_line;
 
 typedef struct mr_yolo_reader { /* zero but for `at` and `end` */
     const char *at, *end;
-    uint64_t line; /* number of the line at hand, from 1 */
+    uint64_t line; /* number of the current line, from 1 */
     double *numbers;
     size_t count, room;
     char why[200]; /* MR_BAD_DATA: what is wrong with it */

@@ -1,4 +1,4 @@
-/* names.c - what data.yaml says of classes and keypoints.
+/* names.c - classes and keypoints in data.yaml.
  * Source: "Dataset format" in Ultralytics' documentation: names is a list or a map of numbers, nc their count,
  * kpt_shape [keypoints, 2 or 3]; Roboflow adds a map roboflow with the licence. Invariant: class number n of the files
  * is class n of the plan. */
@@ -18,7 +18,7 @@ static mr_status refuse(const mr_yolo_build *b, const mr_yaml_node *node, const 
     return mr_fail(b->err, MR_BAD_DATA, "%s: line %" PRIu32 ": %s", b->yaml_name, node->line, why);
 }
 
-/* Digits alone; false: something else, or more than `most`. */
+/* Only digits; false: something else, or more than `most`. */
 static bool whole(const mr_yolo_build *b, const mr_yaml_node *node, uint64_t most, uint64_t *out)
 {
     const char *text = mr_yaml_text(&b->yaml, node);
@@ -46,7 +46,8 @@ static int by_number(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* {0: person, 2: car}: the numbers are in any order, and none may be missing, or the files' numbers have no name. */
+/* {0: person, 2: car}: the numbers are in any order, and none may be missing, as the files' numbers would have no name.
+ */
 static mr_status add_map(const mr_yolo_build *b, const mr_yaml_node *names)
 {
     const mr_yaml *y = &b->yaml;

@@ -1,4 +1,4 @@
-/* plan.c - YOLO: every image of the splits with its label file, which is read once to see that every line is good.
+/* plan.c - YOLO: every image of the splits with its label file, which is read once to check every line.
  * Invariant: an image is a sample, a reject or in a note; a label file without an image is in a note. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* splits.c - which images are in which split: what data.yaml names, and the folders that it does not.
+/* splits.c - which images are in which split: folders that data.yaml names, and those that it does not.
  * Source: Ultralytics resolves train, val and test against `path`, then against the file; Roboflow's "../train/images"
  * means the folder beside data.yaml.
  * Invariant: an image comes once in a split; items are sorted by split, then by path. */
@@ -31,7 +31,7 @@ static bool is_image(const mr_tree *t, uint32_t entry)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-/* "train2017" is stored as train, where no other folder would be train as well. */
+/* "train2017" is stored as train, unless another folder would be train, too. */
 static size_t without_year(const mr_yolo_build *b, const char *name, size_t len)
 {
     size_t cut = len;
@@ -97,7 +97,7 @@ static mr_status add_folder(mr_yolo_build *b, const char *path, size_t len, uint
 
 /* ---- what data.yaml names ---------------------------------------------------------------------------------------- */
 
-/* The path as the tree has it: its first form that is there.  Empty: none is. */
+/* The path in the tree: its first form that exists. Empty: none does. */
 static void resolve(const mr_yolo_build *b, const char *value, mr_buf *out)
 {
     const char *base = mr_yaml_text(&b->yaml, mr_yaml_get(&b->yaml, mr_yaml_root(&b->yaml), "path"));
@@ -194,7 +194,7 @@ static mr_status add_list(mr_yolo_build *b, uint32_t list, uint32_t split)
     return mr_buf_status(&path, b->err, "listing the samples");
 }
 
-/* The folder that is there for a split of data.yaml whose own is not. */
+/* The existing folder for a split whose folder in data.yaml does not exist. */
 static const mr_yolo_dir *stand_in(const mr_yolo_build *b, const char *key)
 {
     for (size_t i = 0; i < b->dirs.count; i++) {

@@ -1,5 +1,5 @@
 /* yolo.c - YOLO: data.yaml, folders of images, and a text file of labels for each image.
- * Invariant: a label file is read again for the meta of its image, by the rules that the plan has found. */
+ * Invariant: a label file is read again for the meta of its image, by the rules that the plan determined. */
 #include "yolo/yolo.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ static mr_status end_label(const mr_tree *t, const mr_sample *sample, mr_status 
                                       mr_source_entry(t->source, (uint32_t)(sample->aux >> 1))->path);
 }
 
-/* Its lines as they are. */
+/* Its lines, verbatim. */
 static mr_status yolo_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err)
 {
     MR_AUTO(close_label) label l = {0};

@@ -25,8 +25,8 @@ typedef struct mr_yolo_dirs {
     mr_yolo_dir items[MR_YOLO_DIRS_MAX];
     size_t count;
     bool labels;    /* one of them has a folder of labels */
-    bool text;      /* these are labelTxt */
-    char seen[120]; /* for people: "train/images and train/labels" */
+    bool text;      /* the labels are labelTxt */
+    char seen[120]; /* for messages: "train/images and train/labels" */
 } mr_yolo_dirs;
 
 /* dirs.c: names alone, for bids. */
@@ -46,7 +46,7 @@ typedef struct mr_yolo_state {
     bool told[MR_SPLITS_MAX]; /* the split has labels */
     uint64_t lines[4];        /* of each mr_yolo_kind */
     uint64_t quads;           /* polygons of four points */
-    uint32_t classes;         /* that label files name, where data.yaml names none: the highest and one */
+    uint32_t classes;         /* in label files, where data.yaml has no names: the highest plus one */
 } mr_yolo_state;
 
 typedef struct mr_yolo_build { /* while plan() runs */
@@ -59,7 +59,7 @@ typedef struct mr_yolo_build { /* while plan() runs */
     mr_yolo_dirs dirs;
     mr_yolo_item *items;
     size_t count, room;
-    bool lists; /* data.yaml names images by lists: others in the folders are of no split */
+    bool lists; /* data.yaml names images by lists: other images in the folders have no split */
     mr_error *err;
 } mr_yolo_build;
 
