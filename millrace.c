@@ -47,8 +47,8 @@ static int unknown(const char *word)
     return 2;
 }
 
-/* Libraries that end the program themselves do it with 1, as libarchive when memory is out; to us that would mean that
- * the data is bad.  Nothing of ours calls exit(1): it is main that returns it, and says so first. */
+/* Libraries that end the program use exit code 1, as libarchive does when memory runs out; for millrace 1 means bad
+ * data. Only main returns 1, and sets `ended` first. */
 static bool ended;
 
 static void at_exit(int code, void *unused)
@@ -62,7 +62,7 @@ static void at_exit(int code, void *unused)
     }
     if (code == 3 || mr_term_flush(&err) == MR_OK)
         return;
-    mr_term_error(&err); /* whatever was printed, be it help, counts only if it arrived */
+    mr_term_error(&err); /* output, even of --help, counts only if it was written */
     _exit(3);
 }
 
@@ -78,8 +78,8 @@ static int run(int argc, char **argv)
     return unknown(argv[0]);
 }
 
-/* A standard descriptor that is closed would become the next file that is opened, and have what is printed in it.  In
- * its place stands what can neither be read (0) nor written (1, 2). */
+/* A closed standard descriptor would become the next opened file, and get what is printed.  It is replaced by one that
+ * can neither be read (0) nor written (1, 2). */
 static void fill_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     fill_descriptors();
     on_exit(at_exit, NULL);
     mr_json_watch();
-    /* A closed pipe is a write error, after which files are put in order, not a sudden death. */
+    /* A closed pipe is a write error, after which files are cleaned up, not a signal. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* `ulimit -f`: the same */
     if (argc < 2) {

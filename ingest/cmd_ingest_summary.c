@@ -53,7 +53,7 @@ static bool has_own_name(const mr_plan_split *split)
                                        !memcmp(split->name, split->aliases[0].name, split->aliases[0].len));
 }
 
-/* "train_set", "valid, validation": what the source calls a split. */
+/* "train_set", "valid, validation": a split of the source. */
 static void add_aliases(const mr_plan_split *split, mr_buf *out)
 {
     for (size_t i = 0; i < split->alias_count; i++) {

@@ -1,4 +1,4 @@
-/* cmd_predict.c - `millrace predict DATASET RUN`: what a trained model says of each sample, one line each.
+/* cmd_predict.c - `millrace predict DATASET RUN`: what a trained model predicts for each sample, one line per sample.
  * Invariant: lines come in the order of the samples, on any number of ranks. */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* cmd_predict_pairs.c - `millrace predict` of a model of pictures and words: for each text the nearest pictures of the
  * split, or for each picture the nearest texts; and all embeddings as .npz.
- * Invariant: an --embeddings file is there whole or not at all. */
+ * Invariant: an --embeddings file is complete or absent. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -161,7 +161,7 @@ static mr_status check_output(const request *q, mr_error *err)
     struct stat st;
     MR_TRY(mr_path_keep_out(q->output, q->dataset, err));
     if (stat(q->output, &st) != 0)
-        return MR_OK; /* whatever else is wrong with it, writing reports */
+        return MR_OK; /* writing reports anything else that is wrong with it */
     if (S_ISDIR(st.st_mode))
         return mr_fail(err, MR_MISUSE, "%s: is a directory; name a file by --output", q->output);
     if (q->force || !S_ISREG(st.st_mode)) /* a pipe loses nothing */

@@ -15,7 +15,7 @@ static const char *name_of(const mr_entry *e)
     return slash ? slash + 1 : e->path;
 }
 
-/* Does the file begin with text that has both words? */
+/* Whether the file begins with text that contains both words. */
 static bool has_words(const mr_source *s, uint32_t entry, const char *first, const char *second)
 {
     char head[HEAD];

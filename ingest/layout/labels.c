@@ -1,4 +1,4 @@
-/* labels.c - labels that rows give as texts: what makes classes of them and what does not. */
+/* labels.c - labels that rows have as texts: which become classes and which do not. */
 #include "layout/labels.h"
 #include "base/scope.h"
 

@@ -1,5 +1,5 @@
-/* labels.h - labels that rows give as texts: what makes classes of them and what does not.
- * Invariant: one text a sample, in the order of the samples, empty for none. */
+/* labels.h - labels that rows have as texts: which become classes and which do not.
+ * Invariant: one text per sample, in the order of the samples, empty for none. */
 #ifndef MR_LABELS_H
 #define MR_LABELS_H
 
@@ -14,13 +14,12 @@ typedef struct mr_labels { /* zero but for `asked` */
 } mr_labels;
 
 /* Keeps the label of the next sample.  `row` is the row's number for a message, called `what` there ("line").
- * MR_MISUSE: the column that was asked for holds neither a string nor a whole number. */
+ * MR_MISUSE: the requested column holds neither a string nor a whole number. */
 mr_status mr_labels_take(mr_labels *l, const mr_jsonl_field *field, const char *file, const char *what, uint64_t row,
                          mr_error *err);
 
-/* When every sample of the plan has given its own: letters make classes (A to E), a text stays one and makes none; a
- * column that was asked for makes classes of whatever it holds, up to 10,000.  `columns`: those that there are, for a
- * message. */
+/* After all samples of the plan: letters make classes (A to E), other texts make none; a requested column makes classes
+ * of all its values, up to 10,000. `columns`: the existing ones, for a message. */
 mr_status mr_labels_plan(const mr_labels *l, mr_plan *plan, const char *columns, mr_error *err);
 
 #endif

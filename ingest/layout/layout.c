@@ -1,4 +1,4 @@
-/* layout.c - the layouts bid, with argued evidence, for a root in the source.
+/* layout.c - the layouts bid, with evidence, for a root in the source.
  * Invariant: the outcome depends on the tree alone, and two equal bids are an error that names both, never a guess. */
 #include "layout/layout.h"
 
@@ -70,7 +70,7 @@ mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, m
     return MR_OK;
 }
 
-/* o->root as a root of the source: in the bytes that were given, or as reports write them. */
+/* o->root as a root of the source: as given, or as reports write it. */
 static mr_status given_root(const mr_source *s, const char *path, roots *r, mr_error *err)
 {
     mr_buf prefix = {0};
@@ -112,7 +112,7 @@ static const char *root_name(const mr_choice *c, char out[256])
     return out;
 }
 
-/* What lies at the top: "train/, val/, 12 .jpg, 1 .csv ..." */
+/* What is at the top: "train/, val/, 12 .jpg, 1 .csv ..." */
 static void describe(const mr_source *s, mr_buf *out)
 {
     struct kind {
@@ -172,7 +172,7 @@ static mr_status nobody(const mr_source *s, const char *forced, mr_choice *out, 
     return MR_BAD_DATA;
 }
 
-/* Bids quote names, which may hold any bytes, and cut them where they are too long. */
+/* Bids quote names, which may hold any bytes, and truncate long ones. */
 static void to_utf8(char *text, size_t size)
 {
     size_t len = strlen(text), whole = len;
@@ -215,8 +215,8 @@ static mr_status tie(const mr_choice *a, const mr_choice *b, mr_error *err)
                    a->layout->name, a->bid.why, root_name(a, first), b->layout->name, b->bid.why, root_name(b, second));
 }
 
-/* A layout that was asked for has bid equally in several places: the one at or around detection's is meant.  The roots
- * stand breadth first, so the last of those around it is the nearest. */
+/* A requested layout has bid equally in several places: the one at or above the detected root is meant. The roots are
+ * in breadth-first order, so the last of those above it is the nearest. */
 static mr_status nearest(const mr_source *s, const roots *r, const mr_layout_options *o, mr_choice *best,
                          mr_choice *rival, mr_error *err)
 {
@@ -269,7 +269,7 @@ mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layo
     if (rival.layout)
         return tie(&best, &rival, err);
     if (!best.layout && forced && mr_source_count(s) > 0) {
-        mr_choice other = {0}; /* where another layout finds its root, this one's will be, too */
+        mr_choice other = {0}; /* the root that another layout finds is this one's, too */
         if (mr_layout_choose(s, NULL, o, &other, err) == MR_SYSTEM)
             return MR_SYSTEM;
         for (const mr_layout *const *l = mr_layouts; *l; l++)

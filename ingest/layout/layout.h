@@ -19,7 +19,7 @@ typedef struct mr_sample {
     uint64_t meta_bytes;          /* about how long its meta will be; shards are cut by it */
 } mr_sample;
 
-typedef struct mr_split_alias { /* what the source calls a split */
+typedef struct mr_split_alias { /* a split of the source */
     const char *name;           /* not NUL-terminated, lent by the source */
     size_t len;
     bool mapped; /* by --split-map, not by usage */
@@ -29,7 +29,7 @@ enum { MR_SPLIT_ALIASES = 8 };
 
 typedef struct mr_plan_split {
     char name[64];                            /* as stored: train, val, test ... (mr_split_name_ok) */
-    mr_split_alias aliases[MR_SPLIT_ALIASES]; /* the first ones, each once */
+    mr_split_alias aliases[MR_SPLIT_ALIASES]; /* the first ones, without duplicates */
     size_t alias_count;
 } mr_plan_split;
 
@@ -47,14 +47,15 @@ typedef struct mr_plan {
     size_t place_count;
     uint64_t maps_used; /* bit i: --split-map number i found its split */
     uint8_t *used;      /* mr_use of each entry */
-    bool by_folder;     /* a sample's class is its folder: an image that is not a sample is missing, not unlisted */
+    bool by_folder;     /* a sample's class is its folder: an image that is not a sample has been left out, and is not
+                           unlisted */
     bool flat;          /* by_folder, and without split folders */
     mr_notes *notes;
     void *state; /* the layout's own, see free_state */
 } mr_plan;
 
 typedef enum mr_use {                  /* what a plan makes of an entry */
-                      MR_USE_NONE,     /* no part of the layout: reported as ignored */
+                      MR_USE_NONE,     /* not part of the layout: reported as ignored */
                       MR_USE_TAKEN,    /* a sample, a table, or in a note */
                       MR_USE_LEFT_OUT, /* on purpose, by an option */
 } mr_use;
@@ -63,7 +64,7 @@ typedef struct mr_split_map { /* --split-map test=val: stored under another name
     const char *from, *to;
 } mr_split_map;
 
-/* Members of mr_layout_options that some layouts have no use for. */
+/* Members of mr_layout_options that some layouts do not use. */
 enum {
     MR_OPTION_LABEL = 1,
     MR_OPTION_CONFIG = 2,
@@ -79,7 +80,7 @@ typedef struct mr_layout_options {
     const char *image_column, *text_column; /* hub; NULL: found by type, and none */
     bool keep_unlisted;
     const char *root;     /* the dataset's root in the source; NULL: found by bidding */
-    unsigned class_depth; /* folders that make a class's name, below its split; 0: 1, unless that looks wrong */
+    unsigned class_depth; /* folders that form a class's name, below its split; 0: 1, unless that looks wrong */
     const mr_split_map *maps;
     size_t map_count;
 } mr_layout_options;
@@ -88,7 +89,7 @@ typedef struct mr_bid {
     int score;         /* 0: not mine; 100: certain */
     int forced;        /* for a tree that it leaves to another layout: its score under --layout */
     char why[300];     /* the evidence: "train/ and val/ with 10 folders of images" */
-    char refusal[300]; /* set: recognised, but cannot be read; says what to do instead */
+    char refusal[300]; /* set: recognised, but not supported: what to do instead */
 } mr_bid;
 
 typedef struct mr_layout_files { /* files that a program turns into rows before plan() */
@@ -101,10 +102,10 @@ typedef struct mr_layout_files { /* files that a program turns into rows before 
 typedef struct mr_layout {
     const char *name;
     const char *title; /* one line for help */
-    const char *needs; /* what it looks for, for the message when nobody bids */
-    unsigned options;  /* MR_OPTION_*: those that mean something to it */
-    /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: it could not look, so nobody can
-     * choose. */
+    const char *needs; /* what it looks for, for the message when no layout bids */
+    unsigned options;  /* MR_OPTION_*: those that it uses */
+    /* Cheap: looks at names, and at most the first 64 KiB of a few files.  MR_SYSTEM: reading failed, so that none can
+     * be chosen. */
     mr_status (*bid)(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err);
     /* For layouts with rows inside of files: which of them to open, and how.  Before plan() each of them becomes a
      * folder of its own name in the tree, with what the program wrote.  The plan is empty; its state may be begun here
@@ -114,8 +115,8 @@ typedef struct mr_layout {
     /* Appends the layout's members of a sample's meta, each starting with a comma: ,"columns":{...}  Thread-safe.
      * NULL: nothing to add. */
     mr_status (*meta)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out, mr_error *err);
-    /* The sample's objects, in pixels of `picture`; sets out->told where the source speaks of them.  Thread-safe.
-     * NULL: the layout has none. */
+    /* The sample's objects, in pixels of `picture`; sets out->told where the source has objects, even if none.
+     * Thread-safe. NULL: the layout has none. */
     mr_status (*objects)(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, const mr_stored *picture,
                          mr_objects *out, mr_error *err);
     void (*free_state)(void *state);
@@ -140,7 +141,7 @@ mr_status mr_plan_variant_set(mr_plan *plan, mr_buf *name, mr_error *err);
 mr_status mr_plan_add(mr_plan *plan, const mr_sample *sample, mr_error *err); /* marks the entry used */
 /* Adds a class (name bytes are escaped to path text) after the others. */
 mr_status mr_plan_class(mr_plan *plan, const char *name, size_t len, bool has_id, int64_t id, mr_error *err);
-/* Index of the class of that name (path text of the bytes), -1: none.  Of the classes that there were at the last
+/* Index of the class of that name (path text of the bytes), -1: none. Among the classes at the last
  * mr_plan_classes_sort(), or, where they keep their order, at the last mr_plan_classes_place(). */
 int32_t mr_plan_class_find(const mr_plan *plan, const char *name, size_t len);
 void mr_plan_classes_sort(mr_plan *plan);                      /* bytewise by name, duplicates removed */
@@ -148,15 +149,15 @@ mr_status mr_plan_classes_place(mr_plan *plan, mr_error *err); /* no two have on
 
 /* ---- for ingest ----------------------------------------------------------------------------------------------- */
 
-/* MR_MISUSE: an option was given that the layout has no use for; names both. */
+/* MR_MISUSE: the layout does not use a given option; the message names both. */
 mr_status mr_layout_check(const mr_layout *layout, const mr_layout_options *o, mr_error *err);
-/* What no layout sees alone.  MR_MISUSE: a split map found no split, or a label column no label.  Notes splits of the
+/* Checks across layouts.  MR_MISUSE: a split map found no split, or a label column no label.  Notes splits of the
  * source that are stored as one. */
 mr_status mr_plan_review(const mr_plan *plan, const mr_layout_options *o, mr_error *err);
 const char *mr_plan_variant(const mr_plan *plan); /* NULL: it has no name */
 
 typedef struct mr_choice { /* the outcome of the bidding */
-    bool unknown;          /* nobody bid: print what each layout needs */
+    bool unknown;          /* no layout bids: the message lists what each needs */
     const mr_layout *layout;
     mr_tree tree;
     mr_bid bid;
@@ -164,12 +165,12 @@ typedef struct mr_choice { /* the outcome of the bidding */
 
 /* Lets every layout bid on every folder that may be a root, or on o->root alone.  Forced: only that layout, with the
  * higher of its two scores; of equal bids the one at, or around, the root that all layouts together choose; where it
- * bids nowhere, that root.  MR_BAD_DATA: nobody bids, a tie, or a refusal: says what was seen and what each layout
- * would have needed. MR_MISUSE: o->root is not there. */
+ * bids nowhere, that root.  MR_BAD_DATA: no bid, a tie, or an unsupported format: the message says what was found and
+ * what each layout needs. MR_MISUSE: o->root does not exist. */
 mr_status mr_layout_choose(const mr_source *s, const char *forced, const mr_layout_options *o, mr_choice *out,
                            mr_error *err);
 
-/* A plan without a sample is MR_BAD_DATA; `source`: for the sentence that says why. */
+/* A plan without a sample is MR_BAD_DATA; `source`: for the message. */
 mr_status mr_plan_check(const mr_plan *plan, const mr_layout_options *o, const mr_layout *layout, const char *source,
                         mr_error *err);
 void mr_plan_free(const mr_layout *layout, mr_plan *plan); /* contents, not the struct */

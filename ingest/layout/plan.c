@@ -1,5 +1,5 @@
 /* plan.c - what a layout fills in: splits, classes, samples.
- * Invariant: a split's name is fit for a file name, and a sample's split and label are numbers that exist. */
+ * Invariant: a split's name is valid as a file name, and a sample's split and label are numbers that exist. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "layout/layout.h"
 
 typedef struct mr_class_place {
-    const char *name; /* of the class: its text stays where it is */
+    const char *name; /* of the class: its text does not move */
     int32_t class;
 } class_place;
 
@@ -36,7 +36,7 @@ static bool is_val(const char *name, size_t len)
 
 const mr_split_map *mr_split_map_find(const mr_layout_options *o, const char *name, size_t len)
 {
-    /* The folder's own name first, then the name that it is stored under: val=dev catches a folder "valid" too. */
+    /* The folder's own name first, then the name that it is stored under: val=dev also applies to a folder "valid". */
     const mr_split_map *map = map_of(o, name, len);
     const char *word = map ? NULL : mr_split_word(name, len);
     return word ? map_of(o, word, strlen(word)) : map;
@@ -85,7 +85,7 @@ static mr_status no_split_name(const mr_split_map *map, const char *name, size_t
     return MR_BAD_DATA;
 }
 
-/* Keeps the name for the report.  False: it is there already, or there is no room for more. */
+/* Keeps the name for the report. False: known already, or the list is full. */
 static bool add_alias(mr_plan_split *s, const char *name, size_t len, bool mapped)
 {
     for (size_t i = 0; i < s->alias_count; i++)
@@ -97,12 +97,12 @@ static bool add_alias(mr_plan_split *s, const char *name, size_t len, bool mappe
     return true;
 }
 
-/* Two names of the source that usage alone makes one split: val, valid and validation mean the same, but dev and eval
- * may well be two splits. */
+/* Whether two names of the source are one split only by usage: val, valid and validation mean the same, but dev and
+ * eval may be two splits. */
 static mr_status check_alias(const mr_plan_split *s, const char *name, size_t len, mr_error *err)
 {
     const mr_split_alias *other = s->aliases;
-    while (other->mapped) /* the name at hand, which is the last, is not */
+    while (other->mapped) /* the current name, the last, is not */
         other++;
     if (other == &s->aliases[s->alias_count - 1] || (is_val(name, len) && is_val(other->name, other->len)))
         return MR_OK;
@@ -135,7 +135,7 @@ mr_status mr_plan_split_get(mr_plan *plan, const mr_layout_options *o, const cha
 
 /* ---- the whole plan -------------------------------------------------------------------------------------------- */
 
-/* A misspelt split would go unnoticed otherwise. */
+/* Otherwise a misspelled split would go unnoticed. */
 static mr_status check_maps(const mr_plan *plan, const mr_layout_options *o, mr_error *err)
 {
     mr_buf there = {0};
@@ -150,7 +150,7 @@ static mr_status check_maps(const mr_plan *plan, const mr_layout_options *o, mr_
     return status;
 }
 
-/* Samples of two splits of the source are in one where nobody asked for it. */
+/* Notes samples of two splits of the source that are merged without --split-map. */
 static void note_merged(const mr_plan *plan)
 {
     for (size_t i = 0; i < plan->split_count; i++) {
@@ -276,7 +276,7 @@ static const char *name_at(const mr_plan *plan, size_t n)
     return plan->places ? plan->places[n].name : plan->classes[n].name;
 }
 
-/* By bisection: names chosen on purpose could make a hash table slow. */
+/* Binary search: chosen names could make a hash table slow. */
 static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
 {
     size_t low = 0, high = plan->places ? plan->place_count : plan->class_count;
@@ -293,7 +293,7 @@ static int32_t find_text(const mr_plan *plan, const char *name, size_t len)
     return -1;
 }
 
-/* Is the path text of these bytes the bytes themselves? */
+/* Whether the path text of these bytes is the bytes themselves. */
 static bool is_plain(const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)

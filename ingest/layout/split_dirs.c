@@ -1,5 +1,5 @@
 /* split_dirs.c - the folders under a root that are its splits: found by usual names and by --split-map.
- * Invariant: what counts as a split folder depends on names and --split-map alone, so that bid and plan find the same.
+ * Invariant: what is a split folder depends on names and --split-map only, so bid and plan find the same.
  *
  *      train/CLASS/...                 path "train"                    called "train"
  *      seg_test/seg_test/CLASS/...     path "seg_test/seg_test"        called "seg_test"
@@ -23,7 +23,7 @@ bool mr_split_dirs_has(const mr_split_dirs *dirs, const char *name)
     return false;
 }
 
-/* "train/train", "seg_test/seg_test", "train/images": one folder more, with the class folders in it and nothing beside.
+/* "train/train", "seg_test/seg_test", "train/images": one more folder, with only the class folders in it.
  */
 static void enter_wrapper(const mr_tree *t, mr_split_dir *dir)
 {
@@ -161,7 +161,7 @@ static void leave_out(const mr_tree *t, mr_plan *plan, const mr_split_dir *dir)
                 dir->end - dir->begin);
 }
 
-/* As people expect to see them: train, val, test, then the others in order of their paths. */
+/* In the usual order: train, val, test, then the others in order of their paths. */
 static unsigned rank_of(const mr_split_dir *dir)
 {
     static const char *const words[] = {"train", "val", "test"};

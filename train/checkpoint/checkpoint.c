@@ -99,7 +99,7 @@ static mr_status write_state(writing *w, mr_error *err)
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 
-/* OUTPUT, the one that was claimed even if its name was taken by another; -1: errno says why. */
+/* The OUTPUT that was claimed, even if its name now belongs to another folder; -1: see errno. */
 static int open_folder(const mr_checkpoint *c, const char *output)
 {
     int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;

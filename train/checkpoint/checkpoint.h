@@ -63,7 +63,7 @@ mr_status mr_checkpoint_evaluated(const mr_checkpoint *c, const char *output, un
 mr_status mr_checkpoint_sweep(const mr_checkpoint *c, const char *output, unsigned keep, mr_error *err);
 
 /* `path`: a step-NNNNNNNN directory, or an OUTPUT: its newest checkpoint, or with `best` the best.  If a run in
- * progress removes it meanwhile, the next is read. Digests are checked; names and shapes must be the model's own.
+ * progress removes it in the meantime, the next is read. Digests are checked; names and shapes must be the model's own.
  * Without `with_state` optimizer.npz is ignored and may be missing.  config.json is for other programs: the model is
  * described by state.json.  *found: the directory, even if it is damaged; NULL: none; caller frees; may be NULL.
  * MR_MISUSE: there is none.  MR_BAD_DATA: damaged; the message names the file, the caller adds what to do. */

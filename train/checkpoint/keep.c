@@ -181,7 +181,7 @@ void mr_step_remove(int dirfd, const mr_step *step)
         mr_dir_remove(dirfd, name, NULL); /* what stays is swept next time */
 }
 
-/* A killed process keeps its number until its parent has asked for it, which may be long: such a one writes no more. */
+/* A killed process stays a zombie until its parent waits for it, which may take long: it no longer writes. */
 static bool is_dead(uint64_t pid)
 {
     char path[64], stat[512];
@@ -197,8 +197,8 @@ static bool is_dead(uint64_t pid)
     return state && strlen(state) > 2 && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* The lock may be unknown to a network's file system: then the number alone has to say it.  A number that was given to
- * another process since only keeps a directory a little longer. */
+/* A network file system may not support the lock: then only the process id tells.  An id that has been reused merely
+ * keeps a directory a little longer. */
 static bool owner_gone(int dirfd, const char *name, uint64_t pid)
 {
     if (pid != (uint64_t)getpid() && !is_dead(pid))

@@ -3,7 +3,7 @@
  *
  *      step-00000200               a checkpoint
  *      .step-00000200.tmp-PID      being written by that process, or left by a killed one
- *      .step-00000200.old-PID      a whole one, moved aside while another takes its place
+ *      .step-00000200.old-PID      a complete one, moved aside while another takes its place
  *      .step-00000200.gone-PID     being removed */
 #ifndef MR_CHECKPOINT_PARTS_H
 #define MR_CHECKPOINT_PARTS_H

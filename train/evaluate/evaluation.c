@@ -12,7 +12,7 @@
 #include "base/term.h"
 #include "dataset/dataset.h"
 
-typedef struct scored { /* one sample, as it is sent between ranks */
+typedef struct scored { /* one sample, as sent between ranks */
     uint64_t position;  /* in the split */
     float loss, weight;
     uint32_t right;

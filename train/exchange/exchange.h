@@ -47,7 +47,7 @@ enum { MR_EXCHANGE_NUMBERS = 8 };
 mr_status mr_exchange_begin(mr_exchange *x, mr_status mine, const double *numbers, unsigned numbers_count, double *sums,
                             mr_error *err);
 void mr_exchange_ready(mr_exchange *x, uint64_t from);
-/* *sum: count elements, lent until the next begin or until this rank next writes its gradients: where no other rank
+/* *sum: count elements, valid until the next begin or until this rank next writes its gradients: where no other rank
  * shares the memory, they are the same.  MR_SYSTEM: a peer is gone.
  * The same bits for both kinds, on every run with the same placement of ranks: within a host the sum is
  * ((rank 0 + rank 1) + rank 2) + ... */

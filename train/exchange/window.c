@@ -113,7 +113,7 @@ static int open_file(mr_window *w, uint64_t count, const mr_window_offer *offer)
     char path[64];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)offer->pid, (long long)offer->file);
-    /* The name may be of anything else, such as a pipe or a terminal: opening it must do no harm. */
+    /* The name may belong to something else, such as a pipe or a terminal: opening it must do no harm. */
     int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return -1;

@@ -1,6 +1,6 @@
 /* pairs.h - what a run on images and texts has that a run on labels does not: tokenizer, column, list of pairs.
- * Invariant: a checkpoint keeps the tokenizer's own bytes, so that a run is resumed and evaluated without the files it
- * was begun with. */
+ * Invariant: a checkpoint keeps the tokenizer's own bytes, so a run is resumed and evaluated without its original
+ * files. */
 #ifndef MR_PAIRS_H
 #define MR_PAIRS_H
 

@@ -163,7 +163,7 @@ static mr_status own(mr_settings *s, const char *text, const char **out, mr_erro
     return MR_OK;
 }
 
-/* Two texts may stand for one number: compared as values. */
+/* Different texts may be the same number: compared as values. */
 static mr_status compare(const mr_settings *s, const mr_option *row, const char *kept, mr_error *err)
 {
     MR_AUTO(mr_settings_release) mr_settings other = {0};

@@ -1,5 +1,5 @@
-/* files.c - what the names of a hub folder's files say: config, split, and which part of how many.
- * Invariant: a name is read from its end, by fixed rules; what it does not say is not guessed from the files beside it.
+/* files.c - the names of a hub folder's files: config, split, and which part of how many.
+ * Invariant: a name is read from its end, by fixed rules; what it lacks is not guessed from the files next to it.
  */
 #include "hub/hub.h"
 
@@ -28,7 +28,7 @@ static uint32_t number_at(const char *text, size_t len)
 
 static const char digits[] = "0123456789", hex[] = "0123456789abcdef";
 
-/* "train-00000-of-00002", perhaps with "-" and 16 hex digits behind, as older writers put there. */
+/* "train-00000-of-00002", perhaps followed by "-" and 16 hex digits, as older writers added. */
 static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
 {
     enum { TAIL = 15, HASH = 17 }; /* "-00000-of-00002" */
@@ -44,7 +44,7 @@ static bool take_numbered(mr_hub_file *f, const char *stem, size_t len)
     return true;
 }
 
-/* The words for splits that the hub knows, alone or with more behind: "train", "test_easy". */
+/* The hub's words for splits, alone or followed by more: "train", "test_easy". */
 static bool names_split(const char *text, size_t len)
 {
     static const char *const words[] = {"train", "training", "val",     "valid", "validation",
@@ -79,7 +79,7 @@ static mr_hub_part last_part(const char *dir, size_t len)
     return (mr_hub_part){dir + at, len - at};
 }
 
-/* The hub's folder "data", first or last, is not part of a config's name; "default" is the name of the one without. */
+/* The hub's folder "data", first or last, is not part of a config's name; "default" is the config without a name. */
 static mr_hub_part config_of(const char *dir, size_t len)
 {
     mr_hub_part last = last_part(dir, len);
@@ -213,7 +213,7 @@ mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, 
     return status;
 }
 
-/* The files of a split stand in order of their numbers: the fixed width sees to that. */
+/* The files of a split are in the order of their numbers, which have a fixed width. */
 static mr_status complete_from(const mr_hub_files *files, size_t first, mr_error *err)
 {
     const mr_hub_file *a = &files->items[first];

@@ -1,4 +1,4 @@
-/* hub.c - datasets as the hub hands them out today: folders of Parquet files with the images inside.
+/* hub.c - datasets as the hub stores them today: folders of Parquet files with the images inside.
  * Invariant: a row's text goes into meta verbatim, as the program that read the file wrote it.
  *
  *      data/train-00000-of-00002.parquet       a program opens each file; in the tree it becomes a folder:
@@ -18,7 +18,7 @@
 
 /* ---- bid ------------------------------------------------------------------------------------------------------ */
 
-/* A root is where the configs are: a file deeper than one folder (that is not "data") belongs to a root below. */
+/* A root is where the configs are: a file more than one folder down (not counting "data") belongs to a root below. */
 static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *bid, mr_error *err)
 {
     (void)o;
@@ -45,7 +45,7 @@ static mr_status hub_bid(const mr_tree *t, const mr_layout_options *o, mr_bid *b
 
 /* ---- open ----------------------------------------------------------------------------------------------------- */
 
-/* What git leaves where the large file was not fetched is a small text that names it. */
+/* Where git has not fetched a large file it leaves a small text that names it. */
 static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *err)
 {
     static const char pointer[] = "version https://git-lfs";
@@ -64,7 +64,7 @@ static mr_status check_head(const mr_tree *t, const mr_hub_file *f, mr_error *er
     return status;
 }
 
-/* Train, validation, test, others: a reader of the summary expects it. */
+/* Train, validation, test, others: the order that readers of the summary expect. */
 static int place_of(const mr_hub_file *f)
 {
     static const char *const first[] = {"train", "val", "valid", "validation", "test"};
@@ -85,7 +85,7 @@ static int by_split_and_path(const void *a, const void *b)
     return order ? order : (x->path.len > y->path.len) - (x->path.len < y->path.len);
 }
 
-/* Leaves the files of a split out that --split-map leaves out, unread. */
+/* Leaves out, unread, the files of a split that --split-map leaves out. */
 static mr_status drop_splits(const mr_layout_options *o, mr_plan *plan, mr_hub_files *files, mr_error *err)
 {
     size_t kept = 0;

@@ -20,7 +20,7 @@ typedef struct mr_hub_file {
     uint32_t entry;      /* of the file, before the tree grows */
     mr_hub_part path;    /* under the root */
     mr_hub_part config;  /* len 0: "default" */
-    mr_hub_part split;   /* as the source names it; len 0: the name tells none */
+    mr_hub_part split;   /* as the source names it; len 0: none in the name */
     uint32_t number, of; /* part 2 of 7, from 0; of 0: not numbered */
 } mr_hub_file;
 
@@ -39,10 +39,10 @@ typedef struct mr_hub_state {
  *      CONFIG/train/0000.parquet               train.parquet          anything.parquet                             */
 mr_hub_file mr_hub_file_at(const char *path, size_t len);
 
-/* All Parquet files under the root but hidden ones.  free(out->items). */
+/* All Parquet files under the root except hidden ones.  free(out->items). */
 mr_status mr_hub_list(const mr_tree *t, mr_hub_files *out, mr_error *err);
 
-/* Keeps the files of the config that was asked for, or of the only one, and those with a split where some have one.
+/* Keeps the files of the requested config, or of the only one; where some have a split, only those.
  * MR_MISUSE: lists the configs. */
 mr_status mr_hub_choose(mr_hub_files *files, const char *wanted, mr_plan *plan, mr_error *err);
 
@@ -52,7 +52,7 @@ mr_status mr_hub_complete(const mr_hub_files *files, mr_error *err);
 /* "default", or the config's name as path text. */
 void mr_hub_config_name(const mr_hub_file *f, mr_buf *out);
 
-/* argv of the program that turns a Parquet file into rows, with the columns that were asked for. */
+/* argv of the program that turns a Parquet file into rows, with the requested columns. */
 mr_status mr_hub_reader(const mr_layout_options *o, mr_layout_files *out, mr_error *err);
 
 /* ---- schema.json ---------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ typedef enum mr_hub_kind { MR_HUB_NO_LABEL, MR_HUB_NAMES, MR_HUB_NUMBERS, MR_HUB
 typedef struct mr_hub_schema {
     uint64_t rows;
     mr_hub_kind kind;
-    char *column;   /* of the label; NULL: there is none, as NO_LABEL: it holds no labels */
+    char *column;   /* of the label; NULL: there is none; with NO_LABEL: it holds no labels */
     json_t *names;  /* NAMES: a list of different strings, by label */
     mr_buf columns; /* "a, b, c", for messages */
 } mr_hub_schema;
@@ -70,7 +70,7 @@ typedef struct mr_hub_schema {
 /* Marks the entry as used. Begin with a zeroed struct; mr_hub_schema_free() in any case. */
 mr_status mr_hub_schema_read(const mr_tree *t, const mr_hub_file *file, mr_plan *plan, mr_hub_schema *s, mr_error *err);
 void mr_hub_schema_free(mr_hub_schema *s);
-/* MR_BAD_DATA: the labels of `file` mean something else than those of the first one. */
+/* MR_BAD_DATA: the labels of `file` differ in meaning from those of the first one. */
 mr_status mr_hub_schema_agree(const mr_hub_schema *first, const mr_hub_schema *s, const mr_hub_file *file,
                               mr_error *err);
 

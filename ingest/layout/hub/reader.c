@@ -1,5 +1,5 @@
-/* reader.c - where the program is that reads Parquet, and how it is called.
- * Invariant: nothing about Parquet is known here: the program gets the columns that were asked for and a file. */
+/* reader.c - the program that reads Parquet: where it is, and how it is called.
+ * Invariant: nothing about Parquet is known here: the program gets a file and the requested columns. */
 #include "hub/hub.h"
 
 #include <limits.h>
@@ -10,7 +10,7 @@
 
 #define SCRIPT "parquet_rows.py"
 
-/* Beside the program (a build tree), else where the installation has put it. */
+/* Next to the program (in a build tree), otherwise where it was installed. */
 static mr_status find_script(char **out, mr_error *err)
 {
     static const char *const places[] = {"", "/" MILLRACE_LIBEXEC};

@@ -1,6 +1,6 @@
 /* rows.c - from the rows of opened Parquet files to samples and labels.
- * Invariant: every row is a sample, in row order, or in a note; a stream that lacks a row, or that does not say what it
- * has to say, is bad data, whatever the program that wrote it said at its end. */
+ * Invariant: every row is a sample, in row order, or in a note; a stream that lacks a row, or a required member, is bad
+ * data, whatever exit status its writer had. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ typedef struct build {
     const mr_layout_options *options;
     mr_plan *plan;
     const mr_hub_file *file; /* at hand */
-    mr_hub_schema first;     /* of the first file: the others have to agree with it */
+    mr_hub_schema first;     /* of the first file: the others must agree with it */
     mr_labels labels;        /* texts */
     bool no_numbers;         /* numbers that are not labels: negative, or too large */
     int64_t most;            /* the largest label */
     mr_jsonl_field field;    /* the label's column */
     mr_jsonl row;
-    mr_note *left_out; /* of the listing, sorted by path; their words are the notes' own */
+    mr_note *left_out; /* of the listing, sorted by path; their texts belong to the notes */
     size_t left_out_count;
     size_t only_counted; /* of the images that the listing rejected: no note was kept of these */
     mr_buf path, scratch;
@@ -92,7 +92,7 @@ static void note_label(build *b, const char *what)
     mr_note_add(b->plan->notes, MR_NOTE_INFO, b->first.column, strlen(b->first.column), 0, "%s", what);
 }
 
-/* A column "label" of texts that was not asked for may well hold captions, unless they are single letters. */
+/* A column "label" of texts that was not requested may hold captions, unless they are single letters. */
 static mr_status plan_texts(build *b)
 {
     mr_status status = mr_labels_plan(&b->labels, b->plan, mr_buf_text(&b->first.columns), b->err);
@@ -129,7 +129,7 @@ static mr_status plan_labels(build *b)
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-/* Does the name of entry `e` after the file's own begin with this row's number and `end`? */
+/* Whether the name of entry `e`, after the file's own, begins with this row's number and `end`. */
 static bool is_row(const build *b, uint32_t e, uint64_t row, const char *end)
 {
     char text[40];
@@ -149,7 +149,7 @@ static void note_row(build *b, mr_note_kind kind, uint64_t row, const char *why,
     mr_note_add(b->plan->notes, kind, mr_buf_text(&b->path), b->path.len, 0, "%s%s", why, what);
 }
 
-/* An image by its path: beside the Parquet file, else from the root. */
+/* An image by its path: next to the Parquet file, otherwise from the root. */
 static mr_status find_image(build *b, uint32_t entry, uint64_t row, uint32_t *image)
 {
     const mr_source *source = b->tree->source;
@@ -168,7 +168,7 @@ static mr_status find_image(build *b, uint32_t entry, uint64_t row, uint32_t *im
     return status;
 }
 
-/* Reads and judges row's JSON: one object, whose label column is picked. */
+/* Reads and checks the row's JSON: one object; picks its label column. */
 static mr_status read_row(build *b, uint32_t entry, uint64_t row, mr_buf *text)
 {
     mr_jsonl_row line = {.line = 1};
@@ -188,7 +188,7 @@ static int path_order(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* What the listing has left out, by path: a row whose image is among it is to be rejected once, for that reason. */
+/* What the listing left out, by path: a row whose image is among it is rejected once, for that reason. */
 static mr_status list_left_out(build *b)
 {
     const mr_notes *notes = b->plan->notes;

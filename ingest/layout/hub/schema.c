@@ -1,5 +1,5 @@
-/* schema.c - what an opened Parquet file says of itself: its schema.json.
- * Invariant: what a schema says is judged here; nothing of it is taken for true about the rows.
+/* schema.c - schema.json of an opened Parquet file.
+ * Invariant: a schema is checked here, and nothing in it is assumed about the rows.
  *
  *      {"rows": 78, "image": "image", "columns": ["label", ...],
  *       "label": {"column": "label", "kind": "names", "names": ["cat", "dog"]}}         or null */

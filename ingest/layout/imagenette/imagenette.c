@@ -1,6 +1,5 @@
 /* imagenette.c - Imagenette, and any tree of split folders that hold class folders (ImageFolder).
- * Invariant: the class of an image is the folder it lies in, or the csv cell that --label-column chooses; its file name
- * never is.
+ * Invariant: the class of an image is its folder, or the csv cell that --label-column chooses, and never its file name.
  *
  *      train/n01440764/n01440764_11.JPEG       noisy_imagenette.csv: path,noisy_labels_0, ... ,is_valid              */
 #include <stdio.h>
@@ -41,7 +40,7 @@ static size_t flat_classes(const mr_tree *t, const mr_layout_options *o)
     size_t count = 0;
     mr_child child = {0};
     mr_split_dir whole = mr_split_dir_whole(t, o);
-    if (o->class_depth) /* which folders are classes was said: they may be deep */
+    if (o->class_depth) /* the option says which folders are classes: they may be deep */
         return mr_folder_count(t, &whole, LOOK_AT);
     while (mr_tree_next(t, "", 0, &child))
         count += is_flat_class(t, &child);
@@ -49,14 +48,14 @@ static size_t flat_classes(const mr_tree *t, const mr_layout_options *o)
 }
 
 /* bus/, train/, truck/: one folder with a split's name, images in all of them, class folders in none.  Two such names,
- * or one beside a single other folder, may as well be splits whose images have no classes. */
+ * or one and a single other folder, may as well be splits whose images have no classes. */
 static bool split_is_class(const mr_tree *t, const mr_layout_options *o, const mr_split_dirs *dirs)
 {
     return dirs->count == 1 && !o->map_count && !o->class_depth && mr_folder_count(t, &dirs->items[0], LOOK_AT) == 0 &&
            flat_classes(t, o) > 2;
 }
 
-/* The splits of the tree; none: its folders are the classes of one split. */
+/* The splits of the tree; if none, its folders are the classes of one split. */
 static void find_splits(const mr_tree *t, const mr_layout_options *o, mr_split_dirs *dirs)
 {
     mr_split_dirs_find(t, o, dirs);

@@ -1,5 +1,5 @@
 /* table.c - noisy_imagenette.csv: columns by path.
- * Invariant: rows are found by the path they name, in whatever order they stand, with LF or CRLF.
+ * Invariant: rows are found by their path, in any order, with LF or CRLF.
  *
  *      path,noisy_labels_0,noisy_labels_1,noisy_labels_5,noisy_labels_25,noisy_labels_50,is_valid
  *      train/n02979186/n02979186_9036.JPEG,n02979186,n02979186,n02979186,n02979186,n03000684,False                   */
@@ -128,7 +128,7 @@ static bool has_labels(const table *tab, size_t column, const mr_plan *plan)
     return false;
 }
 
-/* The column of --label-column; -1: none was asked for. */
+/* The column of --label-column; -1: none was requested. */
 static mr_status choose_column(const table *tab, const char *name, const char *wanted, const mr_plan *plan, int *column,
                                mr_error *err)
 {
@@ -182,8 +182,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A label may name a class that has no folder here (a part of the data, or the noise itself): a class all the same.  A
- * column without any of the classes holds something else. */
+/* A label may name a class without a folder here (in a part of the data, or by the noise itself): it is a class all the
+ * same.  A column that contains none of the classes holds something else. */
 static mr_status add_classes(const mr_tree *t, const table *tab, const char *name, size_t column, mr_plan *plan,
                              mr_error *err)
 {
@@ -246,7 +246,7 @@ static mr_status label_samples(const mr_tree *t, table *tab, const char *name, i
     return status;
 }
 
-/* A part of Imagenette comes with the whole csv: one note for all that is not here, not thirteen thousand. */
+/* A part of Imagenette comes with the whole csv: one note for all that are missing, not thirteen thousand. */
 static void note_missing(const mr_tree *t, const table *tab, const char *name, uint32_t entry, mr_plan *plan)
 {
     mr_buf some = {0};

@@ -1,5 +1,5 @@
-/* table.h - the csv of noisy labels that lies at the root of Imagenette and Imagewoof.
- * Invariant: it never adds or drops a sample; it gives columns to the meta, and the label only if that was asked for.
+/* table.h - the csv of noisy labels at the root of Imagenette and Imagewoof.
+ * Invariant: it never adds or drops a sample; it gives columns to the meta, and the label only if requested.
  */
 #ifndef MR_IMAGENETTE_TABLE_H
 #define MR_IMAGENETTE_TABLE_H
@@ -8,7 +8,7 @@
 
 const char *mr_imagenette_csv(const mr_tree *t); /* its name, NULL: none */
 
-/* Reads it, if there is one, and gives each sample of the plan its row: sample.aux is the row's number plus 1. */
+/* Reads it, if it exists, and gives each sample of the plan its row: sample.aux is the row's number plus 1. */
 mr_status mr_imagenette_table(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 mr_status mr_imagenette_meta(const mr_tree *t, const mr_plan *plan, const mr_sample *sample, mr_buf *out,
                              mr_error *err);

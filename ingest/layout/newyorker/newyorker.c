@@ -1,5 +1,5 @@
 /* newyorker.c - the New Yorker caption contest corpus as the hub's v1.0 files.
- * Invariant: a row's text goes into meta verbatim, so that all its columns are kept as they were written.
+ * Invariant: a row's text goes into meta verbatim, so all its columns are kept as written.
  *
  *      all_contest_images/497.jpeg ...     matching/train.jsonl val.jsonl test.jsonl     ranking_1/train.jsonl ...
  *                                          a train.jsonl in the root itself is the config "default"                */
@@ -96,7 +96,7 @@ static bool has_images(const mr_tree *t)
     return false;
 }
 
-/* Does the file's first row hold "contest_number"?  A row longer than the head is judged by its head. */
+/* Whether the file's first row has "contest_number"; of a long row only the beginning is read. */
 static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_error *err)
 {
     static const char key[] = "\"contest_number\"";
@@ -113,7 +113,7 @@ static mr_status is_contest(const mr_tree *t, uint32_t file, bool *found, mr_err
     return status == MR_SYSTEM ? status : MR_OK;
 }
 
-/* In any config, in any split: the first may well be empty. */
+/* In any config, in any split: the first may be empty. */
 static mr_status any_contest(const mr_tree *t, const configs *list, bool *found, mr_error *err)
 {
     mr_status status = MR_OK;

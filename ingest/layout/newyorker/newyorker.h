@@ -26,7 +26,7 @@ typedef struct mr_newyorker_config {
     uint32_t files[MR_NEWYORKER_FILES]; /* by stem; MR_NO_ENTRY: none */
 } mr_newyorker_config;
 
-/* The config to read: the one named, or the only one. MR_MISUSE lists those that are there. */
+/* The config to read: the one named, or the only one. MR_MISUSE lists the existing ones. */
 mr_status mr_newyorker_choose(const mr_tree *t, const char *wanted, mr_newyorker_config *out, mr_error *err);
 mr_status mr_newyorker_plan(const mr_tree *t, const mr_layout_options *o, mr_plan *plan, mr_error *err);
 

@@ -24,7 +24,7 @@ typedef struct build {
     mr_error *err;
 } build;
 
-/* MR_NO_ENTRY: it is not there.  A number names one image: which of two is meant is not for us to say. */
+/* MR_NO_ENTRY: missing, or ambiguous: a number must name one image. */
 static mr_status find_image(const build *b, int64_t number, uint32_t *entry)
 {
     static const char *const ends[] = {"jpeg", "jpg", "png", "webp"};
@@ -111,7 +111,7 @@ static mr_status plan_file(build *b, uint32_t entry, const char *stem)
     return MR_OK;
 }
 
-/* One note for all: a config's rows use a part of the contest images, which is normal. */
+/* One note for all: it is normal that a config's rows use a part of the contest images. */
 static void note_unused(const build *b, const char *config)
 {
     mr_child child = {0};

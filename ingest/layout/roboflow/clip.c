@@ -1,6 +1,6 @@
-/* clip.c - the clip export: class folders, and a caption a class in _tokenization.txt.
- * Invariant: line i is the caption of class folder i of the same split, the folders sorted by name; a file with
- * another number of lines than folders is refused, since no line could be trusted to its class. */
+/* clip.c - the clip export: class folders, and a caption per class in _tokenization.txt.
+ * Invariant: line i is the caption of class folder i of the same split, the folders sorted by name; a file with a
+ * different number of lines is rejected, since no line could be assigned to a class. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* coco.c - the COCO export: _annotations.coco.json beside the images of each split.
- * Invariant: a class number is the place of the category's id among those of all splits that count; the pseudo category
- * with id 0, which names the project and which no annotation uses, counts in none. */
+ * Invariant: a class number is the rank of the category's id among those of all splits; the pseudo category with id 0,
+ * which names the project and which no annotation uses, does not count. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* marks.c - which export of Roboflow lies under a root, told by the names of its files.
- * Invariant: a form that is read wins over one that is not, and files of annotation win over folders of classes. */
+/* marks.c - which export of Roboflow is under a root, by the names of its files.
+ * Invariant: a supported form wins over others, and annotation files win over class folders. */
 #include <stdio.h>
 #include <string.h>
 
 #include "roboflow/roboflow.h"
 
-enum { LOOK_AT = 256 }; /* entries of a folder that are looked at for a kind of name */
+enum { LOOK_AT = 256 }; /* entries of a folder that are checked for a kind of name */
 
 typedef struct sign {
     const char *name; /* of a file in a split folder; of its end, if it starts with '.' */
@@ -44,7 +44,7 @@ static bool has_dir(const mr_tree *t, const mr_split_dir *dir, const char *name)
     return len > 0 && (size_t)len < sizeof path && mr_tree_has_dir(t, path, (size_t)len);
 }
 
-/* Does a file that lies directly in the folder end so? Looks at the first LOOK_AT entries. */
+/* Whether a file directly in the folder has this ending; checks the first LOOK_AT entries. */
 static bool has_ending(const mr_tree *t, const mr_split_dir *dir, const char *ending)
 {
     mr_child child = {0};

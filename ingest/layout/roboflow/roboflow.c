@@ -1,9 +1,9 @@
-/* roboflow.c - the exports of Roboflow, each told by its marks; those that are not read are refused by name.
+/* roboflow.c - the exports of Roboflow, each recognised by its marks; those that are not supported are refused by name.
  * Invariant: however many times a picture was augmented, all its copies are in one group (the stem before ".rf.").
  *
- *      README.roboflow.txt  README.dataset.txt         train/ valid/ test/, any of them may be missing
+ *      README.roboflow.txt  README.dataset.txt         train/ valid/ test/, each optional
  *      folder: SPLIT/CLASS/IMAGE       multi-class: SPLIT/_classes.csv         coco: SPLIT/_annotations.coco.json
- *      clip: as folder, and SPLIT/_tokenization.txt with a caption a class                                         */
+ *      clip: as folder, and SPLIT/_tokenization.txt with a caption per class                                         */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* "License: CC BY 4.0" on a line of its own; the first that says something. */
+/* "License: CC BY 4.0" on a line of its own; the first that is not empty. */
 static mr_status find_licence(const mr_buf *text, mr_plan *plan, mr_error *err)
 {
     static const char word[] = "License:";
@@ -185,7 +185,7 @@ static mr_status roboflow_plan(const mr_tree *t, const mr_layout_options *o, mr_
     if (!state)
         return mr_fail_memory(err, "reading a Roboflow export");
     plan->state = state;
-    state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the plainest form */
+    state->kind = m.kind ? m.kind : MR_RF_FOLDER; /* forced by --layout: class folders are the default */
     plan->variant = variants[state->kind].name;
     MR_TRY(mr_split_dirs_open(t, o, plan, &m.dirs, err));
     MR_TRY(mr_rf_readmes(t, plan, err));

@@ -1,5 +1,5 @@
-/* roboflow.h - the exports of Roboflow: which one lies under a root, and a file for each that is read.
- * Invariant: the marks are looked for in names alone, so that a bid costs no reading. */
+/* roboflow.h - the exports of Roboflow: which one is under a root; one file per supported export.
+ * Invariant: marks are names only, so a bid reads no file. */
 #ifndef MR_ROBOFLOW_H
 #define MR_ROBOFLOW_H
 
@@ -11,18 +11,18 @@ typedef enum mr_rf_kind {
     MR_RF_MULTI_CLASS, /* SPLIT/_classes.csv */
     MR_RF_COCO,        /* SPLIT/_annotations.coco.json */
     MR_RF_CLIP,        /* SPLIT/_tokenization.txt and SPLIT/CLASS/IMAGE */
-    MR_RF_FOREIGN      /* an export that is not read: `format` names it */
+    MR_RF_FOREIGN      /* an unsupported export: `format` names it */
 } mr_rf_kind;
 
 typedef struct mr_rf_marks {
     mr_rf_kind kind;
     const char *format; /* MR_RF_FOREIGN: "YOLO", "Pascal VOC" ... */
-    const char *layout; /* of another name that reads it; NULL: none */
+    const char *layout; /* the other layout that reads it; NULL: none */
     mr_split_dirs dirs;
     bool readme;    /* README.roboflow.txt or README.dataset.txt */
     bool names;     /* an image is named STEM.rf.HASH.jpg */
     bool valid;     /* a split folder is named valid */
-    char seen[120]; /* the mark that decided, for people: "train/_classes.csv" */
+    char seen[120]; /* the mark that decided, for messages: "train/_classes.csv" */
 } mr_rf_marks;
 
 #define MR_RF_CLASSES_CSV   "_classes.csv"
@@ -37,15 +37,15 @@ void mr_rf_look(const mr_tree *t, const mr_layout_options *o, mr_rf_marks *marks
 /* Copies of one picture are named STEM.rf.HASH.jpg: the stem is their group. */
 void mr_rf_group(const mr_tree *t, mr_sample *sample);
 
-/* SPLIT/NAME; MR_NO_ENTRY if it is not there. */
+/* SPLIT/NAME; MR_NO_ENTRY if it does not exist. */
 uint32_t mr_rf_find(const mr_tree *t, const mr_split_dir *dir, const char *name, size_t len);
-/* The image that a table beside the images names, "./a.jpg" like "a.jpg"; MR_NO_ENTRY: it is not there, or not in this
- * split's folder, or notes->failed. */
+/* The image that a table next to the images names, "./a.jpg" like "a.jpg"; MR_NO_ENTRY: it does not exist, or not in
+ * this split's folder, or notes->failed. */
 uint32_t mr_rf_image(const mr_tree *t, const mr_split_dir *dir, const char *name, mr_notes *notes);
-/* That path, for notes on a file that may not be there. */
+/* That path, for notes on a file that may not exist. */
 const char *mr_rf_path(const mr_split_dir *dir, const char *name, mr_buf *out);
 
-/* Marks the READMEs of an export as used, and takes the licence from there unless the plan has one. */
+/* Marks the READMEs of an export as used, and takes the licence from them unless the plan has one. */
 mr_status mr_rf_readmes(const mr_tree *t, mr_plan *plan, mr_error *err);
 
 /* plan->state, of any kind. */

@@ -1,8 +1,8 @@
-/* table.c - the multi-class export: a table of zeros and ones beside the images of each split.
- * Invariant: columns are matched by name, so splits whose headers stand in another order have the same labels.
+/* table.c - the multi-class export: a table of zeros and ones next to the images of each split.
+ * Invariant: columns are matched by name, so splits whose headers are in another order have the same labels.
  *
  *      filename, Limite-30, Panneau-Stop, Unlabeled
- *      a_png.rf.1d17.jpg, 0, 1, 0                  one class: the label; none or several: a list in the meta         */
+ *      a_png.rf.1d17.jpg, 0, 1, 0                  one class: the label; otherwise a list in the meta         */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static mr_status map_columns(sheet *sh, mr_plan *plan, mr_error *err)
     sh->label_of = mr_alloc(sh->csv.columns, sizeof *sh->label_of);
     if (!sh->label_of)
         return mr_fail_memory(err, "reading a table of classes");
-    mr_status status = mr_plan_classes_place(plan, err); /* a header's own names differ */
+    mr_status status = mr_plan_classes_place(plan, err); /* the names in a header differ */
     for (size_t c = 0; c < sh->csv.columns && status == MR_OK; c++) {
         const char *name = sh->csv.header[c];
         bool unlabeled = !strcasecmp(name, "Unlabeled");
@@ -116,7 +116,7 @@ static mr_status note_other_headers(const struct mr_rf_table *table, size_t coun
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
 
-/* Sets label, flags and about the length of the meta from the row's ones. */
+/* Sets label, flags and the approximate length of the meta from the row's ones. */
 static mr_status judge_row(const sheet *sh, size_t row, mr_plan *plan, mr_sample *s, mr_error *err)
 {
     size_t ones = 0;
@@ -200,7 +200,7 @@ static mr_status add_samples(const mr_tree *t, const mr_layout_options *o, mr_pl
     return status;
 }
 
-/* Where there are other tables, ingest can do without one. */
+/* If other tables exist, ingest can do without one. */
 static mr_status or_without(const mr_tree *t, const mr_split_dirs *dirs, size_t i, mr_status status, mr_error *err)
 {
     uint32_t entry = mr_rf_find(t, &dirs->items[i], MR_RF_CLASSES_CSV, strlen(MR_RF_CLASSES_CSV));
@@ -214,7 +214,7 @@ mr_status mr_rf_table_plan(const mr_tree *t, const mr_layout_options *o, mr_plan
 {
     struct mr_rf_table *table = state->table = mr_alloc(1, sizeof *table);
     mr_status status = table ? MR_OK : mr_fail_memory(err, "reading a table of classes");
-    /* Classes stand as they are first seen: in train's header, then in val's, then in test's. */
+    /* Classes are in the order of their first appearance: in train's header, then in val's, then in test's. */
     for (uint32_t split = 0; split < plan->split_count; split++)
         for (size_t i = 0; i < dirs->count && status == MR_OK; i++)
             if (dirs->items[i].split == split)

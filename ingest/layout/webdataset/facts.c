@@ -1,7 +1,7 @@
 /* facts.c - facts about a whole tar: __millrace__/dataset.json, with the names of the splits
  * and of the classes, in order, as path text.  WebDataset's own readers skip such folders.
  *
- *      {"splits": ["train", "val"], "classes": ["zebra", "ant"]}        both may be missing
+ *      {"splits": ["train", "val"], "classes": ["zebra", "ant"]}        both optional
  *
  * Invariant: without the file nothing is assumed; with it, what it contradicts is an error. */
 #include <stdlib.h>
