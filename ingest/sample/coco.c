@@ -75,7 +75,7 @@ static void add_outline(mr_buf *out, const mr_figure *f)
     mr_buf_add_text(out, "]]");
 }
 
-/* `keys`: members that only one of the files has, with a comma behind. */
+/* `keys`: members that only one of the files has, each followed by a comma. */
 static void end_object(list *l, const mr_figure *f, mr_box box, double area, bool crowd, const char *keys,
                        uint64_t image, uint64_t id)
 {

@@ -66,7 +66,7 @@ static void cover_line(const canvas *v, const mr_point *points, size_t count, do
 
 typedef colour (*paint_fn)(const void *ctx, uint32_t x, uint32_t y);
 
-/* Fills a polygon (even-odd), seen through `opacity`. */
+/* Fills a polygon (even-odd rule) with `opacity`. */
 static void fill(const canvas *v, const mr_point *points, size_t count, double opacity, paint_fn paint, const void *ctx)
 {
     double low = points[0].y, high = low;

@@ -79,7 +79,7 @@ static mr_status zip_close(mr_sketch *s, zip *z, mr_status status, mr_error *err
 
 /* ---- cartoons ------------------------------------------------------------------------------------------------- */
 
-/* One at the left, one at the right: what a small model tells apart. */
+/* One at the left, one at the right: a small model can distinguish them. */
 static void compose_simply(mr_scene *scene, unsigned shape, mr_random *r)
 {
     scene->paper = MR_PAPER_plain;
@@ -155,7 +155,7 @@ static bool shows(const mr_scene *scene, unsigned shape)
 static unsigned absent_shape(const mr_scene *scene, mr_random *r)
 {
     unsigned shape = (unsigned)mr_random_below(r, MR_SHAPE_CLASSES);
-    while (shows(scene, shape)) /* at most three of ten are there */
+    while (shows(scene, shape)) /* at most three of ten are used */
         shape = (shape + 1) % MR_SHAPE_CLASSES;
     return shape;
 }
@@ -185,7 +185,7 @@ static void add_joke(mr_buf *out, unsigned a, unsigned b, mr_random *r)
     }
 }
 
-/* One of three people tells what is in the cartoon. */
+/* One of three captions describes the cartoon. */
 static void add_telling(mr_buf *out, const mr_scene *scene, unsigned telling)
 {
     static const char *const begin[TELLINGS] = {"The cartoon shows ", "Somebody has drawn ", "There is "};

@@ -39,7 +39,7 @@ static unsigned category_of(mr_shape shape)
     return 0;
 }
 
-/* One subject; or, where a picture may hold several, none in one of nine, else one to three different ones. */
+/* One subject; where a picture may have several: none in one of nine, otherwise one to three different ones. */
 static void compose(const export *e, uint64_t group, mr_scene *scene, mr_random *r)
 {
     uint32_t width, height;

@@ -1,7 +1,7 @@
 /* sample.h - datasets of drawn shapes, in the names and files of a layout.
- * Invariant: every byte written is a function of (layout, variant, images, seed, sizes): no clock, host, locale or
- * compiler gets in: no trigonometry of the C library, whose last bit differs, and never two draws of chance among the
- * arguments of one call, whose order is the compiler's.
+ * Invariant: every byte written is a function of (layout, variant, images, seed, sizes): independent of clock, host,
+ * locale and compiler: no trigonometry of the C library, whose last bit differs, and never two draws of chance among
+ * the arguments of one call, whose order is the compiler's.
  *
  *   mr_sketch (one dataset)  --layout's card-->  mr_scene (what is seen)  --draw-->  mr_picture  --encode-->  file
  *                                                     |  boxes, polygons, captions --> the layout's annotations
@@ -76,7 +76,7 @@ extern const char *const mr_paper_words[MR_PAPER_COUNT];
 void mr_scene_begin(mr_scene *scene, uint32_t width, uint32_t height, bool cartoon, mr_random *r);
 /* Puts a figure where it overlaps no other; false if no place was found. `size`: radius by the shorter side. */
 bool mr_scene_add(mr_scene *scene, mr_shape shape, double size, mr_random *r);
-/* Puts one at a place, given by width and height; what is there is painted over. */
+/* Puts one at a place, given by width and height, over what is there. */
 void mr_scene_add_at(mr_scene *scene, mr_shape shape, double size, double x, double y, mr_random *r);
 /* The same scene seen again: figures shifted and turned a little, another light. */
 void mr_scene_jitter(mr_scene *scene, mr_random *r);
@@ -112,7 +112,7 @@ typedef struct mr_jpeg_style {
     int quality;      /* 1 to 100 */
     bool full_chroma; /* 4:4:4 instead of 4:2:0 */
     bool progressive;
-    unsigned restart_rows; /* restart markers every so many rows of blocks; 0: none */
+    unsigned restart_rows; /* rows of blocks between restart markers; 0: none */
 } mr_jpeg_style;
 
 mr_jpeg_style mr_jpeg_style_random(mr_random *r);
@@ -153,7 +153,7 @@ enum { MR_SKETCH_MIN_IMAGES = 10, MR_SKETCH_MAX_IMAGES = 100000, MR_SKETCH_MIN_S
 
 enum mr_sketch_split { MR_TRAIN, MR_VAL, MR_TEST };
 
-/* 70 / 20 / 10 of the images, each split at least one; without a test split its part goes to val. */
+/* 70 / 20 / 10 % of the images, at least one per split; without a test split its part goes to val. */
 uint64_t mr_sketch_share(const mr_sketch *s, enum mr_sketch_split split, bool has_test);
 /* The stream of chance of picture n: alone it is drawn as in any company. */
 mr_random mr_sketch_random(const mr_sketch *s, uint64_t n);

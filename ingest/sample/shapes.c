@@ -1,4 +1,4 @@
-/* shapes.c - what stands in a drawn picture: outlines, places, measures, words.
+/* shapes.c - the contents of a drawn picture: outlines, places, sizes, descriptions.
  * Invariant: a figure is its outline; what is drawn, boxed, masked and measured is one polygon, inside the picture.
  *
  *   own measures: unit circle, y down      ring: one polygon, out along the rim, in by a seam, back along the hole

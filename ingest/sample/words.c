@@ -1,5 +1,5 @@
-/* words.c - a drawn picture told in words, so that text and image match.
- * Invariant: what is said can be seen: shape, colour or shade, size by the picture, and place. */
+/* words.c - a drawn picture described in text, so that text and image match.
+ * Invariant: the description is visible: shape, colour or shade, relative size, and place. */
 #include "sample/sample.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* batch.c - Batch: the samples of one step, lent by the loader or the batch's own.
- * Invariant: the memory stays where it is as long as the Batch exists and is not released; it cannot be released while
+ * Invariant: the memory does not move as long as the Batch exists and is not released; it cannot be released while
  * a buffer is open on it. */
 #include <string.h>
 

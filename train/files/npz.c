@@ -28,7 +28,7 @@ struct mr_npz_reader {
     uint8_t *block; /* [BLOCK] */
     uint64_t file_bytes;
     mr_buf name;   /* of the file */
-    mr_buf member; /* of the one at hand, fit to print */
+    mr_buf member; /* of the current one, printable */
     mr_npz_names names;
     mr_npz_array array;
     bool met; /* array is of a member that can be taken */
@@ -158,7 +158,7 @@ static mr_status read_exactly(mr_npz_reader *r, void *to, size_t len, mr_error *
     return (size_t)n == len ? MR_OK : refuse(r, "ends early", err);
 }
 
-/* A member's name, checked, without ".npy", into array.name; `member` says it in messages from here on. */
+/* A member's name, checked, without ".npy", into array.name; `member` names it in messages from here on. */
 static mr_status name_member(mr_npz_reader *r, struct archive_entry *e, mr_error *err)
 {
     const char *path = archive_entry_pathname(e), *fault;

@@ -28,8 +28,8 @@ mr_status mr_npz_open(const char *path, mr_npz_reader **out, mr_error *err);
 /* The same of a file that is open already: `fd` stays the caller's and must outlive the reader; `name`: in messages. */
 mr_status mr_npz_open_fd(int fd, const char *name, mr_npz_reader **out, mr_error *err);
 /* MR_END: no more.  MR_BAD_DATA: not a zip, a member that is not a .npy of a known type, Fortran order, big-endian, a
- * name that is not plain ASCII or is there twice: the message names file and member.  *array lives until the next call.
- * A file without any array is not one. */
+ * name that is not plain ASCII or occurs twice: the message names file and member.  *array is valid until the next
+ * call. A file without any array is not one. */
 mr_status mr_npz_next(mr_npz_reader *r, const mr_npz_array **array, mr_error *err);
 /* All elements of the current member to `to`, which has room for `bytes`, exactly as many.  Their CRC is
  * checked: after a failure `to` holds anything.  MR_MISUSE: another number of bytes, or taken already. */

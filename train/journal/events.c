@@ -179,7 +179,7 @@ static void host_name(char name[65])
             *at = '_';
 }
 
-/* Not a link in its place: a run's folder may come from elsewhere. */
+/* Links are not followed: a run's folder may come from elsewhere. */
 static mr_status open_folder(const char *dir, int *fd, mr_error *err)
 {
     struct stat st;

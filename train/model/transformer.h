@@ -52,7 +52,7 @@ typedef struct mr_normed { /* what a norm reads and writes */
     float *mean, *rstd;    /* [rows] */
 } mr_normed;
 
-/* A total or a y that is given is somewhere else already. */
+/* A given total or y is already elsewhere. */
 void mr_normed_plan(const mr_transformer *t, mr_memory_plan *p, mr_normed *k, size_t rows, bool has_total, bool has_y);
 /* k->y = norm of (x after dropout + residual), which is kept as k->total; x may be k->total, without residual.
  * sample_rows: rows per sample. */

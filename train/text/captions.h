@@ -23,7 +23,7 @@ mr_status mr_captions_get(const char *column, const char *meta, size_t len, size
  * the columns with text, comma-separated, for messages. */
 const char *mr_captions_guess(const char *meta, size_t len, mr_buf *known);
 
-/* Both of the above in one pass: where a column's captions are, lent by the meta. */
+/* Both of the above in one pass: where a column's captions are, in the meta. */
 typedef struct mr_captions {
     const char *at, *end; /* the column's value */
     size_t count;

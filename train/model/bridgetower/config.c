@@ -43,7 +43,7 @@ const mr_model_config mr_bt_presets[] = {
 enum section { TOP = 0, TEXT, VISION, SECTIONS };
 static const char *const prefixes[] = {"", "text_config.", "vision_config."};
 
-typedef struct hub { /* what the file says, per section */
+typedef struct hub { /* the contents of the file, per section */
     const char *path;
     json_t *sections[SECTIONS]; /* NULL: absent */
     uint32_t hidden[SECTIONS], layers[SECTIONS], embed, vocab, heads, mlp, positions, image, patch;
