@@ -1,4 +1,5 @@
 /* cli.c - a command line, read by the command's table of options.
+ * Invariant: the command line is read before the options file, to know what it gives, and after it, to store that.
  *
  *   argv --> which row? --> its value --> mr_option_take() --> the field of the command's request
  *              |
@@ -6,7 +7,7 @@
  *
  * As in getopt_long(): options and arguments in any order, "--" ends options, -qj4 is -q -j 4, and an unambiguous
  * prefix of a long name is enough. */
-#include "base/cli.h"
+#include "base/cli_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,30 +19,15 @@
 #include "base/term.h"
 #include "base/text.h"
 
-typedef struct entry {
-    const char *name; /* the row's, or its alias */
-    const mr_option *row;
-    char *request; /* base of the row's offsets */
-} entry;
-
-typedef struct line {
-    const mr_command *command;
-    void *request;
-    entry *entries;
-    size_t count, room;
-    const mr_option *argument; /* the next one to read */
-    uint64_t agreed;
-} line;
-
-static mr_status add_entry(line *l, const char *name, const mr_option *row, void *request, mr_error *err)
+static mr_status add_entry(mr_cli_line *l, const char *name, const mr_option *row, void *request, mr_error *err)
 {
     if (!MR_GROW(l->entries, l->count, l->room))
         return mr_fail_memory(err, "reading the command line");
-    l->entries[l->count++] = (entry){name, row, request};
+    l->entries[l->count++] = (mr_cli_entry){.name = name, .row = row, .request = request};
     return MR_OK;
 }
 
-static mr_status list_options(line *l, const mr_option *rows, char *request, mr_error *err)
+static mr_status list_options(mr_cli_line *l, const mr_option *rows, char *request, mr_error *err)
 {
     for (const mr_option *row = rows; row->name || row->kind == MR_ARG_TABLE; row++) {
         if (row->kind == MR_ARG_TABLE) {
@@ -57,22 +43,22 @@ static mr_status list_options(line *l, const mr_option *rows, char *request, mr_
 
 /* ---- finding an option ------------------------------------------------------------------------------------------ */
 
-static mr_status unknown_long(const line *l, const char *name, mr_error *err)
+mr_status mr_cli_unknown(const mr_cli_line *l, const char *dashes, const char *name, mr_error *err)
 {
     MR_AUTO(mr_scope_free) const char **names = mr_alloc(l->count + 1, sizeof *names);
-    for (size_t i = 0; names && i < l->count; i++)
+    for (size_t i = 0; names && i < l->count && (*dashes || l->entries[i].row != &mr_help_options[0]); i++)
         names[i] = l->entries[i].name;
     const char *near = names ? mr_text_nearest(name, names) : NULL;
-    return mr_fail(err, MR_MISUSE, "unknown option --%s%s%s%s", name, near ? "; did you mean --" : "", near ? near : "",
-                   near ? "?" : "");
+    return mr_fail(err, MR_MISUSE, "unknown option %s%s%s%s%s%s", dashes, name, near ? "; did you mean " : "",
+                   near ? dashes : "", near ? near : "", near ? "?" : "");
 }
 
 /* By its name, or by an unambiguous prefix of it. */
-static mr_status find_long(const line *l, const char *name, const entry **out, mr_error *err)
+static mr_status find_long(const mr_cli_line *l, const char *name, const mr_cli_entry **out, mr_error *err)
 {
-    const entry *found = NULL, *other = NULL;
+    const mr_cli_entry *found = NULL, *other = NULL;
     for (size_t i = 0; i < l->count; i++) {
-        const entry *e = &l->entries[i];
+        const mr_cli_entry *e = &l->entries[i];
         if (strcmp(e->name, name) == 0) {
             *out = e;
             return MR_OK;
@@ -83,14 +69,14 @@ static mr_status find_long(const line *l, const char *name, const entry **out, m
         found = e;
     }
     if (!found)
-        return unknown_long(l, name, err);
+        return mr_cli_unknown(l, "--", name, err);
     if (other)
         return mr_fail(err, MR_MISUSE, "--%s could be --%s or --%s", name, other->name, found->name);
     *out = found;
     return MR_OK;
 }
 
-static const entry *find_short(const line *l, char key)
+static const mr_cli_entry *find_short(const mr_cli_line *l, char key)
 {
     for (size_t i = 0; i < l->count; i++)
         if (l->entries[i].row->key == key)
@@ -100,9 +86,30 @@ static const entry *find_short(const line *l, char key)
 
 /* ---- reading its value ------------------------------------------------------------------------------------------ */
 
-static mr_status take(line *l, const entry *e, const char *value, mr_error *err)
+mr_cli_entry *mr_cli_first(const mr_cli_line *l, const mr_cli_entry *e)
+{
+    size_t at = (size_t)(e - l->entries);
+    while (at && l->entries[at - 1].row == e->row)
+        at--;
+    return &l->entries[at];
+}
+
+/* "--quiet", "quiet: true" in a file, or "--quiet=false", which overrides the file. */
+static mr_status take_flag(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
+{
+    if (value && strcmp(value, "false") == 0)
+        return MR_OK;
+    if (value && strcmp(value, "true") != 0)
+        return mr_fail(err, MR_MISUSE, "--%s %s: use true or false", e->row->name, value);
+    if (!e->row->own)
+        l->agreed += mr_hash64(e->row->name, strlen(e->row->name));
+    return mr_option_take(e->row, e->request, NULL, err);
+}
+
+mr_status mr_cli_take(mr_cli_line *l, const mr_cli_entry *e, const char *value, mr_error *err)
 {
     const mr_option *row = e->row;
+    mr_cli_entry *first = mr_cli_first(l, e);
     if (row == &mr_help_options[0] || row == &mr_help_options[1]) {
         MR_TRY(mr_cli_help(l->command, row != &mr_help_options[0], err));
         return MR_END;
@@ -110,11 +117,17 @@ static mr_status take(line *l, const entry *e, const char *value, mr_error *err)
     if (value && !*value) /* typically an unset variable in a script */
         return mr_fail(err, MR_MISUSE, "--%s: the value is empty; leave the option out for its default", row->name);
     value = value ? value : row->optional;
-    if (!row->own && row->kind != MR_ARG_PATH) {
-        const char *text = value ? value : "";
-        l->agreed += mr_hash64_seeded(text, strlen(text), mr_hash64(row->name, strlen(row->name)));
+    first->value = value ? value : "";
+    if (l->look) {
+        first->on_line = true;
+        return MR_OK;
     }
-    MR_TRY(mr_option_take(row, e->request, value, err));
+    if (!mr_option_has_value(row))
+        MR_TRY(take_flag(l, e, value, err));
+    else
+        MR_TRY(mr_option_take(row, e->request, value, err));
+    if (!row->own && row->kind != MR_ARG_PATH && value && mr_option_has_value(row))
+        l->agreed += mr_hash64_seeded(value, strlen(value), mr_hash64(row->name, strlen(row->name)));
     if (row->given)
         *(bool *)(e->request + row->given) = true;
     return MR_OK;
@@ -128,49 +141,47 @@ static mr_status needs_value(const mr_option *row, const char *dashes, const cha
 }
 
 /* If the option needs a value and `arg` holds none, `*next` is the value, and is cleared. */
-static mr_status take_long(line *l, const char *arg, char **next, mr_error *err)
+static mr_status take_long(mr_cli_line *l, const char *arg, char **next, mr_error *err)
 {
     MR_AUTO(mr_scope_free) char *name = strdup(arg + 2);
-    const entry *e = NULL;
+    const mr_cli_entry *e = NULL;
     if (!name)
         return mr_fail_memory(err, "reading the command line");
     name[strcspn(name, "=")] = '\0';
     MR_TRY(find_long(l, name, &e, err));
     const char *value = strchr(arg, '=');
-    if (value && !mr_option_has_value(e->row))
-        return mr_fail(err, MR_MISUSE, "--%s takes no value", e->name);
     if (value || !mr_option_has_value(e->row) || e->row->optional)
-        return take(l, e, value ? value + 1 : NULL, err);
+        return mr_cli_take(l, e, value ? value + 1 : NULL, err);
     if (!*next)
         return needs_value(e->row, "--", e->name, err);
     value = *next;
     *next = NULL;
-    return take(l, e, value, err);
+    return mr_cli_take(l, e, value, err);
 }
 
 /* The same for "-qj4". */
-static mr_status take_short(line *l, const char *arg, char **next, mr_error *err)
+static mr_status take_short(mr_cli_line *l, const char *arg, char **next, mr_error *err)
 {
     for (const char *at = arg + 1; *at; at++) {
-        const entry *e = find_short(l, *at);
+        const mr_cli_entry *e = find_short(l, *at);
         if (!e)
             return mr_fail(err, MR_MISUSE, "unknown option %s", arg);
         if (!mr_option_has_value(e->row)) {
-            MR_TRY(take(l, e, NULL, err));
+            MR_TRY(mr_cli_take(l, e, NULL, err));
             continue;
         }
         if (at[1] || e->row->optional)
-            return take(l, e, at[1] ? at + 1 : NULL, err);
+            return mr_cli_take(l, e, at[1] ? at + 1 : NULL, err);
         if (!*next)
             return needs_value(e->row, "-", (const char[]){*at, '\0'}, err);
         const char *value = *next;
         *next = NULL;
-        return take(l, e, value, err);
+        return mr_cli_take(l, e, value, err);
     }
     return MR_OK;
 }
 
-static mr_status take_argument(line *l, const char *text, mr_error *err)
+static mr_status take_argument(mr_cli_line *l, const char *text, mr_error *err)
 {
     const mr_option *row = l->argument;
     if (!row->value)
@@ -180,17 +191,14 @@ static mr_status take_argument(line *l, const char *text, mr_error *err)
     return mr_option_take(row, l->request, text, err);
 }
 
-static mr_status parse(line *l, int argc, char **argv, mr_error *err)
+static mr_status read_line(mr_cli_line *l, int argc, char **argv, mr_error *err)
 {
-    const mr_command *c = l->command;
     bool plain = false; /* after "--" */
-    MR_TRY(list_options(l, c->options, l->request, err));
-    MR_TRY(list_options(l, mr_help_options, l->request, err));
-    MR_TRY(mr_options_defaults(c->options, l->request, err));
     for (int i = 1; i < argc && argv[i]; i++) {
         char *next = argv[i + 1];
         if (plain || argv[i][0] != '-' || !argv[i][1]) {
-            MR_TRY(take_argument(l, argv[i], err));
+            if (!l->look)
+                MR_TRY(take_argument(l, argv[i], err));
         } else if (strcmp(argv[i], "--") == 0) {
             plain = true;
         } else {
@@ -198,18 +206,55 @@ static mr_status parse(line *l, int argc, char **argv, mr_error *err)
             i += !next && argv[i + 1];
         }
     }
+    return MR_OK;
+}
+
+static mr_status read_file(mr_cli_line *l, int argc, char **argv, mr_error *err)
+{
+    l->look = true;
+    MR_TRY(read_line(l, argc, argv, err));
+    l->look = false;
+    mr_cli_entry *e = l->entries;
+    while (e->row != &mr_file_options[0])
+        e++;
+    const char *path = e->value;
+    for (size_t i = 0; i < l->count; i++)
+        l->entries[i].value = NULL;
+    return path ? mr_cli_read_file(l, path, err) : MR_OK;
+}
+
+static mr_status parse(mr_cli_line *l, int argc, char **argv, mr_error *err)
+{
+    const mr_command *c = l->command;
+    MR_TRY(list_options(l, c->options, l->request, err));
+    MR_TRY(list_options(l, mr_help_options, l->request, err));
+    MR_TRY(mr_options_defaults(c->options, l->request, err));
+    if (mr_cli_takes_file(c)) {
+        MR_TRY(list_options(l, mr_file_options, l->request, err));
+        MR_TRY(read_file(l, argc, argv, err));
+    }
+    MR_TRY(read_line(l, argc, argv, err));
+    if (mr_cli_takes_file(c) && l->entries[l->count - 1].value) /* --write-config */
+        return mr_cli_write_file(l, err) == MR_OK ? MR_END : err->status;
     if (l->argument->value && l->argument->kind != MR_ARG_LIST)
         return mr_fail(err, MR_MISUSE, "%s is missing, for example: %s", l->argument->value, c->example);
     return c->check ? c->check(l->request, err) : MR_OK;
 }
 
+void mr_cli_release(mr_cli *cli)
+{
+    mr_yaml_free(&cli->file);
+}
+
 bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv, void *request)
 {
-    line l = {.command = command,
-              .request = request,
-              .argument = command->arguments,
-              .agreed = mr_hash64(command->name, strlen(command->name))};
+    mr_cli_line l = {.cli = cli,
+                     .command = command,
+                     .request = request,
+                     .argument = command->arguments,
+                     .agreed = mr_hash64(command->name, strlen(command->name))};
     mr_error err, apart;
+    *cli = (mr_cli){0};
     mr_status status = parse(&l, argc, argv, &err);
     free(l.entries);
     cli->agreed = l.agreed;

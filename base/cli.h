@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/ranks.h"
+#include "base/yaml.h"
 
 typedef enum mr_option_kind {               /* what the value is, and the type of the field that it goes to */
                               MR_ARG_FLAG,  /* none: bool, int or enum, becomes 1; without a field nothing happens */
@@ -83,12 +84,16 @@ typedef struct mr_command {
 typedef struct mr_cli {
     int code;        /* the exit code if the command does not run */
     uint64_t agreed; /* hash of the command and its options, in any order; must be equal on all ranks */
+    mr_yaml file;    /* of --options: the request points into its texts */
 } mr_cli;
 
-/* Sets defaults in `request`, then reads argv[1..] (argv[0] is the command's name, argv ends with NULL).  False: exit
- * with cli->code, because help was printed, the command line is wrong, or a launcher started several processes that
- * cannot form one run (mr_launch_check()). */
+/* Sets defaults in `request`, then reads argv[1..] (argv[0] is the command's name, argv ends with NULL) and, for
+ * commands with more than ten options, the file of --options before it.  The request is valid until mr_cli_release().
+ * False: exit with cli->code, because help was printed, the command line is wrong, or a launcher started several
+ * processes that cannot form one run (mr_launch_check()). */
 bool mr_cli_parse(mr_cli *cli, const mr_command *command, int argc, char **argv, void *request);
+
+void mr_cli_release(mr_cli *cli); /* a zeroed one is fine */
 
 /* After mr_cli_parse(): calls mr_ranks_begin(), then checks that all ranks were given the same command and options,
  * except paths and rows marked `own`.  MR_MISUSE: they were not; pass *ranks to mr_cli_end() in that case as well. */

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "base/cli_line.h"
 #include "base/scope.h"
 #include "base/term.h"
 
@@ -144,6 +144,8 @@ static void add_help(page *p, const mr_command *c)
     add_options(p, c->options);
     end_line(p);
     add_options(p, mr_help_options);
+    if (mr_cli_takes_file(c))
+        add_options(p, mr_file_options);
     end_line(p);
     add_notes(p, c->notes);
 }
@@ -188,6 +190,8 @@ static void add_short_usage(page *p, const mr_command *c)
     p->column = p->text.len;
     add_usages(p, c->options);
     add_usages(p, mr_help_options);
+    if (mr_cli_takes_file(c))
+        add_usages(p, mr_file_options);
     add_word(p, c->usage, strlen(c->usage), 1, USAGE_COLUMN);
     end_line(p);
 }

@@ -250,7 +250,7 @@ static int start(int argc, char **argv)
     request q = {.o = {.seek = true, .published = &published}};
     mr_ranks *ranks = NULL;
     mr_ingest in = {0};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
     int code;
     if (mr_cli_parse(&cli, &cmd_ingest, argc, argv, &q)) {

@@ -153,7 +153,7 @@ static mr_status draw(request *q, mr_error *err)
 static int start(int argc, char **argv)
 {
     request q = {.quiet = false};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err;
     if (!mr_cli_parse(&cli, &cmd_sample, argc, argv, &q))
         return cli.code;

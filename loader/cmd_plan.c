@@ -228,7 +228,7 @@ static int start(int argc, char **argv)
     request q = {0};
     mr_ranks *ranks = NULL;
     mr_manifest *m = NULL;
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_plan, argc, argv, &q))
         return cli.code;

@@ -189,7 +189,7 @@ static int start(int argc, char **argv)
     request q = {.json = false};
     mr_ranks *ranks = NULL;
     mr_dataset *ds = NULL;
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_replay, argc, argv, &q))
         return cli.code;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cli.h"
+#include "base/scope.h"
 #include "base/term.h"
 #include "base/text.h"
 #include "export/export.h"
@@ -70,7 +71,7 @@ static int start(int argc, char **argv)
     request q = {0};
     mr_export_result result = {0};
     mr_error err = {0};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     double begin = mr_seconds();
     if (!mr_cli_parse(&cli, &cmd_export, argc, argv, &q))
         return cli.code;

@@ -269,7 +269,7 @@ static mr_status seek(request *q, mr_status *worst, mr_error *err)
 static int start(int argc, char **argv)
 {
     request q = {.dirfd = -1};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     mr_status worst = MR_OK;
     if (!mr_cli_parse(&cli, &cmd_seek, argc, argv, &q))

@@ -221,7 +221,7 @@ static mr_status show(request *q, mr_error *err)
 static int start(int argc, char **argv)
 {
     request q = {0};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_show, argc, argv, &q))
         return cli.code;

@@ -138,7 +138,7 @@ static int start(int argc, char **argv)
     request q = {.options = {.level = MR_VERIFY_FULL}};
     mr_verify_report *report = NULL;
     mr_ranks *ranks = NULL;
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_verify, argc, argv, &q))
         return cli.code;

@@ -82,7 +82,7 @@ static mr_status list(const request *q, mr_error *err)
 static int start(int argc, char **argv)
 {
     request q = {.json = false};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_devices, argc, argv, &q))
         return cli.code;

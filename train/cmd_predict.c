@@ -193,7 +193,7 @@ static int start(int argc, char **argv)
     request q = {.model = NULL};
     mr_ranks *ranks = NULL;
     mr_session t = {.path = NULL};
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_predict, argc, argv, &q))
         return cli.code;

@@ -232,7 +232,7 @@ static int start(int argc, char **argv)
 {
     request q = {.dataset = NULL};
     mr_tokenizer *t = NULL;
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     if (!mr_cli_parse(&cli, &cmd_tokenizer, argc, argv, &q))
         return cli.code;

@@ -121,7 +121,7 @@ static int start(int argc, char **argv)
     MR_AUTO(mr_settings_release) mr_settings settings = {0};
     mr_trainer t = {0};
     mr_ranks *ranks = NULL;
-    mr_cli cli;
+    MR_AUTO(mr_cli_release) mr_cli cli = {0};
     mr_error err = {0};
     int stopped = 0;
     if (!mr_cli_parse(&cli, &cmd_train, argc, argv, &settings))

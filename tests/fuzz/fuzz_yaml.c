@@ -2,7 +2,7 @@
  * Promises: the tree is whole, no larger than the text makes it, and every text in it is UTF-8. */
 #include "base/text.h"
 #include "fuzz/fuzz.h"
-#include "tables/yaml.h"
+#include "base/yaml.h"
 
 static void check(const mr_yaml *y, size_t size)
 {

@@ -9,7 +9,7 @@
 #define MR_YOLO_H
 
 #include "layout/layout.h"
-#include "tables/yaml.h"
+#include "tables/yaml_file.h"
 #include "yolo/label.h"
 
 typedef struct mr_yolo_dir { /* a folder of images, found by its name */

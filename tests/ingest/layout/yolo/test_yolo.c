@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "support/objects.h"
-#include "tables/yaml.h"
+#include "tables/yaml_file.h"
 
 #define YOLO  &mr_layout_yolo
 #define NAMES "names: [cat, dog]\n"

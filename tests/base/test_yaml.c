@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "support/support.h"
-#include "tables/yaml.h"
+#include "base/yaml.h"
 
 static void test_tree(void **state)
 {

@@ -1,6 +1,6 @@
 /* yaml.c - libyaml's events as a tree.
  * Invariant: the depth is bounded before anything is kept, and an alias ends the reading at once. */
-#include "tables/yaml.h"
+#include "base/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,17 +128,6 @@ mr_status mr_yaml_parse(const void *bytes, size_t len, const char *name, mr_yaml
     if (status != MR_OK)
         mr_yaml_free(out);
     return status;
-}
-
-mr_status mr_yaml_read(const mr_source *s, uint32_t entry, mr_yaml *out, mr_error *err)
-{
-    MR_AUTO(mr_buf_free) mr_buf bytes = {0}, name = {0};
-    const mr_entry *e = mr_source_entry(s, entry);
-    mr_text_escape(&name, e->path, e->path_len);
-    if (e->size > MR_YAML_MAX)
-        return mr_fail(err, MR_BAD_DATA, "%s: longer than the 1 MiB that a YAML file may have", mr_buf_text(&name));
-    MR_TRY(mr_source_read(s, entry, &bytes, err));
-    return mr_yaml_parse(mr_buf_text(&bytes), bytes.len, mr_buf_text(&name), out, err);
 }
 
 void mr_yaml_free(mr_yaml *y)

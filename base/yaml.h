@@ -1,10 +1,10 @@
-/* yaml.h - a small YAML file as a tree, for the settings beside a dataset.
+/* yaml.h - a small YAML file as a tree, for settings beside a dataset and options files.
  * Invariant: the tree is not larger than the text makes it: aliases are refused, so nothing is repeated.
  * Source: YAML 1.1, as libyaml reads it. */
 #ifndef MR_YAML_H
 #define MR_YAML_H
 
-#include "source/source.h"
+#include "base/buf.h"
 
 enum { MR_YAML_MAX = 1 << 20, MR_YAML_DEPTH = 16 }; /* bytes of a file; lists and maps inside of one another */
 
@@ -27,8 +27,6 @@ typedef struct mr_yaml { /* a zeroed one is empty */
 
 /* MR_BAD_DATA: not YAML, more than one document, an alias, too deep; names file and line. */
 mr_status mr_yaml_parse(const void *bytes, size_t len, const char *name, mr_yaml *out, mr_error *err);
-/* The same of a file of a source; MR_BAD_DATA: it is longer than MR_YAML_MAX. */
-mr_status mr_yaml_read(const mr_source *s, uint32_t entry, mr_yaml *out, mr_error *err);
 void mr_yaml_free(mr_yaml *y);
 
 /* The value of a key of the map `node`; NULL: there is none, or the node is not a map. */
