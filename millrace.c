@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "ingest/commands.h"
 #include "json/json_memory.h"
 #include "loader/commands.h"
@@ -14,9 +15,10 @@
 #include "base/text.h"
 #include "train/commands.h"
 
-static const mr_command *const commands[] = {
-    &cmd_ingest, &cmd_verify, &cmd_inspect, &cmd_show, &cmd_export,  &cmd_reindex, &cmd_seek,      &cmd_plan,
-    &cmd_replay, &cmd_bench,  &cmd_train,   &cmd_eval, &cmd_predict, &cmd_devices, &cmd_tokenizer, &cmd_sample,
+const mr_command *const mr_commands[] = {
+    &cmd_ingest,    &cmd_verify, &cmd_inspect,    &cmd_show,   &cmd_export, &cmd_reindex, &cmd_seek,
+    &cmd_plan,      &cmd_replay, &cmd_bench,      &cmd_train,  &cmd_eval,   &cmd_predict, &cmd_devices,
+    &cmd_tokenizer, &cmd_sample, &cmd_completion, &cmd_manual, NULL,
 };
 
 static void usage(FILE *stream)
@@ -24,9 +26,9 @@ static void usage(FILE *stream)
     fprintf(stream, "%smillrace%s turns image datasets into shards that can be trusted, and streams them.\n\n",
             mr_sgr(stream, MR_BOLD), mr_sgr(stream, MR_PLAIN));
     fprintf(stream, "Usage: millrace COMMAND [OPTION...] ...\n\n");
-    for (size_t i = 0; i < MR_COUNT(commands); i++)
-        fprintf(stream, "  %s%-9s%s  %s\n", mr_sgr(stream, MR_CYAN), commands[i]->name, mr_sgr(stream, MR_PLAIN),
-                commands[i]->title);
+    for (size_t i = 0; mr_commands[i]; i++)
+        fprintf(stream, "  %s%-10s%s  %s\n", mr_sgr(stream, MR_CYAN), mr_commands[i]->name, mr_sgr(stream, MR_PLAIN),
+                mr_commands[i]->title);
     fprintf(stream, "\n'millrace help COMMAND' explains a command.  To try it all without a download:\n\n"
                     "  millrace sample pictures --layout imagenette\n"
                     "  millrace ingest pictures dataset\n"
@@ -36,9 +38,9 @@ static void usage(FILE *stream)
 
 static int unknown(const char *word)
 {
-    const char *words[MR_COUNT(commands) + 1] = {0};
-    for (size_t i = 0; i < MR_COUNT(commands); i++)
-        words[i] = commands[i]->name;
+    const char *words[MR_COUNT(mr_commands)] = {0};
+    for (size_t i = 0; mr_commands[i]; i++)
+        words[i] = mr_commands[i]->name;
     const char *near = mr_text_nearest(word, words);
     fprintf(stderr, "%smillrace:%s there is no command '%s'", mr_sgr(stderr, MR_RED), mr_sgr(stderr, MR_PLAIN), word);
     if (near)
@@ -68,10 +70,10 @@ static void at_exit(int code, void *unused)
 
 static int run(int argc, char **argv)
 {
-    for (size_t i = 0; i < MR_COUNT(commands); i++) {
-        if (strcmp(commands[i]->name, argv[0]) != 0)
+    for (size_t i = 0; mr_commands[i]; i++) {
+        if (strcmp(mr_commands[i]->name, argv[0]) != 0)
             continue;
-        int code = commands[i]->run(argc, argv);
+        int code = mr_commands[i]->run(argc, argv);
         ended = true;
         return code;
     }

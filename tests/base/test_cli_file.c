@@ -91,8 +91,8 @@ static void test_what_is_refused(void **state)
         {"[seed]: 1\n", "line 1: a key is the name of an option"},
         {"help: true\n", "line 1: unknown option help"},
         {"options: run.yaml\n", "line 1: unknown option options"},
-        {"- seed\n", "not a map of options; write one per line, for example: split: NAME"},
-        {"seed\n", "not a map of options; write one per line, for example: split: NAME"},
+        {"- seed\n", "not a map of options; write one per line, for example: split: VALUE"},
+        {"seed\n", "not a map of options; write one per line, for example: split: VALUE"},
         {"a: *b\n", "line 1: an alias (*NAME), which millrace does not follow; write out its value"},
         {"seed: \"\n", "line 2, column 1: not YAML: found unexpected end of stream"},
     };

@@ -8,6 +8,10 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-install-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
+for page in man/man1/millrace.1 man/man1/millrace-train.1 bash-completion/completions/millrace \
+    zsh/site-functions/_millrace fish/vendor_completions.d/millrace.fish; do
+    test -s "$work/prefix/share/$page"
+done
 pc=$(find "$work/prefix" -name millrace.pc)
 sed -i "s|^prefix=.*|prefix=$work/prefix|" "$pc"
 awk -v to="$work/" '/^```c$/ {on = 1; next} /^```$/ {on = 0} on && /^\/\* [a-z]+\.c - / {file = to $2}
