@@ -1,6 +1,7 @@
 /* cmd_verify.c - `millrace verify DST`: is the dataset whole?
  * Invariant: under mpirun only rank 0 prints. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +14,20 @@
 #include "base/text.h"
 #include "codec/image.h"
 #include "shards/commands.h"
+#include "verify/formats.h"
+
+enum { TEXT, JSON, FORMATS }; /* from FORMATS on: forms of verify/formats.h */
+
+#define X(name) #name,
+static const char *const format_words[] = {"text", "json", MR_VERIFY_FORMATS(X) NULL};
+#undef X
+#define X(name) mr_verify_##name,
+static mr_verify_format *const formats[] = {MR_VERIFY_FORMATS(X)};
+#undef X
 
 typedef struct request {
     const char *dir, *junit;
+    int format;
     bool json, quick, deep, decode;
     mr_verify_options options;
 } request;
@@ -45,7 +57,11 @@ static const mr_option options[] = {
      .standard = MR_TEXT_OF(MR_DEFAULT_MAX_PIXELS), .help = "with --decode: a larger picture is a problem"},
     {"jobs", 'j', MR_ARG_COUNT, MR_FIELD(request, options.jobs), .value = "N", .low = 1, .high = 1024, .own = true,
      .help = "threads (default: one per processor)"},
-    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "print one JSON object with every problem"},
+    {"format", 0, MR_ARG_WORD, MR_FIELD(request, format), .own = true, .words = format_words, .standard = "text",
+     .help =
+         "what is printed: text, one JSON object with every problem, JUnit XML, annotations of a GitHub workflow after "
+         "the text, a Code Quality report of GitLab, or SARIF"},
+    {"json", 0, MR_ARG_FLAG, MR_FIELD(request, json), .own = true, .help = "the same as --format json"},
     {"junit", 0, MR_ARG_PATH, MR_FIELD(request, junit), .value = "FILE",
      .help = "also write JUnit XML, a test case per shard"},
     {"quiet", 'q', MR_ARG_FLAG, MR_FIELD(request, options.quiet), .own = true,
@@ -60,6 +76,10 @@ static mr_status check(void *ctx, mr_error *err)
     request *q = ctx;
     if (q->quick && (q->deep || q->decode))
         return mr_fail(err, MR_MISUSE, "--quick and --%s exclude each other", q->decode ? "decode" : "deep");
+    if (q->json && q->format > JSON)
+        return mr_fail(err, MR_MISUSE, "--json and --format %s exclude each other", format_words[q->format]);
+    if (q->json)
+        q->format = JSON;
     q->options.level = q->decode  ? MR_VERIFY_DECODE
                        : q->deep  ? MR_VERIFY_DEEP
                        : q->quick ? MR_VERIFY_QUICK
@@ -76,6 +96,20 @@ static mr_status print_json(const mr_verify_report *r, mr_error *err)
     return status;
 }
 
+static mr_status print_form(const request *q, const mr_verify_report *r, const char *why, mr_error *err)
+{
+    MR_AUTO(mr_buf_free) mr_buf form = {0};
+    MR_TRY(formats[q->format - FORMATS](r, why, q->dir, &form, err));
+    fwrite(form.data, 1, form.len, stdout);
+    return MR_OK;
+}
+
+/* A workflow's annotations are lines of its log, which people read. */
+static bool formats_follow_text(const request *q)
+{
+    return q->format >= FORMATS && formats[q->format - FORMATS] == mr_verify_github;
+}
+
 /* r NULL: there is no report, for this reason.  Unless it is the `end`, another one follows and replaces this one in a
  * file; a pipe or a device would keep both, and gets only that. */
 static mr_status write_junit(const request *q, const mr_verify_report *r, const char *why, bool end, mr_error *err)
@@ -83,7 +117,7 @@ static mr_status write_junit(const request *q, const mr_verify_report *r, const 
     MR_AUTO(mr_buf_free) mr_buf xml = {0};
     mr_output o;
     MR_TRY(mr_path_keep_out(q->junit, q->dir, err));
-    MR_TRY(r ? mr_verify_junit(r, q->dir, &xml, err) : mr_verify_junit_error(why, q->dir, &xml, err));
+    MR_TRY(mr_verify_junit(r, why, q->dir, &xml, err));
     MR_TRY(mr_output_open(AT_FDCWD, q->junit, &o, err));
     mr_status status = end || o.temp ? mr_file_write(o.fd, xml.data, xml.len, q->junit, err) : MR_OK;
     return mr_output_close(&o, status, err);
@@ -109,10 +143,12 @@ static mr_status begin_junit(const request *q, mr_error *err)
 static mr_status deliver(const request *q, const mr_verify_report *r, mr_error *err)
 {
     mr_status written = q->junit ? write_junit(q, r, NULL, true, err) : MR_OK, printed = MR_OK;
-    if (q->json)
-        printed = print_json(r, written == MR_OK ? err : NULL);
-    else
+    if (q->format == TEXT || formats_follow_text(q))
         cmd_verify_print(r, q->dir, &q->options);
+    if (q->format == JSON)
+        printed = print_json(r, written == MR_OK ? err : NULL);
+    else if (q->format >= FORMATS)
+        printed = print_form(q, r, NULL, written == MR_OK ? err : NULL);
     return written == MR_OK ? printed : written;
 }
 
@@ -123,8 +159,11 @@ static int end(const request *q, const mr_verify_report *r, mr_status status, mr
     if (status == MR_OK) {
         status = deliver(q, r, err);
         unread = mr_verify_refused(r);
-    } else if (q->junit) {
-        write_junit(q, NULL, err->text, true, NULL);
+    } else {
+        if (q->junit)
+            write_junit(q, NULL, err->text, true, NULL);
+        if (q->format >= FORMATS)
+            print_form(q, NULL, err->text, NULL);
     }
     if (status == MR_OK && unread)
         status = mr_fail(err, MR_SYSTEM, "%s: %s", q->dir, unread->detail);
@@ -171,6 +210,7 @@ const mr_command cmd_verify = {
              "  millrace verify imagenette                       everything, all processors\n"
              "  millrace verify --quick imagenette               before a run\n"
              "  millrace verify --expect 3f9c... --junit verify.xml imagenette\n"
+             "  millrace verify --format sarif imagenette > verify.sarif\n"
              "  mpirun -n 8 millrace verify imagenette           8 ranks share the shards\n"
              "\n"
              "Exit status: 0 whole; 1 damage found; 2 wrong use or no dataset there; 3 the system failed, "

@@ -1,5 +1,5 @@
-/* report.c - problems as a list, as JSON and as JUnit XML.
- * Invariant: every text in it is valid UTF-8, and XML gets no character that XML 1.0 forbids. */
+/* report.c - problems as a list, and as JSON.
+ * Invariant: every text in it is valid UTF-8. */
 #include "verify/parts.h"
 
 #include <stdarg.h>
@@ -9,10 +9,14 @@
 
 #include "base/text.h"
 
-enum { JUNIT_LINES = 200 }; /* per test case; they are read in a web page */
-
 const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT] = {
-#define X(name, word) word,
+#define X(name, word, means) word,
+    MR_PROBLEM_KINDS(X)
+#undef X
+};
+
+const char *const mr_problem_meanings[MR_PROBLEM_KIND_COUNT] = {
+#define X(name, word, means) means,
     MR_PROBLEM_KINDS(X)
 #undef X
 };
@@ -166,124 +170,4 @@ mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err)
         return mr_fail_memory(err, "writing JSON");
     *out = doc;
     return MR_OK;
-}
-
-/* ---- JUnit ---------------------------------------------------------------------------------------------------- */
-
-/* U+FFFE and U+FFFF are the only other characters of UTF-8 that XML 1.0 has no place for. */
-static bool forbidden(const char *at)
-{
-    return ((unsigned char)*at < 0x20 && *at != '\n' && *at != '\t') ||
-           memcmp(at, "\xef\xbf\xbe", strnlen(at, 3)) == 0 || memcmp(at, "\xef\xbf\xbf", strnlen(at, 3)) == 0;
-}
-
-static void add_xml(mr_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '&':
-            mr_buf_add_text(out, "&amp;");
-            break;
-        case '<':
-            mr_buf_add_text(out, "&lt;");
-            break;
-        case '>':
-            mr_buf_add_text(out, "&gt;");
-            break;
-        case '"':
-            mr_buf_add_text(out, "&quot;");
-            break;
-        case '\'':
-            mr_buf_add_text(out, "&apos;");
-            break;
-        default:
-            if (!forbidden(text)) {
-                mr_buf_add(out, text, 1);
-            } else {
-                text += (unsigned char)*text < 0x20 ? 0 : 2;
-                mr_buf_add_text(out, "?");
-            }
-        }
-    }
-}
-
-static void add_line(mr_buf *out, const mr_problem *p)
-{
-    add_xml(out, mr_problem_words[p->kind]);
-    if (p->sample != MR_NO_SAMPLE)
-        mr_buf_printf(out, " sample %llu", (unsigned long long)p->sample);
-    if (p->source) {
-        mr_buf_add_text(out, " (");
-        add_xml(out, p->source);
-        mr_buf_add_text(out, ")");
-    }
-    mr_buf_add_text(out, ": ");
-    add_xml(out, p->detail);
-    mr_buf_add_text(out, "\n");
-}
-
-static void begin_case(mr_buf *out, const char *dataset, const char *name, double seconds)
-{
-    mr_buf_add_text(out, "  <testcase classname=\"");
-    add_xml(out, dataset);
-    mr_buf_add_text(out, "\" name=\"");
-    add_xml(out, name);
-    mr_buf_printf(out, "\" time=\"%.3f\"", seconds);
-}
-
-static void add_case(mr_buf *out, const char *dataset, const char *name, double seconds, const mr_problems *problems)
-{
-    begin_case(out, dataset, name, seconds);
-    if (!problems->count) {
-        mr_buf_add_text(out, "/>\n");
-        return;
-    }
-    mr_buf_printf(out, ">\n    <failure type=\"%s\" message=\"", mr_problem_words[problems->items[0].kind]);
-    add_xml(out, problems->items[0].detail);
-    mr_buf_add_text(out, "\">");
-    for (size_t i = 0; i < problems->count && i < JUNIT_LINES; i++)
-        add_line(out, &problems->items[i]);
-    if (problems->count > JUNIT_LINES)
-        mr_buf_printf(out, "... and %zu more (verify --json lists all)\n", problems->count - JUNIT_LINES);
-    mr_buf_add_text(out, "</failure>\n  </testcase>\n");
-}
-
-static void begin_suite(mr_buf *out, const char *dataset, size_t tests, size_t failures, size_t errors, double seconds)
-{
-    mr_buf_add_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-                         " <testsuite name=\"millrace verify ");
-    add_xml(out, dataset);
-    mr_buf_printf(out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"0\" time=\"%.3f\">\n", tests,
-                  failures, errors, seconds);
-}
-
-mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err)
-{
-    mr_buf name = {0};
-    bool whole = r->problems.count > 0;
-    size_t tests = r->shard_count + whole, failures = whole;
-    mr_text_escape(&name, dataset, strlen(dataset));
-    for (size_t i = 0; i < r->shard_count; i++)
-        failures += r->shards[i].problems.count > 0;
-    begin_suite(out, mr_buf_text(&name), tests, failures, 0, r->seconds);
-    if (whole)
-        add_case(out, mr_buf_text(&name), "dataset", 0, &r->problems);
-    for (size_t i = 0; i < r->shard_count; i++)
-        add_case(out, mr_buf_text(&name), r->shards[i].name, r->shards[i].seconds, &r->shards[i].problems);
-    mr_buf_add_text(out, " </testsuite>\n</testsuites>\n");
-    mr_buf_free(&name);
-    return mr_buf_status(out, err, "writing JUnit XML");
-}
-
-mr_status mr_verify_junit_error(const char *why, const char *dataset, mr_buf *out, mr_error *err)
-{
-    mr_buf name = {0};
-    mr_text_escape(&name, dataset, strlen(dataset));
-    begin_suite(out, mr_buf_text(&name), 1, 0, 1, 0);
-    begin_case(out, mr_buf_text(&name), "dataset", 0);
-    mr_buf_add_text(out, ">\n    <error message=\"");
-    add_xml(out, why);
-    mr_buf_add_text(out, "\"/>\n  </testcase>\n </testsuite>\n</testsuites>\n");
-    mr_buf_free(&name);
-    return mr_buf_status(out, err, "writing JUnit XML");
 }

@@ -3,11 +3,12 @@
  * shard is handed to LMDB, and nothing but a progress line (on a terminal) is printed.
  *
  * The verify room, on top of dataset; only commands use it.  Its files use those above them, through parts.h:
- *   report oddity find             problems and their formats; harmless warnings; which shard has these bytes?
+ *   report oddity find             problems, and as JSON; harmless warnings; which shard has these bytes?
  *   rows seek pass deep            the checks of one shard (see the picture in parts.h)
  *   shard                          all checks of one shard
  *   beside ranks                   other names in the folder; findings from rank to rank
- *   verify                         the whole dataset */
+ *   verify                         the whole dataset
+ *   formats junit github ...       what was found, for machines */
 #ifndef MR_VERIFY_H
 #define MR_VERIFY_H
 
@@ -16,32 +17,32 @@
 #include "codec/image.h"
 #include "json/json.h"
 
-#define MR_PROBLEM_KINDS(X)                                                                                            \
-    X(MANIFEST, "manifest")     /* missing, unreadable, or not what millrace wrote */                                  \
-    X(MISSING, "missing")       /* a file that the manifest lists does not exist */                                    \
-    X(NOT_A_FILE, "not-a-file") /* a link, folder, FIFO or device in its place */                                      \
-    X(UNREADABLE, "unreadable") /* the system cannot read the file, or a part of it */                                 \
-    X(SIZE, "size")                                                                                                    \
-    X(DIGEST, "digest")                                                                                                \
-    X(INDEX, "index")         /* the index does not describe the shard */                                              \
-    X(RECORD, "record")       /* a sample's bytes differ from their hash */                                            \
-    X(STRUCTURE, "structure") /* every record whole, LMDB's own pages are not */                                       \
-    X(PAGE_WALK, "page-walk")                                                                                          \
-    X(META, "meta")                                                                                                    \
-    X(IMAGE, "image")                                                                                                  \
-    X(DECODE, "decode")                                                                                                \
-    X(SEEK, "seek")     /* the seek index does not describe the shard */                                               \
-    X(EXTRA, "extra")   /* a file that the manifest does not list */                                                   \
-    X(EXPECT, "expect") /* not the dataset that --expect names */
+#define MR_PROBLEM_KINDS(X) /* name, word, what it means */                                                            \
+    X(MANIFEST, "manifest", "the manifest is missing, cannot be read, or is not what millrace wrote")                  \
+    X(MISSING, "missing", "a file that the manifest lists does not exist")                                             \
+    X(NOT_A_FILE, "not-a-file", "a link, folder, FIFO or device is where a file should be")                            \
+    X(UNREADABLE, "unreadable", "the system cannot read the file, or a part of it")                                    \
+    X(SIZE, "size", "a file does not have the size that the manifest states")                                          \
+    X(DIGEST, "digest", "a file does not have the digest that the manifest states")                                    \
+    X(INDEX, "index", "the index does not describe the shard")                                                         \
+    X(RECORD, "record", "a sample's bytes differ from their hash")                                                     \
+    X(STRUCTURE, "structure", "every record is whole, but LMDB's own pages are not")                                   \
+    X(PAGE_WALK, "page-walk", "LMDB's pages cannot be walked")                                                         \
+    X(META, "meta", "a sample's meta differs from the index")                                                          \
+    X(IMAGE, "image", "an image's header differs from the index")                                                      \
+    X(DECODE, "decode", "an image cannot be decoded")                                                                  \
+    X(SEEK, "seek", "the seek index does not describe the shard")                                                      \
+    X(EXTRA, "extra", "a file is in the folder that the manifest does not list")                                       \
+    X(EXPECT, "expect", "it is not the dataset that --expect names")
 
 typedef enum mr_problem_kind {
-#define X(name, word) MR_PROBLEM_##name,
+#define X(name, word, means) MR_PROBLEM_##name,
     MR_PROBLEM_KINDS(X)
 #undef X
         MR_PROBLEM_KIND_COUNT
 } mr_problem_kind;
 
-extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT];
+extern const char *const mr_problem_words[MR_PROBLEM_KIND_COUNT], *const mr_problem_meanings[MR_PROBLEM_KIND_COUNT];
 
 #define MR_NO_SAMPLE UINT64_MAX
 
@@ -132,9 +133,5 @@ size_t mr_verify_problem_count(const mr_verify_report *r);
 /* {"ok":bool,"whole":bool,"shards":n,"records":n,"bytes":n,"problems":[{"kind","shard","sample","source","detail"}...],
  *  ...}; a problem has "refused": true as well where the system failed. */
 mr_status mr_verify_json(const mr_verify_report *r, json_t **out, mr_error *err);
-/* JUnit XML, one test case per shard; what concerns the whole dataset is in one more case named "dataset". */
-mr_status mr_verify_junit(const mr_verify_report *r, const char *dataset, mr_buf *out, mr_error *err);
-/* The same where there is no report: one case, with an error that says why. */
-mr_status mr_verify_junit_error(const char *why, const char *dataset, mr_buf *out, mr_error *err);
 
 #endif

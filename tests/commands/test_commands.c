@@ -58,7 +58,7 @@ static void test_options(void **state)
          "--junti=x");
     SAYS(dir, 2, "", "millrace verify: --junit needs a value: --junit FILE\n" TRY("verify"), "verify", "ds", "--junit");
     SAYS(dir, 2, "", "millrace verify: -j needs a value: -j N\n" TRY("verify"), "verify", "ds", "-qj");
-    SAYS(dir, 2, "", "millrace verify: --json takes no value\n" TRY("verify"), "verify", "ds", "--json=yes");
+    SAYS(dir, 2, "", "millrace verify: --json yes: use true or false\n" TRY("verify"), "verify", "ds", "--json=yes");
     SAYS(dir, 2, "", "millrace verify: --j could be --json or --junit\n" TRY("verify"), "verify", "ds", "--j");
     SAYS(dir, 2, "",
          "millrace: there is no command 'verfiy'; did you mean 'millrace verify'?\n"
