@@ -1,0 +1,71 @@
+#!/bin/bash
+# ci_test.sh MILLRACE SOURCE - runs what CI services run: the last step of action.yml, the script of templates/verify.yml and
+# the hook of .pre-commit-hooks.yaml, on a dataset that is whole and on one that is not.
+# shellcheck disable=SC2317 # functions are called by expect
+set -eu
+millrace=$1
+source=$2
+work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-ci-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+ln -s "$millrace" "$work/bin/millrace"
+export PATH="$work/bin:$PATH"
+cd "$work"
+millrace sample drawn --layout imagenette --images 12 --quiet
+millrace ingest drawn dataset --quiet
+digest=$(sha256sum dataset/manifest.json | cut -d ' ' -f 1)
+failed=0
+
+# expect STATUS WORDS COMMAND...: the exit status, and words that must be in what is printed.
+expect() {
+    local status=0
+    "${@:3}" >out 2>&1 || status=$?
+    if [ "$status" -ne "$1" ] || { [ -n "$2" ] && ! grep -qF -- "$2" out; }; then
+        echo "expected $1 and '$2', got $status:" && cat out
+        failed=1
+    fi
+}
+
+# The one line of `run:`; GitHub runs it by bash with these variables.
+sed -n "s/^      run: '\(.*\)'$/\1/p" "$source/action.yml" >action
+test "$(wc -l <action)" = 1
+action() {
+    GITHUB_ACTION_PATH=$source GITHUB_ACTIONS=true GITHUB_OUTPUT=$work/output DATASET=dataset JUNIT=verify.xml \
+        MILLRACE_VERIFIED=$1 EXPECT=$2 OPTIONS=$3 bash --noprofile --norc -eo pipefail action
+}
+# The line after `script:`.
+sed -n '/^  script:/{n;s/^    - //p}' "$source/templates/verify.yml" >gitlab
+test "$(wc -l <gitlab)" = 1
+gitlab() {
+    DATASET=dataset EXPECT=$1 bash -e gitlab
+}
+hook() {
+    # shellcheck disable=SC2046 # words of a command
+    $(sed -n 's/^  entry: //p' "$source/.pre-commit-hooks.yaml") "$@"
+}
+
+expect 0 "dataset: whole" action "" "$digest" "--deep"
+grep -qx "digest=$digest" output
+grep -q 'failures="0"' verify.xml
+expect 0 "checked digests, indexes and every record in" action "$work/known" "" ""
+expect 0 "checked sizes and indexes" action "$work/known" "" ""
+expect 0 "and every pixel" action "$work/known" "" "--decode" # more than what was verified
+expect 0 "checked sizes and indexes" action "$work/known" "" "--decode"
+touch dataset/val-00000.mdb
+expect 0 "checked digests, indexes and every record in" action "$work/known" "" ""
+expect 1 "::error file=dataset/manifest.json,title=millrace verify%3A expect::" action "$work/known" "${digest//[0-9]/0}" ""
+expect 2 "::error title=millrace verify::" env DATASET=nowhere GITHUB_ACTIONS=true "$source/scripts/ci-verify" nowhere
+expect 2 "give the dataset first" "$source/scripts/ci-verify" --deep
+expect 0 "" gitlab "$digest"
+test "$(cat gl-code-quality-report.json)" = "[]"
+expect 0 "dataset: whole as far as checked" hook dataset --expect "$digest"
+expect 1 "not the dataset expected" hook dataset --expect "${digest//[0-9]/0}"
+
+printf XXXX | dd of=dataset/train-00000.mdb bs=1 seek=60000 conv=notrunc status=none
+expect 1 "::error file=dataset/train-00000.mdb,title=millrace verify%3A digest::" action "$work/known" "" ""
+expect 1 "::error file=dataset/train-00000.mdb,title=millrace verify%3A digest::" action "$work/known" "" "" # not remembered
+grep -q 'failures="1"' verify.xml
+expect 1 "" gitlab ""
+grep -q '"check_name": "digest"' gl-code-quality-report.json
+echo "$((1 - failed)) passed, $failed failed"
+exit "$failed"
