@@ -66,7 +66,7 @@ static json_t *rules(void)
     return array;
 }
 
-/* Where there is no report, that is no finding: the run failed. */
+/* A missing report is not a finding: the run failed. */
 static json_t *invocation(bool successful, const char *notice)
 {
     if (!notice)

@@ -20,7 +20,7 @@ static const mr_command command = {
     .title = "It's a [title]: \\",
     .usage = "SRC...",
     .example = "",
-    .summary = ".Sh is no macro.  'nor this",
+    .summary = ".Sh stays text.  'nor this",
     .notes = "Examples:\n  millrace test .  # 'a' \\\n\nExit status: 0 done; 3 it (1; 2) failed.",
     .options = options,
     .arguments = arguments,
@@ -39,7 +39,7 @@ static void test_manual(void **state)
     mr_manual_page(all, &command, &out);
     assert_true(has(&out, ".TH MILLRACE\\-TEST 1 "));
     assert_true(has(&out, "millrace\\-test \\- it\\(aqs a [title]: \\e\n"));
-    assert_true(has(&out, "\n\\&.Sh is no macro.\n\\(aqnor this\n"));
+    assert_true(has(&out, "\n\\&.Sh stays text.\n\\(aqnor this\n"));
     assert_true(has(&out, "\n.SS \"What \\e is\"\n.TP\n\\fB\\-d\\fR, \\fB\\-\\-dots\\fR=\\fIA[:B]\\fR\n"
                           "\\&.PP is \\(aqquoted\\(aq \\efB; [and] more\n(default \\fB\\&.5\\fR)\n"));
     assert_true(has(&out, "\\-\\-every\\fR[=\\fIN\\fR]"));

@@ -1,4 +1,5 @@
 /* test_yolo.c - YOLO trees: where images and labels may lie, names, tasks, and what may be wrong with them.
+ * Covers tables/yaml_file.c.
  * Invariant tested: every image is a sample, a reject or in a note, and a bad line is named by file and number. */
 #include <stdlib.h>
 #include <string.h>
