@@ -21,7 +21,7 @@
 #include "base/scope.h"
 #include "base/text.h"
 #include "codec/image.h"
-#include "export/export.h"
+#include "export/card.h"
 
 typedef struct tar {
     struct archive *archive;
@@ -86,7 +86,7 @@ static mr_status add(tar *t, const mr_export_sample *s, const char *suffix, cons
                      mr_error *err)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/%08llu.%s", s->split, (unsigned long long)s->sample, suffix);
+    snprintf(path, sizeof path, "%s/%08llu.%s", s->split->name, (unsigned long long)s->number, suffix);
     return add_file(t, path, bytes, len, err);
 }
 
@@ -125,7 +125,7 @@ static mr_status add_sample(void *ctx, const mr_export_sample *s, mr_error *err)
     const mr_codec *codec = mr_codec_by_id(s->view->codec);
     char label[16];
     if (!codec)
-        return mr_fail(err, MR_BAD_DATA, "%s %llu: unknown codec %u", s->split, (unsigned long long)s->sample,
+        return mr_fail(err, MR_BAD_DATA, "%s %llu: unknown codec %u", s->split->name, (unsigned long long)s->number,
                        s->view->codec);
     MR_TRY(add(t, s, codec->suffix, s->view->image, s->view->image_len, err));
     MR_TRY(add(t, s, "json", s->view->meta, s->view->meta_len, err));
@@ -153,7 +153,8 @@ static mr_status fill_tar(tar *t, const mr_dataset *ds, const mr_export_options 
 {
     MR_TRY(open_tar(t, err));
     MR_TRY(add_facts(t, ds, o, err));
-    MR_TRY(mr_export_each(ds, o, add_sample, t, t->result, err));
+    const mr_export_steps steps = {add_sample, NULL, t};
+    MR_TRY(mr_export_each(ds, o, &steps, t->result, err));
     return archive_write_close(t->archive) == ARCHIVE_OK ? write_status(t, err) : tar_failed(t, err);
 }
 
