@@ -12,7 +12,7 @@
     X(COLUMNS, "columns", "samples with further columns of the source")                                                \
     X(OBJECTS, "objects", "objects")                                                                                   \
     X(CLASSLESS, "objects_without_class", "objects without a class")                                                   \
-    X(BOXLESS, "objects_without_box", "objects without width and height")                                              \
+    X(BOXLESS, "objects_without_box", "objects without a box, or with an empty one")                                   \
     X(BOXES, "boxes", "objects that have only a box")                                                                  \
     X(POLYGONS, "polygons", "objects with polygons")                                                                   \
     X(RINGS, "several_polygons", "objects of several polygons")                                                        \
