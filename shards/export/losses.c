@@ -29,6 +29,8 @@ static void take_object(mr_export_run *run, const mr_export_sample *s, const mr_
         mr_export_lose(run, MR_PART_OBJECTS, s, 1);
     else if (o->label < 0 && !(run->holds & MR_HOLDS(CLASSLESS)))
         mr_export_lose(run, MR_PART_CLASSLESS, s, 1);
+    else if (o->crowd && !(run->holds & MR_HOLDS(CROWDS)) && !run->result->instead[MR_PART_CROWDS])
+        mr_export_lose(run, MR_PART_CROWDS, s, 1);
     else {
         lose(run, MR_PART_BOXES, s, o->has_box && !outlined);
         lose(run, MR_PART_POLYGONS, s, o->ring_count > 0);
