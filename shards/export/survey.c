@@ -107,7 +107,12 @@ static mr_status take_sample(pass *p, const mr_split *split, uint64_t n, size_t 
     MR_TRY(mr_dataset_read_meta(p->dataset, split->name, n, &p->view, p->err));
     MR_TRY(mr_objects_parse(p->view.meta, p->view.meta_len, &p->found, p->err));
     MR_TRY(mr_export_facts_read(p->view.meta, p->view.meta_len, &p->facts, p->err));
-    p->out->told += p->found.told;
+    mr_export_survey *s = p->out;
+    s->told += p->found.told;
+    s->labelled = s->labelled || p->view.label >= 0;
+    s->several = s->several || p->facts.has_labels;
+    s->captioned = s->captioned || p->facts.caption_count;
+    s->columns = s->columns || p->facts.columns.len;
     facts->captions = facts->captions || p->facts.caption_count;
     bool room = add_id(&p->images, p->view.meta + p->facts.image_id.at, p->facts.image_id.len);
     for (size_t i = 0; i < p->found.count && room; i++)
