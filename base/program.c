@@ -1,6 +1,6 @@
-/* program.c - runs another program, which turns one file into a tar stream.
+/* program.c - runs another program and waits for it.
  * Invariant: each program that was started is waited for once, whether or not reading its output failed. */
-#include "source/program.h"
+#include "base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,7 +201,7 @@ mr_status mr_program_end(mr_program *p, mr_status so_far, const char *name, mr_e
     if (complete && !(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0))
         status = exit_failure(p, wait_status, name, err);
     else if (!complete && so_far == MR_OK)
-        status = mr_fail(err, MR_BAD_DATA, "%s: keeps writing after the end of its tar stream", name);
+        status = mr_fail(err, MR_BAD_DATA, "%s: keeps writing after the end of its output", name);
     free(p);
     return status;
 }
